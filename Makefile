@@ -46,10 +46,10 @@ check: $(DEV) ## lint, format, types, layers, known vulnerabilities, and the exa
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python scripts/audit.py
-	@$(BIN)/python -m agentd.config | cmp - config.example.toml || { echo "run: make config" >&2; exit 1; }
+	@$(BIN)/python -m agentd.app.config | cmp - config.example.toml || { echo "run: make config" >&2; exit 1; }
 
 config: $(DEV) ## write config.example.toml from the code
-	@$(BIN)/python -m agentd.config > config.example.toml.new
+	@$(BIN)/python -m agentd.app.config > config.example.toml.new
 	@mv config.example.toml.new config.example.toml
 
 lock: $(DEV) ## write requirements/ for the dependencies in pyproject.toml

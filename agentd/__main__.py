@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from agentd.cli.interrupts import end_at_once
+from agentd.app.cli.streams import end_at_once
 
 
 def main() -> None:
     """Run the command that the arguments name; never returns."""
     end_at_once()
     # Not before, so that Ctrl-C finds none of its imports half done.
-    from agentd.cli.foreground import main as entry
+    from agentd.app.cli.foreground import main as entry
 
     entry()
 

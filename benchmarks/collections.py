@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from agentd.domain.memory import Chunk, Source
-from agentd.domain.transcript import Row, RowRole
-from agentd.domain.turn import SessionKey
-from agentd.memory.chunks import chunks_of_note
-from agentd.memory.transcript import chunks_of_rows
-from agentd.server.methods.imports import read_line
+from agentd.core.memory import Chunk, Source
+from agentd.core.transcript import Row, RowRole
+from agentd.core.turn import SessionKey
+from agentd.interfaces.acp.importer import read_line
+from agentd.memory.index.chunks import chunks_of_note
+from agentd.memory.index.transcripts import chunks_of_rows
 from benchmarks.workspace_year import reading, units
 
 ZONE = ZoneInfo("UTC")

@@ -13,10 +13,10 @@ from contextlib import asynccontextmanager
 from datetime import UTC
 from pathlib import Path
 
-from agentd.clock import SystemClock
-from agentd.embedders.assembly import open_embedders
-from agentd.embedders.settings import EmbedderSettings
-from agentd.ports import Embedder
+from agentd.core.clock import SystemClock
+from agentd.core.ports import Embedder
+from agentd.memory.index.embedding.assembly import open_embedders
+from agentd.memory.index.embedding.settings import EmbedderSettings
 
 
 def settings() -> EmbedderSettings:

@@ -16,10 +16,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from agentd.embedders.places import packaged_model
-from agentd.ports import Embedder
-from agentd.search import words
-from agentd.search.units import embedded_text
+from agentd.core.ports import Embedder
+from agentd.memory.index.embedding.places import packaged_model
+from agentd.memory.index.search import words
+from agentd.memory.index.search.units import embedded_text
 from benchmarks import embedder, retrieval
 from benchmarks.row import Row
 

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from statistics import mean, quantiles
 from time import perf_counter
 
-from agentd.clock import SystemClock
-from agentd.domain.fact import Fact, FactWrite
-from agentd.domain.turn import MAIN, TurnRequest
+from agentd.core.clock import SystemClock
+from agentd.core.fact import Fact, FactWrite
+from agentd.core.ports import Embedder
+from agentd.core.turn import MAIN, TurnRequest
 from agentd.engine import tokens
 from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.told import FactsInPrompt
-from agentd.ports import Embedder
-from agentd.search.facts import LiveFacts
-from agentd.search.patience import patient
+from agentd.memory.index.search.backfill import patient
+from agentd.memory.index.search.facts import LiveFacts
 from agentd.storage.facts import SqliteFacts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from agentd.domain.fact import Category, Fact, FactSource, Triple
+from agentd.core.fact import Category, Fact, FactSource, Triple
 
 FACTS = 1_000
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

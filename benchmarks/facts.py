@@ -15,16 +15,16 @@ from pathlib import Path
 from statistics import quantiles
 from time import perf_counter
 
-from agentd.clock import SystemClock
-from agentd.domain.fact import Category, Fact, FactSource
-from agentd.domain.turn import MAIN, TurnRequest
-from agentd.embedders.late import packaged
-from agentd.embedders.static import load
+from agentd.core.clock import SystemClock
+from agentd.core.fact import Category, Fact, FactSource
+from agentd.core.ports import Embedder
+from agentd.core.turn import MAIN, TurnRequest
 from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.told import FactsInPrompt
-from agentd.ports import Embedder
-from agentd.search.facts import SLICE
-from agentd.search.facts_mirror import FactMirror
+from agentd.memory.index.embedding.late import packaged
+from agentd.memory.index.embedding.static import load
+from agentd.memory.index.search.facts import SLICE
+from agentd.memory.index.search.facts_in_memory import FactMirror
 from benchmarks import embedder, fact_questions
 from benchmarks.fact_chains import Held, found_in
 from benchmarks.invented import Inventor

@@ -20,10 +20,10 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from agentd.domain.memory import OWNER
-from agentd.domain.search import SearchOptions
-from agentd.search.entries import entry
-from agentd.search.mirrors import Mirrors
+from agentd.core.memory import OWNER
+from agentd.core.search import SearchOptions
+from agentd.memory.index.search.audiences import Mirrors
+from agentd.memory.index.search.entries import entry
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database

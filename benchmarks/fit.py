@@ -1,11 +1,11 @@
 """Fits what ranking weighs: `AGENTD_MEMBENCH=DIR python -m benchmarks.fit` prints the table `FITTED` of
-`agentd/ranking/weights.py`, and writes the regressions of `agentd/ranking/kinds.npz` for the model that made the
+`agentd/memory/index/ranking/fusion.py`, and writes the regressions of `agentd/memory/index/ranking/kinds.npz` for the model that made the
 vectors, and to `left_out.json` and `left_out.npz` beside this what is found without each author. With `kinds` it leaves the weights and writes the regressions of that model alone:
 the weights are those of the embedder of a fresh installation.
 
-Every question becomes a list of candidates with their features (`agentd.ranking.structured`), of which some
+Every question becomes a list of candidates with their features (`agentd.memory.index.ranking.structured`), of which some
 answer it. A listwise softmax gives those the probability. A logistic curve over the best scores is the
-certainty. Two logistic regressions over the questions' vectors tell their kind (`agentd.ranking.kinds`), and one
+certainty. Two logistic regressions over the questions' vectors tell their kind (`agentd.memory.index.ranking.kinds`), and one
 over the evidence of a search how likely there is an answer. What is too far from a question to be about it is
 told by homes of few texts (`benchmarks.homes`). Each author's collections count the same.
 """
@@ -23,13 +23,21 @@ from pprint import pformat
 import numpy as np
 from numpy.typing import NDArray
 
-from agentd.domain.search import SearchOptions
-from agentd.ports import Embedder
-from agentd.ranking import confidence, structured
-from agentd.ranking.kinds import FILE, PARTS, Kinds, about, has_answer, kinds_of, read_kinds
-from agentd.ranking.weights import FITTED, Weights
-from agentd.search.searcher import Searcher
-from agentd.search.units import embedded_text
+from agentd.core.ports import Embedder
+from agentd.core.search import SearchOptions
+from agentd.memory.index.ranking import confidence, structured
+from agentd.memory.index.ranking.fusion import FITTED, Weights
+from agentd.memory.index.ranking.kinds import (
+    FILE,
+    PARTS,
+    Kinds,
+    about,
+    has_answer,
+    kinds_of,
+    read_kinds,
+)
+from agentd.memory.index.search.searcher import Searcher
+from agentd.memory.index.search.units import embedded_text
 from benchmarks import embedder
 from benchmarks.collections import Collection, Question, collections
 from benchmarks.homes import Indexed, drawn

@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from agentd.daemon import GARBAGE
+from agentd.app.daemon import GARBAGE
 
 
 @contextmanager

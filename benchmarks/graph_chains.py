@@ -15,17 +15,16 @@ from random import Random
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from agentd.domain.fact import Category, Fact, FactSource, Triple
-from agentd.embedders.late import packaged
-from agentd.graph.derive import derived
-from agentd.graph.joining import Names
-from agentd.graph.meaning import Meaning
-from agentd.graph.naming import Aliases
-from agentd.graph.recall import Recollection
+from agentd.core.fact import Category, Fact, FactSource, Triple
+from agentd.memory.graph.derive import Names, derived
+from agentd.memory.graph.mentions import Meaning
+from agentd.memory.graph.recall import Recollection
+from agentd.memory.index.embedding.late import packaged
 from agentd.storage.graph import SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing.clock import FakeClock
+from agentd.zero.naming import Aliases
 from benchmarks.row import Row
 
 FACTS = 1_000

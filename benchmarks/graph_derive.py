@@ -12,13 +12,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from agentd.clock import SystemClock
-from agentd.domain.erasure import Erasure
-from agentd.domain.fact import Category, Evidence, Fact, FactSource, Triple
-from agentd.domain.turn import SessionKey
-from agentd.graph.earlier import EarlierText
-from agentd.graph.keeper import GraphKeeper
-from agentd.graph.text import GraphText
+from agentd.core.clock import SystemClock
+from agentd.core.erasure import Erasure
+from agentd.core.fact import Category, Evidence, Fact, FactSource, Triple
+from agentd.core.turn import SessionKey
+from agentd.memory.graph.keeper import GraphKeeper
+from agentd.memory.graph.text import EarlierText, GraphText
 from agentd.storage.graph import SqliteGraph
 from agentd.storage.graph_records import SqliteGraphRecords
 from agentd.storage.index import SqliteChunks

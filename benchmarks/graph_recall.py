@@ -18,13 +18,13 @@ from random import Random
 from statistics import quantiles
 from time import perf_counter, process_time
 
-from agentd.domain.concept import Concept, Context, Record, Relation
-from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_hash
-from agentd.graph.recall import Recollection
+from agentd.core.graph import Concept, Context, Record, Relation
+from agentd.memory.graph.recall import Recollection
 from agentd.storage.graph import SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock
+from agentd.zero.naming import concept_hash, context_hash, episode_hash, fact_hash
 from benchmarks.garbage import as_in_the_daemon
 from benchmarks.row import Row
 

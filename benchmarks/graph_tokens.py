@@ -18,16 +18,13 @@ from time import perf_counter
 
 import toktok
 
-from agentd.domain.concept import ConceptHash, Edge, Record
-from agentd.graph import compiler
-from agentd.graph.decompiler import decompile
-from agentd.graph.delta import apply, diff, merged
-from agentd.graph.formats.changes import read_delta, write_delta
-from agentd.graph.formats.levels import Level, at_level, grouped
-from agentd.graph.formats.reading import read
-from agentd.graph.formats.writing import write
-from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
-from agentd.graph.zero import parse
+from agentd.core.graph import ConceptHash, Edge, Record
+from agentd.zero import compiler, parse
+from agentd.zero.decompiler import decompile
+from agentd.zero.delta import apply, diff, merged, read_delta, write_delta
+from agentd.zero.formats.reading import read
+from agentd.zero.formats.writing import Level, at_level, grouped, write
+from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 from benchmarks import machine
 from benchmarks.row import Row
 

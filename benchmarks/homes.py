@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from agentd.search.searcher import Searcher
+from agentd.memory.index.search.searcher import Searcher
 from benchmarks.collections import Collection, Question
 
 Floats = NDArray[np.float32]

@@ -13,15 +13,15 @@ from pathlib import Path
 from statistics import quantiles
 from time import perf_counter
 
-from agentd.clock import SystemClock
-from agentd.daemon import attune
-from agentd.domain.memory import OWNER, Chunk, Source
-from agentd.embedders.late import packaged
-from agentd.memory.indexer import Indexer
-from agentd.search.entries import entry
-from agentd.search.live import LiveIndex
-from agentd.search.mirrors import Mirrors
-from agentd.search.patience import patient
+from agentd.app.daemon import attune
+from agentd.core.clock import SystemClock
+from agentd.core.memory import OWNER, Chunk, Source
+from agentd.memory.index.embedding.late import packaged
+from agentd.memory.index.indexer import Indexer
+from agentd.memory.index.search.audiences import Mirrors
+from agentd.memory.index.search.backfill import patient
+from agentd.memory.index.search.entries import entry
+from agentd.memory.index.search.live import LiveIndex
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
@@ -86,7 +86,7 @@ async def _load(store: SqliteChunks, count: int) -> tuple[list[float], Sequence[
     rates, lags = [], []
     for _ in range(_STARTS):
         async with Mirrors.open(store, ()) as mirrors:
-            await mirrors.run(importlib.import_module, "agentd.search.mirror")
+            await mirrors.run(importlib.import_module, "agentd.memory.index.search.in_memory")
             seconds, late = await _lag(mirrors.ready(OWNER))
             rates.append(count / seconds)
             lags += late

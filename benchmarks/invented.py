@@ -9,8 +9,8 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from agentd.domain.memory import Chunk, Source
-from agentd.embedders.static import PACKAGED
+from agentd.core.memory import Chunk, Source
+from agentd.memory.index.embedding.static import PACKAGED
 
 TOPICS = 3000
 TOPIC_WORDS = 60

@@ -20,7 +20,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agentd.domain.workspace import FACTS_PATH
+from agentd.core.workspace import FACTS_PATH
 from benchmarks.conversations.player import unread
 from benchmarks.household import (
     Client,

@@ -22,7 +22,7 @@ from statistics import fmean, quantiles
 from time import perf_counter
 from typing import Any
 
-from agentd.clock import SystemClock
+from agentd.core.clock import SystemClock
 from benchmarks import embedder, retrieval
 from benchmarks.household import Client, daemon, environment, folder, model
 from benchmarks.row import Row

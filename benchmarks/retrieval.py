@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from agentd.domain.memory import Chunk
-from agentd.domain.search import SearchOptions
-from agentd.ports import Embedder
-from agentd.search.searcher import Searcher
-from agentd.search.units import embedded_text
+from agentd.core.memory import Chunk
+from agentd.core.ports import Embedder
+from agentd.core.search import SearchOptions
+from agentd.memory.index.search.searcher import Searcher
+from agentd.memory.index.search.units import embedded_text
 from benchmarks.collections import dated_notes, messages
 
 DEPTH = 60

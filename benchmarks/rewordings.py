@@ -19,15 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from agentd.domain.memory import Chunk, Source
-from agentd.domain.search import SearchOptions
-from agentd.embedders.static import load
-from agentd.memory.chunks import chunks_of_note
-from agentd.ports import Embedder
-from agentd.search import phrasings
-from agentd.search.phrasings import Phrasing
-from agentd.search.searcher import Searcher
-from agentd.search.units import embedded_text
+from agentd.core.memory import Chunk, Source
+from agentd.core.ports import Embedder
+from agentd.core.search import SearchOptions
+from agentd.memory.index.chunks import chunks_of_note
+from agentd.memory.index.embedding.static import load
+from agentd.memory.index.search import searcher as phrasings
+from agentd.memory.index.search.searcher import Phrasing, Searcher
+from agentd.memory.index.search.units import embedded_text
 from benchmarks import embedder
 from benchmarks.row import Row
 from benchmarks.workspace_year.reading import HERE, Asked, Place, questions

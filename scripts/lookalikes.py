@@ -1,4 +1,4 @@
-"""Writes agentd/screening/lookalikes.txt from the data of the package `confusable-homoglyphs`.
+"""Writes agentd/core/screening/lookalikes.txt from the data of the package `confusable-homoglyphs`.
 
 pip install confusable-homoglyphs && python scripts/lookalikes.py
 """

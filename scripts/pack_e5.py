@@ -1,7 +1,7 @@
-"""Makes agentd/embedders/e5_small/packed.npz, the packed multilingual-e5-small that agentd comes with.
+"""Makes agentd/memory/index/embedding/e5_small/packed.npz, the packed multilingual-e5-small that agentd comes with.
 
     pip install 'agentd[multilingual]'
-    PYTHONPATH=. python scripts/pack_e5.py agentd/embedders/e5_small
+    PYTHONPATH=. python scripts/pack_e5.py agentd/memory/index/embedding/e5_small
 
 The vectors of pieces of words, three quarters of the model, are cut into short parts, and each part is said
 by the number of the nearest of 256 that stand for it (product quantisation): parts of 6 numbers for the
@@ -20,11 +20,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from agentd.embedders.e5_files import FULL, PACKED, E5Files
-from agentd.embedders.e5_packed import KINDS, Table, pack
-from agentd.embedders.e5_weights import E5Weights
-from agentd.embedders.onnx_files import sha256
-from agentd.embedders.unigram import Vocabulary
+from agentd.memory.index.embedding.e5_files import FULL, PACKED, E5Files
+from agentd.memory.index.embedding.e5_weights import KINDS, E5Weights, Table, pack
+from agentd.memory.index.embedding.onnx_files import sha256
+from agentd.memory.index.embedding.unigram import Vocabulary
 
 FIRST = (0, 30_000, 100_000)  # pieces of each kind, the finest first
 PARTS = (6, 12, 16)  # numbers in a part, of each kind

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from agentd import failpoints
+from agentd.core import failpoints
 from tests import memory_disk
 
 _FOREIGN = (

@@ -1,4 +1,4 @@
-"""All commands that agentd/commands declares."""
+"""All commands that agentd/interfaces/commands declares."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import importlib
 import pkgutil
 from functools import cache
 
-import agentd.commands
-from agentd.commands.declaration import Command, Group, Slash
+import agentd.interfaces.commands
+from agentd.interfaces.commands.declaration import Command, Group, Slash
 
 
 @cache
 def groups() -> tuple[Group, ...]:
     """Every group, wherever it stands."""
-    modules = pkgutil.iter_modules(agentd.commands.__path__)
+    modules = pkgutil.iter_modules(agentd.interfaces.commands.__path__)
     found = [
         value
         for module in modules
-        for value in vars(importlib.import_module(f"agentd.commands.{module.name}")).values()
+        for value in vars(
+            importlib.import_module(f"agentd.interfaces.commands.{module.name}")
+        ).values()
         if isinstance(value, Group)
     ]
     return tuple(dict.fromkeys(found))

@@ -27,7 +27,10 @@ import regex
 
 import agentd
 
-_APART = {"agentd.embedders.onnx_export", "agentd.embedders.torch_model"}  # need extras
+_APART = {
+    "agentd.memory.index.embedding.onnx_export",
+    "agentd.memory.index.embedding.torch_model",
+}  # need extras
 _SAMPLES = {
     codes.CATEGORY_DIGIT: "7",
     codes.CATEGORY_SPACE: " ",

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from agentd import failpoints, ports
+from agentd.core import failpoints, ports
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted(ROOT.glob("agentd/**/*.py"))
 SOURCES = [*MODULES, *sorted(ROOT.glob("tests/**/*.py")), *sorted(ROOT.glob("benchmarks/**/*.py"))]
 
-MODULE_LINES = 500  # a subject in one module reads better than in several that call each other
+MODULE_LINES = 600  # a subject in one module reads better than in several that call each other
 FUNCTION_LINES = 55
 EXEMPTIONS = 9  # may only go down
 REEXPORTING = (
     "agentd",
-    "agentd/graph/zero",
-    "agentd/ports",
+    "agentd/zero",
+    "agentd/core/ports",
     "agentd/testing",
 )  # what others import
 
@@ -106,25 +106,25 @@ def port_of(node: ast.stmt) -> str:
 
 
 def test_the_ports_are_listed_on_their_page_and_imported_from_there() -> None:
-    page = ast.get_docstring(tree(ROOT / "agentd/ports/__init__.py")) or ""
+    page = ast.get_docstring(tree(ROOT / "agentd/core/ports/__init__.py")) or ""
     listed = {
-        f"agentd.ports.{module}": sorted(names.split(", "))
+        f"agentd.core.ports.{module}": sorted(names.split(", "))
         for module, names in re.findall(r"^(\w+) {2,}(\w.*)$", page, re.MULTILINE)
     }
     stand = {
-        f"agentd.ports.{path.stem}": sorted(filter(None, map(port_of, tree(path).body)))
+        f"agentd.core.ports.{path.stem}": sorted(filter(None, map(port_of, tree(path).body)))
         for path in MODULES
-        if path.parent == ROOT / "agentd/ports" and path.name != "__init__.py"
+        if path.parent == ROOT / "agentd/core/ports" and path.name != "__init__.py"
     }
     assert listed == stand
     assert sorted(chain(*stand.values())) == sorted(ports.__all__)
-    past_the_page = re.compile(r"^\s*(?:from|import) agentd\.ports\.", re.MULTILINE)
+    past_the_page = re.compile(r"^\s*(?:from|import) agentd\.core\.ports\.", re.MULTILINE)
     around = {
         path.parent
         for path in SOURCES
         if past_the_page.search(path.read_text(encoding="utf-8"))  # parsing all takes seconds
     }
-    assert around == {ROOT / "agentd/ports"}
+    assert around == {ROOT / "agentd/core/ports"}
 
 
 def test_imports_stand_at_the_top_but_where_the_architecture_says_so() -> None:

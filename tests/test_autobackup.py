@@ -10,12 +10,12 @@ from datetime import timedelta
 
 import pytest
 
-from agentd import backup
-from agentd.autobackup import AutoBackups
-from agentd.errors import ConfigError, StorageCorrupt
-from agentd.paths import daemon_places
-from agentd.restoring import restore
-from agentd.storage.damages import Damages
+from agentd.app import backup
+from agentd.app.autobackup import AutoBackups
+from agentd.app.restore import restore
+from agentd.core.errors import ConfigError, StorageCorrupt
+from agentd.core.paths import daemon_places
+from agentd.storage.beside import Damages
 from agentd.storage.migrations import STATE
 from agentd.storage.proving import Proving
 from agentd.storage.rescue import make_sound

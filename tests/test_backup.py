@@ -15,21 +15,20 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agentd import backup
-from agentd.cli.app import app
-from agentd.domain.fact import Category, Fact, FactSource, FactStatus, FactWrite
-from agentd.errors import (
+from agentd.app import backup
+from agentd.app.cli.app import app
+from agentd.app.restore import Agree, restore
+from agentd.core.errors import (
     AgentdError,
     AlreadyRunning,
     ConfigError,
     InvalidRequest,
     StorageCorrupt,
 )
+from agentd.core.fact import Category, Fact, FactSource, FactStatus, FactWrite
+from agentd.core.paths import Places, daemon_places
 from agentd.memory.facts.known import Digests
-from agentd.paths import Places, daemon_places
-from agentd.restoring import Agree, restore
-from agentd.storage.facts import SqliteFacts
-from agentd.storage.graves import graves_in
+from agentd.storage.facts import SqliteFacts, graves_in
 from agentd.storage.lock import state_lock
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentd.clock import SystemClock, known_zone, system_zone
-from agentd.ports import Clock
+from agentd.core.clock import SystemClock, known_zone, system_zone
+from agentd.core.ports import Clock
 
 
 def test_now_is_aware_and_between_two_readings() -> None:

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 import tomli
 
-from agentd.config import Config, describe, example, load, placed, read
-from agentd.errors import ConfigError
-from agentd.paths import daemon_places
-from agentd.spelling import toml
+from agentd.app.config import Config, describe, example, load, placed, read, toml
+from agentd.core.errors import ConfigError
+from agentd.core.paths import daemon_places
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from agentd.confinement import without_keys
+from agentd.app.confinement import without_keys
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="the kernel's own words are Linux's"
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 _TELL = """
 import json, os, resource, subprocess, sys
 from pathlib import Path
-from agentd.confinement import confine, without_keys
+from agentd.app.confinement import confine, without_keys
 if sys.argv[1] == "confined":
     confine()
     environ = without_keys(os.environ, ["SOME_API_KEY", "NOT_SET"])

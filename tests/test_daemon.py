@@ -19,11 +19,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agentd import daemon
-from agentd.daemon import Patience, run
-from agentd.domain.health import Problem
-from agentd.errors import AlreadyRunning, ConfigError, StorageCorrupt
-from agentd.sdnotify import Notifier, Watchdog
+from agentd.app import daemon
+from agentd.app.daemon import Patience, run
+from agentd.app.sdnotify import Notifier, Watchdog
+from agentd.core.errors import AlreadyRunning, ConfigError, StorageCorrupt
+from agentd.core.health import Problem
 from agentd.storage.lock import state_lock
 from agentd.testing import FakeClock
 from tests.waiting import until
@@ -320,9 +320,9 @@ def test_a_second_daemon_on_the_same_state_says_so_with_code_75(
 
 PROCESS = """
     import asyncio, contextlib, sys, threading
-    from agentd.clock import SystemClock
-    from agentd.daemon import Patience, _new_loop, run
-    from agentd.sdnotify import Notifier
+    from agentd.core.clock import SystemClock
+    from agentd.app.daemon import Patience, _new_loop, run
+    from agentd.app.sdnotify import Notifier
 
     class App:
         probes = ()
@@ -405,7 +405,7 @@ def test_a_second_signal_forces_the_end() -> None:
 HEAPS = """
 import ctypes, sys, tempfile, threading
 if sys.argv[1]:
-    from agentd.daemon import share_heap
+    from agentd.app.daemon import share_heap
     share_heap()
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +14,12 @@ import tomli
 import typer
 
 from agentd import __version__
-from agentd.cli.app import app
-from agentd.config import example
-from agentd.domain.beat import Reason
-from agentd.domain.job import JobReason
-from agentd.domain.search import EmptyReason, Lack
-from agentd.server import frames
+from agentd.app.cli.app import app
+from agentd.app.config import example
+from agentd.core.beat import Reason
+from agentd.core.job import JobReason
+from agentd.core.search import EmptyReason, Lack
+from agentd.interfaces.acp import frames
 from tests import declared
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,19 +89,32 @@ def test_all_pages_are_there_and_short() -> None:
     assert not long
 
 
-def test_the_module_map_lists_every_module_and_nothing_else() -> None:
-    listed: list[str] = []
-    for where, what in rows(section("ARCHITECTURE.md", "Module map")):
-        (folder,) = code(where)
-        listed += [folder + name for name in code(what) if name.endswith(".py")]
-    modules = {
-        path.relative_to(ROOT).as_posix()
-        for path in ROOT.glob("agentd/**/*.py")
-        if path.name != "__init__.py"
+def test_the_table_of_packages_lists_every_package_and_says_what_it_says_of_itself() -> None:
+    listed = {code(where)[0]: what for where, what in rows(section("ARCHITECTURE.md", "Packages"))}
+    packages = {
+        f"{path.parent.relative_to(ROOT).as_posix()}/": first_line(path)
+        for path in ROOT.glob("agentd/*/**/__init__.py")
     }
+    assert len(packages) > 11
+    assert listed == packages
+
+
+def test_the_map_has_a_line_for_every_module() -> None:
+    printed = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "structure.py", "--map"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    modules = [p for p in ROOT.glob("agentd/**/*.py") if p.name != "__init__.py"]
     assert modules
-    assert set(listed) == modules
-    assert len(listed) == len(modules), "a module stands there twice"
+    missing = [p for p in modules if f"{p.name:24} {first_line(p)}" not in printed]
+    assert not missing
+
+
+def first_line(path: Path) -> str:
+    told = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return told.partition("\n")[0]
 
 
 def test_the_layers_are_those_that_are_checked() -> None:
@@ -186,7 +202,7 @@ def test_the_socket_page_lists_every_method_and_error_code() -> None:
     listed = {word for word in code(PAGES["docs/socket.md"]) if method.fullmatch(word)}
     source = "\n".join(
         path.read_text(encoding="utf-8")
-        for folder in ("server", "commands")
+        for folder in ("interfaces/acp", "interfaces/commands")
         for path in ROOT.glob(f"agentd/{folder}/**/*.py")
     )
     written = {word for word in re.findall(r'"([a-z_/-]+)"', source) if method.fullmatch(word)}

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from agentd.assembly.ground import Ground
-from agentd.assembly.parts import Parts, open_parts
-from agentd.config import Config
-from agentd.domain.prompt import Prompt
-from agentd.domain.turn import MAIN, TurnRequest
+from agentd.app.assembly.ground import Ground
+from agentd.app.assembly.parts import Parts, open_parts
+from agentd.app.config import Config
+from agentd.app.logs import OpenLog
+from agentd.core.paths import daemon_places
+from agentd.core.prompt import Prompt
+from agentd.core.redaction import Redactor
+from agentd.core.turn import MAIN, TurnRequest
 from agentd.engine.budget import Budget
-from agentd.logs import OpenLog
-from agentd.paths import daemon_places
-from agentd.providers.anthropic_request import request_body
+from agentd.interfaces.acp.peer import Clients
+from agentd.providers.anthropic_wire import request_body
 from agentd.providers.settings import ProviderSettings
-from agentd.redaction import Redactor
-from agentd.server.clients import Clients
 from agentd.testing import Answers, FakeClock, RecordingSink, ScriptedProvider
 
 KB = 1024

@@ -17,18 +17,23 @@ WORD = re.compile(r"[^\W\d_]{2,}(?:['’-][^\W\d_]+)*")
 ALTERNATIVES = re.compile(r"[|\s]+")
 # Collections that are no words of anybody's language, or that decide nothing.
 EXEMPT = {
-    "graph/query_tokens.py": "the words of the graph's own query language",
-    "graph/zero/__init__.py": "names that the language exports",
-    "graph/zero/builtins/texts.py": "names of its operations",
-    "graph/zero/values.py": "names of its types",
-    "memory/facts/annotation.py": "fields of an annotation",
+    "memory/graph/query.py": "the words of the graph's own query language",
+    "zero/__init__.py": "names that the language exports",
+    "zero/builtins.py": "names of its operations",
+    "zero/values.py": "names of its types",
+    "memory/facts/page.py": "fields of an annotation",
     "memory/facts/proposals.py": "fields of an answer",
 }
 
 
+# How words are searched and weighed: they decide nothing of what a sentence means.
+SEARCH = ("memory/index/search", "memory/index/ranking", "memory/index/embedding")
+
+
 def modules() -> list[Path]:
-    folders = (AGENTD / "memory", AGENTD / "graph")
-    return sorted(path for folder in folders for path in folder.rglob("*.py"))
+    search = {path for folder in SEARCH for path in (AGENTD / folder).glob("*.py")}
+    folders = (AGENTD / "memory", AGENTD / "zero")
+    return sorted({path for folder in folders for path in folder.rglob("*.py")} - search)
 
 
 def tables(tree: ast.AST) -> Iterator[int]:

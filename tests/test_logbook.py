@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentd.logbook import Logbook, Wanted, parse
+from agentd.interfaces.commands.logs import Logbook, Wanted, parse
 
 ALL = Wanted()
 

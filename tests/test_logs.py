@@ -15,8 +15,8 @@ from typing import Any
 
 import structlog
 
-from agentd.domain.erasure import MASK, Erasure
-from agentd.logs import LogSettings, open_log
+from agentd.app.logs import LogSettings, open_log
+from agentd.core.erasure import MASK, Erasure
 from agentd.testing import FakeClock
 
 KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz"

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 import pytest
 from structlog.testing import capture_logs
 
-from agentd.clock import SystemClock
-from agentd.loop_delay import Cause, Delay, Delays, LoopMonitor
+from agentd.app.loop_delay import Cause, Delay, Delays, LoopMonitor
+from agentd.core.clock import SystemClock
 
 
 def compute(seconds: float) -> None:

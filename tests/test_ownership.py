@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agentd import daemon
-from agentd.cli.app import app
-from agentd.errors import ConfigError
-from agentd.ownership import configuration, kept, runtime_folder, secure
-from agentd.paths import Places, daemon_places
-from agentd.server.listener import bound_socket
+from agentd.app import daemon
+from agentd.app.cli.app import app
+from agentd.core.errors import ConfigError
+from agentd.core.paths import Places, daemon_places
+from agentd.interfaces.acp.listener import bound_socket
+from agentd.storage.ownership import configuration, kept, runtime_folder, secure
 
 ME = os.getuid()
 STRANGER = 4242

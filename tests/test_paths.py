@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.paths import (
+from agentd.core.paths import (
     Places,
     client_sockets,
     daemon_places,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.redaction import Redactor, holds_secret, known_secrets, redact, tells_secret
+from agentd.core.redaction import Redactor, holds_secret, known_secrets, redact, tells_secret
 from tests.growth import QUADRATIC, growth
 
 

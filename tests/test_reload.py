@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentd.config import Config, load
-from agentd.errors import ConfigError
-from agentd.reload import LIVE, Reload
+from agentd.app.config import Config, load
+from agentd.app.reload import LIVE, Reload
+from agentd.core.errors import ConfigError
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agentd.daemon import Patience
-from agentd.errors import AlreadyRunning, ConfigError
+from agentd.app.daemon import Patience
+from agentd.core.errors import AlreadyRunning, ConfigError
 
 UNITS = Path(__file__).resolve().parent.parent / "systemd"
 SYSTEM, SOCKET, USER = (

@@ -5,29 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from agentd.domain.choices import NOTHING_OFFERED, Offer
-from agentd.domain.transcript import History
-from agentd.domain.turn import MAIN, TurnRequest, Usage
-from agentd.engine import tokens
-from agentd.engine.compaction.manager import Compaction
-from agentd.engine.compaction.plan import Thresholds
-from agentd.engine.compaction.settings import CompactionSettings
-from agentd.engine.compaction.summary import Summariser, longest_summary
-from agentd.engine.grants import Grants
-from agentd.engine.lanes import Lanes
-from agentd.engine.loop import Loop
-from agentd.engine.outage import Heard, Outage
-from agentd.engine.policy import BY_DEFAULT, TaintPolicy
-from agentd.engine.recovery import Recovery
-from agentd.engine.rooms import Rooms
-from agentd.engine.scenes import Instructions, Scenes
-from agentd.engine.sessions import Sessions
-from agentd.engine.settings import AgentSettings
-from agentd.engine.sidecall import SideCall
-from agentd.engine.silent import SilentTurns
-from agentd.engine.toolbox import Toolbox
-from agentd.engine.turns import Turns
-from agentd.ports import (
+from agentd.core.ports import (
     Approver,
     Audience,
     Clock,
@@ -41,7 +19,25 @@ from agentd.ports import (
     Tool,
     ToolShelf,
 )
-from agentd.redaction import Redactor
+from agentd.core.redaction import Redactor
+from agentd.core.transcript import NOTHING_OFFERED, History, Offer
+from agentd.core.turn import MAIN, TurnRequest, Usage
+from agentd.engine import tokens
+from agentd.engine.background import SideCall, SilentTurns
+from agentd.engine.compaction.manager import Compaction
+from agentd.engine.compaction.plan import Thresholds
+from agentd.engine.compaction.settings import CompactionSettings
+from agentd.engine.compaction.summary import Summariser, longest_summary
+from agentd.engine.context import Instructions, Scenes
+from agentd.engine.context_manager import Rooms
+from agentd.engine.loop import Loop
+from agentd.engine.outage import Heard, Outage
+from agentd.engine.queue import Lanes
+from agentd.engine.recovery import Recovery
+from agentd.engine.sessions import Sessions
+from agentd.engine.settings import AgentSettings
+from agentd.engine.toolbox import BY_DEFAULT, Grants, TaintPolicy, Toolbox
+from agentd.engine.turn import Turns
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from datetime import datetime
 
 from pydantic import Field
 
-from agentd.domain.money import Cap
-from agentd.domain.settings import Settings
-from agentd.domain.turn import Origin, Usage
-from agentd.errors import BudgetReached
-from agentd.ports import Clock, Ledger
+from agentd.core.errors import BudgetReached
+from agentd.core.money import Cap
+from agentd.core.ports import Clock, Ledger
+from agentd.core.settings import Settings
+from agentd.core.turn import Origin, Usage
 
 
 class Price(Settings):

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import structlog
 
-from agentd.errors import StorageError, StorageFull
-from agentd.ports import Clock
+from agentd.core.errors import StorageError, StorageFull
+from agentd.core.ports import Clock
 
 log = structlog.get_logger()
 T = TypeVar("T")

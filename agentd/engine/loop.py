@@ -20,9 +20,13 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 
-from agentd.domain.event import AnswerDelayed, AnswerRetracted, TextChunk, ThoughtChunk
-from agentd.domain.message import Block, Text, ToolUse
-from agentd.domain.prompt import (
+from agentd.core.errors import AgentdError, ProviderError, ShuttingDown
+from agentd.core.event import AnswerDelayed, AnswerRetracted, TextChunk, ThoughtChunk
+from agentd.core.failpoints import hit
+from agentd.core.message import Block, Text, TextSource, ToolUse, Writer
+from agentd.core.offloading import ROWS, offload
+from agentd.core.ports import Clock, Journal, Ledger, Provider, SessionStore
+from agentd.core.prompt import (
     Answered,
     ModelStop,
     Restarted,
@@ -30,21 +34,15 @@ from agentd.domain.prompt import (
     TextDelta,
     ThoughtDelta,
 )
-from agentd.domain.source import TextSource, Writer
-from agentd.domain.transcript import NewRow, Row, RowRole
-from agentd.domain.turn import Failure, Origin, Receipt, StopReason, Turn, Usage
-from agentd.engine import prompt as prompts
-from agentd.engine.calls import Calls
+from agentd.core.redaction import Redactor
+from agentd.core.transcript import NewRow, Row, RowRole
+from agentd.core.turn import Failure, Origin, Receipt, StopReason, Turn, Usage
+from agentd.engine import context as prompts
+from agentd.engine.calls import Calls, Progress
 from agentd.engine.durable import together, when_space
 from agentd.engine.interrupt import Interrupted
-from agentd.engine.progress import Progress
-from agentd.engine.submission import announce
+from agentd.engine.queue import announce
 from agentd.engine.toolbox import Toolbox
-from agentd.errors import AgentdError, ProviderError, ShuttingDown
-from agentd.failpoints import hit
-from agentd.offloading import ROWS, offload
-from agentd.ports import Clock, Journal, Ledger, Provider, SessionStore
-from agentd.redaction import Redactor
 
 CANCELLED_CALL = "The user cancelled the turn before this tool had answered."
 _PIECE = 64 * 1024  # characters of an answer that are shown at once

@@ -14,11 +14,11 @@ from math import ceil
 
 import structlog
 
-from agentd.domain.durations import format_duration
-from agentd.domain.health import Problem
-from agentd.domain.prompt import Answered, Prompt, ProviderEvent
-from agentd.errors import ProviderError, ShuttingDown, StorageError
-from agentd.ports import Clock, Provider, ServiceRecord
+from agentd.core.durations import format_duration
+from agentd.core.errors import ProviderError, ShuttingDown, StorageError
+from agentd.core.health import Problem
+from agentd.core.ports import Clock, Provider, ServiceRecord
+from agentd.core.prompt import Answered, Prompt, ProviderEvent
 
 log = structlog.get_logger()
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import structlog
 
-from agentd.domain.turn import Failure, Origin, PendingTurn, Turn
+from agentd.core.ports import Journal, SessionStore
+from agentd.core.turn import Failure, Origin, PendingTurn, Turn
+from agentd.engine.background import Silence
+from agentd.engine.calls import Progress
+from agentd.engine.context import bare
 from agentd.engine.loop import Loop
-from agentd.engine.progress import Progress
-from agentd.engine.scenes import bare
-from agentd.engine.silent import Silence
 from agentd.engine.toolbox import Toolbox
-from agentd.ports import Journal, SessionStore
 
 log = structlog.get_logger()
 

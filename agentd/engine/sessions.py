@@ -14,21 +14,19 @@ from typing import Any
 
 import structlog
 
-from agentd.domain.compaction import RoomReport, Trigger
-from agentd.domain.event import AnswerWaits, TurnEnded
-from agentd.domain.turn import Origin, Receipt, SessionKey, Turn, TurnRequest, TurnState
+from agentd.core.compaction import RoomReport, Trigger
+from agentd.core.errors import InvalidRequest, ProviderError, ShuttingDown, StorageError
+from agentd.core.event import AnswerWaits, TurnEnded
+from agentd.core.failpoints import hit
+from agentd.core.ports import Audience, SessionStore
+from agentd.core.turn import Origin, Receipt, SessionKey, Turn, TurnRequest, TurnState
+from agentd.engine.background import Silence
+from agentd.engine.context_manager import Rooms
 from agentd.engine.interrupt import Interrupted
-from agentd.engine.lanes import Lanes
 from agentd.engine.outage import Outage, Place, ServiceAway
+from agentd.engine.queue import TAKES_NO_MORE, Lanes, Submission, Tasks, Ticket, announce, reject
 from agentd.engine.recovery import Recovery
-from agentd.engine.rooms import Rooms
-from agentd.engine.silent import Silence
-from agentd.engine.submission import TAKES_NO_MORE, Submission, Ticket, announce, reject
-from agentd.engine.tasks import Tasks
-from agentd.engine.turns import Turns
-from agentd.errors import InvalidRequest, ProviderError, ShuttingDown, StorageError
-from agentd.failpoints import hit
-from agentd.ports import Audience, SessionStore
+from agentd.engine.turn import Turns
 
 log = structlog.get_logger()
 

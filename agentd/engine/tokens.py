@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterable, Sequence
 from math import ceil
 
-from agentd.domain.message import Block, Image, Opaque, Text, ToolResult, ToolUse
-from agentd.domain.prompt import ToolSpec
-from agentd.domain.transcript import History, Row, RowRole
+from agentd.core.message import Block, Image, Opaque, Text, ToolResult, ToolUse
+from agentd.core.prompt import ToolSpec
+from agentd.core.transcript import History, Row, RowRole
 
 BYTES_PER_TOKEN = 3.5
 _PER_MESSAGE = 4  # role and separators

@@ -5,17 +5,23 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cache
 from typing import Any
 
 import fastjsonschema
 import structlog
 
-from agentd.domain.prompt import Effect, ToolSpec
-from agentd.domain.tool import (
+from agentd.core.errors import AgentdError, StorageError, ToolFailed
+from agentd.core.failpoints import hit
+from agentd.core.ports import Approver, Clock, Journal, Tool, ToolShelf
+from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.redaction import Redactor
+from agentd.core.tool import (
     Approval,
     Decision,
     FileIntent,
@@ -24,16 +30,67 @@ from agentd.domain.tool import (
     ToolCall,
     ToolOutput,
 )
-from agentd.domain.turn import Context, Origin, TurnRequest
+from agentd.core.turn import Context, Origin, SessionKey, TurnRequest
 from agentd.engine.durable import when_space
-from agentd.engine.grants import Grants
 from agentd.engine.interrupt import Interrupt, Interrupted
-from agentd.engine.policy import Ruling, TaintPolicy
-from agentd.engine.settings import AgentSettings
-from agentd.errors import AgentdError, StorageError, ToolFailed
-from agentd.failpoints import hit
-from agentd.ports import Approver, Clock, Journal, Tool, ToolShelf
-from agentd.redaction import Redactor
+from agentd.engine.settings import AgentSettings, ToolsSettings
+
+# What a turn may call once its prompt carries text from outside. Pure.
+
+
+class Ruling(StrEnum):
+    """What becomes of a call."""
+
+    RUN = "run"
+    ASK = "ask"  # the owner decides about it as it stands
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class TaintPolicy:
+    """The rule. `readers` are the tools that the owner lets such a turn call unasked; only those that
+    read count.
+    """
+
+    readers: frozenset[str]
+
+    def judge(self, call: ToolCall, spec: ToolSpec) -> tuple[ToolCall, Ruling]:
+        """The call as its tool is to see it, and whether it runs. A guarded tool keeps the rule itself:
+        what needs a yes it shows byte for byte. Nobody is there to be asked in silent turns.
+        """
+        is_reader = spec.effect is Effect.READ_ONLY and call.name in self.readers
+        is_asked = spec.asks and call.origin is Origin.USER  # beats have only what the owner chose
+        if not is_asked and (not call.tainted or spec.is_guarded or is_reader):
+            return call, Ruling.RUN
+        return call, Ruling.ASK if call.origin is Origin.USER else Ruling.REFUSE
+
+
+BY_DEFAULT = TaintPolicy(frozenset(ToolsSettings().when_tainted))
+
+
+# Lasting yeses: what the user has allowed for the rest of a conversation.
+
+
+class Grants:
+    """The scopes of questions that are not asked again, by session. They are kept in memory alone: after a
+    restart everything is asked anew.
+    """
+
+    def __init__(self) -> None:
+        self._scopes: defaultdict[SessionKey, set[str]] = defaultdict(set)
+
+    def covers(self, session: SessionKey, scope: str) -> bool:
+        """Whether the user has allowed it there for good."""
+        return scope in self._scopes.get(session, ())
+
+    def give(self, session: SessionKey, scope: str) -> None:
+        """The user allows it, as long as the conversation lasts."""
+        self._scopes[session].add(scope)
+
+    def end(self, session: SessionKey) -> None:
+        """The conversation has ended: another one begins under its key, or none."""
+        self._scopes.pop(session, None)
+
 
 log = structlog.get_logger()
 

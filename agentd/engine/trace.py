@@ -7,7 +7,7 @@ from typing import Any
 
 from structlog.contextvars import bound_contextvars
 
-from agentd.domain.turn import Receipt, Turn, TurnRequest
+from agentd.core.turn import Receipt, Turn, TurnRequest
 
 
 def marked(request: TurnRequest, receipt: Receipt) -> AbstractContextManager[None]:

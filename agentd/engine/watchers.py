@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agentd.domain.event import Noticed, TurnEnded, TurnEvent
-from agentd.domain.turn import SessionKey
-from agentd.ports import Audience, EventSink
+from agentd.core.event import Noticed, TurnEnded, TurnEvent
+from agentd.core.ports import Audience, EventSink
+from agentd.core.turn import SessionKey
 
 
 class Watchers:

@@ -1,1 +1,1 @@
-"""What happens to memory around a turn: the flush and the index."""
+"""What is remembered: notes and the flush that writes them, the index, facts, the graph."""

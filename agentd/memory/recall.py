@@ -10,16 +10,16 @@ from dataclasses import replace
 
 import structlog
 
-from agentd.domain.memory import OWNER, PUBLIC, Found, Source, audience_of, scope_of
-from agentd.domain.outside import is_marked
-from agentd.domain.search import EmptyReason, Lack, SearchQuery, heavier
-from agentd.domain.turn import Kind, SessionKey, kind_of
-from agentd.domain.workspace import FACTS_PATH, FileView, Reader
-from agentd.errors import FileMissing, NotFound, StorageFull, WorkspaceError
+from agentd.core.errors import FileMissing, NotFound, StorageFull, WorkspaceError
+from agentd.core.memory import OWNER, PUBLIC, Found, Source, audience_of, scope_of
+from agentd.core.outside import is_marked
+from agentd.core.ports import MemoryIndex, SessionStore, Workspace
+from agentd.core.search import EmptyReason, Lack, SearchQuery, heavier
+from agentd.core.turn import Kind, SessionKey, kind_of
+from agentd.core.workspace import FACTS_PATH, FileView, Reader
 from agentd.memory.facts.keeping import parsed
-from agentd.memory.indexer import Indexer
-from agentd.memory.transcript import as_lines, path_of, session_at
-from agentd.ports import MemoryIndex, SessionStore, Workspace
+from agentd.memory.index.indexer import Indexer
+from agentd.memory.index.transcripts import as_lines, path_of, session_at
 
 log = structlog.get_logger()
 

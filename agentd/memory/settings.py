@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from agentd.domain.durations import parse_duration
-from agentd.domain.settings import NamedPaths, PositiveDuration, Settings, parse_named_paths
+from agentd.core.durations import parse_duration
+from agentd.core.settings import NamedPaths, PositiveDuration, Settings, parse_named_paths
 
 
 class MemoryFlushSettings(Settings):

@@ -7,18 +7,17 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from agentd.domain.prompt import Prompt, ProviderEvent
-from agentd.offloading import ROWS, offload
-from agentd.ports import Blobs
-from agentd.providers.anthropic_answer import Assembly
-from agentd.providers.anthropic_request import PROVIDER, request_body
+from agentd.core.offloading import ROWS, offload
+from agentd.core.ports import Blobs
+from agentd.core.prompt import Prompt, ProviderEvent
+from agentd.core.secrets import Secret
+from agentd.providers.anthropic_wire import PROVIDER, Assembly, request_body
 from agentd.providers.choice import DEFAULT_MODELS
 from agentd.providers.events import drain, limited
 from agentd.providers.faults import failure, missing_key
 from agentd.providers.late import LateApi
 from agentd.providers.pictures import with_pictures
 from agentd.providers.settings import ServiceSettings
-from agentd.secrets import Secret
 
 if TYPE_CHECKING:
     import httpx2

@@ -18,13 +18,12 @@ import httpx2
 import structlog
 from pydantic_core import to_json
 
-from agentd.domain import strict
-from agentd.errors import ProviderError
-from agentd.offloading import ROWS, offload
-from agentd.providers.faults import failure
-from agentd.providers.refusal import refused
+from agentd.core import strict
+from agentd.core.errors import ProviderError
+from agentd.core.offloading import ROWS, offload
+from agentd.core.secrets import Secret
+from agentd.providers.faults import failure, refused
 from agentd.providers.settings import ServiceSettings
-from agentd.secrets import Secret
 
 log = structlog.get_logger()
 

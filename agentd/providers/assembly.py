@@ -9,15 +9,13 @@ from typing import Any
 
 import structlog
 
-from agentd.domain.choices import Offer
-from agentd.domain.health import Problem
-from agentd.ports import Blobs, Clock, Provider
+from agentd.core.health import Problem
+from agentd.core.ports import Blobs, Clock, Provider
+from agentd.core.transcript import Offer
 from agentd.providers.anthropic import AnthropicProvider
-from agentd.providers.breaker import CircuitBreaker
 from agentd.providers.choice import Choice, choose
-from agentd.providers.fallback import Fallback
 from agentd.providers.openai import OpenAIProvider
-from agentd.providers.retry import Retrying
+from agentd.providers.resilience import CircuitBreaker, Fallback, Retrying
 from agentd.providers.settings import ProviderSettings, ServiceSettings
 
 log = structlog.get_logger()

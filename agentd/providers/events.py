@@ -8,8 +8,8 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import timedelta
 from typing import TypeVar
 
-from agentd.domain.prompt import ProviderEvent
-from agentd.errors import ProviderError
+from agentd.core.errors import ProviderError
+from agentd.core.prompt import ProviderEvent
 from agentd.providers.faults import failure
 
 E = TypeVar("E")

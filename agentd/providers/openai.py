@@ -9,21 +9,20 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from agentd.domain.message import Image
-from agentd.domain.prompt import Prompt, ProviderEvent
-from agentd.domain.turn import Usage
+from agentd.core.errors import ProviderError
+from agentd.core.message import Image
+from agentd.core.offloading import ROWS, offload
+from agentd.core.ports import Blobs
+from agentd.core.prompt import Prompt, ProviderEvent
+from agentd.core.secrets import Secret
+from agentd.core.turn import Usage
 from agentd.engine import tokens
-from agentd.errors import ProviderError
-from agentd.offloading import ROWS, offload
-from agentd.ports import Blobs
 from agentd.providers.events import drain, limited
 from agentd.providers.faults import missing_key
 from agentd.providers.late import LateApi
-from agentd.providers.openai_answer import DONE, Assembly
-from agentd.providers.openai_request import PROVIDER, request_body
+from agentd.providers.openai_wire import DONE, PROVIDER, Assembly, request_body
 from agentd.providers.pictures import with_pictures
 from agentd.providers.settings import ServiceSettings
-from agentd.secrets import Secret
 
 if TYPE_CHECKING:
     import httpx

@@ -7,23 +7,59 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncGenerator
+import re
+from collections.abc import AsyncGenerator, AsyncIterable, Iterator
 from functools import partial
 from typing import Any
 
 import httpx
 import structlog
 
-from agentd.domain import strict
-from agentd.domain.service import OPENAI_URL
-from agentd.errors import ProviderError
-from agentd.offloading import ROWS, offload
-from agentd.providers.faults import failure
-from agentd.providers.openai_answer import error_word, reported
-from agentd.providers.openai_sse import data_of
-from agentd.providers.refusal import refused
+from agentd.core import strict
+from agentd.core.errors import ProviderError
+from agentd.core.offloading import ROWS, offload
+from agentd.core.secrets import Secret
+from agentd.core.service import OPENAI_URL
+from agentd.providers.faults import failure, refused
+from agentd.providers.openai_wire import error_word, reported
 from agentd.providers.settings import ServiceSettings
-from agentd.secrets import Secret
+
+# Server-sent events out of bytes, as the HTML standard reads them.
+#
+# Lines end at LF, CR or both and at nothing else: what else Unicode calls a line end is part of the
+# data. What stands behind the last blank line is no event.
+
+_BLANK = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_LONGEST = 4 * 1024 * 1024  # bytes of one event
+_MARK = b"\xef\xbb\xbf"
+
+
+async def data_of(pieces: AsyncIterable[bytes]) -> AsyncGenerator[str, None]:
+    """The data of each event; comments and other fields are left out.
+
+    Raises UnicodeDecodeError, and ProviderError for an event without an end.
+    """
+    left, is_first = b"", True
+    async for piece in pieces:
+        left += piece
+        if is_first and len(left) >= len(_MARK):
+            left, is_first = left.removeprefix(_MARK), False
+        *events, left = _BLANK.split(left)
+        if len(left) > _LONGEST:
+            raise failure("bad_stream", "an event without an end")
+        for event in events:
+            data = list(_data(event))
+            if data:
+                yield "\n".join(data)
+
+
+def _data(event: bytes) -> Iterator[str]:
+    for line in _LINE_END.split(event):
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            yield value.removeprefix(b" ").decode()
+
 
 log = structlog.get_logger()
 

@@ -13,10 +13,10 @@ from types import MappingProxyType
 
 import structlog
 
-from agentd.domain.message import Block, Image, Message, Text
-from agentd.domain.prompt import Prompt
-from agentd.errors import AgentdError
-from agentd.ports import Blobs
+from agentd.core.errors import AgentdError
+from agentd.core.message import Block, Image, Message, Text
+from agentd.core.ports import Blobs
+from agentd.core.prompt import Prompt
 
 log = structlog.get_logger()
 

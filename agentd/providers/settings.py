@@ -7,14 +7,14 @@ from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from agentd.domain.service import (
+from agentd.core.service import (
     CredentialName,
     KeyFile,
     KeyVariable,
     ServiceAddress,
     openai_needs_key,
 )
-from agentd.domain.settings import Duration, PositiveDuration, Settings
+from agentd.core.settings import Duration, PositiveDuration, Settings
 
 Kind = Literal["", "anthropic", "openai", "llama", "offline"]
 

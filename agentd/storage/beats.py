@@ -6,10 +6,10 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from agentd.domain.alert import Alert, NewAlert
-from agentd.domain.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
-from agentd.errors import NotFound
-from agentd.ports import Clock
+from agentd.core.alert import Alert, NewAlert
+from agentd.core.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
+from agentd.core.errors import NotFound
+from agentd.core.ports import Clock
 from agentd.storage.codec import maybe_moment, maybe_stamp, moment, stamp, well_formed
 from agentd.storage.outbox import put_alert
 from agentd.storage.sqlite import Database

@@ -18,11 +18,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from agentd.domain import picture
-from agentd.domain.message import Image
-from agentd.errors import InvalidRequest, NotFound, StorageCorrupt, StorageError, StorageFull
-from agentd.failpoints import hit
-from agentd.paths import ensure_private_dir, sync_directory
+from agentd.core import message as picture
+from agentd.core.errors import InvalidRequest, NotFound, StorageCorrupt, StorageError, StorageFull
+from agentd.core.failpoints import hit
+from agentd.core.message import Image
+from agentd.core.paths import ensure_private_dir, sync_directory
 
 _NAME = re.compile(r"[0-9a-f]{64}")
 _PART = (".agentd-", ".tmp")  # a file that is being written

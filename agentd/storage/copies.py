@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from agentd.domain.erasure import Erasure
+from agentd.core.erasure import Erasure
 
 _GZIP = b"\x1f\x8b"
 _FIRST = "state/state.db"  # of a backup's entries

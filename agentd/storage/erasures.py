@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Mapping
 
-from agentd.domain.erasure import Erasure
+from agentd.core.erasure import Erasure
 from agentd.storage.codec import dumps
 from agentd.storage.sqlite import Database
 

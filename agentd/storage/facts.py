@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 
-from agentd.domain.fact import (
+from agentd.core.fact import (
     Before,
     Category,
     ChangeKind,
@@ -21,7 +23,7 @@ from agentd.domain.fact import (
     Provenance,
     Triple,
 )
-from agentd.domain.turn import SessionKey
+from agentd.core.turn import SessionKey
 from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp, well_formed
 from agentd.storage.sqlite import Database
 
@@ -300,3 +302,37 @@ def _load(row: sqlite3.Row) -> Fact:
 
 def _provenance(row: sqlite3.Row) -> Provenance:
     return Provenance(SessionKey(row["session"]), row["seq"])
+
+
+# What was forgotten, carried into a database that comes out of a backup. Blocking.
+
+Digest = Callable[[str], bytes]
+
+
+def graves_in(file: Path) -> frozenset[bytes] | None:
+    """The hashes of all that was forgotten; None for a file that is not there or cannot be read."""
+    if not file.is_file():
+        return None
+    try:
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as conn:
+            return frozenset(row[0] for row in conn.execute("SELECT digest FROM fact_tombstones"))
+    except sqlite3.DatabaseError:
+        return None
+
+
+def bury_again(file: Path, graves: frozenset[bytes], digest: Digest, now: datetime) -> int:
+    """Forget each fact whose words have a hash among the graves, as `digest` makes them, and keep the
+    hashes; gives how many facts there were. Their evidence stays: it tells where the words stand.
+    """
+    with closing(sqlite3.connect(file, isolation_level=None)) as conn:
+        conn.row_factory = sqlite3.Row
+        conn.execute("PRAGMA secure_delete = ON")
+        conn.execute("BEGIN IMMEDIATE")
+        found = [fact for fact in rows_of(conn) if fact.text and digest(fact.text) in graves]
+        for fact in found:
+            put_row(conn, Fact.grave(fact.id, now))
+            conn.execute("DELETE FROM fact_vectors WHERE fact_id = ?", (fact.id,))
+        kept = [(grave, stamp(now)) for grave in graves]
+        conn.executemany("INSERT OR IGNORE INTO fact_tombstones VALUES (?, ?)", kept)
+        conn.execute("COMMIT")
+    return len(found)

@@ -11,14 +11,13 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
-from agentd.domain.health import Problem
-from agentd.errors import StorageCorrupt, StorageError
-from agentd.paths import ensure_private_dir, sync_directory
+from agentd.core.errors import StorageCorrupt, StorageError
+from agentd.core.health import Problem
+from agentd.core.paths import ensure_private_dir, sync_directory
 from agentd.storage.erasing import Connection, clear, is_unclean
-from agentd.storage.faults import no_room, translate
-from agentd.storage.guard import Guard
 from agentd.storage.migrations import Schema, check, migrate
-from agentd.storage.soundness import LARGE, check_whole, lenient
+from agentd.storage.proofs import Guard
+from agentd.storage.soundness import LARGE, check_whole, lenient, no_room, translate
 
 Synchronous = Literal["FULL", "NORMAL"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 from datetime import datetime
 
-from agentd.domain.turn import SessionKey
-from agentd.errors import Busy
+from agentd.core.errors import Busy
+from agentd.core.turn import SessionKey
 from agentd.storage.codec import stamp
-from agentd.storage.seals import digest_of, is_proven
+from agentd.storage.proofs import digest_of, is_proven
 from agentd.storage.transcript import find_session, require_session
 
 _FIRST_OPEN = """

@@ -8,11 +8,15 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from agentd.domain.belief import FACTS, GROUP, LEAST, SURVIVING, Consolidated, Trace
-from agentd.domain.concept import (
+from agentd.core.graph import (
+    FACTS,
+    GROUP,
+    LEAST,
+    SURVIVING,
     Around,
     Concept,
     ConceptHash,
+    Consolidated,
     Context,
     ContextHash,
     Edge,
@@ -23,12 +27,12 @@ from agentd.domain.concept import (
     Inserted,
     Record,
     Relation,
+    Trace,
 )
-from agentd.ports import Walk
+from agentd.core.ports import Walk
 from agentd.storage import graph_rows as rows
-from agentd.storage.graph_edges import around, stating
-from agentd.storage.graph_removal import remove, take_out, tell_again
-from agentd.storage.graph_values import (
+from agentd.storage.graph_edges import around, remove, stating, take_out, tell_again
+from agentd.storage.graph_rows import (
     RELATION,
     SECOND,
     TRACE,

@@ -6,8 +6,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
-from agentd.domain.concept import EpisodeHash
-from agentd.domain.exchange import KeptEpisode, Share
+from agentd.core.graph import EpisodeHash, KeptEpisode, Share
 from agentd.storage.codec import moment, stamp, well_formed
 from agentd.storage.sqlite import Database
 

@@ -7,10 +7,11 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from agentd.domain.message import decode_spans
-from agentd.domain.spans import united
-from agentd.domain.transcript import NewRow, Row, RowRole
-from agentd.domain.turn import (
+from agentd.core.errors import InvalidRequest, NotFound
+from agentd.core.message import decode_spans
+from agentd.core.text import united
+from agentd.core.transcript import NewRow, Row, RowRole
+from agentd.core.turn import (
     Context,
     Kind,
     Origin,
@@ -21,7 +22,6 @@ from agentd.domain.turn import (
     TurnRequest,
     TurnState,
 )
-from agentd.errors import InvalidRequest, NotFound
 from agentd.storage.codec import (
     dump_blocks,
     dump_turn,

@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import date
 
-from agentd.domain.index import Entry
-from agentd.domain.memory import Chunk, Source
+from agentd.core.memory import Chunk, Source
+from agentd.core.search import Entry
 from agentd.storage.codec import well_formed
 
 CHUNK = (

@@ -7,9 +7,10 @@ import sqlite3
 from dataclasses import replace
 from datetime import datetime
 
-from agentd.domain.alert import NewAlert
-from agentd.domain.durations import parse_duration
-from agentd.domain.job import (
+from agentd.core.alert import NewAlert
+from agentd.core.durations import parse_duration
+from agentd.core.errors import Busy, NotFound
+from agentd.core.job import (
     At,
     Cron,
     Ending,
@@ -26,9 +27,8 @@ from agentd.domain.job import (
     Step,
     spelled,
 )
-from agentd.errors import Busy, NotFound
-from agentd.ports import Clock
-from agentd.redaction import Redactor
+from agentd.core.ports import Clock
+from agentd.core.redaction import Redactor
 from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp, well_formed
 from agentd.storage.outbox import put_alert
 from agentd.storage.sqlite import Database

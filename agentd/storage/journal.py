@@ -5,10 +5,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 
-from agentd.domain.tool import Intent, OpenCall, ToolOutput
-from agentd.redaction import Redactor
-from agentd.storage.codec import dump_intent, dump_output, load_intent, load_output
-from agentd.storage.kept import kept_intent, kept_output
+from agentd.core.redaction import Redactor
+from agentd.core.tool import Intent, OpenCall, ToolOutput
+from agentd.storage.codec import (
+    dump_intent,
+    dump_output,
+    kept_intent,
+    kept_output,
+    load_intent,
+    load_output,
+)
 from agentd.storage.sqlite import Database
 
 _INTEND = """

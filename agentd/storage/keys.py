@@ -6,8 +6,8 @@ import os
 import secrets
 from pathlib import Path
 
-from agentd.errors import StorageError
-from agentd.paths import ensure_private_dir, sync_directory
+from agentd.core.errors import StorageError
+from agentd.core.paths import ensure_private_dir, sync_directory
 
 KEY_BYTES = 32
 

@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
-from agentd.domain.money import Cap, Charge
-from agentd.domain.turn import Origin, SessionKey, Usage
-from agentd.ports import Clock
+from agentd.core.money import Cap, Charge
+from agentd.core.ports import Clock
+from agentd.core.turn import Origin, SessionKey, Usage
 from agentd.storage.codec import dump_usage, load_usage, moment, stamp
 from agentd.storage.sqlite import Database
 
@@ -136,3 +136,37 @@ def _load(row: sqlite3.Row) -> Charge:
 def _check(conn: sqlite3.Connection, cap: Cap, tokens: int, usd: float) -> None:
     values = {"since": stamp(cap.since), "origin": cap.origin}
     cap.check(conn.execute(_SPENT, values).fetchone(), tokens, usd)
+
+
+# Which services have answered, in SQLite.
+
+
+class SqliteServiceRecord:
+    """The ServiceRecord of the service that `name` stands for."""
+
+    def __init__(self, db: Database, clock: Clock, name: str) -> None:
+        self._db = db
+        self._clock = clock
+        self._name = name
+        self._is_known = False
+
+    async def has_answered(self) -> bool:
+        """See ServiceRecord."""
+        if not self._is_known:
+            self._is_known = await self._db.read(
+                lambda conn: (
+                    conn.execute("SELECT 1 FROM services WHERE name = ?", (self._name,)).fetchone()
+                    is not None
+                )
+            )
+        return self._is_known
+
+    async def answered(self) -> None:
+        """See ServiceRecord."""
+        if await self.has_answered():
+            return
+        await self._db.execute(
+            "INSERT OR IGNORE INTO services (name, at) VALUES (?, ?)",
+            (self._name, stamp(self._clock.now())),
+        )
+        self._is_known = True

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentd.errors import AlreadyRunning
-from agentd.paths import ensure_private_dir
+from agentd.core.errors import AlreadyRunning
+from agentd.core.paths import ensure_private_dir
 
 
 @contextmanager

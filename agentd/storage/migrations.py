@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from importlib.resources import files
 
-from agentd.errors import StorageCorrupt, StorageError
+from agentd.core.errors import StorageCorrupt, StorageError
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from agentd.domain.alert import Alert, Delivery, DeliveryState, NewAlert
-from agentd.errors import NotFound
-from agentd.ports import Clock
+from agentd.core.alert import Alert, Delivery, DeliveryState, NewAlert
+from agentd.core.errors import NotFound
+from agentd.core.ports import Clock
 from agentd.storage.codec import dumps, maybe_moment, moment, stamp, well_formed
 from agentd.storage.sqlite import Database
 

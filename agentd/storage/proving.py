@@ -7,10 +7,10 @@ from functools import partial
 
 import structlog
 
-from agentd.engine.daily import Daily
-from agentd.errors import StorageError
-from agentd.ports import Clock
-from agentd.storage.seals import is_proven
+from agentd.core.errors import StorageError
+from agentd.core.ports import Clock
+from agentd.engine.workers import Daily
+from agentd.storage.proofs import is_proven
 from agentd.storage.sqlite import Database
 
 log = structlog.get_logger()

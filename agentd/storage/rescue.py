@@ -18,19 +18,16 @@ from pathlib import Path
 
 import structlog
 
-from agentd.domain.health import Problem
-from agentd.errors import StateMissing, StorageError
-from agentd.paths import sync_directory, sync_file
-from agentd.storage.acknowledged import commits_in, named, ring_of
-from agentd.storage.damages import MARK, Damages
-from agentd.storage.faults import translate
+from agentd.core.errors import StateMissing, StorageError
+from agentd.core.health import Problem
+from agentd.core.paths import sync_directory, sync_file
+from agentd.storage.beside import MARK, Damages
 from agentd.storage.files import open_file
-from agentd.storage.guard import key_of
 from agentd.storage.keys import KEY_BYTES
 from agentd.storage.migrations import Schema
+from agentd.storage.proofs import Seals, commits_in, key_of, named, ring_of
 from agentd.storage.salvage import Salvaged, salvage
-from agentd.storage.seals import Seals
-from agentd.storage.soundness import SECONDS, Look, look, read_only
+from agentd.storage.soundness import SECONDS, Look, look, read_only, translate
 
 log = structlog.get_logger()
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from agentd.errors import StateMissing
-from agentd.paths import ensure_private_dir, sync_directory
+from agentd.core.errors import StateMissing
+from agentd.core.paths import ensure_private_dir, sync_directory
 
 _NAME = ".restore-"
 _MOVING = "moving"

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from agentd.domain.retention import Aged
-from agentd.domain.transcript import Coverage, RowRole
-from agentd.domain.turn import SessionKey
+from agentd.core.retention import Aged
+from agentd.core.transcript import Coverage, RowRole
+from agentd.core.turn import SessionKey
 from agentd.storage.codec import stamp
 from agentd.storage.sqlite import Database
 from agentd.storage.transcript import retitle

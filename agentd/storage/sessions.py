@@ -6,9 +6,12 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from agentd.domain.choices import Choices
-from agentd.domain.message import Text
-from agentd.domain.transcript import (
+from agentd.core.errors import Busy
+from agentd.core.message import Text
+from agentd.core.ports import Clock
+from agentd.core.redaction import Redactor
+from agentd.core.transcript import (
+    Choices,
     Coverage,
     History,
     NewRow,
@@ -18,15 +21,11 @@ from agentd.domain.transcript import (
     SummaryTrouble,
     summary_rows,
 )
-from agentd.domain.turn import MAIN, PendingTurn, Receipt, SessionKey, Turn, TurnRequest
-from agentd.errors import Busy
-from agentd.ports import Clock
-from agentd.redaction import Redactor
+from agentd.core.turn import MAIN, PendingTurn, Receipt, SessionKey, Turn, TurnRequest
 from agentd.storage import forking, inbox, transcript
-from agentd.storage.codec import stamp, well_formed
-from agentd.storage.contexts import Contexts
-from agentd.storage.kept import kept_request, kept_row, kept_turn
+from agentd.storage.codec import kept_request, kept_row, kept_turn, stamp, well_formed
 from agentd.storage.sqlite import Database
+from agentd.storage.transcript import Contexts
 
 _PARK = """
 UPDATE turns SET attempts = max(0, attempts - 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from agentd.domain.settings import Settings
+from agentd.core.settings import Settings
 
 
 class StorageSettings(Settings):

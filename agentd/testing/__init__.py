@@ -7,7 +7,6 @@ from agentd.testing.embedders import HashEmbedder
 from agentd.testing.facts import FactIndexDouble, FactServiceDouble
 from agentd.testing.graph import InMemoryGraph
 from agentd.testing.jobs import MemoryBeats, MemoryJobStore
-from agentd.testing.messages import check_api_messages, check_messages
 from agentd.testing.models import (
     Answers,
     MemoryServiceRecord,
@@ -15,6 +14,8 @@ from agentd.testing.models import (
     Reply,
     ScriptedProvider,
     call,
+    check_api_messages,
+    check_messages,
 )
 from agentd.testing.sessions import MemorySessions
 from agentd.testing.stores import MemoryIndexDouble, MemoryLedger, MemoryOutbox

@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from agentd.domain import picture
-from agentd.domain.message import Image
-from agentd.errors import InvalidRequest, NotFound
+from agentd.core import message as picture
+from agentd.core.errors import InvalidRequest, NotFound
+from agentd.core.message import Image
 
 PNG = b"\x89PNG\r\n\x1a\n"  # how every image of that type begins
 

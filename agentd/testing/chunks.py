@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentd.domain.index import Entry, StoredChunk, Unembedded
-from agentd.domain.memory import Audience, Found, Hit, IndexState, Source
+from agentd.core.memory import Audience, Found, Hit, IndexState, Source
+from agentd.core.search import Entry, StoredChunk, Unembedded
 
 
 @dataclass(slots=True)

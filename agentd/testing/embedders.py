@@ -8,7 +8,7 @@ import re
 import struct
 from collections.abc import Sequence
 
-from agentd.errors import EmbedderFault
+from agentd.core.errors import EmbedderFault
 
 
 class HashEmbedder:

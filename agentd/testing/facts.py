@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agentd.domain.fact import (
+from agentd.core.errors import NotFound
+from agentd.core.fact import (
     NO_SESSION,
     Category,
     ErasureReport,
@@ -16,9 +17,8 @@ from agentd.domain.fact import (
     Learned,
     Matches,
 )
-from agentd.domain.turn import SessionKey
-from agentd.errors import NotFound
-from agentd.ports import Clock
+from agentd.core.ports import Clock
+from agentd.core.turn import SessionKey
 
 
 class FactIndexDouble:

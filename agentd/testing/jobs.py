@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from agentd.domain.alert import Alert, NewAlert
-from agentd.domain.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
-from agentd.domain.job import Ending, Job, JobOutcome, JobReason, JobRun, NewJob, Step
-from agentd.domain.turn import Turn
-from agentd.errors import (
+from agentd.core.alert import Alert, NewAlert
+from agentd.core.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
+from agentd.core.errors import (
     Busy,
     NotFound,
 )
-from agentd.ports import Clock
-from agentd.redaction import Redactor
+from agentd.core.job import Ending, Job, JobOutcome, JobReason, JobRun, NewJob, Step
+from agentd.core.ports import Clock
+from agentd.core.redaction import Redactor
+from agentd.core.turn import Turn
 from agentd.testing.stores import MemoryOutbox
 
 

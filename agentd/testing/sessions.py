@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from agentd.domain.choices import Choices
-from agentd.domain.message import Text
-from agentd.domain.tool import Intent, OpenCall, ToolOutput
-from agentd.domain.transcript import (
+from agentd.core.errors import Busy, InvalidRequest, NotFound
+from agentd.core.message import Text
+from agentd.core.ports import Clock
+from agentd.core.redaction import Redactor
+from agentd.core.tool import (
+    Intent,
+    OpenCall,
+    ToolOutput,
+)
+from agentd.core.transcript import (
     NO_TROUBLE,
+    Choices,
     Coverage,
     History,
     NewRow,
@@ -21,7 +28,7 @@ from agentd.domain.transcript import (
     opens_turn,
     summary_rows,
 )
-from agentd.domain.turn import (
+from agentd.core.turn import (
     DELETED,
     MAIN,
     Kind,
@@ -33,13 +40,60 @@ from agentd.domain.turn import (
     TurnRequest,
     TurnState,
 )
-from agentd.errors import Busy, InvalidRequest, NotFound
-from agentd.ports import Clock
-from agentd.redaction import Redactor
-from agentd.storage.codec import dump_blocks
-from agentd.storage.kept import kept_intent, kept_output, kept_request, kept_row, kept_turn
+from agentd.storage.codec import (
+    dump_blocks,
+    kept_intent,
+    kept_output,
+    kept_request,
+    kept_row,
+    kept_turn,
+)
 from agentd.storage.transcript import MANY_ROWS
-from agentd.testing.records import StoredSession, StoredTurn
+
+# What the store of sessions in memory keeps.
+
+
+@dataclass
+class StoredSession:
+    """A session as the double keeps it."""
+
+    info: SessionInfo
+    history: History  # everything but the rows
+    rows: list[Row] = field(default_factory=list)
+    coverages: list[Coverage] = field(default_factory=list)
+
+
+@dataclass
+class StoredTurn:
+    """A turn as the double keeps it."""
+
+    id: int
+    request: TurnRequest
+    at: datetime
+    state: TurnState = TurnState.RECEIVED
+    attempts: int = 0
+    rows: list[Row] = field(default_factory=list)
+    ended: Turn | None = None
+    intents: dict[str, Intent] = field(default_factory=dict)
+    outputs: dict[str, ToolOutput] = field(default_factory=dict)
+    redacted: int = 0
+
+    def receipt(self, *, is_new: bool) -> Receipt:
+        request = self.request
+        return Receipt(
+            self.id,
+            request.session,
+            request.message_id,
+            self.id,
+            is_new,
+            self.ended,
+            self.redacted,
+            at=None if self.ended else self.at,
+        )
+
+    @property
+    def is_silent(self) -> bool:
+        return self.request.origin is not Origin.USER
 
 
 class MemorySessions:

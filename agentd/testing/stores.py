@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from agentd.domain.alert import Alert, Delivery, DeliveryState, NewAlert
-from agentd.domain.memory import Audience, Chunk, Found, Hit, IndexState, Source
-from agentd.domain.money import Cap, Charge
-from agentd.domain.search import SearchQuery
-from agentd.domain.turn import (
+from agentd.core.alert import Alert, Delivery, DeliveryState, NewAlert
+from agentd.core.errors import NotFound
+from agentd.core.memory import Audience, Chunk, Found, Hit, IndexState, Source
+from agentd.core.money import Cap, Charge
+from agentd.core.ports import Clock
+from agentd.core.search import SearchQuery
+from agentd.core.turn import (
     Origin,
     SessionKey,
     Usage,
 )
-from agentd.errors import NotFound
-from agentd.ports import Clock
 
 
 class MemoryLedger:

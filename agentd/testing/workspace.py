@@ -10,24 +10,24 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from agentd.domain.health import Problem
-from agentd.domain.outside import is_marked
-from agentd.domain.tool import (
-    FileAction,
-    FileIntent,
-)
-from agentd.domain.turn import (
-    MAIN,
-    Kind,
-)
-from agentd.domain.workspace import FACTS_PATH, OWNER, Author, FileView, Reader, TreeEntry
-from agentd.errors import (
+from agentd.core.errors import (
     EditConflict,
     FileMissing,
     FileUnreadable,
     PathRefused,
     WorkspaceError,
 )
+from agentd.core.health import Problem
+from agentd.core.outside import is_marked
+from agentd.core.tool import (
+    FileAction,
+    FileIntent,
+)
+from agentd.core.turn import (
+    MAIN,
+    Kind,
+)
+from agentd.core.workspace import FACTS_PATH, OWNER, Author, FileView, Reader, TreeEntry
 from agentd.testing.clock import FakeClock
 
 _SHARED = "shared/"

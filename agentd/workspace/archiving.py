@@ -14,12 +14,12 @@ from pathlib import Path
 
 import structlog
 
-from agentd.domain.health import Problem
-from agentd.domain.tool import FileAction
-from agentd.domain.workspace import Author
-from agentd.engine.daily import Daily
-from agentd.errors import WorkspaceError
-from agentd.ports import Clock
+from agentd.core.errors import WorkspaceError
+from agentd.core.health import Problem
+from agentd.core.ports import Clock
+from agentd.core.tool import FileAction
+from agentd.core.workspace import Author
+from agentd.engine.workers import Daily
 from agentd.workspace.changes import MAX_READ_BYTES, Changes
 from agentd.workspace.files import Files
 from agentd.workspace.finishing import to_the_end

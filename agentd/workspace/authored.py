@@ -11,7 +11,7 @@ import hashlib
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 
-from agentd.domain.workspace import HAND, RESTORE, Author
+from agentd.core.workspace import HAND, RESTORE, Author
 from agentd.workspace.folder import Folder
 
 LINES = "lines"  # agentd's: the name in a file's folder

@@ -13,9 +13,9 @@ from functools import partial
 
 import structlog
 
-from agentd.domain.tool import FileAction, FileIntent
-from agentd.domain.workspace import FACTS_PATH, Author, is_graph_text
-from agentd.errors import EditConflict, WorkspaceError
+from agentd.core.errors import EditConflict, WorkspaceError
+from agentd.core.tool import FileAction, FileIntent
+from agentd.core.workspace import FACTS_PATH, Author, is_graph_text
 from agentd.workspace.folder import Folder, too_large
 from agentd.workspace.refusals import missing, translated
 from agentd.workspace.versions import Content, Versions, digest_of

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agentd.domain.outside import marked_lines
+from agentd.core.outside import marked_lines
 
 SEPARATOR = "\n\n---\n\n"
 PROJECT_HEADING = (

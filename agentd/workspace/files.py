@@ -17,35 +17,33 @@ from pathlib import Path, PurePosixPath
 
 import structlog
 
-from agentd.domain.health import Problem
-from agentd.domain.outside import is_marked
-from agentd.domain.tool import FileAction, FileIntent
-from agentd.domain.turn import MAIN, Kind
-from agentd.domain.workspace import OWNER, RESTORE, Author, FileView, Reader, TreeEntry, Version
-from agentd.errors import (
+from agentd.core.errors import (
     EditConflict,
     FileMissing,
     FileUnreadable,
     ScopeMissing,
     WorkspaceError,
 )
-from agentd.ports import Clock
-from agentd.redaction import Redactor
+from agentd.core.health import Problem
+from agentd.core.outside import is_marked
+from agentd.core.ports import Clock
+from agentd.core.redaction import Redactor
+from agentd.core.tool import FileAction, FileIntent
+from agentd.core.turn import MAIN, Kind
+from agentd.core.workspace import OWNER, RESTORE, Author, FileView, Reader, TreeEntry, Version
 from agentd.workspace.changes import MAX_READ_BYTES, Changes
-from agentd.workspace.complaints import SCOPE, UNREADABLE, Complaints
 from agentd.workspace.finishing import to_the_end
 from agentd.workspace.folder import Folder
-from agentd.workspace.listing import LeftOut, Listing
+from agentd.workspace.listing import SCOPE, UNREADABLE, Complaints, LeftOut, Listing
 from agentd.workspace.lives import Lives
 from agentd.workspace.locks import Locks
 from agentd.workspace.names import Name, is_injected, is_protected, parse, parse_file
-from agentd.workspace.places import Places
-from agentd.workspace.reading import Place, Reading
+from agentd.workspace.places import Place, Places, Reading
 from agentd.workspace.refusals import missing, translated
 from agentd.workspace.settings import WorkspaceSettings
-from agentd.workspace.sight import Sight
 from agentd.workspace.single import outside
 from agentd.workspace.versions import Versions
+from agentd.workspace.visibility import Sight
 
 log = structlog.get_logger()
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from agentd.errors import FileUnreadable, WorkspaceError
-from agentd.failpoints import hit
+from agentd.core.errors import FileUnreadable, WorkspaceError
+from agentd.core.failpoints import hit
 from agentd.workspace.resolver import FILE_MODE, Beneath, no_workspace, require_regular
 
 _TEMP_PREFIX, _TEMP_SUFFIX = ".agentd-", ".tmp"

@@ -21,14 +21,14 @@ from datetime import timedelta
 
 import structlog
 
-from agentd.domain.health import Problem
-from agentd.domain.turn import MAIN, Context, Kind, Origin, TurnRequest
-from agentd.domain.workspace import ContextBlock, FileView, Reader
+from agentd.core.health import Problem
+from agentd.core.turn import MAIN, Context, Kind, Origin, TurnRequest
+from agentd.core.workspace import ContextBlock, FileView, Reader
 from agentd.workspace import compose
 from agentd.workspace.compose import Cut, Room, Section
 from agentd.workspace.files import Files
 from agentd.workspace.settings import INJECTED, WorkspaceSettings
-from agentd.workspace.sight import IN_EVERY_PROMPT
+from agentd.workspace.visibility import IN_EVERY_PROMPT
 
 log = structlog.get_logger()
 

@@ -15,8 +15,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
-from agentd.errors import WorkspaceError
-from agentd.ports import Clock
+from agentd.core.errors import WorkspaceError
+from agentd.core.ports import Clock
 from agentd.workspace.resolver import Beneath
 
 _POLL_SECONDS = 0.02

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agentd.domain.workspace import FACTS_PATH
-from agentd.errors import PathRefused
+from agentd.core.errors import PathRefused
+from agentd.core.workspace import FACTS_PATH
 
 MAX_PART_BYTES = 255
 MAX_PATH_BYTES = 2_048

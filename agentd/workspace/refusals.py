@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from agentd.errors import FileMissing, FileUnreadable, PathRefused, WorkspaceError
+from agentd.core.errors import FileMissing, FileUnreadable, PathRefused, WorkspaceError
 
 
 def missing(path: str) -> FileMissing:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentd.errors import PathRefused, WorkspaceError
+from agentd.core.errors import PathRefused, WorkspaceError
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600

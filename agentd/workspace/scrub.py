@@ -7,26 +7,76 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
+from enum import Enum, auto
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TypeVar
 
-from agentd.domain.erasure import Erasure, Written, replaced
-from agentd.domain.outside import marks_in
-from agentd.domain.spans import Span, apart, merged
-from agentd.domain.turn import MAIN, Kind
-from agentd.domain.workspace import FACTS_PATH, Reader, is_graph_text
-from agentd.memory.chunkers.dates import date_in
-from agentd.ports import Wanted
+from agentd.core.dated import date_in
+from agentd.core.erasure import Erasure, Written, replaced
+from agentd.core.outside import marks_in
+from agentd.core.ports import Wanted
+from agentd.core.text import Span, apart, merged
+from agentd.core.turn import MAIN, Kind
+from agentd.core.workspace import FACTS_PATH, Reader, is_graph_text
 from agentd.workspace.changes import MAX_READ_BYTES
 from agentd.workspace.files import Files
 from agentd.workspace.finishing import to_the_end
 from agentd.workspace.folder import Folder
-from agentd.workspace.paragraphs import Hand, paragraphs
 from agentd.workspace.refusals import translated
 from agentd.workspace.versions import Versions, home_of
+
+# The paragraphs of a note: what is read, and masked, as one. Pure.
+
+_BEGINS = re.compile(r"\s*(?:[-*+•–#>|]|\d{1,3}[.)]\s)")
+_MOST = 20  # lines of one
+
+
+class Hand(Enum):
+    """Who wrote a line."""
+
+    USER = auto()
+    AGENT = auto()
+    SHIPPED = auto()  # it came with agentd, for a new workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Lines of one author that belong together: a list's entry with what is below it, a heading, a few
+    lines of prose. `line` is the first one, from 1 on; `start` and `end` are characters.
+    """
+
+    line: int
+    start: int
+    end: int
+    hand: Hand
+
+    @property
+    def is_own(self) -> bool:
+        """Whether agentd wrote it."""
+        return self.hand is Hand.AGENT
+
+
+def paragraphs(text: str, hands: Sequence[Hand]) -> Iterator[Paragraph]:
+    """The paragraphs, in order. `hands` says for each line who wrote it."""
+    first, begun, at = 0, 0, 0
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if number > first and (
+            not line.strip()
+            or not lines[number - 1].strip()
+            or _BEGINS.match(line)
+            or hands[number] is not hands[number - 1]
+            or number - first == _MOST
+        ):
+            yield Paragraph(first + 1, begun, at - 1, hands[first])
+            first, begun = number, at
+        at += len(line) + 1
+    yield Paragraph(first + 1, begun, len(text), hands[first])
+
 
 _OWNER = Reader(MAIN, Kind.MAIN)
 _DEPTH = 64

@@ -9,9 +9,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from agentd.domain.settings import NamedPaths, Reaches, Settings, parse_named_paths
-from agentd.domain.workspace import FACTS_PATH
-from agentd.errors import PathRefused
+from agentd.core.errors import PathRefused
+from agentd.core.settings import NamedPaths, Reaches, Settings, parse_named_paths
+from agentd.core.workspace import FACTS_PATH
 from agentd.workspace.names import fold, parse
 
 _FOLDER = re.compile(r"[^/.~@\\\x00-\x1f][^/\\\x00-\x1f]*(/[^/.\\\x00-\x1f][^/\\\x00-\x1f]*)*")

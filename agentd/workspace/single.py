@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from agentd.errors import ScopeMissing
+from agentd.core.errors import ScopeMissing
 from agentd.workspace.folder import Entry, Folder, Stamp
 
 

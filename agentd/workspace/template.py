@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agentd.paths import ensure_private_dir, sync_directory
+from agentd.core.paths import ensure_private_dir, sync_directory
 from agentd.workspace.folder import Folder
 from agentd.workspace.refusals import translated
 

@@ -22,10 +22,10 @@ from itertools import accumulate, compress, count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from agentd.domain.workspace import HAND, OWNER, Author, Version
-from agentd.errors import NotFound
-from agentd.paths import ensure_private_dir
-from agentd.redaction import Redactor
+from agentd.core.errors import NotFound
+from agentd.core.paths import ensure_private_dir
+from agentd.core.redaction import Redactor
+from agentd.core.workspace import HAND, OWNER, Author, Version
 from agentd.workspace.authored import LINES, OUTSIDE, Authored, added, writes_lines
 from agentd.workspace.folder import Folder
 from agentd.workspace.resolver import FOLDER_MODE

@@ -16,8 +16,8 @@ import structlog
 from watchfiles import Change, watch
 from watchfiles.main import FileChange
 
-from agentd.domain.health import Problem
-from agentd.ports import Clock
+from agentd.core.health import Problem
+from agentd.core.ports import Clock
 
 STEP_MS = 400  # without a change for as long, what has changed is told
 _DEBOUNCE_MS = 1_000  # no change waits longer than this

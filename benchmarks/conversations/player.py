@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentd.domain.workspace import FACTS_PATH
+from agentd.core.workspace import FACTS_PATH
 from benchmarks.conversations.conversation import Conversation, Turn
 from benchmarks.conversations.model import Items, Model, clip
 from benchmarks.conversations.service import served

@@ -9,12 +9,12 @@ from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from agentd.domain.memory import Chunk, Source
-from agentd.domain.message import Text
-from agentd.domain.transcript import Row, RowRole
-from agentd.domain.turn import SessionKey
-from agentd.memory.chunks import chunks_of_note
-from agentd.memory.transcript import chunks_of_rows
+from agentd.core.memory import Chunk, Source
+from agentd.core.message import Text
+from agentd.core.transcript import Row, RowRole
+from agentd.core.turn import SessionKey
+from agentd.memory.index.chunks import chunks_of_note
+from agentd.memory.index.transcripts import chunks_of_rows
 from benchmarks.workspace_year.reading import HERE
 
 _ZONE = ZoneInfo("UTC")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from agentd.alerts.settings import AlertsSettings
-from agentd.errors import ConfigError
+from agentd.automation.alerts.settings import AlertsSettings
+from agentd.core.errors import ConfigError
 
 
 def test_journal_socket_and_main_are_on_and_the_rest_is_off() -> None:

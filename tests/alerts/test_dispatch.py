@@ -9,10 +9,10 @@ from datetime import timedelta
 
 import pytest
 
-from agentd import failpoints
-from agentd.alerts.dispatch import Dispatcher
-from agentd.domain.alert import Alert, Delivery, DeliveryState, NewAlert, alert_digest
-from agentd.errors import AgentdError, Busy, StorageError
+from agentd.automation.alerts.dispatch import Dispatcher
+from agentd.core import failpoints
+from agentd.core.alert import Alert, Delivery, DeliveryState, NewAlert, alert_digest
+from agentd.core.errors import AgentdError, Busy, StorageError
 from agentd.testing import FakeClock, MemoryOutbox
 
 

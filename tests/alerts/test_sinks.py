@@ -15,14 +15,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agentd.alerts.command import CommandSink
-from agentd.alerts.journal import JournalSink
-from agentd.alerts.main_session import MainSessionSink
-from agentd.alerts.webhook import WebhookSink
-from agentd.domain.alert import Alert
-from agentd.domain.event import Noticed
-from agentd.domain.turn import MAIN
-from agentd.errors import AgentdError
+from agentd.automation.alerts.sinks import CommandSink, JournalSink, MainSessionSink, WebhookSink
+from agentd.core.alert import Alert
+from agentd.core.errors import AgentdError
+from agentd.core.event import Noticed
+from agentd.core.turn import MAIN
 from agentd.testing import FakeClock, MemorySessions, RecordingSink
 
 ALERT = Alert(7, datetime(2026, 5, 4, 10, 0, tzinfo=UTC), "Disk “full” $(rm)\n", "heartbeat", "me")

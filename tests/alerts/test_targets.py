@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.alerts.targets import Targets, resolve
-from agentd.domain.alert import Recipients
-from agentd.domain.turn import Origin
-from agentd.errors import ConfigError
+from agentd.automation.alerts.settings import Targets, resolve
+from agentd.core.alert import Recipients
+from agentd.core.errors import ConfigError
+from agentd.core.turn import Origin
 
 ON = ("journal", "socket", "main")
 

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from agentd.assembly.ground import Ground
-from agentd.assembly.parts import Parts, open_parts
-from agentd.assembly.upkeep import Upkeep
-from agentd.config import Config
-from agentd.domain.job import Cron, NewJob
+from agentd.app.assembly.ground import Ground
+from agentd.app.assembly.parts import Parts, open_parts
+from agentd.app.assembly.upkeep import Upkeep
+from agentd.app.config import Config
+from agentd.app.logs import OpenLog
+from agentd.core.errors import ConfigError
+from agentd.core.job import Cron, NewJob
+from agentd.core.paths import daemon_places
+from agentd.core.redaction import Redactor
 from agentd.engine.budget import Budget
-from agentd.errors import ConfigError
-from agentd.logs import OpenLog
-from agentd.paths import daemon_places
-from agentd.redaction import Redactor
-from agentd.server.clients import Clients
+from agentd.interfaces.acp.peer import Clients
 from agentd.testing import Answers, FakeClock, RecordingSink
 
 LOG = OpenLog(Redactor(), None)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.redaction import Redactor
+from agentd.core.redaction import Redactor
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 TEXTS = sorted(

@@ -7,10 +7,10 @@ from datetime import date
 import numpy as np
 import pytest
 
-from agentd.domain.memory import Chunk, Source
-from agentd.domain.search import Ranked
-from agentd.ranking import structured
-from agentd.ranking.weights import FITTED
+from agentd.core.memory import Chunk, Source
+from agentd.core.search import Ranked
+from agentd.memory.index.ranking import structured
+from agentd.memory.index.ranking.fusion import FITTED
 from benchmarks import search_quality
 from benchmarks.collections import Collection, Question
 from benchmarks.fit import BOTH, KEYWORDS, fitted, ready

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.cli.canvas import Canvas
+from agentd.app.chat.painter import Canvas
 
 _TOKENS = re.compile(r"\x1b\[(\d*)([A-Z])|\n|\r|[^\x1b\r\n]")
 _COLUMNS, _ROWS = 20, 10

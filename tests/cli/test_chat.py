@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from agentd.cli.catalog import Catalog
-from agentd.cli.chat import Chat
-from agentd.cli.pasting import Written
-from agentd.cli.screen import Screen
-from agentd.cli.statusline import StatusLine
-from agentd.commands.times import Times
-from agentd.domain.spans import Spans
+from agentd.app.chat.chat import Chat
+from agentd.app.chat.pasting import Written
+from agentd.app.chat.screen import Screen
+from agentd.app.chat.slash import Catalog
+from agentd.app.chat.statusline import StatusLine
+from agentd.core.text import Spans
+from agentd.interfaces.commands.plain import Times
 from agentd.testing import PNG, FakeClock
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import agentd
-from agentd.cli.app import app
+from agentd.app.cli.app import app
 from agentd.testing import PNG
 from tests.scripted_daemon import STATUS, Refusal, ScriptedDaemon
 

@@ -10,8 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from agentd.cli.declared import grouped, tell
-from agentd.cli.group import Group, Load
+from agentd.app.cli.declared import grouped, tell
+from agentd.app.cli.group import Group, Load
 from tests.commands.declared_tea import TEA
 from tests.scripted_daemon import ScriptedDaemon
 

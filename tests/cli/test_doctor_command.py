@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agentd.cli.app import app
-from agentd.cli.setup import make
-from agentd.paths import daemon_places
+from agentd.app.cli.app import app
+from agentd.app.cli.setup import make
+from agentd.core.paths import daemon_places
 from tests.scripted_daemon import ScriptedDaemon
 
 runner = CliRunner()

@@ -103,9 +103,9 @@ def test_letters_that_the_output_does_not_have_are_escaped(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("press", "where"),
     [
-        (PRESSED_AT_IMPORT, "agentd.cli.foreground"),
+        (PRESSED_AT_IMPORT, "agentd.app.cli.foreground"),
         (PRESSED_AT_IMPORT, "typer"),
-        (PRESSED_AT_IMPORT, "agentd.cli.facts"),
+        (PRESSED_AT_IMPORT, "agentd.app.cli.facts"),
         (PRESSED_AT_IMPORT, "asyncio"),
         (PRESSED_AT_CALL, "BaseEventLoop.__init__"),
         (PRESSED_AT_CALL, "BaseEventLoop.close"),

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from agentd.cli.app import app
-from agentd.domain.concept import Record
-from agentd.graph.delta import diff
-from agentd.graph.formats.changes import write_delta
+from agentd.app.cli.app import app
+from agentd.core.graph import Record
+from agentd.zero.delta import diff, write_delta
 from tests.graph.formats.records import grown
 from tests.scripted_daemon import Refusal, ScriptedDaemon, Wire
 

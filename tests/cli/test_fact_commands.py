@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from agentd.cli.app import app
+from agentd.app.cli.app import app
 from tests.cli.test_terminal import Screen
 from tests.scripted_daemon import Refusal, ScriptedDaemon
 

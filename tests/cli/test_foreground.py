@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.cli.foreground import config_of, is_plain
+from agentd.app.cli.foreground import config_of, is_plain
 
 HEAVY = {"typer", "rich", "acp", "anthropic", "numpy", "prompt_toolkit", "onnxruntime"}
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agentd.cli.hits import DEGRADED, EMPTY, SCORES, Look, degraded, shown
-from agentd.domain.memory import Chunk, Source
-from agentd.domain.search import EmptyReason, Lack, SearchOptions
-from agentd.search.searcher import Searcher
+from agentd.app.cli.hits import DEGRADED, EMPTY, SCORES, Look, degraded, shown
+from agentd.core.memory import Chunk, Source
+from agentd.core.search import EmptyReason, Lack, SearchOptions
+from agentd.memory.index.search.searcher import Searcher
 
 HIT: dict[str, Any] = {
     "path": "memory/2026-11-21.md",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agentd.cli.app import app
+from agentd.app.cli.app import app
 from tests.scripted_daemon import Hangup, ScriptedDaemon
 
 runner = CliRunner()

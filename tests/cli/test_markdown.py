@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.cli.blocks import Block, Blocks, Kind
-from agentd.cli.markdown import Renderer
-from agentd.commands.plain import is_plain
+from agentd.app.chat.markdown import Block, Blocks, Kind, Renderer
+from agentd.interfaces.commands.plain import is_plain
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _ANSWER = """\

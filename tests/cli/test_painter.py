@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from agentd.cli.painter import Painter
+from agentd.app.chat.painter import Painter
 from agentd.testing import FakeClock
 
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.cli.pasting import LONG, Written
+from agentd.app.chat.pasting import LONG, Written
 
 LINES = "one\ntwo"
 EDITS = st.lists(

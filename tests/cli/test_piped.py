@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from agentd.cli.app import app
+from agentd.app.cli.app import app
 from tests.scripted_daemon import ScriptedDaemon
 
 runner = CliRunner(charset="ascii")

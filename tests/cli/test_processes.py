@@ -44,7 +44,7 @@ def test_quick_commands_load_none_of_the_heavy_libraries(tmp_path: Path, argv: l
     heavy = ("acp", "aiosqlite", "anthropic", "apscheduler", "httpx", "prompt_toolkit")
     heavy += ("pydantic", "rich", "sqlite3", "structlog", "uvloop")
     code = (
-        "import sys\nfrom agentd.cli.app import app\n"
+        "import sys\nfrom agentd.app.cli.app import app\n"
         f"try: app({argv!r})\nexcept SystemExit: pass\n"
         f"print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentd.cli.progress import Meter
+from agentd.app.cli.progress import Meter
 
 
 def status(pending, vectors=0):

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentd.cli.moving import House
-from agentd.cli.regular import read_regular
-from agentd.cli.transcripts import read_files
-from agentd.errors import InvalidRequest
+from agentd.app.cli.moving import House
+from agentd.app.cli.transcripts import read_files, read_regular
+from agentd.core.errors import InvalidRequest
 
 
 def test_a_regular_file_is_read_whole_up_to_the_limit(tmp_path: Path) -> None:

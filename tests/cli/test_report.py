@@ -9,12 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import agentd.cli
+import agentd.app.cli
 
-CLI = Path(agentd.cli.__file__).parent
+CLI = Path(agentd.app.cli.__file__).parent
 HOSTILE = "\x1b]0;title\x07 \x1b[2J \u202egnp \x9b31m tea\tand\ncake"
 PROGRAM = f"""
-from agentd.cli.report import note, show
+from agentd.app.cli.report import note, show
 show({HOSTILE!r}, str, as_json=False)
 show({{"title": {HOSTILE!r}}}, str, as_json=True)
 note({HOSTILE!r})

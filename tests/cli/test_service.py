@@ -8,9 +8,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agentd.cli.app import app
-from agentd.cli.installing import install, own_executable, system_service, uninstall, users_service
-from agentd.errors import AgentdError, NotFound
+from agentd.app.cli.app import app
+from agentd.app.cli.installing import (
+    install,
+    own_executable,
+    system_service,
+    uninstall,
+    users_service,
+)
+from agentd.core.errors import AgentdError, NotFound
 
 runner = CliRunner()
 EXE, PYTHON = Path("/opt/agentd/bin/agentd"), Path("/usr/bin/env")

@@ -13,10 +13,10 @@ import pytest
 import tomli
 from typer.testing import CliRunner
 
-from agentd.cli.app import app
-from agentd.cli.setup import make
-from agentd.cli.tomltext import with_value
-from agentd.paths import daemon_places, shipped
+from agentd.app.cli.app import app
+from agentd.app.cli.setup import make
+from agentd.app.cli.tomltext import with_value
+from agentd.core.paths import daemon_places, shipped
 from tests.e2e.forked import parent
 
 runner = CliRunner()

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from agentd.cli.app import app
-from agentd.domain.concept import Record
-from agentd.graph.delta import checkpoint, diff
-from agentd.graph.formats.changes import write_delta
-from agentd.graph.formats.reading import read
-from agentd.graph.formats.seal import MOST_CHARS, sealed
-from agentd.graph.formats.writing import write
+from agentd.app.cli.app import app
+from agentd.core.graph import Record
+from agentd.zero.delta import checkpoint, diff, write_delta
+from agentd.zero.formats.reading import read
+from agentd.zero.formats.seal import MOST_CHARS, sealed
+from agentd.zero.formats.writing import write
 from tests.graph.formats.records import grown
 from tests.scripted_daemon import Refusal, ScriptedDaemon, Wire
 

@@ -8,8 +8,8 @@ import tomllib
 import pytest
 import tomli
 
-from agentd.cli import suggestions
-from agentd.config import example
+from agentd.app.cli import suggestions
+from agentd.app.config import example
 
 
 def known(path: str) -> bool:

@@ -18,9 +18,9 @@ from typing import Any, Self
 
 import pytest
 
-from agentd.cli.terminal import history_in
-from agentd.domain.turn import SessionKey
-from agentd.storage.typed import TypedWords
+from agentd.app.chat.terminal import history_in
+from agentd.core.turn import SessionKey
+from agentd.storage.chat_history import TypedWords
 from agentd.testing import FakeClock
 from tests.e2e.forked import parent
 from tests.scripted_daemon import Hangup, ScriptedDaemon

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentd.cli.told import conversation
+from agentd.app.cli.sessions import conversation
 
 
 def line(role: str, *blocks: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from agentd.cli.toolcalls import Calls
+from agentd.app.chat.toolcalls import Calls
 from agentd.testing.clock import FakeClock
 
 

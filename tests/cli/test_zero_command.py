@@ -10,16 +10,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from agentd.cli.app import app
-from agentd.cli.graph import DRAWN, Format, Way
-from agentd.graph.decompiler import decompile
-from agentd.graph.emitter import emit
-from agentd.graph.formats.levels import Level, at_level
-from agentd.graph.formats.reading import read
-from agentd.graph.formats.writing import write
-from agentd.graph.path import Way as GraphWay
-from agentd.graph.record import Form
-from agentd.graph.zero import parse
+from agentd.app.cli.app import app
+from agentd.app.cli.graph import DRAWN, Format, Way
+from agentd.memory.graph.paths import Way as GraphWay
+from agentd.memory.graph.record import Form
+from agentd.zero import parse
+from agentd.zero.compiler import emit
+from agentd.zero.decompiler import decompile
+from agentd.zero.formats.reading import read
+from agentd.zero.formats.writing import Level, at_level, write
 from tests.graph.formats.records import grown
 from tests.scripted_daemon import ScriptedDaemon
 

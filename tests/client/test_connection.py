@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentd.client.connection import connected
-from agentd.client.errors import ConnectionLost, RemoteError, exit_status
-from agentd.errors import Busy, DaemonUnreachable, InvalidRequest
+from agentd.core.errors import Busy, DaemonUnreachable, InvalidRequest
+from agentd.interfaces.client.connection import connected
+from agentd.interfaces.client.dialing import ConnectionLost, RemoteError, exit_status
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon
 
 

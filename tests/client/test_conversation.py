@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agentd.client.conversation import Conversation, joined
-from agentd.client.errors import RemoteError
-from agentd.errors import DaemonUnreachable
+from agentd.core.errors import DaemonUnreachable
+from agentd.interfaces.client.conversation import Conversation, joined
+from agentd.interfaces.client.dialing import RemoteError
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon, Wire
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from agentd.commands.declaration import Caller, Group, Param
-from agentd.commands.plain import fields
+from agentd.interfaces.commands.declaration import Caller, Group, Param
+from agentd.interfaces.commands.plain import fields
 
 TEA = Group("tea")
 

@@ -4,16 +4,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.commands.jobs import JOBS, JobCommands
-from agentd.commands.system_jobs import Consolidation, Heartbeat
-from agentd.domain.beat import Beat, Outcome, Reason, Standing
-from agentd.domain.belief import Consolidated
-from agentd.domain.job import Ending, JobOutcome, JobReason, Step
-from agentd.errors import GraphOff, InvalidRequest, NotFound
-from agentd.jobs.agenda import Agenda
-from agentd.jobs.settings import JobsSettings
-from agentd.scheduler.triggers import Triggers
-from agentd.server.declared import methods
+from agentd.automation.jobs.agenda import Agenda
+from agentd.automation.jobs.settings import JobsSettings
+from agentd.automation.scheduler import Triggers
+from agentd.core.beat import Beat, Outcome, Reason, Standing
+from agentd.core.errors import GraphOff, InvalidRequest, NotFound
+from agentd.core.graph import Consolidated
+from agentd.core.job import Ending, JobOutcome, JobReason, Step
+from agentd.interfaces.acp.declared import methods
+from agentd.interfaces.commands.jobs import JOBS, Consolidation, Heartbeat, JobCommands
 from agentd.testing import FakeClock, MemoryBeats, MemoryJobStore
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.commands.plain import counted, fields, folded, table
+from agentd.interfaces.commands.plain import counted, fields, folded, table
 
 _ALERT = {"id": 1, "delivered": "journal sent, socket pending", "text": "Call the dentist " * 5}
 

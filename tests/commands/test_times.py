@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.commands.times import Times, span
+from agentd.interfaces.commands.plain import Times, span
 from agentd.testing import FakeClock
 
 

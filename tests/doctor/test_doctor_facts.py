@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.doctor.examine import examine
-from agentd.doctor.facts import Learnt
-from agentd.domain.turn import MAIN
-from agentd.errors import ProviderError, StorageFull
+from agentd.app.doctor.examine import examine
+from agentd.app.doctor.facts import Learnt
+from agentd.core.errors import ProviderError, StorageFull
+from agentd.core.turn import MAIN
 from agentd.memory.facts.forgetting import Forgetting, Place
 from agentd.storage.erasures import SqliteErasures
 from agentd.storage.migrations import STATE

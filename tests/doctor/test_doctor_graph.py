@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.doctor.examine import examine
-from agentd.doctor.graph import Chained
-from agentd.domain.health import Level
-from agentd.graph.chain import Verdict
-from agentd.graph.exchange import Logged
+from agentd.app.doctor.examine import examine
+from agentd.app.doctor.graph import Chained
+from agentd.core.health import Level
+from agentd.memory.graph.exchange import Logged
+from agentd.memory.graph.journal import Verdict
 
 SOUND = Logged(Verdict(7))
 BROKEN = Logged(Verdict(2, 3, "it is missing: the log was cut off"))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agentd.doctor.machine import Disk, Erased, Leftovers, Permissions, SocketPath, Sqlite, Time
-from agentd.doctor.service import Linger, UnitFile
-from agentd.paths import Places
+from agentd.app.doctor.machine import Disk, Erased, Leftovers, Permissions, SocketPath, Sqlite, Time
+from agentd.app.doctor.service import Linger, UnitFile
+from agentd.core.paths import Places
 from agentd.storage.erasing import mark_unclean
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database

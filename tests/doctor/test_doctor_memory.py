@@ -9,18 +9,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentd.doctor.memory import Injected, Readable, Required, Screened, Shared
-from agentd.domain.turn import MAIN, Kind, SessionKey, TurnRequest
-from agentd.memory.indexer import Indexer
+from agentd.app.doctor.memory import Injected, Readable, Required, Screened, Shared
+from agentd.core.turn import MAIN, Kind, SessionKey, TurnRequest
+from agentd.memory.index.indexer import Indexer
+from agentd.memory.index.search.live import LiveIndex
 from agentd.memory.recall import MemoryRecall
-from agentd.search.live import LiveIndex
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock, MemorySessions
-from agentd.workspace.complaints import IRREGULAR
 from agentd.workspace.files import Files
 from agentd.workspace.injection import CUT, Injection
+from agentd.workspace.listing import IRREGULAR
 from agentd.workspace.settings import WorkspaceSettings
 
 NAMES = ("SOUL", "AGENTS", "TOOLS", "IDENTITY", "USER", "MEMORY", "HEARTBEAT")

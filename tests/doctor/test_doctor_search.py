@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentd.doctor.search import Meaningful, Searchable
-from agentd.domain.memory import Found, IndexState, Source
-from agentd.domain.search import SearchQuery
-from agentd.domain.turn import Kind
-from agentd.memory.indexer import Indexer
+from agentd.app.doctor.search import Meaningful, Searchable
+from agentd.core.memory import Found, IndexState, Source
+from agentd.core.search import SearchQuery
+from agentd.core.turn import Kind
+from agentd.memory.index.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
 from agentd.testing import FakeClock, MemoryIndexDouble, MemorySessions
 from agentd.workspace.files import Files

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.doctor.examine import examine
-from agentd.doctor.work import (
+from agentd.app.doctor.examine import examine
+from agentd.app.doctor.work import (
     Budgets,
     Drift,
     Flushes,
@@ -19,13 +19,13 @@ from agentd.doctor.work import (
     Unfinished,
     Window,
 )
-from agentd.domain.alert import NewAlert, alert_digest
-from agentd.domain.health import Finding, Problem
-from agentd.domain.message import Text
-from agentd.domain.retention import Retained
-from agentd.domain.transcript import Coverage, NewRow, RowRole
-from agentd.domain.turn import MAIN, Origin, StopReason, Turn, TurnRequest, Usage
-from agentd.errors import StorageError
+from agentd.core.alert import NewAlert, alert_digest
+from agentd.core.errors import StorageError
+from agentd.core.health import Finding, Problem
+from agentd.core.message import Text
+from agentd.core.retention import Retained
+from agentd.core.transcript import Coverage, NewRow, RowRole
+from agentd.core.turn import MAIN, Origin, StopReason, Turn, TurnRequest, Usage
 from agentd.testing import FakeClock, MemoryOutbox, MemorySessions
 
 

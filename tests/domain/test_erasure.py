@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.erasure import (
+from agentd.core.erasure import (
     MASK,
     Erasure,
     Mark,
@@ -20,7 +20,7 @@ from agentd.domain.erasure import (
     replaced,
     sentences_in,
 )
-from agentd.domain.spans import merged, within
+from agentd.core.text import merged, within
 
 LONDON = Erasure(spans=("I live in London.", "The user lives in London."))
 ROW = "sessions/main.jsonl:4"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.fact import ErasureReport
+from agentd.core.fact import ErasureReport
 
 
 @pytest.mark.parametrize(

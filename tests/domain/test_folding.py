@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.folding import Folded, plain, trimmed
+from agentd.core.text import Folded, plain, trimmed
 
 
 def found(words: str, text: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.message import Text, decode_block, encode_block
+from agentd.core.message import Text, decode_block, encode_block
 
 
 def test_what_is_quoted_stands_in_the_block_only_where_there_is_any():

@@ -8,13 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.message import Image, Text, ToolResult, ToolUse
-from agentd.domain.outside import cleaned, from_outside, is_marked, typed
-from agentd.domain.source import BY_AGENT, BY_OTHERS, BY_OWNER, TextSource, Writer
-from agentd.domain.transcript import Row, RowRole
-from agentd.domain.turn import MAIN, TurnRequest
+from agentd.core.message import (
+    BY_AGENT,
+    BY_OTHERS,
+    BY_OWNER,
+    Image,
+    Text,
+    TextSource,
+    ToolResult,
+    ToolUse,
+    Writer,
+)
+from agentd.core.outside import cleaned, from_outside, is_marked, typed
+from agentd.core.transcript import Row, RowRole
+from agentd.core.turn import MAIN, TurnRequest
 from agentd.engine.compaction.extract import wanted
-from agentd.engine.prompt import Scene, build
+from agentd.engine.context import Scene, build
 from agentd.testing import check_messages
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.quotation import quoted_spans
-from agentd.domain.spans import shifted, united
+from agentd.core.text import shifted, united
+from agentd.memory.facts.quotes import quoted_spans
 from tests.growth import QUADRATIC, growth
 
 SIX = "I have moved to Rome now"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.sentences import sentences
+from agentd.core.text import sentences
 from tests.growth import QUADRATIC, growth
 
 

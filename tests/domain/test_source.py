@@ -7,10 +7,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.domain.message import Image, Text, ToolResult
-from agentd.domain.source import BY_AGENT, BY_OTHERS, BY_OWNER, TextSource, Writer
-from agentd.domain.transcript import NewRow, Row, RowRole, export_row
-from agentd.domain.turn import MAIN, Origin, SessionKey, TurnRequest
+from agentd.core.message import (
+    BY_AGENT,
+    BY_OTHERS,
+    BY_OWNER,
+    Image,
+    Text,
+    TextSource,
+    ToolResult,
+    Writer,
+)
+from agentd.core.transcript import NewRow, Row, RowRole, export_row
+from agentd.core.turn import MAIN, Origin, SessionKey, TurnRequest
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 ALL = [TextSource(writer, tainted) for writer in Writer for tainted in (False, True)]

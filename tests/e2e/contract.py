@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import typer
 
-from agentd.cli.app import app
+from agentd.app.cli.app import app
 from tests.e2e.forked import parent
 from tests.e2e.shell import PATIENCE, Done, Shell
 

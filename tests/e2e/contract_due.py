@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentd.domain.beat import Reason
+from agentd.core.beat import Reason
 from tests.e2e.contract import Row
 from tests.e2e.contract_makers import a_job, an_alert, next_second
 from tests.e2e.contract_shapes import (

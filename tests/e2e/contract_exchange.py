@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agentd.domain.concept import Record
-from agentd.graph.compiler import compile as compiled
-from agentd.graph.delta import diff
-from agentd.graph.formats.changes import write_delta
-from agentd.graph.formats.reading import read
-from agentd.graph.formats.writing import write
-from agentd.graph.transfer import message
-from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
+from agentd.core.graph import Record
+from agentd.memory.graph.transfer import message
+from agentd.zero.compiler import compile as compiled
+from agentd.zero.delta import diff, write_delta
+from agentd.zero.formats.reading import read
+from agentd.zero.formats.writing import write
+from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 from tests.e2e.contract import Row, World
 from tests.e2e.contract_makers import a_changed_fact, number
 from tests.e2e.contract_shapes import DIGEST

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import agentd
-from agentd.domain.beat import Reason
-from agentd.domain.fact import Category, ChangeKind, FactSource, FactStatus, Refusal
-from agentd.domain.job import JobReason
-from agentd.domain.search import EmptyReason, Lack
+from agentd.core.beat import Reason
+from agentd.core.fact import Category, ChangeKind, FactSource, FactStatus, Refusal
+from agentd.core.job import JobReason
+from agentd.core.search import EmptyReason, Lack
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?[+-]\d\d:\d\d")
 KEY = re.compile(r"main|(?:chat|group|isolated):.+")

@@ -32,8 +32,8 @@ from typing import IO, Any, NoReturn, TextIO
 
 import typer
 
-from agentd import failpoints
-from agentd.cli.app import app, main
+from agentd.app.cli.app import app, main
+from agentd.core import failpoints
 
 ROOT = Path(__file__).parents[2]
 _STREAMS = 3
@@ -243,14 +243,14 @@ def _told(command: Callable[[], None]) -> int:
 
 def _import_everything() -> None:
     """Load what commands and daemons load, late or not."""
-    for module in pkgutil.walk_packages([str(ROOT / "agentd" / "cli")], "agentd.cli."):
+    for module in pkgutil.walk_packages([str(ROOT / "agentd" / "app" / "cli")], "agentd.app.cli."):
         importlib.import_module(module.name)
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     late = re.search(r"```deferred-imports\n(.*?)```", page, re.DOTALL)
     assert late, "ARCHITECTURE.md lists no deferred imports"
     for module in re.findall(r"\S+ +([a-z][\w.]+)$", late[1], re.MULTILINE):
         importlib.import_module(module)
-    for module in ("agentd.client.connection", "agentd.daemon", "typer._adapters"):
+    for module in ("agentd.interfaces.client.connection", "agentd.app.daemon", "typer._adapters"):
         importlib.import_module(module)
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from agentd.paths import shipped
+from agentd.core.paths import shipped
 from agentd.testing import check_api_messages
 from agentd.workspace.template import create
 from tests.e2e.forked import Forked, parent

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from agentd import backup
-from agentd.errors import AgentdError
+from agentd.app import backup
+from agentd.core.errors import AgentdError
 from tests.e2e.forked import Forked, parent
 from tests.e2e.shell import PATIENCE, Shell, a_shell
 from tests.finding import holding

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
-import pkgutil
 import re
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import agentd.server.methods
+from agentd.interfaces.acp import graph_methods
 from tests import declared
 from tests.e2e.contract import (
     Row,
@@ -42,12 +40,10 @@ NO_COMMANDS = (
 def registered() -> set[str]:
     """The methods in the route tables of all parts of the server."""
     found: set[str] = set()
-    for module in pkgutil.iter_modules(agentd.server.methods.__path__):
-        parts = vars(importlib.import_module(f"agentd.server.methods.{module.name}")).values()
-        for part in parts:
-            if inspect.isclass(part) and hasattr(part, "routes"):
-                wants = inspect.signature(part).parameters
-                found |= part(**dict.fromkeys(wants)).routes().keys()
+    for part in vars(graph_methods).values():
+        if inspect.isclass(part) and hasattr(part, "routes"):
+            wants = inspect.signature(part).parameters
+            found |= part(**dict.fromkeys(wants)).routes().keys()
     return found | {f"_agentd/{command.path}" for command in declared.commands()}
 
 

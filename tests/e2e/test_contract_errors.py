@@ -11,17 +11,16 @@ from typing import Any
 
 import pytest
 
-import agentd.errors
-from agentd.commands.exchange import EXCHANGE
-from agentd.commands.fact_changes import FACT_CHANGES
-from agentd.commands.facts import FACTS
-from agentd.commands.programs import PROGRAMS
-from agentd.commands.proposals import PROPOSALS
-from agentd.domain.concept import Record
-from agentd.errors import AgentdError
-from agentd.graph.formats.writing import write
-from agentd.server import frames
-from agentd.server.methods import graph
+import agentd.core.errors
+from agentd.core.errors import AgentdError
+from agentd.core.graph import Record
+from agentd.interfaces.acp import frames
+from agentd.interfaces.acp import graph_methods as graph
+from agentd.interfaces.commands.exchange import EXCHANGE, PROGRAMS
+from agentd.interfaces.commands.fact_changes import FACT_CHANGES
+from agentd.interfaces.commands.facts import FACTS
+from agentd.interfaces.commands.proposals import PROPOSALS
+from agentd.zero.formats.writing import write
 from tests.e2e.contract import Wire, World, misfits, plain
 from tests.e2e.contract_exchange import EXCHANGE_ROWS
 from tests.e2e.contract_facts import FACT_ROWS
@@ -272,7 +271,7 @@ def test_every_listed_error_is_brought_about() -> None:
 
 def kinds() -> list[type[AgentdError]]:
     """The classes of errors that have a word of their own."""
-    known = vars(agentd.errors).values()
+    known = vars(agentd.core.errors).values()
     return [kind for kind in known if isinstance(kind, type) and issubclass(kind, AgentdError)]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentd.embedders.places import are_installed
+from agentd.memory.index.embedding.places import are_installed
 from tests.e2e.shell import Shell, a_shell
 from tests.embedders.tiny_net import make_net
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentd.graph.formats.seal import sealed
+from agentd.zero.formats.seal import sealed
 from tests.e2e.shell import Shell, a_shell
 from tests.finding import holding
 

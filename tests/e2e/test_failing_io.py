@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from agentd.errors import AlreadyRunning
+from agentd.core.errors import AlreadyRunning
 from agentd.storage.lock import state_lock
 from tests.e2e.harness import PATIENCE, Client, Gone, Home, ModelServer, Refused, a_home
 from tests.e2e.test_days_of_kills import without_a_message

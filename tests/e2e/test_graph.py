@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from agentd.errors import GraphError
-from agentd.graph.decompiler import decompile
-from agentd.graph.formats.levels import Level, at_level
-from agentd.graph.formats.reading import read
-from agentd.graph.formats.writing import write
-from agentd.graph.zero import parse
+from agentd.core.errors import GraphError
+from agentd.zero import parse
+from agentd.zero.decompiler import decompile
+from agentd.zero.formats.reading import read
+from agentd.zero.formats.writing import Level, at_level, write
 from tests.e2e.shell import Shell, a_shell
 from tests.waiting import wait_until
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from agentd.failpoints import NAMES
+from agentd.core.failpoints import NAMES
 from agentd.testing import PNG
 from tests.e2e.harness import PATIENCE, Client, Home, ModelServer, Refused, a_home, texts
 from tests.e2e.model_server import CANARY

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from agentd.storage.seals import Seals, digest_of
+from agentd.storage.proofs import Seals, digest_of
 from tests.e2e.harness import Home, Refused
 
 

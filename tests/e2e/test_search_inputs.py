@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentd.domain.search import EmptyReason, Lack
+from agentd.core.search import EmptyReason, Lack
 from tests.e2e.contract import Json, Wire, World
 from tests.e2e.shell import Shell, a_shell
 

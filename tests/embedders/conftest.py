@@ -9,15 +9,15 @@ from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
-from agentd.embedders.environment import clean
-from agentd.embedders.spec import Spec
-from agentd.embedders.worker import Worker
+from agentd.memory.index.embedding.export import clean
+from agentd.memory.index.embedding.spec import Spec
+from agentd.memory.index.embedding.worker import Worker
 from agentd.testing import FakeClock
 
 FAKE = """
 import json, os, signal, struct, sys
-from agentd.embedders.process import settle
-from agentd.embedders.wire import Wire
+from agentd.memory.index.embedding.worker_main import settle
+from agentd.memory.index.embedding.worker_main import Wire
 
 DIMENSION = 4
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.embedders.bert import BertTokenizer
-from agentd.embedders.onnx_files import PACKAGED, VOCABULARY
-from agentd.embedders.places import packaged_model
-from agentd.embedders.windows import windows
+from agentd.memory.index.embedding.bert import BertTokenizer
+from agentd.memory.index.embedding.onnx_files import PACKAGED, VOCABULARY
+from agentd.memory.index.embedding.places import packaged_model
+from agentd.memory.index.embedding.windows import windows
 
 OURS = BertTokenizer.from_file(PACKAGED / VOCABULARY)
 # Python's table of characters and the library's are of different years: those on which all years agree.

@@ -4,8 +4,8 @@ import tracemalloc
 
 import pytest
 
-from agentd.embedders.cached import MOST, Cached
-from agentd.errors import EmbedderFault
+from agentd.core.errors import EmbedderFault
+from agentd.memory.index.embedding.cached import MOST, Cached
 from agentd.testing import HashEmbedder
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.health import Problem
-from agentd.embedders.choice import choose, export_folder
-from agentd.embedders.e5_files import E5Files
-from agentd.embedders.onnx_files import OnnxFiles
-from agentd.embedders.places import are_installed, fingerprint, hub_marker
-from agentd.embedders.settings import EmbedderSettings, ModelSettings
-from agentd.errors import EmbedderFault
+from agentd.core.errors import EmbedderFault
+from agentd.core.health import Problem
+from agentd.memory.index.embedding.choice import choose, export_folder
+from agentd.memory.index.embedding.e5_files import E5Files
+from agentd.memory.index.embedding.onnx_files import OnnxFiles
+from agentd.memory.index.embedding.places import are_installed, fingerprint, hub_marker
+from agentd.memory.index.embedding.settings import EmbedderSettings, ModelSettings
 
 HAS_ONNX = are_installed("onnxruntime", "tokenizers")
 HAS_TORCH = are_installed("torch", "sentence_transformers")
@@ -87,8 +87,8 @@ import sys
 from pathlib import Path
 for name in sys.argv[1:]:
     sys.modules[name] = None  # as if it were not installed
-from agentd.embedders.choice import choose
-from agentd.embedders.settings import EmbedderSettings
+from agentd.memory.index.embedding.choice import choose
+from agentd.memory.index.embedding.settings import EmbedderSettings
 settings = EmbedderSettings(provider=os.environ.get("PROVIDER", "auto"))
 choice = choose(settings, {}, Path("/nowhere"))
 problem = choice.problem

@@ -12,16 +12,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agentd.embedders.choice import choose
-from agentd.embedders.e5_files import FOLDER, FULL, PACKED, E5Files
-from agentd.embedders.e5_model import E5Model
-from agentd.embedders.environment import clean
-from agentd.embedders.joined import Joined
-from agentd.embedders.onnx_files import sha256
-from agentd.embedders.places import are_installed
-from agentd.embedders.settings import EmbedderSettings, ModelSettings
-from agentd.embedders.worker import Worker
-from agentd.errors import EmbedderFault
+from agentd.core.errors import EmbedderFault
+from agentd.memory.index.embedding.choice import choose
+from agentd.memory.index.embedding.e5_files import FOLDER, FULL, PACKED, E5Files
+from agentd.memory.index.embedding.e5_model import E5Model
+from agentd.memory.index.embedding.export import clean
+from agentd.memory.index.embedding.onnx_files import sha256
+from agentd.memory.index.embedding.places import are_installed
+from agentd.memory.index.embedding.settings import EmbedderSettings, ModelSettings
+from agentd.memory.index.embedding.worker import Worker
+from agentd.memory.index.embedding.worker_main import Joined
 from agentd.testing import FakeClock
 
 needs_weights = pytest.mark.skipif(

@@ -6,27 +6,26 @@ import sys
 
 import pytest
 
-from agentd.assembly import embedding
-from agentd.assembly.ground import Ground
-from agentd.config import Config
-from agentd.domain.turn import Origin, Usage
-from agentd.embedders import late
-from agentd.embedders.assembly import open_embedders
-from agentd.embedders.environment import clean
-from agentd.embedders.export import Exporter
-from agentd.embedders.places import are_installed
-from agentd.embedders.settings import EmbedderSettings, ModelSettings
+from agentd.app.assembly import embedding
+from agentd.app.assembly.ground import Ground
+from agentd.app.config import Config
+from agentd.core.errors import EmbedderFault
+from agentd.core.paths import daemon_places
+from agentd.core.turn import Origin, Usage
 from agentd.engine.budget import Budget, BudgetSettings, Price
-from agentd.errors import EmbedderFault
-from agentd.paths import daemon_places
+from agentd.memory.index.embedding import late
+from agentd.memory.index.embedding.assembly import open_embedders
+from agentd.memory.index.embedding.export import Exporter, clean
+from agentd.memory.index.embedding.places import are_installed
+from agentd.memory.index.embedding.settings import EmbedderSettings, ModelSettings
 from agentd.testing import MemoryLedger
 
 IMPORTS = """
 import asyncio, sys
 from pathlib import Path
-import agentd.app
-from agentd.embedders.assembly import open_embedders
-from agentd.embedders.settings import EmbedderSettings
+import agentd.app.application
+from agentd.memory.index.embedding.assembly import open_embedders
+from agentd.memory.index.embedding.settings import EmbedderSettings
 from agentd.testing import FakeClock
 
 HEAVY = {"torch", "sentence_transformers", "transformers", "onnxruntime", "onnx", "tokenizers",
@@ -48,9 +47,9 @@ print(sorted(HEAVY & {name.split(".")[0] for name in sys.modules}))
 EMBEDS = """
 import asyncio, os, sys
 from pathlib import Path
-import agentd.app
-from agentd.embedders.assembly import open_embedders
-from agentd.embedders.settings import EmbedderSettings
+import agentd.app.application
+from agentd.memory.index.embedding.assembly import open_embedders
+from agentd.memory.index.embedding.settings import EmbedderSettings
 from agentd.testing import FakeClock
 
 HEAVY = {"torch", "sentence_transformers", "transformers", "onnxruntime", "onnx", "tokenizers"}

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 import pytest
 from pydantic import ValidationError
 
-from agentd.domain.memory import OWNER, Chunk, Source
-from agentd.domain.search import SearchQuery
-from agentd.embedders.assembly import open_embedders
-from agentd.embedders.settings import EmbedderSettings, FallbackSettings, ModelSettings
-from agentd.search.live import LiveIndex
-from agentd.search.patience import LATE, patient
-from agentd.search.settings import SearchSettings
+from agentd.core.memory import OWNER, Chunk, Source
+from agentd.core.search import SearchQuery
+from agentd.memory.index.embedding.assembly import open_embedders
+from agentd.memory.index.embedding.settings import EmbedderSettings, FallbackSettings, ModelSettings
+from agentd.memory.index.search.backfill import LATE, patient
+from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.index.search.settings import SearchSettings
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database

@@ -5,17 +5,17 @@ import sys
 
 import pytest
 
-from agentd.embedders.environment import clean
-from agentd.embedders.places import hub_marker
+from agentd.memory.index.embedding.export import clean
+from agentd.memory.index.embedding.places import hub_marker
 from tests.embedders.hub_server import COMMIT, NAME, a_hub
 
 pytest.importorskip("huggingface_hub", reason="the extra onnx is not installed (EXTRAS=onnx)")
 
 FETCH = """
 import sys
-from agentd.embedders.hub import fetch
-from agentd.embedders.spec import Spec
-from agentd.errors import EmbedderFault
+from agentd.memory.index.embedding.hub import fetch
+from agentd.memory.index.embedding.spec import Spec
+from agentd.core.errors import EmbedderFault
 
 spec = Spec("sentence-transformers", "tiny", sys.argv[1], 4, download=sys.argv[2])
 try:

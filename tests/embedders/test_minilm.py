@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agentd.embedders.choice import choose
-from agentd.embedders.environment import clean
-from agentd.embedders.settings import EmbedderSettings
-from agentd.embedders.worker import Worker
+from agentd.memory.index.embedding.choice import choose
+from agentd.memory.index.embedding.export import clean
+from agentd.memory.index.embedding.settings import EmbedderSettings
+from agentd.memory.index.embedding.worker import Worker
 from agentd.testing import FakeClock
 
 NOTES = ("Anna has adopted a puppy.", "the invoice is due on Friday", "how to bake bread")

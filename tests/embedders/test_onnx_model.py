@@ -8,11 +8,11 @@ import struct
 import numpy as np
 import pytest
 
-from agentd.embedders.environment import clean
-from agentd.embedders.onnx_files import sha256
-from agentd.embedders.spec import Spec
-from agentd.embedders.worker import Worker
-from agentd.errors import EmbedderFault
+from agentd.core.errors import EmbedderFault
+from agentd.memory.index.embedding.export import clean
+from agentd.memory.index.embedding.onnx_files import sha256
+from agentd.memory.index.embedding.spec import Spec
+from agentd.memory.index.embedding.worker import Worker
 from agentd.testing import FakeClock
 from tests.embedders.tiny_net import make_net
 
@@ -27,7 +27,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def net(folder):
-    from agentd.embedders.onnx_model import OnnxModel
+    from agentd.memory.index.embedding.onnx_model import OnnxModel
 
     return OnnxModel(folder / "model.onnx", 1)
 
@@ -52,7 +52,7 @@ def test_nothing_of_a_long_text_is_lost(net):
 
 
 def test_windows_end_between_words_and_keep_to_the_limit(net):
-    from agentd.embedders.windows import MOST_WINDOWS, windows
+    from agentd.memory.index.embedding.windows import MOST_WINDOWS, windows
 
     text = "cat dog house tree cat " * 3
     parts = windows(text, net._tokenizer, 4)
@@ -67,7 +67,7 @@ def test_any_text_has_a_vector(net, text):
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
 def test_a_damaged_file_is_told(folder, name):
-    from agentd.embedders.onnx_model import OnnxModel
+    from agentd.memory.index.embedding.onnx_model import OnnxModel
 
     (folder / name).write_bytes(b"nonsense")
     with pytest.raises(EmbedderFault, match="cannot be loaded"):

@@ -8,12 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.embedders.choice import Service
-from agentd.embedders.daily import DailyTokens
-from agentd.embedders.openai import OpenAIEmbedder
-from agentd.embedders.settings import ModelSettings
-from agentd.errors import EmbedderFault, StorageError
-from agentd.secrets import Secret
+from agentd.core.errors import EmbedderFault, StorageError
+from agentd.core.secrets import Secret
+from agentd.memory.index.embedding.choice import Service
+from agentd.memory.index.embedding.daily import DailyTokens
+from agentd.memory.index.embedding.openai import OpenAIEmbedder
+from agentd.memory.index.embedding.settings import ModelSettings
 from agentd.testing import FakeClock
 
 

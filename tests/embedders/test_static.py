@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tomli
 
-from agentd.embedders.static import LONGEST_TEXT, PACKAGED, StaticEmbedder, load
-from agentd.errors import EmbedderFault
-from agentd.ports import Embedder
+from agentd.core.errors import EmbedderFault
+from agentd.core.ports import Embedder
+from agentd.memory.index.embedding.static import LONGEST_TEXT, PACKAGED, StaticEmbedder, load
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentd.embedders import places
-from agentd.embedders.assembly import open_embedders
-from agentd.embedders.choice import choose
-from agentd.embedders.settings import EmbedderSettings, ModelSettings
+from agentd.memory.index.embedding import places
+from agentd.memory.index.embedding.assembly import open_embedders
+from agentd.memory.index.embedding.choice import choose
+from agentd.memory.index.embedding.settings import EmbedderSettings, ModelSettings
 from agentd.testing import FakeClock
 
 pytestmark = [

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.embedders.e5_files import FOLDER, FULL, E5Files
-from agentd.embedders.e5_packed import PackedWeights
-from agentd.embedders.e5_weights import E5Weights
-from agentd.embedders.places import are_installed
-from agentd.embedders.unigram import Numbers, UnigramTokenizer, Vocabulary
-from agentd.embedders.windows import windows
+from agentd.memory.index.embedding.e5_files import FOLDER, FULL, E5Files
+from agentd.memory.index.embedding.e5_weights import E5Weights, PackedWeights
+from agentd.memory.index.embedding.places import are_installed
+from agentd.memory.index.embedding.unigram import Numbers, UnigramTokenizer, Vocabulary
+from agentd.memory.index.embedding.windows import windows
 
 PIECES = ("", "", "", "", "▁", "▁un", "▁unlock", "lock", "ed", "l", "o", "c", "k", "ss", "▁a")
 SCORES = (0, 0, 0, 0, -4, -3, -9, -3, -2, -6, -6, -6, -6, -5, -2)

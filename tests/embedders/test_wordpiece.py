@@ -1,6 +1,6 @@
 import pytest
 
-from agentd.embedders.wordpiece import CACHED_WORDS, LONGEST_WORD, WordPiece, words
+from agentd.memory.index.embedding.wordpiece import CACHED_WORDS, LONGEST_WORD, WordPiece, words
 
 PIECES = WordPiece(["walk", "##ing", "##s", "sleep", "24", "日", "a", "cafe", "sl"])
 

@@ -11,14 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.durations import parse_duration
-from agentd.domain.memory import Chunk, Source
-from agentd.embedders import worker as workers
-from agentd.errors import EmbedderFault
-from agentd.search.backfill import Backfill
-from agentd.search.backlogs import ChunkBacklog
-from agentd.search.entries import entry
-from agentd.search.patience import PatientEmbedder
+from agentd.core.durations import parse_duration
+from agentd.core.errors import EmbedderFault
+from agentd.core.memory import Chunk, Source
+from agentd.memory.index.embedding import worker as workers
+from agentd.memory.index.search.backfill import Backfill, ChunkBacklog, PatientEmbedder
+from agentd.memory.index.search.entries import entry
 from agentd.testing import MemoryChunks
 from tests.waiting import until
 
@@ -242,8 +240,8 @@ async def test_the_process_dies_with_its_parent(tmp_path, fake):
     script.write_text(
         "import asyncio, os, sys\n"
         "from pathlib import Path\n"
-        "from agentd.embedders.child import Child\n"
-        "from agentd.embedders.frames import Frame\n"
+        "from agentd.memory.index.embedding.worker import Child\n"
+        "from agentd.memory.index.embedding.frames import Frame\n"
         "async def main():\n"
         "    child = await Child.start(dict(os.environ), Path('.'), sys.argv[1:])\n"
         "    await child.send(Frame({'source': 'fine', 'idle': 60}))\n"
@@ -265,4 +263,4 @@ async def test_the_process_dies_with_its_parent(tmp_path, fake):
 
 def test_the_real_command_is_the_worker_module():
     assert workers.COMMAND[0] == sys.executable
-    assert workers.COMMAND[-1] == "agentd.embedders.worker_main"
+    assert workers.COMMAND[-1] == "agentd.memory.index.embedding.worker_main"

@@ -11,25 +11,24 @@ from typing import Any
 
 import pytest
 
-from agentd.domain.choices import NOTHING_OFFERED
-from agentd.domain.turn import MAIN, SessionKey, Turn, TurnRequest
-from agentd.domain.workspace import ContextBlock
+from agentd.core.ports import Approver, Provider, Tool
+from agentd.core.transcript import NOTHING_OFFERED
+from agentd.core.turn import MAIN, SessionKey, Turn, TurnRequest
+from agentd.core.workspace import ContextBlock
 from agentd.engine.assembly import Outside, Wording, build_engine, slice_tokens
 from agentd.engine.compaction.plan import thresholds
 from agentd.engine.compaction.settings import CompactionSettings
+from agentd.engine.queue import Ticket
 from agentd.engine.settings import AgentSettings
-from agentd.engine.submission import Ticket
+from agentd.interfaces.tools.memory_write import MemoryWrite
 from agentd.memory.flush import MemoryFlush
 from agentd.memory.settings import MemoryFlushSettings
-from agentd.ports import Approver, Provider, Tool
 from agentd.storage.journal import SqliteJournal
-from agentd.storage.ledger import SqliteLedger
+from agentd.storage.ledger import SqliteLedger, SqliteServiceRecord
 from agentd.storage.migrations import STATE
-from agentd.storage.services import SqliteServiceRecord
 from agentd.storage.sessions import SqliteSessions
 from agentd.storage.sqlite import Database
 from agentd.testing import Answers, FakeClock, MemoryWorkspace, RecordingSink, ScriptedProvider
-from agentd.tools.memory_write import MemoryWrite
 
 
 @dataclass(slots=True)

@@ -12,16 +12,15 @@ from typing import Any
 
 import pytest
 
-from agentd.domain.event import AnswerRetracted
-from agentd.domain.message import Message, ToolUse, assistant
-from agentd.domain.prompt import Answered, Effect, ModelStop, Prompt, TextDelta, ToolSpec
-from agentd.domain.tool import ToolOutput
-from agentd.domain.transcript import RowRole
-from agentd.domain.turn import SessionKey, StopReason, Turn, Usage
-from agentd.errors import ProviderError
-from agentd.providers.breaker import CircuitBreaker
+from agentd.core.errors import ProviderError
+from agentd.core.event import AnswerRetracted
+from agentd.core.message import Message, ToolUse, assistant
+from agentd.core.prompt import Answered, Effect, ModelStop, Prompt, TextDelta, ToolSpec
+from agentd.core.tool import ToolOutput
+from agentd.core.transcript import RowRole
+from agentd.core.turn import SessionKey, StopReason, Turn, Usage
 from agentd.providers.faults import failure
-from agentd.providers.retry import Retrying
+from agentd.providers.resilience import CircuitBreaker, Retrying
 from agentd.providers.settings import ServiceSettings
 from agentd.testing import FakeClock
 from tests.streams.breaking import CUTS, FAULTS, SILENCE, Broken, Service, broken

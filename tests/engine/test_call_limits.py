@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from agentd.domain.event import ToolCallStarted
-from agentd.domain.message import Message, Role, ToolResult, ToolUse
-from agentd.domain.prompt import Answered, Effect, ModelStop, ToolSpec
-from agentd.domain.tool import ToolOutput
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import MAIN, TurnRequest, Usage
+from agentd.core.event import ToolCallStarted
+from agentd.core.message import Message, Role, ToolResult, ToolUse
+from agentd.core.prompt import Answered, Effect, ModelStop, ToolSpec
+from agentd.core.tool import ToolOutput
+from agentd.core.transcript import NewRow, RowRole
+from agentd.core.turn import MAIN, TurnRequest, Usage
 from agentd.engine.loop import _storable
 from tests.growth import QUADRATIC, growth
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.choices import Choices, Mode, Offer
-from agentd.domain.prompt import Effect, ToolSpec
-from agentd.domain.tool import ToolOutput
-from agentd.domain.turn import MAIN, Origin, SessionKey, TurnRequest
+from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.tool import ToolOutput
+from agentd.core.transcript import Choices, Mode, Offer
+from agentd.core.turn import MAIN, Origin, SessionKey, TurnRequest
 from agentd.testing import call
 
 OFFER = Offer(("usual", "other"), ("low", "high"))

@@ -8,17 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.message import Message, Text, ToolResult, ToolUse
-from agentd.domain.prompt import Prompt
-from agentd.domain.transcript import Row, RowRole
-from agentd.domain.turn import MAIN, Origin, Usage
+from agentd.core.errors import ConfigError, ContextOverflow, ProviderError
+from agentd.core.message import Message, Text, ToolResult, ToolUse
+from agentd.core.prompt import Prompt
+from agentd.core.transcript import Row, RowRole
+from agentd.core.turn import MAIN, Origin, Usage
 from agentd.engine import tokens
-from agentd.engine.compaction.extract import wanted
-from agentd.engine.compaction.identifiers import identifiers
+from agentd.engine.compaction.extract import identifiers, wanted
 from agentd.engine.compaction.plan import cut_point, smallest_window, thresholds
 from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.compaction.summary import LONGEST, fault, parts
-from agentd.errors import ConfigError, ContextOverflow, ProviderError
 from agentd.testing import FakeClock, call, check_messages
 
 CANARY = "canary-7f3a"

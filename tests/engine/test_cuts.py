@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from agentd.domain.message import ToolResult
-from agentd.domain.prompt import Prompt
-from agentd.domain.transcript import RowRole
-from agentd.domain.turn import MAIN, Origin
-from agentd.errors import ShuttingDown, StorageError, StorageFull
+from agentd.core.errors import ShuttingDown, StorageError, StorageFull
+from agentd.core.message import ToolResult
+from agentd.core.prompt import Prompt
+from agentd.core.transcript import RowRole
+from agentd.core.turn import MAIN, Origin
 from agentd.testing import ScriptedProvider, call, check_messages
 
 NOTE = "memory/2026-11-21.md"

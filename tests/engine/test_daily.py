@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.engine.daily import AGAIN, DAY, FIRST, Daily
-from agentd.errors import StorageFull
+from agentd.core.errors import StorageFull
+from agentd.engine.workers import AGAIN, DAY, FIRST, Daily
 from agentd.testing import FakeClock
 
 

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from agentd.domain.compaction import Trigger
-from agentd.domain.prompt import Prompt
-from agentd.domain.turn import MAIN, Origin
+from agentd.core.compaction import Trigger
+from agentd.core.errors import Busy, NotFound
+from agentd.core.prompt import Prompt
+from agentd.core.turn import MAIN, Origin
 from agentd.engine.compaction.settings import CompactionSettings
-from agentd.errors import Busy, NotFound
 from agentd.testing import ScriptedProvider
 
 

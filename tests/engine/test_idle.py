@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from agentd.domain.prompt import Prompt
-from agentd.domain.turn import MAIN, Context, Origin, TurnRequest
+from agentd.core.prompt import Prompt
+from agentd.core.turn import MAIN, Context, Origin, TurnRequest
 from agentd.engine.settings import AgentSettings
 from agentd.testing import ScriptedProvider
 

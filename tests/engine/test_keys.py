@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agentd.domain.event import Noticed
-from agentd.domain.prompt import Effect, ToolSpec
-from agentd.domain.tool import ToolOutput
-from agentd.domain.turn import Origin, TurnRequest
+from agentd.core.event import Noticed
+from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.tool import ToolOutput
+from agentd.core.turn import Origin, TurnRequest
 from agentd.testing.models import call
 
 KEY = "sk-ant-api03-" + "k" * 40

@@ -8,9 +8,10 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.event import AnswerDelayed, AnswerRetracted, TextChunk
-from agentd.domain.message import Message, Opaque, Role, Text, ToolResult, ToolUse, assistant
-from agentd.domain.prompt import (
+from agentd.core.errors import InvalidRequest, NotFound, ShuttingDown
+from agentd.core.event import AnswerDelayed, AnswerRetracted, TextChunk
+from agentd.core.message import Message, Opaque, Role, Text, ToolResult, ToolUse, assistant
+from agentd.core.prompt import (
     Answered,
     Effect,
     ModelStop,
@@ -19,7 +20,7 @@ from agentd.domain.prompt import (
     TextDelta,
     ToolSpec,
 )
-from agentd.domain.tool import (
+from agentd.core.tool import (
     Approval,
     Decision,
     FileAction,
@@ -28,11 +29,10 @@ from agentd.domain.tool import (
     ToolCall,
     ToolOutput,
 )
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import MAIN, Kind, Origin, SessionKey, StopReason, TurnRequest, Usage
-from agentd.errors import InvalidRequest, NotFound, ShuttingDown
+from agentd.core.transcript import NewRow, RowRole
+from agentd.core.turn import MAIN, Kind, Origin, SessionKey, StopReason, TurnRequest, Usage
+from agentd.interfaces.tools.memory_write import MemoryWrite
 from agentd.testing import Answers, ScriptedProvider, call, check_messages
-from agentd.tools.memory_write import MemoryWrite
 from agentd.workspace.files import Files
 from agentd.workspace.settings import WorkspaceSettings
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from agentd.domain.event import Noticed, TurnStarted
-from agentd.domain.turn import MAIN
-from agentd.engine.nudged import Nudged
+from agentd.core.event import Noticed, TurnStarted
+from agentd.core.turn import MAIN
 from agentd.engine.watchers import WhenNoticed
+from agentd.engine.workers import Nudged
 
 
 async def test_nudges_before_the_work_begins_are_one_and_a_failure_is_no_end() -> None:

@@ -7,15 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.event import AnswerWaits, TurnStarted
-from agentd.domain.prompt import Prompt
-from agentd.domain.transcript import RowRole
-from agentd.domain.turn import MAIN, Context, Origin, SessionKey, StopReason, TurnRequest
+from agentd.core.errors import ShuttingDown
+from agentd.core.event import AnswerWaits, TurnStarted
+from agentd.core.prompt import Prompt
+from agentd.core.transcript import RowRole
+from agentd.core.turn import MAIN, Context, Origin, SessionKey, StopReason, TurnRequest
 from agentd.engine.compaction.settings import CompactionSettings
-from agentd.errors import ShuttingDown
-from agentd.providers.breaker import CircuitBreaker
 from agentd.providers.faults import FAULTS, failure
-from agentd.providers.retry import Retrying
+from agentd.providers.resilience import CircuitBreaker, Retrying
 from agentd.providers.settings import ServiceSettings
 from agentd.testing import ScriptedProvider, call, check_messages
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.prompt import Effect, ToolSpec
-from agentd.domain.tool import Decision, ToolCall, ToolOutput
-from agentd.domain.turn import MAIN, Kind, Origin
-from agentd.engine.policy import Ruling, TaintPolicy
+from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.tool import Decision, ToolCall, ToolOutput
+from agentd.core.turn import MAIN, Kind, Origin
+from agentd.engine.toolbox import Ruling, TaintPolicy
 from agentd.testing import Answers, call
 from tests.engine.conftest import World
 

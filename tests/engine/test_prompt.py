@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.message import Image, Opaque, Text, ToolResult, ToolUse
-from agentd.domain.transcript import Row, RowRole
-from agentd.domain.turn import MAIN, TurnRequest
-from agentd.engine.prompt import Scene, build
+from agentd.core.message import Image, Opaque, Text, ToolResult, ToolUse
+from agentd.core.transcript import Row, RowRole
+from agentd.core.turn import MAIN, TurnRequest
+from agentd.engine.context import Scene, build
 from agentd.testing import FakeClock, check_messages
 
 AT = FakeClock().now()

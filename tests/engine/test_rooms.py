@@ -7,15 +7,15 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.doctor.work import Flushes
-from agentd.domain.compaction import Trigger
-from agentd.domain.message import Text
-from agentd.domain.prompt import Prompt
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import MAIN, Origin, SessionKey, Usage
+from agentd.app.doctor.work import Flushes
+from agentd.core.compaction import Trigger
+from agentd.core.errors import ContextOverflow, NotFound, ProviderError, ShuttingDown
+from agentd.core.message import Text
+from agentd.core.prompt import Prompt
+from agentd.core.transcript import NewRow, RowRole
+from agentd.core.turn import MAIN, Origin, SessionKey, Usage
 from agentd.engine import tokens
 from agentd.engine.compaction.settings import CompactionSettings
-from agentd.errors import ContextOverflow, NotFound, ProviderError, ShuttingDown
 from agentd.testing import ScriptedProvider, call, check_messages
 from tests.locks import locks
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from agentd.domain.choices import NOTHING_OFFERED
-from agentd.domain.transcript import History
-from agentd.domain.turn import MAIN, TurnRequest
-from agentd.domain.workspace import ContextBlock
-from agentd.engine.scenes import Instructions, Scenes
+from agentd.core.transcript import NOTHING_OFFERED, History
+from agentd.core.turn import MAIN, TurnRequest
+from agentd.core.workspace import ContextBlock
+from agentd.engine.context import Instructions, Scenes
 from agentd.testing import FakeClock, ScriptedProvider
 
 

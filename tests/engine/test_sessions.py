@@ -6,12 +6,18 @@ import asyncio
 
 import pytest
 
-from agentd.domain.event import TextChunk, ToolCallEnded, ToolCallStarted, TurnEnded
-from agentd.domain.message import Text, ToolResult
-from agentd.domain.prompt import Prompt
-from agentd.domain.transcript import RowRole
-from agentd.domain.turn import MAIN, Context, Origin, SessionKey, StopReason, TurnRequest
-from agentd.errors import ContextOverflow, ProviderError, QueueFull, ShuttingDown, WorkspaceError
+from agentd.core.errors import (
+    ContextOverflow,
+    ProviderError,
+    QueueFull,
+    ShuttingDown,
+    WorkspaceError,
+)
+from agentd.core.event import TextChunk, ToolCallEnded, ToolCallStarted, TurnEnded
+from agentd.core.message import Text, ToolResult
+from agentd.core.prompt import Prompt
+from agentd.core.transcript import RowRole
+from agentd.core.turn import MAIN, Context, Origin, SessionKey, StopReason, TurnRequest
 from agentd.testing import MemoryWorkspace, ScriptedProvider, call, check_messages
 
 
@@ -229,9 +235,9 @@ async def test_a_turn_stops_at_its_limit_of_model_calls(world) -> None:
 
 
 async def test_tool_calls_of_an_answer_that_was_cut_by_max_tokens_are_not_stored(world) -> None:
-    from agentd.domain.message import ToolUse, assistant
-    from agentd.domain.prompt import Answered, ModelStop
-    from agentd.domain.turn import Usage
+    from agentd.core.message import ToolUse, assistant
+    from agentd.core.prompt import Answered, ModelStop
+    from agentd.core.turn import Usage
 
     class Cut:
         name, model = "cut", "cut-1"
@@ -262,8 +268,8 @@ async def test_an_overflow_compacts_once_and_goes_on(world) -> None:
 
 async def test_an_overflow_in_a_tool_loop_clips_this_turns_results_first(world) -> None:
     big = "y" * 30_000
-    from agentd.domain.prompt import Effect, ToolSpec
-    from agentd.domain.tool import ToolOutput
+    from agentd.core.prompt import Effect, ToolSpec
+    from agentd.core.tool import ToolOutput
 
     class Big:
         spec = ToolSpec("big", "b", {"type": "object"}, Effect.READ_ONLY)

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agentd.domain.prompt import Prompt, ProviderEvent, TextDelta
-from agentd.domain.turn import MAIN, Origin, Usage
-from agentd.engine.sidecall import SideCall
-from agentd.errors import ProviderError, ShuttingDown, StorageFull
-from agentd.ports import Provider
+from agentd.core.errors import ProviderError, ShuttingDown, StorageFull
+from agentd.core.ports import Provider
+from agentd.core.prompt import Prompt, ProviderEvent, TextDelta
+from agentd.core.turn import MAIN, Origin, Usage
+from agentd.engine.background import SideCall
 from agentd.testing import FakeClock, MemoryLedger, ScriptedProvider
 
 

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.message import Image, Text
-from agentd.domain.transcript import Row, RowRole
+from agentd.core.message import Image, Text
+from agentd.core.transcript import Row, RowRole
 from agentd.engine.compaction import summary as summaries
-from agentd.engine.compaction.extract import HEAD, extract, wanted
-from agentd.engine.compaction.identifiers import identifiers
+from agentd.engine.compaction.extract import HEAD, extract, identifiers, wanted
 from agentd.engine.compaction.summary import LONGEST, longest_summary, rendered
 from agentd.testing import FakeClock
 from tests.growth import QUADRATIC, growth

@@ -7,19 +7,19 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.compaction import Trigger
-from agentd.domain.event import Noticed
-from agentd.domain.message import Text
-from agentd.domain.prompt import Prompt
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import MAIN, Origin, SessionKey, Usage
+from agentd.core.compaction import Trigger
+from agentd.core.errors import ContextOverflow, ProviderError
+from agentd.core.event import Noticed
+from agentd.core.message import Text
+from agentd.core.prompt import Prompt
+from agentd.core.transcript import NewRow, RowRole
+from agentd.core.turn import MAIN, Origin, SessionKey, Usage
 from agentd.engine import tokens
 from agentd.engine.assembly import slice_tokens
 from agentd.engine.compaction.extract import HEAD
 from agentd.engine.compaction.plan import thresholds
 from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.compaction.summary import longest_summary
-from agentd.errors import ContextOverflow, ProviderError
 from agentd.testing import ScriptedProvider, check_messages
 from tests.engine.test_rooms import SUMMARY, Gated, calls, plainly, quiet
 

@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 from structlog.testing import LogCapture
 
-from agentd.domain.turn import MAIN, Origin, TurnRequest
+from agentd.core.turn import MAIN, Origin, TurnRequest
 
 log = structlog.get_logger()
 

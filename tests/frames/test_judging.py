@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agentd.server.frames import FrameError, Request, parse
+from agentd.interfaces.acp.frames import FrameError, Request, parse
 from tests.frames.examples import TALKING, own
 from tests.frames.judging import NOTHING, Judge, Owed, owed
 from tests.frames.making import Maker

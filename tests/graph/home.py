@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from agentd.domain.erasure import Erasure
-from agentd.domain.fact import Category, Evidence, Fact, FactSource, FactStatus, Triple
-from agentd.domain.turn import SessionKey
-from agentd.graph.desk import GraphDesk
-from agentd.graph.earlier import EarlierText
-from agentd.graph.keeper import GraphKeeper
-from agentd.graph.recall import Recollection
-from agentd.graph.text import GraphText
+from agentd.core.erasure import Erasure
+from agentd.core.fact import Category, Evidence, Fact, FactSource, FactStatus, Triple
+from agentd.core.turn import SessionKey
+from agentd.memory.graph.keeper import GraphKeeper
+from agentd.memory.graph.recall import Recollection
+from agentd.memory.graph.service import GraphDesk
+from agentd.memory.graph.text import EarlierText, GraphText
 from agentd.testing.clock import FakeClock
-from agentd.testing.graph import InMemoryGraph
-from agentd.testing.graph_records import MemoryGraphRecords, MemoryNotes, MemoryTextFiles
+from agentd.testing.graph import InMemoryGraph, MemoryGraphRecords, MemoryNotes, MemoryTextFiles
 from agentd.testing.workspace import MemoryWorkspace
 
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from agentd.domain.concept import Concept, ConceptHash, Edge
-from agentd.graph.hashing import concept_hash, fact_hash
+from agentd.core.graph import Concept, ConceptHash, Edge
 from agentd.testing.graph import walked
+from agentd.zero.naming import concept_hash, fact_hash
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 

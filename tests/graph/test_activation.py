@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.graph.activation import THRESHOLD, spread
-from agentd.graph.hashing import concept_hash
-from agentd.graph.path import LIMITS, Limits
+from agentd.memory.graph.paths import LIMITS, Limits
+from agentd.memory.graph.traversal import THRESHOLD, spread
+from agentd.zero.naming import concept_hash
 from tests.graph.lines import LineGraph
 
 A, B = concept_hash("a"), concept_hash("b")

@@ -3,8 +3,8 @@ from itertools import count
 
 import pytest
 
-from agentd.errors import GraphError, StorageCorrupt, StorageFull
-from agentd.graph.chain import HEAD, LOG, Chain, Receipt, Verdict
+from agentd.core.errors import GraphError, StorageCorrupt, StorageFull
+from agentd.memory.graph.journal import HEAD, LOG, Chain, Receipt, Verdict
 from agentd.testing.clock import FakeClock
 
 

@@ -8,16 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.domain.concept import Concept, Context, Digest, Record, Relation
-from agentd.errors import GraphError
-from agentd.graph import compiler
-from agentd.graph.decompiler import decompile
-from agentd.graph.emitter import emit, record_hash, trace_hash
-from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_hash
-from agentd.graph.naming import Aliases
-from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
-from agentd.graph.zero import Array, Constant, Map, Operation, Value, execute, parse
-from agentd.graph.zero.host import MAX_STEPS
+from agentd.core.errors import GraphError
+from agentd.core.graph import Concept, Context, Digest, Record, Relation
+from agentd.zero import Array, Constant, Map, Operation, Value, compiler, execute, parse
+from agentd.zero.call import MAX_STEPS
+from agentd.zero.compiler import emit, record_hash, trace_hash
+from agentd.zero.decompiler import decompile
+from agentd.zero.naming import Aliases, concept_hash, context_hash, episode_hash, fact_hash
+from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 from tests.graph.zero.graphs import example
 
 NOON = datetime(2026, 2, 9, 12, tzinfo=UTC)

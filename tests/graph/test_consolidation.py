@@ -6,19 +6,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.domain.belief import Consolidated
-from agentd.errors import StorageError
-from agentd.graph import compiler
-from agentd.graph.consolidation import MOST, Consolidation
-from agentd.graph.hashing import concept_hash, fact_hash
-from agentd.graph.history import History, histories
-from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
+from agentd.core.errors import StorageError
+from agentd.core.graph import Consolidated
+from agentd.memory.graph.consolidation import MOST, Consolidation
+from agentd.memory.graph.history import History, histories
 from agentd.storage.graph import SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing.clock import FakeClock
-from agentd.testing.graph import InMemoryGraph
-from agentd.testing.graph_records import MemoryGraphRecords
+from agentd.testing.graph import InMemoryGraph, MemoryGraphRecords
+from agentd.zero import compiler
+from agentd.zero.naming import concept_hash, fact_hash
+from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 
 NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -4,12 +4,11 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, settings
 
-from agentd.domain.concept import Record
-from agentd.errors import GraphError
-from agentd.graph.delta import Delta, StateHash, apply, checkpoint, diff
-from agentd.graph.formats.changes import read_delta, write_delta
-from agentd.graph.formats.integrity import canonical
-from agentd.graph.formats.seal import plain, sealed
+from agentd.core.errors import GraphError
+from agentd.core.graph import Record
+from agentd.zero.delta import Delta, StateHash, apply, checkpoint, diff, read_delta, write_delta
+from agentd.zero.formats.records import canonical
+from agentd.zero.formats.seal import plain, sealed
 from tests.graph.formats.records import NOON, concept, context, grown, records, relation
 
 NOTHING = Record()

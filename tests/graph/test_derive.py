@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from agentd.domain.belief import ENDED, FACTS, SAID
-from agentd.domain.fact import Evidence, Fact, FactStatus
-from agentd.domain.turn import SessionKey
-from agentd.graph.derive import derived
-from agentd.graph.naming import Aliases
+from agentd.core.fact import Evidence, Fact, FactStatus
+from agentd.core.graph import ENDED, FACTS, SAID
+from agentd.core.turn import SessionKey
+from agentd.memory.graph.derive import derived
+from agentd.zero.naming import Aliases
 from tests.graph.home import NOW, fact
 
 DAY = timedelta(days=1)

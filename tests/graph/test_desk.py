@@ -7,19 +7,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.domain.tool import ToolCall
-from agentd.domain.turn import MAIN, Origin, SessionKey, kind_of
-from agentd.errors import QueryError
-from agentd.graph.compiler import compile as compiled
-from agentd.graph.desk import is_query
-from agentd.graph.history import History
-from agentd.graph.kept import rows
-from agentd.graph.path import Way
-from agentd.graph.pointing import pointed
-from agentd.graph.query import parse
-from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
-from agentd.graph.wire import answer_json, answer_of, picture_json, picture_of
-from agentd.tools.graph_recall import GraphRecall
+from agentd.core.errors import QueryError
+from agentd.core.tool import ToolCall
+from agentd.core.turn import MAIN, Origin, SessionKey, kind_of
+from agentd.interfaces.tools.graph_recall import GraphRecall
+from agentd.memory.graph.consolidation import rows
+from agentd.memory.graph.history import History
+from agentd.memory.graph.paths import Way
+from agentd.memory.graph.query import parse
+from agentd.memory.graph.service import is_query, pointed
+from agentd.memory.graph.wire import answer_json, answer_of, picture_json, picture_of
+from agentd.zero.compiler import compile as compiled
+from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 from tests.graph.home import ALIASES, Home, fact
 
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)

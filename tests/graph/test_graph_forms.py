@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.concept import Edge, Record
-from agentd.graph.chain import LOG, Chain
-from agentd.graph.delta import apply, diff
-from agentd.graph.formats.changes import read_delta, write_delta
-from agentd.graph.formats.integrity import canonical
-from agentd.graph.formats.levels import Level, at_level, grouped
-from agentd.graph.formats.reading import read
-from agentd.graph.formats.writing import body, write
+from agentd.core.graph import Edge, Record
+from agentd.memory.graph.journal import LOG, Chain
 from agentd.testing.clock import FakeClock
+from agentd.zero.delta import apply, diff, read_delta, write_delta
+from agentd.zero.formats.reading import read
+from agentd.zero.formats.records import canonical
+from agentd.zero.formats.writing import Level, at_level, body, grouped, write
 from tests.graph.formats.records import NOON, concept, context, relation
 from tests.graph.test_chain import Files
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.errors import GraphError
-from agentd.graph.hashing import (
+from agentd.core.errors import GraphError
+from agentd.zero.naming import (
     canonical,
     concept_hash,
     context_hash,

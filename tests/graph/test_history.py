@@ -8,11 +8,11 @@ from itertools import permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.graph import compiler
-from agentd.graph.consolidation import promotion
-from agentd.graph.history import History, histories
-from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
+from agentd.memory.graph.consolidation import promotion
+from agentd.memory.graph.history import History, histories
 from agentd.testing import InMemoryGraph
+from agentd.zero import compiler
+from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 
 NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.graph.hashing import concept_hash
-from agentd.graph.importance import Parts, Weights, rank, recency
-from agentd.graph.traversal import Traversal, best_paths
+from agentd.memory.graph.importance import Parts, Weights, rank, recency
+from agentd.memory.graph.traversal import Traversal, best_paths
+from agentd.zero.naming import concept_hash
 from tests.graph.lines import NOW, LineGraph, edge
 
 A = concept_hash("a")

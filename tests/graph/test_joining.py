@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.fact import Triple
-from agentd.graph.joining import Names
-from agentd.graph.naming import Aliases, normal_label
+from agentd.core.fact import Triple
+from agentd.memory.graph.derive import Names
+from agentd.zero.naming import Aliases, normal_label
 
 KNOWN = [
     Triple("user", "sister", "Klara"),

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from agentd.domain.erasure import Erasure
-from agentd.domain.fact import Fact
-from agentd.errors import StorageCorrupt
-from agentd.graph.chain import HEAD, LOG, Chain, Verdict
-from agentd.graph.journal import Journal
+from agentd.core.erasure import Erasure
+from agentd.core.errors import StorageCorrupt
+from agentd.core.fact import Fact
+from agentd.memory.graph.journal import HEAD, LOG, Chain, Journal, Verdict
 from tests.graph.home import NOW, fact
 from tests.graph.test_chain import Files
 from tests.graph.test_sharing import Agent

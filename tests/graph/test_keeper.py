@@ -6,18 +6,18 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.concept import Record
-from agentd.domain.erasure import Erasure
-from agentd.domain.fact import FactStatus
-from agentd.errors import StorageError
-from agentd.graph.compiler import compile as compiled
-from agentd.graph.decompiler import decompile
-from agentd.graph.emitter import emit
-from agentd.graph.exchange import snapshot
-from agentd.graph.transfer import imported
-from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
-from agentd.graph.zero import parse_all
+from agentd.core.erasure import Erasure
+from agentd.core.errors import StorageError
+from agentd.core.fact import FactStatus
+from agentd.core.graph import Record
+from agentd.memory.graph.exchange import snapshot
+from agentd.memory.graph.transfer import imported
 from agentd.testing.graph import InMemoryGraph
+from agentd.zero import parse_all
+from agentd.zero.compiler import compile as compiled
+from agentd.zero.compiler import emit
+from agentd.zero.decompiler import decompile
+from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 from tests.graph.home import ALIASES, NOW, TODAY, Home, fact
 
 DAY = timedelta(days=1)

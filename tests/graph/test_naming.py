@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.errors import GraphError
-from agentd.graph.naming import (
+from agentd.core.errors import GraphError
+from agentd.zero.naming import (
     DEFAULT_ALIASES,
     MOST_BYTES,
     Aliases,

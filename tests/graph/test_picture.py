@@ -6,15 +6,14 @@ import re
 from datetime import timedelta
 from html.parser import HTMLParser
 
-from agentd.graph.answer import Answer, Row, Unknown, one_line
-from agentd.graph.drawing import aligned, as_dot, as_html, columns
-from agentd.graph.history import History
-from agentd.graph.naming import normal_label
-from agentd.graph.path import Way
-from agentd.graph.picture import Arrow, Node, Picture
-from agentd.graph.query import Kind
-from agentd.graph.recall import Recollection
+from agentd.memory.graph.answer import Answer, Row, Unknown, one_line
+from agentd.memory.graph.history import History
+from agentd.memory.graph.paths import Way
+from agentd.memory.graph.picture import Arrow, Node, Picture, aligned, as_dot, as_html, columns
+from agentd.memory.graph.query import Kind
+from agentd.memory.graph.recall import Recollection
 from agentd.testing import FakeClock
+from agentd.zero.naming import normal_label
 from tests.graph.lines import NOW, LineGraph
 
 SVG = "{http://www.w3.org/2000/svg}"

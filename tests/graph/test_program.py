@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from agentd.errors import GraphError, InvalidRequest, ZeroError
-from agentd.graph.decompiler import decompile
-from agentd.graph.emitter import emit, record_hash
-from agentd.graph.program import ProgramMemory, run_all
-from agentd.graph.tuples import SemanticTuple
-from agentd.graph.zero import Array, Map, parse
+from agentd.core.errors import GraphError, InvalidRequest, ZeroError
+from agentd.memory.graph.program import ProgramMemory, run_all
 from agentd.testing import FakeClock
+from agentd.zero import Array, Map, parse
+from agentd.zero.compiler import emit, record_hash
+from agentd.zero.decompiler import decompile
+from agentd.zero.statements import SemanticTuple
 from tests.graph.formats.records import grown
 from tests.graph.test_runtime import COUNTER, LEARN
 from tests.graph.zero.graphs import EXAMPLES, example

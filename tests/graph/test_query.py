@@ -6,16 +6,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agentd.errors import GraphError, QueryError
-from agentd.graph.conditions import normalised
-from agentd.graph.path import Way
-from agentd.graph.query import (
+from agentd.core.errors import GraphError, QueryError
+from agentd.memory.graph.paths import Way
+from agentd.memory.graph.query import (
     Comparison,
     Conjunction,
     Disjunction,
     Kind,
     Negation,
     Query,
+    normalised,
     parse,
 )
 

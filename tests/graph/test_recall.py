@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.errors import GraphError, QueryError
-from agentd.graph.naming import Aliases
-from agentd.graph.query import Kind
-from agentd.graph.recall import Recollection
+from agentd.core.errors import GraphError, QueryError
+from agentd.memory.graph.query import Kind
+from agentd.memory.graph.recall import Recollection
 from agentd.testing import FakeClock
+from agentd.zero.naming import Aliases
 from tests.graph.lines import NOW, LineGraph, edge
 
 LINES = """

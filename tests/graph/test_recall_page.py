@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agentd.cli.graph import Format
-from agentd.errors import QueryError
-from agentd.graph.activation import THRESHOLD
-from agentd.graph.path import FANOUT, LEAST, MAX_RESULTS, Way
-from agentd.graph.picture import Arrow, Node, Picture
-from agentd.graph.pointing import pointed
-from agentd.graph.query import CLAUSES, LIMIT, MAX_NAMES, NUMBER_FIELDS, TEXT_FIELDS, parse
+from agentd.app.cli.graph import Format
+from agentd.core.errors import QueryError
+from agentd.memory.graph.paths import FANOUT, LEAST, MAX_RESULTS, Way
+from agentd.memory.graph.picture import Arrow, Node, Picture
+from agentd.memory.graph.query import CLAUSES, LIMIT, MAX_NAMES, NUMBER_FIELDS, TEXT_FIELDS, parse
+from agentd.memory.graph.service import pointed
+from agentd.memory.graph.traversal import THRESHOLD
 
 PAGE = (Path(__file__).parents[2] / "docs/graph-recall.md").read_text(encoding="utf-8")
 QUESTIONS = [

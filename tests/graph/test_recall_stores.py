@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.graph.compiler import compile as compiled
-from agentd.graph.path import Way
-from agentd.graph.recall import Recollection
-from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
+from agentd.memory.graph.paths import Way
+from agentd.memory.graph.recall import Recollection
 from agentd.storage.graph import SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock
 from agentd.testing.graph import InMemoryGraph
+from agentd.zero.compiler import compile as compiled
+from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 

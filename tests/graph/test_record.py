@@ -6,18 +6,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.domain.concept import Record
-from agentd.errors import GraphError
-from agentd.graph.compiler import compile as compiled
-from agentd.graph.decompiler import decompile
-from agentd.graph.formats.levels import Level, at_level
-from agentd.graph.formats.reading import read
-from agentd.graph.formats.writing import write
-from agentd.graph.recall import Recollection
-from agentd.graph.record import Form, record_of, told
-from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
-from agentd.graph.zero import parse
+from agentd.core.errors import GraphError
+from agentd.core.graph import Record
+from agentd.memory.graph.recall import Recollection
+from agentd.memory.graph.record import Form, record_of, told
 from agentd.testing import FakeClock, InMemoryGraph
+from agentd.zero import parse
+from agentd.zero.compiler import compile as compiled
+from agentd.zero.decompiler import decompile
+from agentd.zero.formats.reading import read
+from agentd.zero.formats.writing import Level, at_level, write
+from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
 

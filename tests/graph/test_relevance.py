@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.fact import Triple
-from agentd.graph.joining import Names
-from agentd.graph.naming import Aliases
-from agentd.graph.recall import Recollection
-from agentd.graph.relevance import Relevance
+from agentd.core.fact import Triple
+from agentd.memory.graph.derive import Names
+from agentd.memory.graph.mentions import Relevance
+from agentd.memory.graph.recall import Recollection
 from agentd.testing.clock import FakeClock
+from agentd.zero.naming import Aliases
 from tests.graph.lines import NOW, LineGraph
 
 LINES = """

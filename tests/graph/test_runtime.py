@@ -7,11 +7,11 @@ from hashlib import sha256
 
 import pytest
 
-from agentd.errors import ZeroError
-from agentd.graph.runtime import MemoryRuntime, ZeroRuntime
-from agentd.graph.tuples import SemanticTuple
-from agentd.graph.zero import Array, Confidence, Limits, Map, Value
+from agentd.core.errors import ZeroError
+from agentd.memory.graph.runtime import MemoryRuntime, ZeroRuntime
 from agentd.testing.clock import FakeClock
+from agentd.zero import Array, Confidence, Limits, Map, Value
+from agentd.zero.statements import SemanticTuple
 from tests.graph.zero.graphs import example
 
 COUNTER = """

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.domain.concept import EpisodeHash
-from agentd.domain.erasure import Erasure
-from agentd.domain.exchange import Share
-from agentd.domain.fact import Fact, FactStatus
-from agentd.domain.turn import SessionKey
-from agentd.errors import FactsOff, GraphError, InvalidRequest, NotFound, StorageError
-from agentd.graph.exchange import Exchange, snapshot
-from agentd.graph.sharing import MOST, Sharing, kept
+from agentd.core.erasure import Erasure
+from agentd.core.errors import FactsOff, GraphError, InvalidRequest, NotFound, StorageError
+from agentd.core.fact import Fact, FactStatus
+from agentd.core.graph import EpisodeHash, Share
+from agentd.core.turn import SessionKey
+from agentd.memory.graph.exchange import Exchange, snapshot
+from agentd.memory.graph.sharing import MOST, Sharing, kept
 from tests.graph.home import ALIASES, NOW, Home, fact
 from tests.graph.test_desk import recalled
 from tests.graph.test_keeper import Dying

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.errors import GraphError
-from agentd.graph.compiler import compile as compiled
-from agentd.graph.decompiler import decompile
-from agentd.graph.statements import read_statements
-from agentd.graph.tuples import ContextMeta, SemanticTuple
-from agentd.graph.zero import parse
+from agentd.core.errors import GraphError
+from agentd.zero import parse
+from agentd.zero.compiler import compile as compiled
+from agentd.zero.decompiler import decompile
+from agentd.zero.statements import ContextMeta, SemanticTuple, read_statements
 
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
 

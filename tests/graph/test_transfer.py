@@ -5,16 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.concept import Record
-from agentd.errors import GraphError
-from agentd.graph.decompiler import decompile
-from agentd.graph.delta import apply, diff, merged
-from agentd.graph.emitter import emit
-from agentd.graph.formats.changes import read_delta, write_delta
-from agentd.graph.formats.integrity import verify
-from agentd.graph.formats.seal import sealed
-from agentd.graph.transfer import NOTHING, homed, message, received, sender_of, shared
-from agentd.graph.zero import parse
+from agentd.core.errors import GraphError
+from agentd.core.graph import Record
+from agentd.memory.graph.transfer import NOTHING, homed, message, received, sender_of, shared
+from agentd.zero import parse
+from agentd.zero.compiler import emit
+from agentd.zero.decompiler import decompile
+from agentd.zero.delta import apply, diff, merged, read_delta, write_delta
+from agentd.zero.formats.records import verify
+from agentd.zero.formats.seal import sealed
 from tests.graph.formats.records import NOON, concept, context, relation
 
 HOME = "space:household"

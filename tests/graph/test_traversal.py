@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.graph import traversal as walks
-from agentd.graph.hashing import concept_hash
-from agentd.graph.path import Limits
-from agentd.graph.traversal import along
+from agentd.memory.graph import traversal as walks
+from agentd.memory.graph.paths import Limits
+from agentd.memory.graph.traversal import along
+from agentd.zero.naming import concept_hash
 from tests.graph.lines import LineGraph, edge
 
 A, B = concept_hash("a"), concept_hash("b")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.errors import QueryError
-from agentd.graph.path import Way
-from agentd.graph.recall import Recollection
+from agentd.core.errors import QueryError
+from agentd.memory.graph.paths import Way
+from agentd.memory.graph.recall import Recollection
 from agentd.testing import FakeClock
 from tests.graph.lines import NOW, LineGraph
 

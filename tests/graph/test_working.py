@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.domain.turn import MAIN, SessionKey
-from agentd.graph import compiler
-from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
-from agentd.graph.working import CAPACITY, WorkingMemory
+from agentd.core.turn import MAIN, SessionKey
+from agentd.memory.graph.service import CAPACITY, WorkingMemory
+from agentd.zero import compiler
+from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 
 CHAT = SessionKey("chat:a")
 META = ContextMeta(datetime(2026, 11, 22, tzinfo=UTC), "chat", "main")

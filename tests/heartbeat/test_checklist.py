@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.beat import ItemState
-from agentd.heartbeat.checklist import Checklist, item_hash, parse
+from agentd.core.beat import ItemState
+from agentd.core.checklist import Checklist, item_hash, parse
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 12, 1, 8, 0, tzinfo=UTC)

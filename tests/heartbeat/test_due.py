@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.heartbeat import due
-from agentd.heartbeat.hours import Hours, Window
+from agentd.automation.heartbeat import hours as due
+from agentd.automation.heartbeat.hours import Hours, Window
 
 ALWAYS = Hours(Window(0, 1440), None, ZoneInfo("UTC"))
 DAY = Hours(Window(480, 1320), None, ZoneInfo("UTC"))

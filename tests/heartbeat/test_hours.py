@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.domain.beat import Reason
-from agentd.heartbeat.hours import Hours, Window
+from agentd.automation.heartbeat.hours import Hours, Window
+from agentd.core.beat import Reason
 
 ZONES = [
     "Europe/Berlin",

@@ -15,11 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd import failpoints
-from agentd.domain.alert import Alert, Recipients
-from agentd.domain.beat import Beat, Outcome, Reason
-from agentd.domain.event import ThoughtChunk
-from agentd.domain.turn import (
+from agentd.automation.heartbeat.pulse import Pulse
+from agentd.automation.heartbeat.runner import HEARTBEAT, Examination
+from agentd.automation.heartbeat.settings import HeartbeatSettings
+from agentd.automation.heartbeat.snapshot import Surroundings
+from agentd.core import failpoints
+from agentd.core.alert import Alert, Recipients
+from agentd.core.beat import Beat, Outcome, Reason
+from agentd.core.errors import FileMissing, FileUnreadable, QueueFull, ShuttingDown, StorageError
+from agentd.core.event import ThoughtChunk
+from agentd.core.ports import EventSink
+from agentd.core.turn import (
     CallMade,
     Failure,
     Origin,
@@ -29,14 +35,8 @@ from agentd.domain.turn import (
     TurnRequest,
     Usage,
 )
-from agentd.domain.workspace import FileView
-from agentd.engine.errand import compose
-from agentd.errors import FileMissing, FileUnreadable, QueueFull, ShuttingDown, StorageError
-from agentd.heartbeat.examination import HEARTBEAT, Examination
-from agentd.heartbeat.pulse import Pulse
-from agentd.heartbeat.settings import HeartbeatSettings
-from agentd.heartbeat.surroundings import Surroundings
-from agentd.ports import EventSink
+from agentd.core.workspace import FileView
+from agentd.engine.background import compose
 from agentd.testing import FakeClock, MemoryBeats, MemoryLedger, MemoryOutbox
 from agentd.testing.jobs import Ticket
 
@@ -805,7 +805,7 @@ async def test_status_has_the_last_beat_and_the_next() -> None:
 
 
 def test_the_prompt_that_ships_is_small_and_names_the_word() -> None:
-    prompt = resources.files("agentd").joinpath("prompts", "heartbeat.md").read_text("utf-8")
+    prompt = resources.files("agentd.core").joinpath("prompts", "heartbeat.md").read_text("utf-8")
     text = compose(prompt, "HEARTBEAT.md", "- [ ] x", MONDAY, ZoneInfo("UTC"))
     assert "HEARTBEAT_OK" in text
     assert len(text.encode()) < 1200

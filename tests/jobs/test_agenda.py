@@ -6,12 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.domain.job import At, Cron, Every, JobKind, JobSession, Misfire
-from agentd.errors import Busy, InvalidRequest
-from agentd.jobs.agenda import Agenda
-from agentd.jobs.order import Order
-from agentd.jobs.settings import JobsSettings
-from agentd.scheduler.triggers import Triggers
+from agentd.automation.jobs.agenda import Agenda, Order
+from agentd.automation.jobs.settings import JobsSettings
+from agentd.automation.scheduler import Triggers
+from agentd.core.errors import Busy, InvalidRequest
+from agentd.core.job import At, Cron, Every, JobKind, JobSession, Misfire
 from agentd.testing import FakeClock, MemoryJobStore
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)  # 13:00 in Berlin

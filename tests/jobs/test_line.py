@@ -13,8 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.domain.alert import Recipients
-from agentd.domain.job import (
+from agentd.automation.jobs.jobs import Line
+from agentd.automation.jobs.runs import Reminders
+from agentd.automation.jobs.settings import JobsSettings
+from agentd.automation.scheduler import Triggers
+from agentd.core.alert import Recipients
+from agentd.core.job import (
     At,
     Cron,
     Every,
@@ -27,11 +31,7 @@ from agentd.domain.job import (
     Schedule,
     Step,
 )
-from agentd.jobs.line import Line
-from agentd.jobs.reminders import Reminders
-from agentd.jobs.settings import JobsSettings
-from agentd.ports import JobStore
-from agentd.scheduler.triggers import Triggers
+from agentd.core.ports import JobStore
 from agentd.storage.jobs import SqliteJobStore
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database

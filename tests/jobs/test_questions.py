@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 
-from agentd.domain.alert import Recipients
-from agentd.domain.job import (
+from agentd.automation.jobs.jobs import Jobs
+from agentd.automation.jobs.runs import ISOLATED, Surroundings
+from agentd.automation.jobs.settings import JobsSettings
+from agentd.automation.scheduler import Triggers
+from agentd.core.alert import Recipients
+from agentd.core.errors import Busy, NotFound, ShuttingDown
+from agentd.core.job import (
     Every,
     Job,
     JobKind,
@@ -20,7 +25,7 @@ from agentd.domain.job import (
     JobSession,
     NewJob,
 )
-from agentd.domain.turn import (
+from agentd.core.turn import (
     CallMade,
     Context,
     Failure,
@@ -31,11 +36,6 @@ from agentd.domain.turn import (
     Turn,
     Usage,
 )
-from agentd.errors import Busy, NotFound, ShuttingDown
-from agentd.jobs.jobs import Jobs
-from agentd.jobs.questions import ISOLATED, Surroundings
-from agentd.jobs.settings import JobsSettings
-from agentd.scheduler.triggers import Triggers
 from agentd.testing import FakeClock, MemoryJobStore, MemoryLedger, MemoryOutbox
 from agentd.testing.jobs import Ticket
 

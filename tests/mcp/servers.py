@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentd.domain.message import JsonObject
-from agentd.domain.tool import Approval, FileIntent, ToolCall
-from agentd.domain.turn import MAIN, Kind, Origin, TurnRequest
-from agentd.mcp.catalogue import Catalogue
-from agentd.mcp.reaching import dial, source
-from agentd.mcp.server import Server
-from agentd.mcp.settings import McpServer
-from agentd.mcp.shelf import Limits, Shelf
-from agentd.ports import Clock
-from agentd.redaction import Redactor
+from agentd.core.message import JsonObject
+from agentd.core.ports import Clock
+from agentd.core.redaction import Redactor
+from agentd.core.tool import Approval, FileIntent, ToolCall
+from agentd.core.turn import MAIN, Kind, Origin, TurnRequest
+from agentd.interfaces.mcp.catalogue import Catalogue
+from agentd.interfaces.mcp.reaching import dial, source
+from agentd.interfaces.mcp.server import Server
+from agentd.interfaces.mcp.settings import McpServer
+from agentd.interfaces.mcp.shelf import Limits, Shelf
 
 ROGUE = str(Path(__file__).with_name("rogue.py"))
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.mcp.definition import MOST_TOOLS, Definition, Listing
-from agentd.mcp.schema import ANY, bounded, mismatch, signature
+from agentd.interfaces.mcp.definition import MOST_TOOLS, Definition, Listing
+from agentd.interfaces.mcp.schema import ANY, bounded, mismatch, signature
 
 PATHS = {
     "type": "object",

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agentd.clock import SystemClock
-from agentd.mcp.faults import ServerFault
-from agentd.mcp.settings import McpServer
+from agentd.core.clock import SystemClock
+from agentd.interfaces.mcp.faults import ServerFault
+from agentd.interfaces.mcp.settings import McpServer
 from agentd.testing.clock import FakeClock
 from tests.mcp.servers import running, server
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentd.clock import SystemClock
-from agentd.mcp.faults import ServerFault
-from agentd.mcp.server import State
+from agentd.core.clock import SystemClock
+from agentd.interfaces.mcp.faults import ServerFault
+from agentd.interfaces.mcp.server import State
 from agentd.testing.clock import FakeClock
 from tests.mcp.servers import rogue, running, server
 from tests.waiting import until

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agentd.config import Config, describe, load, reaching, read
-from agentd.errors import ConfigError
-from agentd.mcp.reaching import check_installed, source
-from agentd.mcp.settings import McpServer
+from agentd.app.config import Config, describe, load, reaching, read
+from agentd.core.errors import ConfigError
+from agentd.interfaces.mcp.reaching import check_installed, source
+from agentd.interfaces.mcp.settings import McpServer
 
 
 def written(folder: Path, text: str) -> Path:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from agentd.clock import SystemClock
-from agentd.domain.prompt import Effect, ToolSpec
-from agentd.domain.turn import Kind, Origin, SessionKey, TurnRequest
-from agentd.errors import ToolFailed
-from agentd.mcp.server import Server
-from agentd.mcp.settings import McpServer
-from agentd.mcp.shelf import Shelf
+from agentd.core.clock import SystemClock
+from agentd.core.errors import ToolFailed
+from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.turn import Kind, Origin, SessionKey, TurnRequest
+from agentd.interfaces.mcp.server import Server
+from agentd.interfaces.mcp.settings import McpServer
+from agentd.interfaces.mcp.shelf import Shelf
 from agentd.testing.clock import FakeClock
 from tests.mcp.servers import Asked, call, request, rogue, running, server, shelf
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.domain.memory import Audience, Chunk, Found, Hit, IndexState, Source
-from agentd.domain.message import Block, Text
-from agentd.domain.search import SearchQuery
-from agentd.domain.transcript import Coverage, Row, RowRole, SessionInfo
-from agentd.errors import NotFound
+from agentd.core.errors import NotFound
+from agentd.core.memory import Audience, Chunk, Found, Hit, IndexState, Source
+from agentd.core.message import Block, Text
+from agentd.core.search import SearchQuery
+from agentd.core.transcript import Coverage, Row, RowRole, SessionInfo
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.memory.chunkers import lines, tokens, words
-from agentd.memory.chunkers.piece import Lines, cuts, tokens_in
+from agentd.memory.index.chunking import lines, tokens, words
+from agentd.memory.index.chunking.piece import Lines, cuts, tokens_in
 
 
 def of(text: str) -> Lines:

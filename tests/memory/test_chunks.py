@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.memory.chunkers.dates import date_in, without_dates
-from agentd.memory.chunks import (
+from agentd.core.dated import date_in, without_dates
+from agentd.memory.index.chunks import (
     BOILERPLATE,
     PARAGRAPHS,
     chunker_of,

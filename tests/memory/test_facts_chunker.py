@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
-from agentd.domain.fact import Category, Fact, FactSource, FactStatus, Triple
-from agentd.memory.chunkers.facts import EARLIER
-from agentd.memory.chunks import chunks_of_note
+from agentd.core.fact import Category, Fact, FactSource, FactStatus, Triple
 from agentd.memory.facts.page import parse
+from agentd.memory.index.chunking.facts import EARLIER
+from agentd.memory.index.chunks import chunks_of_note
 
 THEN = datetime(2026, 3, 2, 5, tzinfo=UTC)
 NOW = datetime(2026, 11, 22, 5, 11, tzinfo=UTC)

@@ -6,12 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.compaction import Answer, CompactionPlan, Trigger
-from agentd.domain.transcript import Coverage
-from agentd.domain.turn import SessionKey, Usage
-from agentd.errors import ContextOverflow, ProviderError, ShuttingDown
-from agentd.memory.flush import MemoryFlush
-from agentd.memory.flush_prompt import flush_prompt
+from agentd.core.compaction import Answer, CompactionPlan, Trigger
+from agentd.core.errors import ContextOverflow, ProviderError, ShuttingDown
+from agentd.core.transcript import Coverage
+from agentd.core.turn import SessionKey, Usage
+from agentd.memory.flush import MemoryFlush, flush_prompt
 from agentd.memory.settings import MemoryFlushSettings
 from agentd.testing import FakeClock
 

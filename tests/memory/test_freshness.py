@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.domain.search import SearchQuery
-from agentd.domain.tool import FileAction
-from agentd.domain.turn import Kind, SessionKey
-from agentd.domain.workspace import Reader
-from agentd.memory.indexer import Indexer
+from agentd.core.search import SearchQuery
+from agentd.core.tool import FileAction
+from agentd.core.turn import Kind, SessionKey
+from agentd.core.workspace import Reader
+from agentd.memory.index.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
 from agentd.memory.settings import IndexSettings
 from agentd.testing import FakeClock, MemoryWorkspace

@@ -8,9 +8,9 @@ from datetime import date
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agentd.domain.workspace import FileView
-from agentd.memory.chunks import FACTS, PARAGRAPHS, chunks_of, chunks_of_note, lines_of
-from agentd.memory.growing import Growing, Way
+from agentd.core.workspace import FileView
+from agentd.memory.index.chunks import FACTS, PARAGRAPHS, chunks_of, chunks_of_note, lines_of
+from agentd.memory.index.notes import Growing, Way
 
 WAY = Way(PARAGRAPHS, "main")
 LINES = st.sampled_from(

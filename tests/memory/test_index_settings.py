@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from agentd.config import Config
+from agentd.app.config import Config
 from agentd.memory.settings import IndexSettings
 
 

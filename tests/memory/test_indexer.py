@@ -6,15 +6,15 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.memory import OWNER as OWNERS_EYES
-from agentd.domain.memory import Source
-from agentd.domain.message import ToolUse
-from agentd.domain.search import SearchQuery
-from agentd.domain.turn import Kind, SessionKey, kind_of
-from agentd.domain.workspace import Reader, TreeEntry
-from agentd.errors import FileMissing, StorageError
-from agentd.memory.chunks import BOILERPLATE
-from agentd.memory.indexer import Indexer
+from agentd.core.errors import FileMissing, StorageError
+from agentd.core.memory import OWNER as OWNERS_EYES
+from agentd.core.memory import Source
+from agentd.core.message import ToolUse
+from agentd.core.search import SearchQuery
+from agentd.core.turn import Kind, SessionKey, kind_of
+from agentd.core.workspace import Reader, TreeEntry
+from agentd.memory.index.chunks import BOILERPLATE
+from agentd.memory.index.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
 from agentd.memory.settings import IndexSettings
 from agentd.testing import FakeClock, MemoryWorkspace

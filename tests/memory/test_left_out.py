@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from agentd.memory.indexer import Indexer
+from agentd.memory.index.indexer import Indexer
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
 from agentd.workspace.settings import WorkspaceSettings

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from agentd.memory.chunkers.paragraphs import pieces
-from agentd.memory.chunkers.piece import Lines, tokens_in
+from agentd.memory.index.chunking.paragraphs import pieces
+from agentd.memory.index.chunking.piece import Lines, tokens_in
 
 
 def cut(text, **options):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.memory import OWNER, Found, Source
-from agentd.domain.search import SearchQuery
-from agentd.domain.turn import MAIN, Kind
-from agentd.domain.workspace import Reader
-from agentd.errors import StorageError, StorageFull
-from agentd.memory.indexer import Indexer
+from agentd.core.errors import StorageError, StorageFull
+from agentd.core.memory import OWNER, Found, Source
+from agentd.core.search import SearchQuery
+from agentd.core.turn import MAIN, Kind
+from agentd.core.workspace import Reader
+from agentd.memory.index.indexer import Indexer
+from agentd.memory.index.search.backfill import patient
+from agentd.memory.index.search.live import LiveIndex
 from agentd.memory.recall import MemoryRecall
 from agentd.memory.settings import IndexSettings
-from agentd.search.live import LiveIndex
-from agentd.search.patience import patient
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from agentd.domain.memory import Source
-from agentd.domain.retention import Aged, Retained
-from agentd.errors import StorageError
-from agentd.memory.indexer import Indexer
-from agentd.memory.retention import Retention
+from agentd.core.errors import StorageError
+from agentd.core.memory import Source
+from agentd.core.retention import Aged, Retained
+from agentd.memory.deletion import Retention
+from agentd.memory.index.indexer import Indexer
 from agentd.testing import FakeClock, MemoryWorkspace
 
 PATH = "sessions/chat:x.jsonl"

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from agentd.memory.indexer import Indexer
+from agentd.memory.index.indexer import Indexer
 from agentd.testing import FakeClock, MemoryWorkspace
 from tests.memory.conftest import DictIndex
 

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.message import Image, Text, ToolResult, ToolUse
-from agentd.domain.transcript import Row, RowRole
+from agentd.core.message import Image, Text, ToolResult, ToolUse
+from agentd.core.transcript import Row, RowRole
 from agentd.engine import tokens
-from agentd.memory.slices import RESULT_CHARS, clip, split
+from agentd.memory.flush import RESULT_CHARS, clip, split
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 WORDS = st.text(min_size=1, max_size=400)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.memory import Source
-from agentd.domain.message import Text, ToolResult, ToolUse
-from agentd.domain.transcript import Row, RowRole
-from agentd.domain.turn import SessionKey
-from agentd.memory.chunkers.piece import tokens_in
-from agentd.memory.transcript import as_lines, chunks_of_rows, finished, path_of, session_at
+from agentd.core.memory import Source
+from agentd.core.message import Text, ToolResult, ToolUse
+from agentd.core.transcript import Row, RowRole
+from agentd.core.turn import SessionKey
+from agentd.memory.index.chunking.piece import tokens_in
+from agentd.memory.index.transcripts import as_lines, chunks_of_rows, finished, path_of, session_at
 
 UTC_ZONE = ZoneInfo("UTC")
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

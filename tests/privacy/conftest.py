@@ -12,26 +12,31 @@ from typing import Any
 
 import pytest
 
-from agentd.alerts.main_session import MainSessionSink
-from agentd.domain.alert import Alert, Recipients
-from agentd.domain.message import ToolResult, ToolUse, assistant
-from agentd.domain.prompt import Prompt
-from agentd.domain.turn import MAIN, Context, Kind, Origin, SessionKey, Turn, TurnRequest
-from agentd.domain.workspace import Reader
+from agentd.automation.alerts.sinks import MainSessionSink
+from agentd.core.alert import Alert, Recipients
+from agentd.core.message import ToolResult, ToolUse, assistant
+from agentd.core.ports import Tool
+from agentd.core.prompt import Prompt
+from agentd.core.turn import MAIN, Context, Kind, Origin, SessionKey, Turn, TurnRequest
+from agentd.core.workspace import Reader
 from agentd.engine.assembly import Outside, Wording, build_engine, slice_tokens
 from agentd.engine.compaction.plan import thresholds
 from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.settings import AgentSettings
 from agentd.engine.watchers import Watchers, WhenEnded
+from agentd.interfaces.tools.memory_read import MemoryRead
+from agentd.interfaces.tools.memory_search import MemorySearch
+from agentd.interfaces.tools.memory_tree import MemoryTree
+from agentd.interfaces.tools.memory_write import MemoryWrite
+from agentd.interfaces.tools.notify import Notify
 from agentd.memory.flush import MemoryFlush
-from agentd.memory.indexer import Indexer
+from agentd.memory.index.indexer import Indexer
+from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.index.search.settings import SearchSettings
 from agentd.memory.recall import MemoryRecall
 from agentd.memory.settings import MemoryFlushSettings
-from agentd.ports import Tool
-from agentd.providers.anthropic_request import request_body
+from agentd.providers.anthropic_wire import request_body
 from agentd.providers.settings import ProviderSettings
-from agentd.search.live import LiveIndex
-from agentd.search.settings import SearchSettings
 from agentd.storage.index import SqliteChunks
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
@@ -40,11 +45,6 @@ from agentd.storage.outbox import SqliteOutbox
 from agentd.storage.sessions import SqliteSessions
 from agentd.storage.sqlite import Database
 from agentd.testing import Answers, FakeClock, RecordingSink, ScriptedProvider
-from agentd.tools.memory_read import MemoryRead
-from agentd.tools.memory_search import MemorySearch
-from agentd.tools.memory_tree import MemoryTree
-from agentd.tools.memory_write import MemoryWrite
-from agentd.tools.notify import Notify
 from agentd.workspace.files import Files
 from agentd.workspace.injection import Injection
 from agentd.workspace.settings import WorkspaceSettings

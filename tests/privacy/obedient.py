@@ -14,22 +14,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentd.alerts.main_session import MainSessionSink
-from agentd.assembly.ground import Ground
-from agentd.assembly.parts import Parts, open_parts
-from agentd.config import Config
-from agentd.domain.message import Message, ToolResult, ToolUse, assistant
-from agentd.domain.prompt import Prompt
-from agentd.domain.tool import Approval, Decision
-from agentd.domain.transcript import export_row
-from agentd.domain.turn import Kind, Origin, SessionKey, Turn, TurnRequest, kind_of
+from agentd.app.assembly.ground import Ground
+from agentd.app.assembly.parts import Parts, open_parts
+from agentd.app.config import Config
+from agentd.app.logs import OpenLog
+from agentd.automation.alerts.sinks import MainSessionSink
+from agentd.core.message import Message, ToolResult, ToolUse, assistant
+from agentd.core.paths import daemon_places
+from agentd.core.prompt import Prompt
+from agentd.core.redaction import Redactor
+from agentd.core.tool import Approval, Decision
+from agentd.core.transcript import export_row
+from agentd.core.turn import Kind, Origin, SessionKey, Turn, TurnRequest, kind_of
 from agentd.engine.budget import Budget
-from agentd.engine.policy import TaintPolicy
-from agentd.logs import OpenLog
-from agentd.paths import daemon_places
-from agentd.redaction import Redactor
-from agentd.server.clients import Clients
-from agentd.server.methods.imports import read_line
+from agentd.engine.toolbox import TaintPolicy
+from agentd.interfaces.acp.importer import read_line
+from agentd.interfaces.acp.peer import Clients
 from agentd.testing import FakeClock, RecordingSink, ScriptedProvider
 
 TOKEN = re.compile(r"ZQ\d+Z")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.message import Message
-from agentd.domain.prompt import Prompt
-from agentd.domain.turn import MAIN, Turn
-from agentd.redaction import Redactor
+from agentd.core.message import Message
+from agentd.core.prompt import Prompt
+from agentd.core.redaction import Redactor
+from agentd.core.turn import MAIN, Turn
 from benchmarks.screening import benign, documentation
 from tests.privacy.obedient import WORDS, Home, Obedient
 

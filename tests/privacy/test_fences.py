@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentd.domain.message import Role
-from agentd.domain.prompt import Prompt
-from agentd.domain.turn import MAIN
-from agentd.engine.prompt import fence
-from agentd.tools.fence import fenced
+from agentd.core.message import Role
+from agentd.core.prompt import Prompt
+from agentd.core.turn import MAIN
+from agentd.engine.context import fence
+from agentd.interfaces.tools.fence import fenced
 from agentd.workspace import compose
 from agentd.workspace.compose import Room, Section
 from tests.privacy.conftest import GROUP, SHARED, TODAY, House, as_json

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.tool import Decision
-from agentd.domain.turn import MAIN
+from agentd.core.tool import Decision
+from agentd.core.turn import MAIN
 from agentd.testing import Answers, FakeClock, ScriptedProvider, call
 from agentd.workspace.files import Files
 from agentd.workspace.settings import WorkspaceSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.turn import SessionKey
+from agentd.core.turn import SessionKey
 from agentd.workspace.logfiles import LogFiles
 from agentd.workspace.versions import Versions
 from tests.graph.home import TODAY as TEXT

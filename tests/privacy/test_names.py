@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.fact import Category, Fact, FactSource, Provenance
-from agentd.domain.message import Text
-from agentd.domain.source import BY_OWNER
-from agentd.domain.tool import Decision
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import SessionKey
-from agentd.domain.workspace import FACTS_PATH
-from agentd.memory.facts.annotation import bullet
+from agentd.core.fact import Category, Fact, FactSource, Provenance
+from agentd.core.message import BY_OWNER, Text
+from agentd.core.tool import Decision
+from agentd.core.transcript import NewRow, RowRole
+from agentd.core.turn import SessionKey
+from agentd.core.workspace import FACTS_PATH
+from agentd.memory.facts.page import bullet
 from agentd.testing import Answers
 from tests.privacy.conftest import GROUP, SHARED, House
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.message import Message, ToolResult
-from agentd.domain.prompt import Prompt
-from agentd.domain.turn import MAIN, Origin
+from agentd.core.message import Message, ToolResult
+from agentd.core.prompt import Prompt
+from agentd.core.turn import MAIN, Origin
 from tests.privacy.obedient import MARK, Home, Obedient, Wish, shown
 
 SUBJECTS = ("boiler", "school", "tax", "garage", "choir", "dentist", "holiday", "library")

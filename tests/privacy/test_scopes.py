@@ -20,8 +20,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from agentd.domain.turn import MAIN, Context, Kind, Origin, SessionKey
-from agentd.domain.workspace import Reader
+from agentd.core.turn import MAIN, Context, Kind, Origin, SessionKey
+from agentd.core.workspace import Reader
 from agentd.workspace.files import Files
 from tests.privacy.conftest import (
     ANSWERED,

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from agentd.domain.message import ToolUse, assistant
-from agentd.domain.tool import Decision
-from agentd.domain.transcript import RowRole
-from agentd.domain.turn import MAIN, Context, Origin, SessionKey
-from agentd.server.methods.imports import read_line
+from agentd.core.message import ToolUse, assistant
+from agentd.core.tool import Decision
+from agentd.core.transcript import RowRole
+from agentd.core.turn import MAIN, Context, Origin, SessionKey
+from agentd.interfaces.acp.importer import read_line
 from agentd.testing import Answers, call
 from tests.privacy.conftest import GROUP, SHARED, TODAY, House, as_json
 

@@ -10,12 +10,12 @@ from datetime import UTC
 
 import pytest
 
-from agentd.domain.message import ToolUse, assistant
-from agentd.domain.tool import Approval, Decision
-from agentd.domain.transcript import RowRole, export_row, opens_turn
-from agentd.domain.turn import MAIN, Context, Origin, SessionKey, TurnRequest
-from agentd.errors import ShuttingDown
-from agentd.server.methods.imports import read_line
+from agentd.core.errors import ShuttingDown
+from agentd.core.message import ToolUse, assistant
+from agentd.core.tool import Approval, Decision
+from agentd.core.transcript import RowRole, export_row, opens_turn
+from agentd.core.turn import MAIN, Context, Origin, SessionKey, TurnRequest
+from agentd.interfaces.acp.importer import read_line
 from agentd.testing import Answers, call
 from tests.privacy.conftest import GROUP, ISOLATED, SHARED, TODAY, House, as_json, canary
 

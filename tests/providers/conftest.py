@@ -8,11 +8,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from agentd.domain.message import user
-from agentd.domain.prompt import Prompt
+from agentd.core.message import user
+from agentd.core.prompt import Prompt
+from agentd.core.secrets import Secret
 from agentd.providers.anthropic import AnthropicProvider
 from agentd.providers.settings import ProviderSettings
-from agentd.secrets import Secret
 
 KEY = "sk-ant-test-SENTINEL"
 STREAMS = Path(__file__).parent / "streams"

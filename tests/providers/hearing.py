@@ -1,6 +1,6 @@
 """What the tests of both services share: hearing a stream out, and what each status means."""
 
-from agentd.errors import ProviderError
+from agentd.core.errors import ProviderError
 
 # status, kind of the error, whether it is worth another try
 STATUSES = [

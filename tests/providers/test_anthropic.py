@@ -10,11 +10,11 @@ import httpx2
 import pytest
 from llmock.scenarios import Fail
 
-from agentd.domain.message import Message, Opaque, Role, Text, ToolResult, ToolUse, user
-from agentd.domain.prompt import Answered, Effect, Prompt, ToolSpec
-from agentd.errors import ContextOverflow, ProviderError
+from agentd.core.errors import ContextOverflow, ProviderError
+from agentd.core.message import Message, Opaque, Role, Text, ToolResult, ToolUse, user
+from agentd.core.prompt import Answered, Effect, Prompt, ToolSpec
 from agentd.providers.anthropic import AnthropicProvider
-from agentd.providers.breaker import CircuitBreaker
+from agentd.providers.resilience import CircuitBreaker
 from agentd.providers.settings import ProviderSettings
 from agentd.testing import FakeClock
 from tests.providers.hearing import STATUSES
@@ -37,7 +37,7 @@ async def failing(url, key, prompt, **settings):
 
 def test_importing_the_provider_does_not_import_the_sdk():
     code = (
-        "import sys, agentd.providers.anthropic, agentd.providers.retry, agentd.providers.breaker;"
+        "import sys, agentd.providers.anthropic, agentd.providers.resilience, agentd.providers.resilience;"
         "sys.exit(bool({'anthropic', 'httpx2', 'httpx'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from agentd.domain.message import Opaque, Text, ToolUse
-from agentd.domain.prompt import Answered, ModelStop, TextDelta, ThoughtDelta
-from agentd.domain.turn import Usage
-from agentd.errors import ContextOverflow, ProviderError
+from agentd.core.errors import ContextOverflow, ProviderError
+from agentd.core.message import Opaque, Text, ToolUse
+from agentd.core.prompt import Answered, ModelStop, TextDelta, ThoughtDelta
+from agentd.core.turn import Usage
 from tests.providers.hearing import hear
 
 THOUGHT = Opaque(

@@ -2,9 +2,9 @@
 
 import json
 
-from agentd.domain.message import Message, Opaque, Role, Text, ToolResult, assistant, user
-from agentd.domain.prompt import Effect, Prompt, ToolSpec
-from agentd.providers.anthropic_request import request_body
+from agentd.core.message import Message, Opaque, Role, Text, ToolResult, assistant, user
+from agentd.core.prompt import Effect, Prompt, ToolSpec
+from agentd.providers.anthropic_wire import request_body
 from agentd.providers.settings import ProviderSettings
 from agentd.testing import call, check_api_messages
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from agentd.domain.message import user
-from agentd.domain.prompt import Answered, Prompt
-from agentd.errors import ContextOverflow, ProviderError
-from agentd.providers.breaker import CircuitBreaker
+from agentd.core.errors import ContextOverflow, ProviderError
+from agentd.core.message import user
+from agentd.core.prompt import Answered, Prompt
 from agentd.providers.faults import failure
+from agentd.providers.resilience import CircuitBreaker
 from agentd.testing import FakeClock, ScriptedProvider
 
 HELLO = Prompt((), (user("Hello"),))

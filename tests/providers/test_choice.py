@@ -5,10 +5,10 @@ import pickle
 import pytest
 from pydantic import ValidationError
 
-from agentd.errors import ConfigError
+from agentd.core.errors import ConfigError
+from agentd.core.secrets import Secret, find_key
 from agentd.providers.choice import choose
 from agentd.providers.settings import ProviderSettings
-from agentd.secrets import Secret, find_key
 
 ENV = {"ANTHROPIC_API_KEY": "sk-SENTINEL"}
 

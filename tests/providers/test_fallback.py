@@ -2,14 +2,13 @@
 
 import pytest
 
-from agentd.domain.message import Message, Opaque, Role, Text, ToolResult, ToolUse, user
-from agentd.domain.prompt import Answered, Prompt, Restarted, RetryScheduled, TextDelta
-from agentd.errors import ContextOverflow, ProviderError
-from agentd.providers.anthropic_request import request_body as anthropic_body
-from agentd.providers.breaker import CircuitBreaker
-from agentd.providers.fallback import Fallback
+from agentd.core.errors import ContextOverflow, ProviderError
+from agentd.core.message import Message, Opaque, Role, Text, ToolResult, ToolUse, user
+from agentd.core.prompt import Answered, Prompt, Restarted, RetryScheduled, TextDelta
+from agentd.providers.anthropic_wire import request_body as anthropic_body
 from agentd.providers.faults import FAULTS, failure
-from agentd.providers.openai_request import request_body as openai_body
+from agentd.providers.openai_wire import request_body as openai_body
+from agentd.providers.resilience import CircuitBreaker, Fallback
 from agentd.providers.settings import ServiceSettings
 from agentd.testing import FakeClock, ScriptedProvider
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.errors import ContextOverflow
+from agentd.core.errors import ContextOverflow
 from agentd.providers.faults import FAULTS, ONCE_MORE, failure, kind_of
 
 DOCS = Path(__file__).parents[2] / "docs" / "providers.md"

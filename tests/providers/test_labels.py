@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.message import Message, Role, ToolResult, ToolUse, assistant, user
-from agentd.domain.prompt import Prompt
-from agentd.providers import anthropic_request, openai_request
-from agentd.providers.labels import call_id, call_name, tool_name
+from agentd.core.message import Message, Role, ToolResult, ToolUse, assistant, user
+from agentd.core.prompt import Prompt
+from agentd.providers import anthropic_wire as anthropic_request
+from agentd.providers import openai_wire as openai_request
+from agentd.providers.received import call_id, call_name, tool_name
 from agentd.providers.settings import ProviderSettings
 from agentd.testing import check_api_messages
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agentd.domain.message import Message, Role, Text, ToolResult, assistant, user
-from agentd.domain.prompt import Prompt
+from agentd.core.message import Message, Role, Text, ToolResult, assistant, user
+from agentd.core.prompt import Prompt
 from agentd.testing import ScriptedProvider, call, check_api_messages, check_messages
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.message import user
-from agentd.domain.prompt import Answered, Prompt
-from agentd.domain.turn import MAIN, Origin, Usage
+from agentd.core.errors import ProviderError
+from agentd.core.message import user
+from agentd.core.prompt import Answered, Prompt
+from agentd.core.turn import MAIN, Origin, Usage
 from agentd.engine.budget import BudgetSettings
-from agentd.errors import ProviderError
 from agentd.providers.events import closing
-from agentd.providers.metered import Metered
+from agentd.providers.resilience import Metered
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database

@@ -11,9 +11,9 @@ import httpx
 import pytest
 from llmock.scenarios import Fail
 
-from agentd.domain.message import Message, Role, ToolResult, user
-from agentd.domain.prompt import Answered, Effect, ModelStop, Prompt, ToolSpec
-from agentd.errors import ContextOverflow, ProviderError
+from agentd.core.errors import ContextOverflow, ProviderError
+from agentd.core.message import Message, Role, ToolResult, user
+from agentd.core.prompt import Answered, Effect, ModelStop, Prompt, ToolSpec
 from agentd.providers.openai import OpenAIProvider
 from agentd.providers.settings import ServiceSettings
 from tests.providers.hearing import STATUSES
@@ -60,7 +60,7 @@ async def error_of(provider, prompt):
 
 def test_importing_the_provider_does_not_import_the_library():
     code = (
-        "import sys, agentd.providers.openai, agentd.providers.fallback;"
+        "import sys, agentd.providers.openai, agentd.providers.resilience;"
         "sys.exit(bool({'anthropic', 'httpx2', 'httpx'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

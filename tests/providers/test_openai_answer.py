@@ -7,13 +7,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agentd.domain.message import Text, ToolUse
-from agentd.domain.prompt import Answered, ModelStop, TextDelta, ThoughtDelta
-from agentd.domain.turn import Usage
-from agentd.errors import ContextOverflow, ProviderError
+from agentd.core.errors import ContextOverflow, ProviderError
+from agentd.core.message import Text, ToolUse
+from agentd.core.prompt import Answered, ModelStop, TextDelta, ThoughtDelta
+from agentd.core.secrets import Secret
+from agentd.core.turn import Usage
 from agentd.providers.openai import OpenAIProvider
 from agentd.providers.settings import ServiceSettings
-from agentd.secrets import Secret
 from tests.providers.hearing import hear
 
 STREAMS = Path(__file__).parent / "streams" / "openai"

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from agentd.domain.message import Message, Opaque, Role, Text, ToolResult, ToolUse, assistant, user
-from agentd.domain.prompt import Effect, Prompt, ToolSpec
-from agentd.providers.openai_request import request_body
+from agentd.core.message import Message, Opaque, Role, Text, ToolResult, ToolUse, assistant, user
+from agentd.core.prompt import Effect, Prompt, ToolSpec
+from agentd.providers.openai_wire import request_body
 from agentd.providers.settings import ServiceSettings
 
 SCHEMA = {"type": "object", "properties": {"where": {"type": "string"}}}

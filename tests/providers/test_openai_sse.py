@@ -2,8 +2,8 @@
 
 import pytest
 
-from agentd.errors import ProviderError
-from agentd.providers.openai_sse import data_of
+from agentd.core.errors import ProviderError
+from agentd.providers.openai_api import data_of
 
 
 async def read(*pieces):

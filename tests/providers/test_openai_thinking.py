@@ -2,8 +2,8 @@
 
 import pytest
 
-from agentd.domain.prompt import TextDelta
-from agentd.providers.openai_thinking import ThinkTags
+from agentd.core.prompt import TextDelta
+from agentd.providers.openai_wire import ThinkTags
 
 
 def split(*pieces):

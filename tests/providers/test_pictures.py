@@ -7,15 +7,15 @@ import httpx
 import httpx2
 import pytest
 
-from agentd.domain.message import Image, Message, Role, Text, assistant, user
-from agentd.domain.prompt import Answered, Prompt
-from agentd.domain.turn import Usage
+from agentd.core.message import Image, Message, Role, Text, assistant, user
+from agentd.core.prompt import Answered, Prompt
+from agentd.core.secrets import Secret
+from agentd.core.turn import Usage
 from agentd.providers.anthropic import AnthropicProvider
 from agentd.providers.offline.provider import OfflineProvider
 from agentd.providers.openai import OpenAIProvider
 from agentd.providers.pictures import with_pictures
 from agentd.providers.settings import ServiceSettings
-from agentd.secrets import Secret
 from agentd.testing import PNG, MemoryBlobs
 from tests.providers.conftest import read_recorded
 

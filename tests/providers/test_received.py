@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain import strict
-from agentd.domain.message import (
+from agentd.core import strict
+from agentd.core.errors import ProviderError
+from agentd.core.message import (
     Message,
     Role,
     ToolResult,
@@ -24,10 +25,12 @@ from agentd.domain.message import (
     encode_blocks,
     user,
 )
-from agentd.domain.prompt import Answered, Prompt, TextDelta, ThoughtDelta
-from agentd.domain.turn import Usage
-from agentd.errors import ProviderError
-from agentd.providers import anthropic_answer, anthropic_request, openai_answer, openai_request
+from agentd.core.prompt import Answered, Prompt, TextDelta, ThoughtDelta
+from agentd.core.turn import Usage
+from agentd.providers import anthropic_wire as anthropic_answer
+from agentd.providers import anthropic_wire as anthropic_request
+from agentd.providers import openai_wire as openai_answer
+from agentd.providers import openai_wire as openai_request
 from agentd.providers.faults import FAULTS
 from agentd.providers.received import MOST_WRITTEN, TOO_LARGE
 from agentd.providers.settings import ProviderSettings

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from agentd.domain.message import assistant, user
-from agentd.domain.prompt import (
+from agentd.core.errors import ContextOverflow, ProviderError
+from agentd.core.message import assistant, user
+from agentd.core.prompt import (
     Answered,
     ModelStop,
     Prompt,
@@ -13,10 +14,9 @@ from agentd.domain.prompt import (
     RetryScheduled,
     TextDelta,
 )
-from agentd.domain.turn import Usage
-from agentd.errors import ContextOverflow, ProviderError
+from agentd.core.turn import Usage
 from agentd.providers.faults import failure
-from agentd.providers.retry import Retrying
+from agentd.providers.resilience import Retrying
 from agentd.providers.settings import ProviderSettings
 from agentd.testing import FakeClock, ScriptedProvider
 

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.ranking import confidence
-from agentd.ranking.kinds import MOST, Kinds, about
-from agentd.ranking.weights import FITTED
+from agentd.memory.index.ranking import confidence
+from agentd.memory.index.ranking.fusion import FITTED
+from agentd.memory.index.ranking.kinds import MOST, Kinds, about
 
 NEVER_FAR = np.zeros(2, np.float32)
 SCORES = np.array([9.0, 4.0, 1.0], np.float32)

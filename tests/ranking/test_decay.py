@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.ranking import decay
+from agentd.memory.index.ranking import decay
 
 
 def factor(age, half_life=30.0, floor=0.0):

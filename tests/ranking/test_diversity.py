@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.ranking.diversity import by_terms, jaccard, mmr
+from agentd.memory.index.ranking.selection import by_terms, jaccard, mmr
 
 term_sets = st.lists(st.frozensets(st.integers(0, 9)), min_size=1, max_size=12)
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.fact import Category, Fact, FactSource
-from agentd.ranking import facts as ranking
-from agentd.ranking import importance
+from agentd.core.fact import Category, Fact, FactSource
+from agentd.memory.index.ranking import facts as ranking
+from agentd.memory.index.ranking import importance
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 shares = st.floats(0, 1, width=32)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.ranking import fusion, gate
+from agentd.memory.index.ranking import fusion, gate
 
 NOWHERE = -np.inf
 scores = st.lists(

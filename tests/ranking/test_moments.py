@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.ranking import moments
+from agentd.memory.index.ranking import temporal as moments
 
 THURSDAY = date(2026, 11, 12)
 

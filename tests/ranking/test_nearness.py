@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agentd.ranking import nearness
+from agentd.memory.index.ranking import newest as nearness
 
 
 def test_the_nearer_a_day_the_better_it_fits():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.ranking.newest import HEAD, behind, newest_first
+from agentd.memory.index.ranking.newest import HEAD, behind, newest_first
 
 ALIKE = np.array([1.0, 0.4, 0.1], np.float32)
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.ranking.packing import LONGEST_JOIN, Unit, join, within
+from agentd.memory.index.ranking.packing import LONGEST_JOIN, Unit, join, within
 
 costs = st.lists(st.integers(0, 300), max_size=30)
 

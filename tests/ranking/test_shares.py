@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.ranking.shares import answers_first, shared
+from agentd.memory.index.ranking.selection import answers_first, shared
 
 
 def test_of_the_first_five_one_is_no_chatter():

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.errors import AgentdError
-from agentd.scheduler.aps import Scheduler
+from agentd.automation.scheduler import Scheduler
+from agentd.core.errors import AgentdError
 from agentd.testing import FakeClock
 
 

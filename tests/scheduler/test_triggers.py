@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.domain.job import At, Cron, Every
-from agentd.errors import InvalidRequest
-from agentd.scheduler.triggers import Triggers
+from agentd.automation.scheduler import Triggers
+from agentd.core.errors import InvalidRequest
+from agentd.core.job import At, Cron, Every
 
 TRIGGERS = Triggers()
 MINUTE = timedelta(minutes=1)

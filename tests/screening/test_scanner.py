@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.suspicion import Severity
-from agentd.screening.lookalikes import latin_letters
-from agentd.screening.scanner import scan, scan_change
+from agentd.core.screening.lookalikes import latin_letters
+from agentd.core.screening.scanner import Severity, scan, scan_change
 from tests.growth import QUADRATIC, growth
 
 BENIGN = (Path(__file__).parent.parent / "workspace" / "benign_notes.txt").read_text("utf-8")

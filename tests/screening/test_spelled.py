@@ -9,8 +9,8 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.screening.ignorable import IGNORABLE
-from agentd.screening.spelled import spelled
+from agentd.core.screening.ignorable import IGNORABLE
+from agentd.core.screening.lookalikes import spelled
 
 OURS = re.compile(f"[{IGNORABLE}]")
 

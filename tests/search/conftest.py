@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from agentd.domain.memory import Chunk, Source
-from agentd.search.live import LiveIndex
+from agentd.core.memory import Chunk, Source
+from agentd.memory.index.search.live import LiveIndex
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database

@@ -8,14 +8,14 @@ from datetime import date
 
 import pytest
 
-from agentd.domain.memory import OWNER, PUBLIC, Audience, Chunk, Source, audience_of
-from agentd.domain.search import SearchQuery
-from agentd.domain.turn import MAIN, Kind, SessionKey
-from agentd.search import words
-from agentd.search.entries import entry
-from agentd.search.live import LiveIndex
-from agentd.search.mirrors import KEPT, Mirrors
-from agentd.search.patience import patient
+from agentd.core.memory import OWNER, PUBLIC, Audience, Chunk, Source, audience_of
+from agentd.core.search import SearchQuery
+from agentd.core.turn import MAIN, Kind, SessionKey
+from agentd.memory.index.search import words
+from agentd.memory.index.search.audiences import KEPT, Mirrors
+from agentd.memory.index.search.backfill import patient
+from agentd.memory.index.search.entries import entry
+from agentd.memory.index.search.live import LiveIndex
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.domain.fact import Category, Fact, FactSource, FactWrite
-from agentd.domain.memory import OWNER
-from agentd.domain.search import SearchQuery
-from agentd.errors import EmbedderFault
-from agentd.search.chain import FEW
-from agentd.search.facts import LiveFacts
-from agentd.search.live import LiveIndex
-from agentd.search.patience import FIRST, patient
+from agentd.core.errors import EmbedderFault
+from agentd.core.fact import Category, Fact, FactSource, FactWrite
+from agentd.core.memory import OWNER
+from agentd.core.search import SearchQuery
+from agentd.memory.index.search.backfill import FIRST, patient
+from agentd.memory.index.search.chain import FEW
+from agentd.memory.index.search.facts import LiveFacts
+from agentd.memory.index.search.live import LiveIndex
 from agentd.storage.facts import SqliteFacts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database

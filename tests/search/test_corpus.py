@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.memory import Chunk, Source
-from agentd.search import words
-from agentd.search.corpus import NOBODY, Corpus, is_evergreen
-from agentd.search.entries import entry
+from agentd.core.memory import Chunk, Source
+from agentd.memory.index.search import words
+from agentd.memory.index.search.corpus import NOBODY, Corpus, is_evergreen
+from agentd.memory.index.search.entries import entry
 
 
 def chunk(line, text="words", path="memory/a.md", day=date(2026, 1, 2), **more):

@@ -8,11 +8,11 @@ from datetime import date
 import numpy as np
 import pytest
 
-from agentd.domain.memory import Chunk, Source
-from agentd.domain.search import Fusion, SearchOptions
-from agentd.ranking.moments import anchored, named
-from agentd.search.query import parse
-from agentd.search.searcher import Searcher
+from agentd.core.memory import Chunk, Source
+from agentd.core.search import Fusion, SearchOptions
+from agentd.memory.index.ranking.temporal import anchored, named
+from agentd.memory.index.search.query import parse
+from agentd.memory.index.search.searcher import Searcher
 
 TODAY = date(2026, 11, 22)  # a Sunday
 FRIDAY = "memory/2026-11-20.md"

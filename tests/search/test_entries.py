@@ -7,14 +7,13 @@ from datetime import date
 
 import pytest
 
-from agentd.domain.index import StoredChunk
-from agentd.domain.memory import Chunk, Source
-from agentd.domain.search import SearchOptions
-from agentd.search.corpus import Corpus
-from agentd.search.entries import entry, head_size, is_current
-from agentd.search.mirror import Mirror
-from agentd.search.searcher import Searcher
-from agentd.search.units import embedded_text, head_terms
+from agentd.core.memory import Chunk, Source
+from agentd.core.search import SearchOptions, StoredChunk
+from agentd.memory.index.search.corpus import Corpus
+from agentd.memory.index.search.entries import entry, head_size, is_current
+from agentd.memory.index.search.in_memory import Mirror
+from agentd.memory.index.search.searcher import Searcher
+from agentd.memory.index.search.units import embedded_text, head_terms
 
 TEXTS = (
     "Did Anna book the two flights for 3 May?",

@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.domain.fact import Category, Fact, FactSource, FactStatus, FactWrite
-from agentd.embedders.late import packaged
-from agentd.errors import EmbedderFault, StorageError
-from agentd.ports import FactIndex
-from agentd.search import chain, facts_mirror
-from agentd.search.facts import LiveFacts, pieces_of
-from agentd.search.patience import patient
+from agentd.core.errors import EmbedderFault, StorageError
+from agentd.core.fact import Category, Fact, FactSource, FactStatus, FactWrite
+from agentd.core.ports import FactIndex
+from agentd.memory.index.embedding.late import packaged
+from agentd.memory.index.search import chain
+from agentd.memory.index.search import facts_in_memory as facts_mirror
+from agentd.memory.index.search.backfill import patient
+from agentd.memory.index.search.facts import LiveFacts, pieces_of
 from agentd.storage.facts import SqliteFacts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
@@ -503,13 +504,13 @@ async def test_a_worn_index_begins_anew(facts, open_index) -> None:
 def test_as_long_as_there_is_no_fact_nothing_heavy_is_loaded() -> None:
     code = (
         "import asyncio, sys\n"
-        "from agentd.clock import SystemClock\n"
-        "from agentd.embedders.late import packaged\n"
-        "from agentd.domain.turn import MAIN, TurnRequest\n"
+        "from agentd.core.clock import SystemClock\n"
+        "from agentd.memory.index.embedding.late import packaged\n"
+        "from agentd.core.turn import MAIN, TurnRequest\n"
         "from agentd.memory.facts.settings import FactsSettings\n"
         "from agentd.memory.facts.told import FactsInPrompt\n"
-        "from agentd.search.facts import LiveFacts\n"
-        "from agentd.search.patience import patient\n"
+        "from agentd.memory.index.search.facts import LiveFacts\n"
+        "from agentd.memory.index.search.backfill import patient\n"
         "class Nothing:\n"
         "    async def all(self):\n"
         "        return ()\n"

@@ -9,10 +9,10 @@ from datetime import date
 import numpy as np
 import pytest
 
-from agentd.domain.index import StoredChunk
-from agentd.domain.memory import Chunk, Source
-from agentd.search.entries import entry
-from agentd.search.mirror import Mirror
+from agentd.core.memory import Chunk, Source
+from agentd.core.search import StoredChunk
+from agentd.memory.index.search.entries import entry
+from agentd.memory.index.search.in_memory import Mirror
 
 COUNT = 1_023  # of which four fill a block of vectors
 LIVES = (  # the dimension of vectors, if any, and words of each unit: what takes the most differs

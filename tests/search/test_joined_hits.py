@@ -7,13 +7,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agentd.domain.message import Text
-from agentd.domain.transcript import Row, RowRole
-from agentd.domain.turn import SessionKey
-from agentd.memory.chunks import chunker_of, chunks_of_note
+from agentd.core.message import Text
+from agentd.core.transcript import Row, RowRole
+from agentd.core.turn import SessionKey
+from agentd.memory.index.chunks import chunker_of, chunks_of_note
+from agentd.memory.index.search.hits import joined
+from agentd.memory.index.transcripts import chunks_of_rows
 from agentd.memory.settings import IndexSettings
-from agentd.memory.transcript import chunks_of_rows
-from agentd.search.hits import joined
 
 LONG = " ".join(f"This is sentence number {n} of one very long line." for n in range(60))
 

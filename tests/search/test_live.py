@@ -11,17 +11,17 @@ from itertools import count
 
 import pytest
 
-from agentd.domain.memory import OWNER, PUBLIC, Source
-from agentd.domain.search import SearchQuery
-from agentd.embedders.late import packaged
-from agentd.errors import EmbedderFault, StorageCorrupt, StorageFull
-from agentd.search import chain, live
-from agentd.search import patience as patience_of
-from agentd.search.entries import entry
-from agentd.search.live import LiveIndex
-from agentd.search.mirrors import Mirrors
-from agentd.search.patience import patient
-from agentd.search.settings import SearchSettings
+from agentd.core.errors import EmbedderFault, StorageCorrupt, StorageFull
+from agentd.core.memory import OWNER, PUBLIC, Source
+from agentd.core.search import SearchQuery
+from agentd.memory.index.embedding.late import packaged
+from agentd.memory.index.search import backfill as patience_of
+from agentd.memory.index.search import chain, live
+from agentd.memory.index.search.audiences import Mirrors
+from agentd.memory.index.search.backfill import patient
+from agentd.memory.index.search.entries import entry
+from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.index.search.settings import SearchSettings
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
@@ -724,7 +724,7 @@ async def test_a_file_read_by_other_rules_is_found_and_known_as_changed(store, c
 
 
 def test_the_index_is_opened_without_numpy():
-    names = ("agentd.search.live", "agentd.embedders.late")
+    names = ("agentd.memory.index.search.live", "agentd.memory.index.embedding.late")
     code = f"import sys, {', '.join(names)}; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

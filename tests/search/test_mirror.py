@@ -7,13 +7,12 @@ from datetime import date
 
 import pytest
 
-from agentd.domain.index import StoredChunk
-from agentd.domain.memory import Chunk, Source
-from agentd.domain.search import SearchOptions
-from agentd.errors import EmbedderFault
-from agentd.search.hits import joined
-from agentd.search.mirror import Mirror
-from agentd.search.patience import packed
+from agentd.core.errors import EmbedderFault
+from agentd.core.memory import Chunk, Source
+from agentd.core.search import SearchOptions, StoredChunk
+from agentd.memory.index.search.backfill import packed
+from agentd.memory.index.search.hits import joined
+from agentd.memory.index.search.in_memory import Mirror
 
 NOTE = "memory/2026-11-21.md"
 

@@ -7,12 +7,12 @@ from datetime import date
 
 import pytest
 
-from agentd.domain.memory import OWNER, Chunk, Source
-from agentd.domain.search import Ranking, SearchOptions, SearchQuery
-from agentd.search import phrasings
-from agentd.search.live import LiveIndex
-from agentd.search.patience import patient
-from agentd.search.searcher import Searcher
+from agentd.core.memory import OWNER, Chunk, Source
+from agentd.core.search import Ranking, SearchOptions, SearchQuery
+from agentd.memory.index.search import searcher as phrasings
+from agentd.memory.index.search.backfill import patient
+from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.index.search.searcher import Searcher
 from agentd.testing import HashEmbedder
 
 OPTIONS = SearchOptions()

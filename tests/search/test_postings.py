@@ -9,8 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.search.postings import K1, B, Postings, best
-from agentd.search.segments import LONGEST, OFTENEST, numbered
+from agentd.memory.index.search.postings import K1, LONGEST, OFTENEST, B, Postings, best, numbered
 
 TERMS = st.sampled_from(["alpha", "beta", "gamma", "delta", "omega"])
 DOCUMENTS = st.lists(st.lists(TERMS, max_size=8), min_size=1, max_size=12)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.search.query import parse
+from agentd.memory.index.search.query import parse
 from tests.growth import QUADRATIC, growth
 
 

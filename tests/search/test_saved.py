@@ -16,16 +16,16 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agentd.domain.memory import OWNER
-from agentd.domain.search import SearchOptions, SearchQuery
-from agentd.embedders.late import packaged
-from agentd.search import words
-from agentd.search.arrays import Unusable, _table, read, strings, write
-from agentd.search.entries import entry
-from agentd.search.live import LiveIndex
-from agentd.search.mirrors import Mirrors
-from agentd.search.patience import patient
-from agentd.search.saved import LEAST
+from agentd.core.memory import OWNER
+from agentd.core.search import SearchOptions, SearchQuery
+from agentd.memory.index.embedding.late import packaged
+from agentd.memory.index.search import words
+from agentd.memory.index.search.arrays import Unusable, _table, read, strings, write
+from agentd.memory.index.search.audiences import Mirrors
+from agentd.memory.index.search.backfill import patient
+from agentd.memory.index.search.entries import entry
+from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.index.search.saved import LEAST
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
@@ -103,7 +103,7 @@ def saved_once(tmp_path_factory):
     """A folder with a store and the file of its mirror."""
     from datetime import date
 
-    from agentd.domain.memory import Chunk, Source
+    from agentd.core.memory import Chunk, Source
 
     def chunk(text, path, line):
         speaker = "Ann" if line % 2 else ""

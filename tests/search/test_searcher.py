@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.domain.memory import Chunk, Source
-from agentd.domain.search import EmptyReason, Fusion, SearchOptions
-from agentd.ranking import structured
-from agentd.ranking.kinds import Kinds
-from agentd.ranking.weights import FITTED
-from agentd.search import phrasings
-from agentd.search.searcher import Searcher
+from agentd.core.memory import Chunk, Source
+from agentd.core.search import EmptyReason, Fusion, SearchOptions
+from agentd.memory.index.ranking import structured
+from agentd.memory.index.ranking.fusion import FITTED
+from agentd.memory.index.ranking.kinds import Kinds
+from agentd.memory.index.search import searcher as phrasings
+from agentd.memory.index.search.searcher import Searcher
 
 TODAY = date(2026, 11, 1)
 

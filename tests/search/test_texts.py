@@ -8,8 +8,8 @@ from datetime import date
 
 import pytest
 
-from agentd.domain.memory import Chunk, Source
-from agentd.search.texts import Texts
+from agentd.core.memory import Chunk, Source
+from agentd.memory.index.search.in_memory import Texts
 
 
 def chunk(number):

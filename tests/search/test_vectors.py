@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agentd.search.vectors import Vectors
+from agentd.memory.index.search.vectors import Vectors
 
 RANDOM = np.random.default_rng(5)
 CENTRES = RANDOM.standard_normal((40, 96)).astype(np.float32)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.search import words
-from agentd.search.query import parse
-from agentd.search.spelling import Spelling
+from agentd.memory.index.search import words
+from agentd.memory.index.search.query import parse
+from agentd.memory.index.search.vocabulary import Spelling
 
 
 @pytest.mark.parametrize(

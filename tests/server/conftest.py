@@ -15,18 +15,17 @@ from typing import Any
 import pytest
 from acp import schema
 
-from agentd.domain.choices import Offer
-from agentd.domain.compaction import RoomReport
-from agentd.domain.event import TextChunk, TurnEnded, TurnStarted
-from agentd.domain.message import Text
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import Receipt, StopReason, Turn, TurnRequest, Usage
-from agentd.server.clients import Clients
-from agentd.server.hub import Hub
-from agentd.server.permissions import Permissions
-from agentd.server.server import Server
-from agentd.server.sessions import Services
-from agentd.server.settings import ServerSettings
+from agentd.core.compaction import RoomReport
+from agentd.core.event import TextChunk, TurnEnded, TurnStarted
+from agentd.core.message import Text
+from agentd.core.transcript import NewRow, Offer, RowRole
+from agentd.core.turn import Receipt, StopReason, Turn, TurnRequest, Usage
+from agentd.interfaces.acp.hub import Hub
+from agentd.interfaces.acp.peer import Clients
+from agentd.interfaces.acp.permissions import Permissions
+from agentd.interfaces.acp.server import Server
+from agentd.interfaces.acp.sessions import Services
+from agentd.interfaces.acp.settings import ServerSettings
 from agentd.testing import FakeClock, MemorySessions
 
 OFFER = Offer(("usual", "other"), ("low", "high"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from agentd.domain.fact import (
+from agentd.core.errors import InvalidRequest, NotFound
+from agentd.core.fact import (
     Before,
     Category,
     ChangeKind,
@@ -19,7 +20,6 @@ from agentd.domain.fact import (
     Matches,
     Mention,
 )
-from agentd.errors import InvalidRequest, NotFound
 
 AT = datetime(2026, 5, 4, 9, 40, tzinfo=UTC)
 REPORT = ErasureReport(

@@ -3,12 +3,11 @@
 import pytest
 from acp.meta import AGENT_METHODS
 
-from agentd.domain.choices import Choices, Mode
-from agentd.domain.message import Text, ToolResult, ToolUse
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import SessionKey, StopReason, Turn, TurnRequest
-from agentd.errors import Busy
-from agentd.server.commands import Command
+from agentd.core.errors import Busy
+from agentd.core.message import Text, ToolResult, ToolUse
+from agentd.core.transcript import Choices, Mode, NewRow, RowRole
+from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
+from agentd.interfaces.acp.commands import Command
 from tests.server.conftest import check_frame
 
 ALWAYS = {"session/new", "session/prompt", "session/set_mode", "session/set_config_option"}

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from agentd.server import acp_schema
-from agentd.server.acp_schema import AcpParser
+from agentd.interfaces.acp import acp_schema
+from agentd.interfaces.acp.acp_schema import AcpParser
 
 SERVER = {"name": "s", "command": "/bin/s", "args": [], "env": []}
 OPENED = {"cwd": "/w", "mcpServers": [SERVER], "additionalDirectories": ["/a"], "_meta": {"a": 1}}
@@ -115,5 +115,5 @@ def test_a_link_has_its_title_where_that_is_text(title):
 
 
 def test_the_daemon_does_without_the_protocols_package():
-    code = "import sys, agentd.daemon; sys.exit('acp' in sys.modules)"
+    code = "import sys, agentd.app.daemon; sys.exit('acp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

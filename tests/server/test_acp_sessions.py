@@ -7,10 +7,10 @@ import pytest
 from acp import schema
 from structlog.testing import capture_logs
 
-from agentd.domain.event import ToolCallEnded, ToolCallStarted
-from agentd.domain.turn import Failure
-from agentd.errors import QueueFull
-from agentd.server.settings import ServerSettings
+from agentd.core.errors import QueueFull
+from agentd.core.event import ToolCallEnded, ToolCallStarted
+from agentd.core.turn import Failure
+from agentd.interfaces.acp.settings import ServerSettings
 
 
 def updates(client):

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from agentd.app import open_app
-from agentd.clock import SystemClock
-from agentd.config import load
-from agentd.logs import open_log
-from agentd.paths import Places, daemon_places
+from agentd.app.application import open_app
+from agentd.app.config import load
+from agentd.app.logs import open_log
+from agentd.core.clock import SystemClock
+from agentd.core.paths import Places, daemon_places
 from tests.e2e.harness import Client
 from tests.e2e.test_contract import registered
 from tests.frames.visiting import bad_clients

@@ -7,8 +7,8 @@ from contextlib import suppress
 import pytest
 from structlog.testing import capture_logs
 
-from agentd.errors import NotFound
-from agentd.server.settings import ServerSettings
+from agentd.core.errors import NotFound
+from agentd.interfaces.acp.settings import ServerSettings
 
 
 async def say(params, peer):

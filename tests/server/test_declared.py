@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentd.errors import InvalidRequest
-from agentd.server.declared import methods, typed
+from agentd.core.errors import InvalidRequest
+from agentd.interfaces.acp.declared import methods, typed
 from tests.commands.declared_tea import TEA, TeaCommands
 
 

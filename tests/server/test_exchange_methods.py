@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.commands.exchange import EXCHANGE, ExchangeCommands
-from agentd.errors import Busy, GraphError, InvalidRequest
-from agentd.graph.delta import apply, checkpoint
-from agentd.graph.emitter import emit
-from agentd.graph.exchange import snapshot
-from agentd.graph.formats.changes import as_json, read_delta
-from agentd.graph.formats.reading import read
-from agentd.graph.formats.writing import write
-from agentd.server.declared import methods
+from agentd.core.errors import Busy, GraphError, InvalidRequest
+from agentd.interfaces.acp.declared import methods
+from agentd.interfaces.commands.exchange import EXCHANGE, ExchangeCommands
+from agentd.memory.graph.exchange import snapshot
+from agentd.zero.compiler import emit
+from agentd.zero.delta import apply, as_json, checkpoint, read_delta
+from agentd.zero.formats.reading import read
+from agentd.zero.formats.writing import write
 from tests.graph.home import fact
 from tests.graph.test_sharing import Agent
 

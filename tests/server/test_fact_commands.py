@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.commands.fact_changes import FACT_CHANGES, ChangeCommands
-from agentd.commands.facts import FACTS, FactCommands
-from agentd.domain.fact import ChangeKind, FactStatus, Learned, Matches, Refusal
-from agentd.domain.turn import SessionKey
-from agentd.errors import InvalidRequest, NotFound
-from agentd.server.declared import typed
+from agentd.core.errors import InvalidRequest, NotFound
+from agentd.core.fact import ChangeKind, FactStatus, Learned, Matches, Refusal
+from agentd.core.turn import SessionKey
+from agentd.interfaces.acp.declared import typed
+from agentd.interfaces.commands.fact_changes import FACT_CHANGES, ChangeCommands
+from agentd.interfaces.commands.facts import FACTS, FactCommands
 from tests.server.owned_facts import (
     AT,
     FULDA,

@@ -8,12 +8,12 @@ from functools import partial
 
 import pytest
 
-from agentd.commands.fact_changes import FACT_CHANGES, ChangeCommands
-from agentd.commands.facts import FACTS, FactCommands
-from agentd.domain.fact import Category, ChangeKind, FactStatus, Learned, Matches, Refusal
-from agentd.errors import AgentdError, InvalidRequest, NotFound
+from agentd.core.errors import AgentdError, InvalidRequest, NotFound
+from agentd.core.fact import Category, ChangeKind, FactStatus, Learned, Matches, Refusal
+from agentd.interfaces.acp.declared import methods
+from agentd.interfaces.commands.fact_changes import FACT_CHANGES, ChangeCommands
+from agentd.interfaces.commands.facts import FACTS, FactCommands
 from agentd.memory.facts.exchange import take_in
-from agentd.server.declared import methods
 from tests.server.owned_facts import (
     AT,
     FULDA,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.commands.exchange import EXCHANGE
-from agentd.commands.fact_changes import FACT_CHANGES
-from agentd.commands.facts import FACTS
-from agentd.commands.programs import PROGRAMS
-from agentd.commands.proposals import PROPOSALS
-from agentd.errors import FactsOff
-from agentd.server.declared import refused, refused_typed
-from agentd.server.methods import graph
+from agentd.core.errors import FactsOff
+from agentd.interfaces.acp import graph_methods as graph
+from agentd.interfaces.acp.declared import refused, refused_typed
+from agentd.interfaces.commands.exchange import EXCHANGE, PROGRAMS
+from agentd.interfaces.commands.fact_changes import FACT_CHANGES
+from agentd.interfaces.commands.facts import FACTS
+from agentd.interfaces.commands.proposals import PROPOSALS
 from tests.e2e.test_contract import registered
 
 OFF = (FACTS, FACT_CHANGES, PROPOSALS)

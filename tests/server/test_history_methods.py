@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from agentd.commands.history import HISTORY, HistoryCommands
-from agentd.domain.tool import FileAction
-from agentd.domain.turn import MAIN, Kind
-from agentd.domain.workspace import Author, Reader
-from agentd.errors import EditConflict, InvalidRequest, NotFound, PathRefused
-from agentd.server.declared import methods
+from agentd.core.errors import EditConflict, InvalidRequest, NotFound, PathRefused
+from agentd.core.tool import FileAction
+from agentd.core.turn import MAIN, Kind
+from agentd.core.workspace import Author, Reader
+from agentd.interfaces.acp.declared import methods
+from agentd.interfaces.commands.history import HISTORY, HistoryCommands
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
 from agentd.workspace.settings import WorkspaceSettings

@@ -4,7 +4,7 @@ import asyncio
 import json
 from datetime import UTC, datetime
 
-from agentd.domain.event import (
+from agentd.core.event import (
     AnswerDelayed,
     AnswerWaits,
     FactsChanged,
@@ -14,8 +14,8 @@ from agentd.domain.event import (
     TurnEnded,
     TurnStarted,
 )
-from agentd.domain.turn import StopReason, Turn
-from agentd.server.hub import Hub
+from agentd.core.turn import StopReason, Turn
+from agentd.interfaces.acp.hub import Hub
 
 
 class Peer:

@@ -7,13 +7,13 @@ import asyncio
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentd.commands.sessions import SESSIONS, SessionCommands
-from agentd.domain.message import Text
-from agentd.domain.transcript import Row, RowRole
-from agentd.domain.turn import SessionKey, TurnRequest
-from agentd.engine.prompt import Scene, build
-from agentd.server.declared import methods
-from agentd.server.importer import Importer
+from agentd.core.message import Text
+from agentd.core.transcript import Row, RowRole
+from agentd.core.turn import SessionKey, TurnRequest
+from agentd.engine.context import Scene, build
+from agentd.interfaces.acp.declared import methods
+from agentd.interfaces.acp.importer import Importer
+from agentd.interfaces.commands.sessions import SESSIONS, SessionCommands
 from agentd.testing import FakeClock, MemorySessions, MemoryWorkspace, check_messages
 
 KEY = SessionKey("chat:old")

@@ -6,12 +6,12 @@ import base64
 
 import pytest
 
-from agentd.commands.sessions import SESSIONS, SessionCommands
-from agentd.domain.message import Image, Text
-from agentd.domain.transcript import export_row
-from agentd.domain.turn import SessionKey
-from agentd.server.declared import methods
-from agentd.server.importer import Importer
+from agentd.core.message import Image, Text
+from agentd.core.transcript import export_row
+from agentd.core.turn import SessionKey
+from agentd.interfaces.acp.declared import methods
+from agentd.interfaces.acp.importer import Importer
+from agentd.interfaces.commands.sessions import SESSIONS, SessionCommands
 from agentd.testing import PNG, FakeClock, MemoryBlobs, MemorySessions
 
 KEY = SessionKey("chat:old")

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from agentd.server.frames import FrameError
-from agentd.server.incoming import Incoming, Unfinished
+from agentd.interfaces.acp.flow import Incoming, Unfinished
+from agentd.interfaces.acp.frames import FrameError
 
 
 class Client:

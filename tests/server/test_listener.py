@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agentd.errors import ConfigError
-from agentd.server.listener import bound_socket, inherited_socket, peer_uid
+from agentd.core.errors import ConfigError
+from agentd.interfaces.acp.listener import bound_socket, inherited_socket, peer_uid
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077, 0o177, 0o777])
@@ -112,7 +112,7 @@ def test_without_systemd_there_is_no_inherited_socket():
 def test_the_named_socket_is_inherited_and_its_variables_are_removed(short_path):
     script = """
 import os, socket, sys
-from agentd.server.listener import inherited_socket
+from agentd.interfaces.acp.listener import inherited_socket
 path = sys.argv[1]
 socks = [socket.socket(socket.AF_UNIX) for _ in range(2)]
 for name, sock in zip("ab", socks):

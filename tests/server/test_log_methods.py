@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from agentd.commands.logs import LOGS, LogCommands, LogPlace
-from agentd.errors import AgentdError
-from agentd.server.declared import methods
+from agentd.core.errors import AgentdError
+from agentd.interfaces.acp.declared import methods
+from agentd.interfaces.commands.logs import LOGS, LogCommands, LogPlace
+from agentd.interfaces.commands.upkeep import Unit
 from agentd.testing import FakeClock
-from agentd.units import Unit
 
 
 @pytest.fixture

@@ -5,25 +5,25 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.commands.alerts import ALERTS, AlertCommands
-from agentd.commands.heartbeat import HEARTBEAT, HeartbeatCommands
-from agentd.commands.memory import MEMORY, MemoryCommands
-from agentd.commands.sessions import SESSIONS, SessionCommands
-from agentd.commands.status import STATUS, StatusCommands, StatusParts
-from agentd.domain.alert import NewAlert, alert_digest
-from agentd.domain.beat import Beat, Outcome, Reason, Standing
-from agentd.domain.fact import ErasureReport
-from agentd.domain.health import Problem
-from agentd.domain.memory import Chunk, Found, Hit, IndexState, Source
-from agentd.domain.retention import Retained
-from agentd.domain.search import Fusion, SearchQuery
-from agentd.domain.turn import Origin, Usage
-from agentd.errors import InvalidRequest, NotFound
-from agentd.server.alerts import NobodyListens, SocketAlerts
-from agentd.server.clients import Clients
-from agentd.server.declared import methods
-from agentd.server.importer import Importer
-from agentd.server.roles import Role
+from agentd.core.alert import NewAlert, alert_digest
+from agentd.core.beat import Beat, Outcome, Reason, Standing
+from agentd.core.errors import InvalidRequest, NotFound
+from agentd.core.fact import ErasureReport
+from agentd.core.health import Problem
+from agentd.core.memory import Chunk, Found, Hit, IndexState, Source
+from agentd.core.retention import Retained
+from agentd.core.search import Fusion, SearchQuery
+from agentd.core.turn import Origin, Usage
+from agentd.interfaces.acp.alerts import NobodyListens, SocketAlerts
+from agentd.interfaces.acp.declared import methods
+from agentd.interfaces.acp.importer import Importer
+from agentd.interfaces.acp.peer import Clients
+from agentd.interfaces.acp.roles import Role
+from agentd.interfaces.commands.alerts import ALERTS, AlertCommands
+from agentd.interfaces.commands.heartbeat import HEARTBEAT, HeartbeatCommands
+from agentd.interfaces.commands.memory import MEMORY, MemoryCommands
+from agentd.interfaces.commands.sessions import SESSIONS, SessionCommands
+from agentd.interfaces.commands.status import STATUS, StatusCommands, StatusParts
 from agentd.testing import (
     FakeClock,
     MemoryBeats,

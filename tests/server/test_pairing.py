@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from agentd.domain.message import Text, ToolResult, ToolUse, encode_blocks
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.server.methods.pairing import paired
+from agentd.core.message import Text, ToolResult, ToolUse, encode_blocks
+from agentd.core.transcript import NewRow, RowRole
+from agentd.interfaces.acp.importer import paired
 from agentd.testing import check_api_messages
 
 USER, ASSISTANT, NOTICE = RowRole.USER, RowRole.ASSISTANT, RowRole.NOTICE

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from acp import schema
 
-from agentd.domain.tool import Approval, Decision
+from agentd.core.tool import Approval, Decision
 
 WRITE = Approval("Write MEMORY.md", "d1", "MEMORY.md", "old", "new")
 QUESTION = "session/request_permission"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.commands.programs import MOST, PROGRAMS, ProgramCommands
-from agentd.errors import Busy, InvalidRequest
-from agentd.server.declared import methods
+from agentd.core.errors import Busy, InvalidRequest
+from agentd.interfaces.acp.declared import methods
+from agentd.interfaces.commands.exchange import MOST, PROGRAMS, ProgramCommands
 from agentd.testing.clock import FakeClock
-from agentd.testing.graph_records import MemoryGraphRecords
+from agentd.testing.graph import MemoryGraphRecords
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.commands.fact_changes import FACT_CHANGES, ChangeCommands
-from agentd.commands.proposals import PROPOSALS, ProposalCommands
-from agentd.domain.suspicion import Severity, Suspicion
-from agentd.domain.turn import SessionKey
-from agentd.errors import AgentdError, InvalidRequest, NotFound
+from agentd.core.errors import AgentdError, InvalidRequest, NotFound
+from agentd.core.screening.scanner import Severity, Suspicion
+from agentd.core.turn import SessionKey
+from agentd.interfaces.acp.declared import methods, typed
+from agentd.interfaces.commands.fact_changes import FACT_CHANGES, ChangeCommands
+from agentd.interfaces.commands.proposals import PROPOSALS, ProposalCommands
 from agentd.memory.facts.curating import Sayings
 from agentd.memory.facts.proposals import Answered, Proposal
-from agentd.server.declared import methods, typed
 
 MAIN, GROUP = SessionKey("main"), SessionKey("group:family")
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)

@@ -8,9 +8,9 @@ from pathlib import PurePath
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.tool import Approval
-from agentd.screening.spelled import spelled
-from agentd.server.questions import pages
+from agentd.core.screening.lookalikes import spelled
+from agentd.core.tool import Approval
+from agentd.interfaces.acp.permissions import pages
 
 ROOT = PurePath("/ws")
 LINES = st.lists(st.text(st.sampled_from("ab\u200b\u202e\u0430é\r"), max_size=3), max_size=8)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.tool import Approval, Decision
-from agentd.errors import InvalidRequest
-from agentd.server.commands import Command
-from agentd.server.roles import Role
+from agentd.core.errors import InvalidRequest
+from agentd.core.tool import Approval, Decision
+from agentd.interfaces.acp.commands import Command
+from agentd.interfaces.acp.roles import Role
 
 GROUP = "group:club"
 OF_A_BOUND_ONE = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.server.frames import (
+from agentd.interfaces.acp.frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     PARSE_ERROR,

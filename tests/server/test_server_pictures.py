@@ -9,9 +9,9 @@ import base64
 import pytest
 from pydantic import ValidationError
 
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.errors import StorageFull
-from agentd.server.settings import ServerSettings
+from agentd.core.errors import StorageFull
+from agentd.core.transcript import NewRow, RowRole
+from agentd.interfaces.acp.settings import ServerSettings
 from agentd.testing import PNG, MemoryBlobs
 
 PICTURE = PNG + b"a view of the harbour"

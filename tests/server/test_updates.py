@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from agentd.domain.event import FactsChanged
-from agentd.domain.message import Text
-from agentd.domain.transcript import Row, RowRole
-from agentd.server.updates import event_updates, replay_updates
+from agentd.core.event import FactsChanged
+from agentd.core.message import Text
+from agentd.core.transcript import Row, RowRole
+from agentd.interfaces.acp.updates import event_updates, replay_updates
 
 SAID = "remembered: The user lives in Fulda. (before: The user lives in Kassel.)"
 CHANGE = {

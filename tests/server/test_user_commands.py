@@ -4,17 +4,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.commands.heartbeat import HEARTBEAT, HeartbeatCommands
-from agentd.commands.notes import IN_NOTES, NoteCommands
-from agentd.domain.beat import Beat, Outcome, Reason, Standing
-from agentd.domain.compaction import RoomReport
-from agentd.domain.memory import Chunk, Found, Hit, Source
-from agentd.domain.turn import SessionKey
-from agentd.errors import InvalidRequest
-from agentd.server.commands import Commands
-from agentd.server.declared import typed
-from agentd.server.requests import PromptCall
-from agentd.server.roles import Role
+from agentd.core.beat import Beat, Outcome, Reason, Standing
+from agentd.core.compaction import RoomReport
+from agentd.core.errors import InvalidRequest
+from agentd.core.memory import Chunk, Found, Hit, Source
+from agentd.core.turn import SessionKey
+from agentd.interfaces.acp.acp_schema import PromptCall
+from agentd.interfaces.acp.commands import Commands
+from agentd.interfaces.acp.declared import typed
+from agentd.interfaces.acp.roles import Role
+from agentd.interfaces.commands.heartbeat import HEARTBEAT, HeartbeatCommands
+from agentd.interfaces.commands.memory import IN_NOTES, NoteCommands
 from agentd.testing import FakeClock, MemoryBeats, MemorySessions
 
 MAIN, GROUP = SessionKey("main"), SessionKey("group:family")

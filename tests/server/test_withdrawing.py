@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from agentd.domain.event import TurnStarted
-from agentd.domain.turn import SessionKey
+from agentd.core.event import TurnStarted
+from agentd.core.turn import SessionKey
 
 MAIN = SessionKey("main")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from agentd.ports import BeatStore, JobStore, Journal, Ledger, Outbox, SessionStore
+from agentd.core.ports import BeatStore, JobStore, Journal, Ledger, Outbox, SessionStore
 from agentd.storage.beats import SqliteBeats
 from agentd.storage.jobs import SqliteJobStore
 from agentd.storage.journal import SqliteJournal

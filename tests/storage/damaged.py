@@ -14,18 +14,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agentd.domain.alert import NewAlert
-from agentd.domain.erasure import Erasure
-from agentd.domain.message import Text, ToolResult, ToolUse, encode_blocks
-from agentd.domain.transcript import DAMAGED, NewRow, Row, RowRole
-from agentd.domain.turn import Turn, TurnRequest
-from agentd.errors import StateMissing, StorageError
-from agentd.storage.acknowledged import ring_of
-from agentd.storage.damages import Damages
-from agentd.storage.guard import key_of
+from agentd.core.alert import NewAlert
+from agentd.core.erasure import Erasure
+from agentd.core.errors import StateMissing, StorageError
+from agentd.core.message import Text, ToolResult, ToolUse, encode_blocks
+from agentd.core.transcript import DAMAGED, NewRow, Row, RowRole
+from agentd.core.turn import Turn, TurnRequest
+from agentd.storage.beside import Damages
 from agentd.storage.masking import Masking
 from agentd.storage.migrations import STATE
 from agentd.storage.outbox import SqliteOutbox
+from agentd.storage.proofs import key_of, ring_of
 from agentd.storage.proving import Proving
 from agentd.storage.rescue import make_sound
 from agentd.storage.sessions import SqliteSessions

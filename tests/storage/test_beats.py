@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.alert import NewAlert
-from agentd.domain.beat import HeartbeatState, ItemState, Outcome, Reason
-from agentd.errors import NotFound
+from agentd.core.alert import NewAlert
+from agentd.core.beat import HeartbeatState, ItemState, Outcome, Reason
+from agentd.core.errors import NotFound
 
 ALERT = NewAlert("look", "heartbeat", "d1", ("main",))
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.domain.message import Image, Text
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import MAIN, SessionKey, StopReason, Turn, TurnRequest
-from agentd.errors import InvalidRequest, NotFound, StorageCorrupt, StorageError
+from agentd.core.errors import InvalidRequest, NotFound, StorageCorrupt, StorageError
+from agentd.core.message import Image, Text
+from agentd.core.transcript import NewRow, RowRole
+from agentd.core.turn import MAIN, SessionKey, StopReason, Turn, TurnRequest
 from agentd.storage.blobs import FileBlobs
 from agentd.testing import PNG
 

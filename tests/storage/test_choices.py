@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.choices import Choices, Mode
-from agentd.domain.message import Text
-from agentd.domain.transcript import Coverage, NewRow, RowRole
-from agentd.domain.turn import MAIN, SessionKey, StopReason, Turn, TurnRequest
-from agentd.errors import Busy, NotFound
+from agentd.core.errors import Busy, NotFound
+from agentd.core.message import Text
+from agentd.core.transcript import Choices, Coverage, Mode, NewRow, RowRole
+from agentd.core.turn import MAIN, SessionKey, StopReason, Turn, TurnRequest
 
 CHAT = SessionKey("chat:one")
 COPY = SessionKey("chat:two")

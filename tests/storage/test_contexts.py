@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.message import Text
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import SessionKey
+from agentd.core.message import Text
+from agentd.core.transcript import NewRow, RowRole
+from agentd.core.turn import SessionKey
 from agentd.storage import transcript
 from agentd.storage.codec import dump_blocks
-from agentd.storage.contexts import FEW, Contexts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
+from agentd.storage.transcript import FEW, Contexts
 from agentd.testing import FakeClock
 
 CHAT = SessionKey("chat:a")

@@ -10,7 +10,7 @@ import tarfile
 
 import pytest
 
-from agentd.domain.erasure import Erasure
+from agentd.core.erasure import Erasure
 from agentd.storage.copies import Copies
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database

@@ -6,9 +6,9 @@ from contextlib import closing
 
 import pytest
 
-from agentd.domain.memory import OWNER, Chunk, Source
-from agentd.errors import Busy, StorageError
-from agentd.search.entries import entry
+from agentd.core.errors import Busy, StorageError
+from agentd.core.memory import OWNER, Chunk, Source
+from agentd.memory.index.search.entries import entry
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from agentd.domain.erasure import Erasure, Mark, Sought
+from agentd.core.erasure import Erasure, Mark, Sought
 from agentd.storage.erasures import SqliteErasures
 
 ERASURE = Erasure(

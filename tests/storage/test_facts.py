@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.domain.erasure import Erasure
-from agentd.domain.fact import (
+from agentd.core.erasure import Erasure
+from agentd.core.errors import StorageError
+from agentd.core.fact import (
     Before,
     Category,
     ChangeKind,
@@ -21,10 +22,9 @@ from agentd.domain.fact import (
     Provenance,
     Triple,
 )
-from agentd.domain.message import Text
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import MAIN, SessionKey
-from agentd.errors import StorageError
+from agentd.core.message import Text
+from agentd.core.transcript import NewRow, RowRole
+from agentd.core.turn import MAIN, SessionKey
 from agentd.storage.erasures import SqliteErasures
 from agentd.storage.facts import SqliteFacts
 from agentd.storage.migrations import STATE, Schema

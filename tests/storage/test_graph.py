@@ -10,20 +10,16 @@ from hashlib import sha256
 
 import pytest
 
-from agentd.domain.belief import (
+from agentd.core.errors import GraphError
+from agentd.core.graph import (
     CONSOLIDATION,
     FACTS,
     SAID,
     SHARED,
-    Consolidated,
-    belief,
-    evidence,
-    faded,
-)
-from agentd.domain.concept import (
     Around,
     Concept,
     ConceptHash,
+    Consolidated,
     Context,
     ContextHash,
     EpisodeHash,
@@ -33,9 +29,11 @@ from agentd.domain.concept import (
     Inserted,
     Record,
     Relation,
+    belief,
+    evidence,
+    faded,
 )
-from agentd.errors import GraphError
-from agentd.graph.history import histories
+from agentd.memory.graph.history import histories
 from agentd.storage.graph import SWEPT, SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database

@@ -6,10 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.domain.concept import EpisodeHash
-from agentd.domain.exchange import KeptEpisode, Share
+from agentd.core.graph import EpisodeHash, KeptEpisode, Share
 from agentd.storage.graph_records import MOST_WITHDRAWN, SqliteGraphRecords
-from agentd.testing.graph_records import MemoryGraphRecords
+from agentd.testing.graph import MemoryGraphRecords
 
 NOW = datetime(2026, 11, 22, 9, 30, 15, 123456, tzinfo=UTC)
 

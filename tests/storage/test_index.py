@@ -6,10 +6,10 @@ from datetime import date
 
 import pytest
 
-from agentd.domain.memory import OWNER, PUBLIC, Audience, Chunk, Source
-from agentd.errors import StorageCorrupt
-from agentd.search import words
-from agentd.search.entries import entry
+from agentd.core.errors import StorageCorrupt
+from agentd.core.memory import OWNER, PUBLIC, Audience, Chunk, Source
+from agentd.memory.index.search import words
+from agentd.memory.index.search.entries import entry
 from agentd.storage import index as module
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX, Schema

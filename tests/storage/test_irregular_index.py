@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from agentd.errors import StorageError
+from agentd.core.errors import StorageError
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.sqlite import Database

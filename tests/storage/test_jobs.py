@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.alert import NewAlert
-from agentd.domain.job import (
+from agentd.core.alert import NewAlert
+from agentd.core.errors import Busy, NotFound
+from agentd.core.job import (
     At,
     Cron,
     Ending,
@@ -21,7 +22,6 @@ from agentd.domain.job import (
     NewJob,
     Step,
 )
-from agentd.errors import Busy, NotFound
 
 HOUR = timedelta(hours=1)
 DONE = Ending(JobOutcome.QUIET, JobReason.ACK, "fine", 7, 0.5)

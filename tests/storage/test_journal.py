@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.tool import FileAction, FileIntent, Intent, OpenCall, ToolCall, ToolOutput
-from agentd.domain.turn import MAIN, Kind, Origin, StopReason, Turn, TurnRequest
+from agentd.core.tool import FileAction, FileIntent, Intent, OpenCall, ToolCall, ToolOutput
+from agentd.core.turn import MAIN, Kind, Origin, StopReason, Turn, TurnRequest
 
 
 def call(call_id, **more):

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.domain.job import At, NewJob
-from agentd.domain.message import Opaque, Text, ToolResult, ToolUse
-from agentd.domain.tool import Intent, ToolCall, ToolOutput
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import (
+from agentd.core.job import At, NewJob
+from agentd.core.message import Opaque, Text, ToolResult, ToolUse
+from agentd.core.tool import Intent, ToolCall, ToolOutput
+from agentd.core.transcript import NewRow, RowRole
+from agentd.core.turn import (
     MAIN,
     CallMade,
     Failure,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.errors import StorageError
+from agentd.core.errors import StorageError
 from agentd.storage.keys import KEY_BYTES, kept_key
 
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.money import Cap, Charge
-from agentd.domain.turn import MAIN, Origin, Usage
-from agentd.errors import BudgetReached
+from agentd.core.errors import BudgetReached
+from agentd.core.money import Cap, Charge
+from agentd.core.turn import MAIN, Origin, Usage
 
 
 async def test_costs_add_up_by_time_and_origin(stores, clock):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from agentd.errors import AlreadyRunning
+from agentd.core.errors import AlreadyRunning
 from agentd.storage.lock import state_lock
 
 HOLD = """

@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agentd.domain.alert import NewAlert, alert_digest
-from agentd.domain.erasure import MASK, Erasure, Mark
-from agentd.domain.message import Opaque, Text, ToolResult, ToolUse
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import MAIN, Origin, SessionKey, StopReason, Turn, TurnRequest
-from agentd.errors import Busy
+from agentd.core.alert import NewAlert, alert_digest
+from agentd.core.erasure import MASK, Erasure, Mark
+from agentd.core.errors import Busy
+from agentd.core.message import Opaque, Text, ToolResult, ToolUse
+from agentd.core.transcript import NewRow, RowRole
+from agentd.core.turn import MAIN, Origin, SessionKey, StopReason, Turn, TurnRequest
 from agentd.storage.masking import COLUMNS, PAGE, Masking
 from agentd.storage.outbox import SqliteOutbox
 from agentd.storage.sessions import SqliteSessions

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from agentd.errors import StorageCorrupt, StorageError
+from agentd.core.errors import StorageCorrupt, StorageError
 from agentd.storage.migrations import INDEX, STATE, Schema
 from agentd.storage.sqlite import Database
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.alert import DeliveryState, NewAlert
-from agentd.errors import NotFound
+from agentd.core.alert import DeliveryState, NewAlert
+from agentd.core.errors import NotFound
 
 
 def alert(text="water the plants", sinks=("journal", "main")):

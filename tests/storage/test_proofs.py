@@ -9,16 +9,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.domain.erasure import Erasure
-from agentd.domain.message import Text, ToolResult, ToolUse
-from agentd.domain.transcript import DAMAGED, NewRow, RowRole
-from agentd.domain.turn import TurnRequest
-from agentd.errors import StorageError
-from agentd.storage.acknowledged import SLOT, SLOTS, Commit, Ring, commits_in, ring_of
-from agentd.storage.damages import Damages
-from agentd.storage.guard import key_of
+from agentd.core.erasure import Erasure
+from agentd.core.errors import StorageError
+from agentd.core.message import Text, ToolResult, ToolUse
+from agentd.core.transcript import DAMAGED, NewRow, RowRole
+from agentd.core.turn import TurnRequest
+from agentd.storage.beside import Damages
 from agentd.storage.masking import Masking
 from agentd.storage.migrations import STATE
+from agentd.storage.proofs import SLOT, SLOTS, Commit, Ring, commits_in, key_of, ring_of
 from agentd.storage.proving import Proving
 from agentd.storage.rescue import make_sound
 from agentd.storage.sessions import SqliteSessions

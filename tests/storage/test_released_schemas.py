@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.fact import FactStatus
+from agentd.core.fact import FactStatus
 from agentd.storage.beats import SqliteBeats
-from agentd.storage.damages import Damages
+from agentd.storage.beside import Damages
 from agentd.storage.facts import SqliteFacts
 from agentd.storage.jobs import SqliteJobStore
 from agentd.storage.migrations import STATE, check_shape

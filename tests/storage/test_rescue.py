@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.domain.message import Text
-from agentd.domain.transcript import DAMAGED, NewRow, RowRole
-from agentd.errors import StateMissing, StorageCorrupt, StorageError
-from agentd.storage.damages import Damages
+from agentd.core.errors import StateMissing, StorageCorrupt, StorageError
+from agentd.core.message import Text
+from agentd.core.transcript import DAMAGED, NewRow, RowRole
+from agentd.storage.beside import Damages
 from agentd.storage.migrations import STATE
 from agentd.storage.rescue import begin_anew, is_used, make_sound
 from agentd.storage.sessions import SqliteSessions

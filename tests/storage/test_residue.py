@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from agentd.storage.residue import NotPlainError, Shape, blank
+from agentd.storage.erasing import NotPlainError, Shape, blank
 
 WORD = b"zitronenfalter"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.errors import StateMissing
+from agentd.core.errors import StateMissing
 from agentd.storage import restores
 
 

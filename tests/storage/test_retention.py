@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from agentd import failpoints
-from agentd.domain.message import Text, ToolResult, ToolUse
-from agentd.domain.transcript import NO_MEMORY, Coverage, History, NewRow, Row, RowRole
-from agentd.domain.turn import MAIN, Origin, SessionKey, StopReason, Turn, TurnRequest, Usage
-from agentd.failpoints import FailpointError
+from agentd.core import failpoints
+from agentd.core.failpoints import FailpointError
+from agentd.core.message import Text, ToolResult, ToolUse
+from agentd.core.transcript import NO_MEMORY, Coverage, History, NewRow, Row, RowRole
+from agentd.core.turn import MAIN, Origin, SessionKey, StopReason, Turn, TurnRequest, Usage
 from agentd.storage import retention
 from agentd.storage.codec import stamp
 from agentd.storage.migrations import STATE

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.errors import StorageFull
+from agentd.core.errors import StorageFull
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
 

@@ -6,13 +6,23 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.domain.alert import NewAlert
-from agentd.domain.beat import Outcome, Reason
-from agentd.domain.message import Opaque, Text, ToolResult, ToolUse
-from agentd.domain.source import BY_AGENT, BY_OTHERS, BY_OWNER, TextSource, Writer
-from agentd.domain.tool import Intent, ToolCall
-from agentd.domain.transcript import Coverage, NewRow, RowRole, SummaryTrouble
-from agentd.domain.turn import (
+from agentd.core.alert import NewAlert
+from agentd.core.beat import Outcome, Reason
+from agentd.core.errors import Busy, InvalidRequest, NotFound
+from agentd.core.message import (
+    BY_AGENT,
+    BY_OTHERS,
+    BY_OWNER,
+    Opaque,
+    Text,
+    TextSource,
+    ToolResult,
+    ToolUse,
+    Writer,
+)
+from agentd.core.tool import Intent, ToolCall
+from agentd.core.transcript import Coverage, NewRow, RowRole, SummaryTrouble
+from agentd.core.turn import (
     DELETED,
     MAIN,
     CallMade,
@@ -27,10 +37,9 @@ from agentd.domain.turn import (
     TurnState,
     Usage,
 )
-from agentd.errors import Busy, InvalidRequest, NotFound
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
-from agentd.storage.seals import digest_of
+from agentd.storage.proofs import digest_of
 from agentd.storage.sessions import SqliteSessions
 
 CHAT = SessionKey("chat:one")

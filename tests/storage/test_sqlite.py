@@ -12,8 +12,8 @@ import threading
 
 import pytest
 
+from agentd.core.errors import NotFound, StorageError, StorageFull
 from agentd.engine.durable import together
-from agentd.errors import NotFound, StorageError, StorageFull
 from agentd.storage.migrations import STATE, Schema
 from agentd.storage.sqlite import Database
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.alert import NewAlert
-from agentd.domain.message import Text, ToolResult, ToolUse
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import MAIN, SessionKey, StopReason, Turn, TurnRequest
+from agentd.core.alert import NewAlert
+from agentd.core.message import Text, ToolResult, ToolUse
+from agentd.core.transcript import NewRow, RowRole
+from agentd.core.turn import MAIN, SessionKey, StopReason, Turn, TurnRequest
+from agentd.storage.masking import StoredTexts
 from agentd.storage.outbox import SqliteOutbox
 from agentd.storage.sessions import SqliteSessions
-from agentd.storage.texts import StoredTexts
 
 CHAT = SessionKey("chat:one")
 

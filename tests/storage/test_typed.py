@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from prompt_toolkit.history import FileHistory
 
-from agentd.domain.erasure import MASK, Erasure, Mark
-from agentd.domain.turn import SessionKey
-from agentd.errors import StorageError
-from agentd.storage.typed import TypedWords
+from agentd.core.erasure import MASK, Erasure, Mark
+from agentd.core.errors import StorageError
+from agentd.core.turn import SessionKey
+from agentd.storage.chat_history import TypedWords
 
 LONG_AGO = "\n# 2024-05-01 10:00:00.000001\n+zitronenfalter\n+second line\n"
 

@@ -8,9 +8,9 @@ from datetime import date
 
 import pytest
 
-from agentd.domain.memory import OWNER, Chunk, Source
-from agentd.errors import StorageError
-from agentd.search.entries import entry
+from agentd.core.errors import StorageError
+from agentd.core.memory import OWNER, Chunk, Source
+from agentd.memory.index.search.entries import entry
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.soundness import LARGE

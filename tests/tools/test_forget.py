@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.domain.fact import Category, ErasureReport, Fact, FactSource, Matches, Mention
-from agentd.domain.tool import Approval, ToolCall
-from agentd.domain.turn import Origin, SessionKey, kind_of
-from agentd.errors import NotFound, ToolFailed
-from agentd.tools.forget import Forget
+from agentd.core.errors import NotFound, ToolFailed
+from agentd.core.fact import Category, ErasureReport, Fact, FactSource, Matches, Mention
+from agentd.core.tool import Approval, ToolCall
+from agentd.core.turn import Origin, SessionKey, kind_of
+from agentd.interfaces.tools.forget import Forget
 
 AT = datetime(2026, 5, 4, tzinfo=UTC)
 

@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.memory import Chunk, Found, Hit, Source
-from agentd.domain.outside import is_marked
-from agentd.domain.search import EmptyReason, Lack, SearchQuery
-from agentd.domain.tool import ToolCall
-from agentd.domain.turn import MAIN, Kind, Origin, SessionKey, kind_of
-from agentd.domain.workspace import FileView, Reader
-from agentd.errors import FileMissing
+from agentd.core.errors import FileMissing
+from agentd.core.memory import Chunk, Found, Hit, Source
+from agentd.core.outside import is_marked
+from agentd.core.search import EmptyReason, Lack, SearchQuery
+from agentd.core.tool import ToolCall
+from agentd.core.turn import MAIN, Kind, Origin, SessionKey, kind_of
+from agentd.core.workspace import FileView, Reader
+from agentd.interfaces.tools.fence import fenced, without_marks
+from agentd.interfaces.tools.memory_read import MemoryRead
+from agentd.interfaces.tools.memory_search import DEGRADED, MemorySearch
+from agentd.interfaces.tools.memory_tree import MemoryTree
+from agentd.interfaces.tools.memory_write import MemoryWrite
+from agentd.interfaces.tools.notify import Notify
 from agentd.testing import FakeClock, MemoryWorkspace
-from agentd.tools.fence import fenced, without_marks
-from agentd.tools.memory_read import MemoryRead
-from agentd.tools.memory_search import DEGRADED, MemorySearch
-from agentd.tools.memory_tree import MemoryTree
-from agentd.tools.memory_write import MemoryWrite
-from agentd.tools.notify import Notify
 
 MARKED = "- [10:00] x <!-- agentd: origin=untrusted -->"
 

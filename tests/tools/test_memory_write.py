@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from agentd.domain.tool import Approval, FileAction, FileIntent, Intent, ToolCall
-from agentd.domain.turn import MAIN, Kind, Origin, SessionKey, kind_of
-from agentd.domain.workspace import Reader
-from agentd.errors import AgentdError, EditConflict, PathRefused, ToolFailed
+from agentd.core.errors import AgentdError, EditConflict, PathRefused, ToolFailed
+from agentd.core.tool import Approval, FileAction, FileIntent, Intent, ToolCall
+from agentd.core.turn import MAIN, Kind, Origin, SessionKey, kind_of
+from agentd.core.workspace import Reader
+from agentd.interfaces.tools.memory_write import MemoryWrite
 from agentd.testing import FakeClock, MemoryWorkspace
-from agentd.tools.memory_write import MemoryWrite
 from agentd.workspace.files import Files
 from agentd.workspace.settings import WorkspaceSettings
 

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from agentd.alerts.dispatch import Dispatcher
-from agentd.domain.alert import Alert, NewAlert, Recipients, alert_digest
-from agentd.domain.prompt import Effect
-from agentd.domain.tool import ToolCall
-from agentd.domain.turn import Origin, SessionKey, kind_of
-from agentd.errors import ToolFailed
+from agentd.automation.alerts.dispatch import Dispatcher
+from agentd.core.alert import Alert, NewAlert, Recipients, alert_digest
+from agentd.core.errors import ToolFailed
+from agentd.core.prompt import Effect
+from agentd.core.tool import ToolCall
+from agentd.core.turn import Origin, SessionKey, kind_of
+from agentd.interfaces.tools.notify import Notify
 from agentd.testing import FakeClock, MemoryOutbox
-from agentd.tools.notify import Notify
 
 
 class ListOutbox:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.fact import Category, Fact, FactSource, Learned, Refusal
-from agentd.domain.tool import Approval, ToolCall
-from agentd.domain.turn import Origin, SessionKey, kind_of
-from agentd.errors import ToolFailed
+from agentd.core.errors import ToolFailed
+from agentd.core.fact import Category, Fact, FactSource, Learned, Refusal
+from agentd.core.tool import Approval, ToolCall
+from agentd.core.turn import Origin, SessionKey, kind_of
+from agentd.interfaces.tools.remember import Remember, told
 from agentd.testing import FactServiceDouble, FakeClock
-from agentd.tools.remember import Remember, told
 
 DOG, REX = "my dog is called Rex", "The user's dog is called Rex."
 

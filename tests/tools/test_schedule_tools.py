@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.job import JobKind
-from agentd.domain.prompt import Effect
-from agentd.domain.tool import ToolCall
-from agentd.domain.turn import Origin, SessionKey, kind_of
-from agentd.errors import InvalidRequest, ToolFailed
-from agentd.jobs.agenda import Agenda
-from agentd.jobs.settings import JobsSettings
-from agentd.scheduler.triggers import Triggers
+from agentd.automation.jobs.agenda import Agenda
+from agentd.automation.jobs.settings import JobsSettings
+from agentd.automation.scheduler import Triggers
+from agentd.core.errors import InvalidRequest, ToolFailed
+from agentd.core.job import JobKind
+from agentd.core.prompt import Effect
+from agentd.core.tool import ToolCall
+from agentd.core.turn import Origin, SessionKey, kind_of
+from agentd.interfaces.tools.schedule import ScheduleCancel, ScheduleCreate, ScheduleList
 from agentd.testing import FakeClock, MemoryJobStore
-from agentd.tools.schedule import ScheduleCancel, ScheduleCreate, ScheduleList
 
 TEA = {"text": "tea", "cron": "0 9 * * 1-5"}
 

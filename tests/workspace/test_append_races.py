@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.tool import FileAction
-from agentd.domain.workspace import OWNER
-from agentd.errors import AgentdError
+from agentd.core.errors import AgentdError
+from agentd.core.tool import FileAction
+from agentd.core.workspace import OWNER
 from agentd.workspace.changes import Changes
 from agentd.workspace.folder import Folder
 from agentd.workspace.logfiles import LogFiles

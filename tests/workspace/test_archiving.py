@@ -6,14 +6,14 @@ import os
 
 import pytest
 
-from agentd import failpoints
-from agentd.domain.erasure import Erasure
-from agentd.domain.tool import FileAction
-from agentd.domain.turn import MAIN, Kind
-from agentd.domain.workspace import Author, Reader
-from agentd.errors import FileMissing
-from agentd.failpoints import FailpointError
-from agentd.memory.chunkers.dates import date_in
+from agentd.core import failpoints
+from agentd.core.dated import date_in
+from agentd.core.erasure import Erasure
+from agentd.core.errors import FileMissing
+from agentd.core.failpoints import FailpointError
+from agentd.core.tool import FileAction
+from agentd.core.turn import MAIN, Kind
+from agentd.core.workspace import Author, Reader
 from agentd.workspace.archiving import Archiving
 from agentd.workspace.scrub import NoteEraser
 from agentd.workspace.settings import WorkspaceSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.workspace import Author
+from agentd.core.workspace import Author
 from agentd.workspace.authored import Authored, added
 from agentd.workspace.folder import Folder
 

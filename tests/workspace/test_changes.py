@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.tool import FileAction
-from agentd.domain.turn import MAIN
-from agentd.domain.workspace import Author
-from agentd.errors import EditConflict
+from agentd.core.errors import EditConflict
+from agentd.core.tool import FileAction
+from agentd.core.turn import MAIN
+from agentd.core.workspace import Author
 from agentd.workspace.changes import Changes
 from agentd.workspace.folder import Folder
 

@@ -13,10 +13,10 @@ from typing import Protocol
 
 import pytest
 
-from agentd.domain.tool import FileAction
-from agentd.domain.turn import Kind, SessionKey
-from agentd.domain.workspace import Reader
-from agentd.errors import AgentdError
+from agentd.core.errors import AgentdError
+from agentd.core.tool import FileAction
+from agentd.core.turn import Kind, SessionKey
+from agentd.core.workspace import Reader
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
 from agentd.workspace.settings import WorkspaceSettings

@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from agentd import failpoints
-from agentd.domain.tool import FileAction, FileIntent
-from agentd.domain.turn import Kind, SessionKey
-from agentd.domain.workspace import FileView, Reader
-from agentd.errors import (
+from agentd.core import failpoints
+from agentd.core.errors import (
     EditConflict,
     FileMissing,
     FileUnreadable,
     PathRefused,
     WorkspaceError,
 )
-from agentd.failpoints import FailpointError
-from agentd.ports import Workspace
+from agentd.core.failpoints import FailpointError
+from agentd.core.ports import Workspace
+from agentd.core.tool import FileAction, FileIntent
+from agentd.core.turn import Kind, SessionKey
+from agentd.core.workspace import FileView, Reader
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
 
@@ -381,9 +381,9 @@ async def test_a_full_disk_changes_nothing_and_leaves_nothing(home, owner, actio
 _KILLED = """
 import asyncio, sys
 from pathlib import Path
-from agentd.domain.tool import FileAction
-from agentd.domain.turn import MAIN, Kind
-from agentd.domain.workspace import FileView, Reader
+from agentd.core.tool import FileAction
+from agentd.core.turn import MAIN, Kind
+from agentd.core.workspace import FileView, Reader
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
 from agentd.workspace.settings import WorkspaceSettings
@@ -421,9 +421,9 @@ import asyncio, sys, time
 from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
-from agentd.domain.tool import FileAction
-from agentd.domain.turn import MAIN, Kind
-from agentd.domain.workspace import FileView, Reader
+from agentd.core.tool import FileAction
+from agentd.core.turn import MAIN, Kind
+from agentd.core.workspace import FileView, Reader
 from agentd.workspace.files import Files
 from agentd.workspace.settings import WorkspaceSettings
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from agentd.domain.turn import MAIN, Context, Kind, Origin, SessionKey, TurnRequest
-from agentd.ports import ContextSource
+from agentd.core.ports import ContextSource
+from agentd.core.turn import MAIN, Context, Kind, Origin, SessionKey, TurnRequest
 from agentd.testing import FakeClock
 from agentd.workspace.injection import Injection
 from agentd.workspace.settings import WorkspaceSettings

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.turn import Kind, SessionKey
-from agentd.domain.workspace import Reader
+from agentd.core.turn import Kind, SessionKey
+from agentd.core.workspace import Reader
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
 from agentd.workspace.settings import WorkspaceSettings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.tool import FileAction
-from agentd.errors import WorkspaceError
+from agentd.core.errors import WorkspaceError
+from agentd.core.tool import FileAction
 
 NAME = "BOOTSTRAP.md"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.errors import WorkspaceError
+from agentd.core.errors import WorkspaceError
 from agentd.testing import FakeClock
 from agentd.workspace.locks import Locks
 from agentd.workspace.resolver import Beneath

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.errors import FileUnreadable, WorkspaceError
+from agentd.core.errors import FileUnreadable, WorkspaceError
 from agentd.workspace.logfiles import MOST_BYTES, LogFiles
 from agentd.workspace.versions import Versions
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.errors import PathRefused
+from agentd.core.errors import PathRefused
 from agentd.workspace.names import Name, below, fold, is_injected, is_protected, parse, parse_file
 
 _CLIMBS = ["..", "\uff0e\uff0e", "\u2025", "\u2024\u2024", ".. ", " ..", "..\u200b/.."]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.erasure import MASK, Erasure
-from agentd.domain.tool import FileAction
-from agentd.domain.workspace import OWNER, Author
+from agentd.core.erasure import MASK, Erasure
+from agentd.core.tool import FileAction
+from agentd.core.workspace import OWNER, Author
 from agentd.workspace.authored import MOST
 from agentd.workspace.files import Files
 from agentd.workspace.scrub import NoteEraser, VersionEraser

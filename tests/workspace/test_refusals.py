@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from agentd.errors import AgentdError, FileMissing, FileUnreadable, PathRefused, WorkspaceError
+from agentd.core.errors import AgentdError, FileMissing, FileUnreadable, PathRefused, WorkspaceError
 from agentd.workspace.refusals import translated
 
 

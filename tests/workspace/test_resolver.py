@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.errors import AgentdError, PathRefused, WorkspaceError
+from agentd.core.errors import AgentdError, PathRefused, WorkspaceError
 from agentd.workspace.folder import Folder
 from agentd.workspace.resolver import Beneath
 

@@ -6,10 +6,10 @@ import hashlib
 
 import pytest
 
-from agentd.domain.erasure import MASK, Erasure, Mark
-from agentd.domain.tool import FileAction
-from agentd.domain.workspace import HAND, OWNER, RESTORE, Author
-from agentd.errors import NotFound
+from agentd.core.erasure import MASK, Erasure, Mark
+from agentd.core.errors import NotFound
+from agentd.core.tool import FileAction
+from agentd.core.workspace import HAND, OWNER, RESTORE, Author
 from agentd.workspace.authored import MOST
 from agentd.workspace.scrub import NoteEraser, VersionEraser
 from agentd.workspace.versions import Content, Versions, home_of

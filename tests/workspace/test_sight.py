@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from agentd.domain.tool import FileAction, FileIntent
-from agentd.domain.turn import TurnRequest
-from agentd.errors import FileMissing, PathRefused
+from agentd.core.errors import FileMissing, PathRefused
+from agentd.core.tool import FileAction, FileIntent
+from agentd.core.turn import TurnRequest
 from agentd.workspace.injection import Injection
 from agentd.workspace.settings import WorkspaceSettings
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd import failpoints
+from agentd.core import failpoints
 from agentd.workspace.template import NAMES, create
 
 _SOURCE = Path(__file__).parents[2] / "workspace_template"

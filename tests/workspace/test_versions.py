@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.domain.tool import FileAction
-from agentd.domain.workspace import OWNER, RESTORE, Author
-from agentd.errors import AgentdError, EditConflict, NotFound, PathRefused
+from agentd.core.errors import AgentdError, EditConflict, NotFound, PathRefused
+from agentd.core.tool import FileAction
+from agentd.core.workspace import OWNER, RESTORE, Author
 from agentd.workspace.versions import Content, Versions
 from tests import finding
 

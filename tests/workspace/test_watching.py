@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from agentd.clock import SystemClock
+from agentd.core.clock import SystemClock
 from agentd.testing import FakeClock
 from agentd.workspace.watching import Watching
 

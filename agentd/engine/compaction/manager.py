@@ -21,11 +21,15 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from agentd.domain.compaction import Answer, CompactionPlan, Question, RoomReport, Trigger
-from agentd.domain.durations import format_duration
-from agentd.domain.health import Problem
-from agentd.domain.outside import cleaned, from_outside
-from agentd.domain.transcript import (
+from agentd.core.compaction import Answer, CompactionPlan, Question, RoomReport, Trigger
+from agentd.core.durations import format_duration
+from agentd.core.errors import ProviderError, ShuttingDown
+from agentd.core.failpoints import hit
+from agentd.core.health import Problem
+from agentd.core.offloading import ROWS, offload
+from agentd.core.outside import cleaned, from_outside
+from agentd.core.ports import Clock, CompactionHook, SessionStore
+from agentd.core.transcript import (
     NO_TROUBLE,
     Coverage,
     History,
@@ -34,17 +38,13 @@ from agentd.domain.transcript import (
     SummaryTrouble,
     unsaved,
 )
-from agentd.domain.turn import Kind, SessionKey, kind_of
+from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.engine import tokens
 from agentd.engine.compaction.extract import extract
 from agentd.engine.compaction.plan import Thresholds, cut_point
 from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.compaction.summary import Summariser, SummaryRefused
 from agentd.engine.durable import when_space
-from agentd.errors import ProviderError, ShuttingDown
-from agentd.failpoints import hit
-from agentd.offloading import ROWS, offload
-from agentd.ports import Clock, CompactionHook, SessionStore
 
 log = structlog.get_logger()
 Ask = Callable[[Question], Awaitable[Answer]]

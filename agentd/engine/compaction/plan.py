@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agentd.domain.transcript import Row, RowRole, opens_turn
+from agentd.core.errors import ConfigError
+from agentd.core.transcript import Row, RowRole, opens_turn
 from agentd.engine import tokens
-from agentd.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)

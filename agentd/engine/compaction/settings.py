@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from agentd.domain.durations import parse_duration
-from agentd.domain.settings import PositiveDuration, Settings
+from agentd.core.durations import parse_duration
+from agentd.core.settings import PositiveDuration, Settings
 
 
 class CompactionSettings(Settings):

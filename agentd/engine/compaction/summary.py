@@ -10,15 +10,14 @@ from hashlib import blake2b
 
 import structlog
 
-from agentd.domain.message import Image, Opaque, Text, ToolResult, ToolUse
-from agentd.domain.transcript import Row, RowRole
-from agentd.domain.turn import Origin, SessionKey
+from agentd.core.errors import ProviderError
+from agentd.core.message import Image, Opaque, Text, ToolResult, ToolUse
+from agentd.core.transcript import Row, RowRole
+from agentd.core.turn import Origin, SessionKey
 from agentd.engine import tokens
-from agentd.engine.compaction.extract import extract, shortened, wanted
-from agentd.engine.compaction.identifiers import absent
-from agentd.engine.prompt import clip, fence
-from agentd.engine.sidecall import SideCall
-from agentd.errors import ProviderError
+from agentd.engine.background import SideCall
+from agentd.engine.compaction.extract import absent, extract, shortened, wanted
+from agentd.engine.context import clip, fence
 
 log = structlog.get_logger()
 

@@ -14,11 +14,9 @@ from datetime import datetime, timedelta
 from itertools import chain
 from math import log
 
-from agentd.domain.erasure import Erasure, Mark, Sought, Written, replaced, sentences_in
-from agentd.domain.fact import Mention
-from agentd.domain.folding import plain
-from agentd.domain.scripts import UNSPACED
-from agentd.domain.spans import Span, within
+from agentd.core.erasure import Erasure, Mark, Sought, Written, replaced, sentences_in
+from agentd.core.fact import Mention
+from agentd.core.text import UNSPACED, Span, plain, within
 from agentd.memory.facts.known import names_in
 
 Near = tuple[str, int, int]  # path, first and last line

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from agentd.domain.fact import (
+from agentd.core.errors import InvalidRequest, NotFound
+from agentd.core.fact import (
     Before,
     ChangeKind,
     Evidence,
@@ -14,8 +15,7 @@ from agentd.domain.fact import (
     FactChange,
     FactWrite,
 )
-from agentd.domain.turn import SessionKey
-from agentd.errors import InvalidRequest, NotFound
+from agentd.core.turn import SessionKey
 from agentd.memory.facts.known import Digests, Known
 from agentd.memory.facts.reconcile import Change
 

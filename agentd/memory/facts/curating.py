@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 
-from agentd.domain.fact import NO_SESSION, Category, Evidence, Fact, FactSource, FactStatus
-from agentd.domain.sentences import sentences
-from agentd.domain.turn import SessionKey
+from agentd.core.fact import NO_SESSION, Category, Evidence, Fact, FactSource, FactStatus
+from agentd.core.text import sentences
+from agentd.core.turn import SessionKey
 from agentd.memory.facts.known import comparable
 
 MEMORY, USER = "MEMORY.md", "USER.md"

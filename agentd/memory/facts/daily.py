@@ -17,7 +17,8 @@ from typing import Any, Protocol
 
 import structlog
 
-from agentd.domain.fact import (
+from agentd.core.errors import AgentdError, NotFound
+from agentd.core.fact import (
     Category,
     Fact,
     FactChange,
@@ -26,19 +27,17 @@ from agentd.domain.fact import (
     Operation,
     Triple,
 )
-from agentd.domain.health import Problem
-from agentd.domain.turn import Origin, SessionKey
-from agentd.engine.daily import Daily
-from agentd.engine.prompt import fence
-from agentd.engine.sidecall import SideCall
-from agentd.errors import AgentdError, NotFound
-from agentd.memory.facts.answers import line, objects
+from agentd.core.health import Problem
+from agentd.core.paths import prompt
+from agentd.core.ports import Clock, Facts, FactStore
+from agentd.core.turn import Origin, SessionKey
+from agentd.engine.background import SideCall
+from agentd.engine.context import fence
+from agentd.engine.workers import Daily
 from agentd.memory.facts.changes import LISTED
 from agentd.memory.facts.settings import FactsSettings
-from agentd.memory.facts.wire import told
-from agentd.paths import prompt
-from agentd.ports import Clock, Facts, FactStore
-from agentd.ranking.importance import DAILY, OLDEST, importance
+from agentd.memory.facts.wire import line, objects, told
+from agentd.memory.index.ranking.importance import DAILY, OLDEST, importance
 
 _INSTRUCTIONS = prompt("review")
 _ASK = "Say now which of these belong together."

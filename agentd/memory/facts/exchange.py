@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
-from agentd.domain.fact import (
+from agentd.core.errors import InvalidRequest
+from agentd.core.fact import (
     Category,
     Fact,
     FactSource,
@@ -17,9 +18,8 @@ from agentd.domain.fact import (
     Operation,
     Triple,
 )
-from agentd.errors import InvalidRequest
+from agentd.core.ports import Facts
 from agentd.memory.facts.known import comparable
-from agentd.ports import Facts
 
 _CURE = "give lines as `agentd facts export` writes them"
 _Word = TypeVar("_Word", Category, FactSource)

@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from agentd.domain.fact import ErasureReport, Evidence, Fact, FactChange, FactWrite
-from agentd.domain.tool import FileAction
-from agentd.domain.turn import Kind, SessionKey
-from agentd.domain.workspace import FACTS_PATH, Author, Reader
-from agentd.errors import EditConflict, FileMissing
-from agentd.failpoints import hit
+from agentd.core.errors import EditConflict, FileMissing
+from agentd.core.fact import ErasureReport, Evidence, Fact, FactChange, FactWrite
+from agentd.core.failpoints import hit
+from agentd.core.ports import FactStore, Workspace
+from agentd.core.tool import FileAction
+from agentd.core.turn import Kind, SessionKey
+from agentd.core.workspace import FACTS_PATH, Author, Reader
 from agentd.memory.facts.known import Digests, Known
 from agentd.memory.facts.page import Page, parse
 from agentd.memory.facts.reconcile import Change
-from agentd.ports import FactStore, Workspace
 
 _T = TypeVar("_T")
 

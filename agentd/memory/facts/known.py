@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from agentd.domain.fact import Fact, FactStatus, Triple
-from agentd.domain.sentences import sentences
+from agentd.core.fact import Fact, FactStatus, Triple
+from agentd.core.text import sentences
 
 _SAME = str.maketrans(
     {

@@ -14,16 +14,16 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from agentd.domain.compaction import Answer, CompactionPlan, Question
-from agentd.domain.event import FactsChanged
-from agentd.domain.fact import Fact, Learned
-from agentd.domain.health import Problem
-from agentd.domain.message import JsonObject
-from agentd.domain.turn import Kind, SessionKey, kind_of
-from agentd.errors import AgentdError, ProviderError, ShuttingDown, StorageError
+from agentd.core.compaction import Answer, CompactionPlan, Question
+from agentd.core.errors import AgentdError, ProviderError, ShuttingDown, StorageError
+from agentd.core.event import FactsChanged
+from agentd.core.fact import Fact, Learned
+from agentd.core.health import Problem
+from agentd.core.message import JsonObject
+from agentd.core.ports import Clock, EventSink, SessionStore
+from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.memory.facts.reader import Passage, Reader
 from agentd.memory.facts.settings import FactsSettings
-from agentd.ports import Clock, EventSink, SessionStore
 
 TAG = "facts"  # of the notices that tell changes
 TRIES = 3  # then a passage is left unread, with a record of it

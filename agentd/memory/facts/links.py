@@ -17,8 +17,8 @@ from functools import lru_cache
 from itertools import islice
 from math import log
 
-from agentd.domain.fact import Fact
-from agentd.domain.scripts import UNSPACED
+from agentd.core.fact import Fact
+from agentd.core.text import UNSPACED
 from agentd.memory.facts.known import comparable
 
 STEPS = 3  # along facts, from the one that a question finds

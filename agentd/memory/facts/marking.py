@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 import structlog
 
-from agentd.domain.erasure import Erasure, Mark, Sought
-from agentd.engine.prompt import fence
+from agentd.core.erasure import Erasure, Mark, Sought
+from agentd.core.errors import AgentdError, ProviderError
+from agentd.core.paths import prompt
+from agentd.core.ports import Clock
+from agentd.engine.context import fence
 from agentd.engine.tokens import of_text
-from agentd.errors import AgentdError, ProviderError
-from agentd.memory.facts.answers import number, objects
 from agentd.memory.facts.candidates import Candidate, words_of
-from agentd.paths import prompt
-from agentd.ports import Clock
+from agentd.memory.facts.wire import number, objects
 
 log = structlog.get_logger()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 
-from agentd.domain.fact import (
+from agentd.core.fact import (
     Before,
     ChangeKind,
     Evidence,
@@ -29,7 +29,7 @@ from agentd.domain.fact import (
     Refusal,
     Triple,
 )
-from agentd.domain.turn import SessionKey
+from agentd.core.turn import SessionKey
 from agentd.memory.facts.known import Digests, Known, comparable
 
 _MOST_SURE = 0.95  # however often it is said

@@ -15,19 +15,19 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from agentd.domain.fact import Evidence, Fact, FactStatus, Provenance
-from agentd.domain.memory import OWNER, OWNERS, Chunk, Found, Hit, Source, audience_of
-from agentd.domain.scripts import UNSPACED
-from agentd.domain.search import SearchQuery
-from agentd.domain.turn import Kind, SessionKey
-from agentd.domain.workspace import FACTS_PATH, FileView, Reader
-from agentd.errors import AgentdError, FileMissing
+from agentd.core.errors import AgentdError, FileMissing
+from agentd.core.fact import Evidence, Fact, FactStatus, Provenance
+from agentd.core.memory import OWNER, OWNERS, Chunk, Found, Hit, Source, audience_of
+from agentd.core.ports import Facts, FactStore, Recall, Workspace
+from agentd.core.search import SearchQuery
+from agentd.core.text import UNSPACED
+from agentd.core.turn import Kind, SessionKey
+from agentd.core.workspace import FACTS_PATH, FileView, Reader
 from agentd.memory.facts.keeping import parsed
 from agentd.memory.facts.known import Known, comparable
 from agentd.memory.facts.links import terms
 from agentd.memory.facts.quotes import is_short
-from agentd.ports import Facts, FactStore, Recall, Workspace
-from agentd.ranking.packing import within
+from agentd.memory.index.ranking.packing import within
 
 Said = Callable[[SessionKey, int], Awaitable[str]]
 

@@ -15,16 +15,15 @@ from typing import Any, Literal, Protocol
 
 import structlog
 
-from agentd.domain.fact import Evidence, Fact
-from agentd.domain.suspicion import Suspicion
-from agentd.domain.tool import FileAction
-from agentd.domain.turn import Kind, SessionKey
-from agentd.domain.workspace import OWNER, FileView, Reader
-from agentd.errors import FileMissing, NotFound
+from agentd.core.errors import FileMissing, NotFound
+from agentd.core.fact import Evidence, Fact
+from agentd.core.ports import Clock, FactStore, ProposalStore, Workspace
+from agentd.core.screening.scanner import Suspicion, scan_change
+from agentd.core.tool import FileAction
+from agentd.core.turn import Kind, SessionKey
+from agentd.core.workspace import OWNER, FileView, Reader
 from agentd.memory.facts import curating
 from agentd.memory.facts.curating import MEMORY, USER, Sayings, Wish
-from agentd.ports import Clock, FactStore, ProposalStore, Workspace
-from agentd.screening.scanner import scan_change
 
 _READER = Reader(SessionKey("proposals"), Kind.MAIN)
 

@@ -16,7 +16,7 @@ from operator import attrgetter
 
 import structlog
 
-from agentd.domain.fact import (
+from agentd.core.fact import (
     Category,
     Evidence,
     Fact,
@@ -26,20 +26,19 @@ from agentd.domain.fact import (
     Learned,
     Operation,
 )
-from agentd.domain.message import Text
-from agentd.domain.quotation import quoted_spans
-from agentd.domain.sentences import sentences
-from agentd.domain.spans import Span, shifted
-from agentd.domain.transcript import Row, RowRole, opens_turn
-from agentd.domain.turn import Origin, SessionKey
+from agentd.core.message import Text
+from agentd.core.paths import prompt
+from agentd.core.ports import Clock, Facts, FactStore, SessionStore
+from agentd.core.text import Span, sentences, shifted
+from agentd.core.transcript import Row, RowRole, opens_turn
+from agentd.core.turn import Origin, SessionKey
 from agentd.engine import tokens
-from agentd.engine.sidecall import SideCall
+from agentd.engine.background import SideCall
 from agentd.memory.facts import wire
+from agentd.memory.facts.quotes import quoted_spans
 from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.wire import Item, Spoken
 from agentd.memory.facts.withheld import secret_spans
-from agentd.paths import prompt
-from agentd.ports import Clock, Facts, FactStore, SessionStore
 
 _INSTRUCTIONS = prompt("learning")
 _MAX_TOKENS = 4_096

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from agentd.domain.fact import (
+from agentd.core.fact import (
     Category,
     Evidence,
     Fact,
@@ -22,10 +22,9 @@ from agentd.domain.fact import (
     Operation,
     Refusal,
 )
-from agentd.memory.facts.annotation import Entry
 from agentd.memory.facts.known import Known
 from agentd.memory.facts.operations import Batch
-from agentd.memory.facts.page import Page, Part, Placed, Trouble
+from agentd.memory.facts.page import Entry, Page, Part, Placed, Trouble
 
 Screen = Callable[[str], Refusal | None]
 

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 import structlog
 
-from agentd.domain.fact import (
+from agentd.core.errors import AgentdError
+from agentd.core.fact import (
     NO_SESSION,
     Category,
     ErasureReport,
@@ -25,18 +26,17 @@ from agentd.domain.fact import (
     Operation,
     Refusal,
 )
-from agentd.domain.scripts import UNSPACED
-from agentd.domain.transcript import Row
-from agentd.domain.turn import Kind, SessionKey, kind_of
-from agentd.errors import AgentdError
+from agentd.core.offloading import offload
+from agentd.core.ports import Clock, Facts, SessionStore
+from agentd.core.text import UNSPACED
+from agentd.core.transcript import Row
+from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.memory.facts import quotes, withheld
 from agentd.memory.facts.keeping import Forgetting
 from agentd.memory.facts.known import comparable, folded, names_in
 from agentd.memory.facts.reader import Reader, spoken_in
 from agentd.memory.facts.wire import Spoken
 from agentd.memory.facts.withheld import Withheld
-from agentd.offloading import offload
-from agentd.ports import Clock, Facts, SessionStore
 
 _PATIENCE = 20.0  # seconds that somebody waits for what was just said to be read
 _TURNS = 20  # in which a quote is looked for

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from agentd.domain.durations import parse_duration
-from agentd.domain.settings import Duration, PositiveDuration, Settings
+from agentd.core.durations import parse_duration
+from agentd.core.settings import Duration, PositiveDuration, Settings
 
 
 class FactsSettings(Settings):

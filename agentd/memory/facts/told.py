@@ -16,16 +16,16 @@ from datetime import datetime
 
 import structlog
 
-from agentd.domain.event import Noticed, TurnEnded, TurnEvent
-from agentd.domain.fact import Fact, FactHit
-from agentd.domain.turn import Context, Kind, Origin, SessionKey, TurnRequest
-from agentd.domain.workspace import ContextBlock
+from agentd.core.event import Noticed, TurnEnded, TurnEvent
+from agentd.core.fact import Fact, FactHit
+from agentd.core.ports import Clock, FactIndex, Facts
+from agentd.core.turn import Context, Kind, Origin, SessionKey, TurnRequest
+from agentd.core.workspace import ContextBlock
 from agentd.engine import tokens
-from agentd.engine.prompt import fence
+from agentd.engine.context import fence
 from agentd.memory.facts.links import FactLinks, Way
 from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.wire import day, in_line, told
-from agentd.ports import Clock, FactIndex, Facts
 
 ALL_HEADING = "## What is known about the user"
 CHANGED_HEADING = "## Changes to what is known about the user"

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 
-from agentd.domain.erasure import sentences_in
-from agentd.domain.fact import Category, Evidence, Fact, FactSource, Triple
-from agentd.domain.spans import Spans
-from agentd.domain.transcript import Row, opens_turn
-from agentd.domain.turn import SessionKey
+from agentd.core.erasure import sentences_in
+from agentd.core.fact import Category, Evidence, Fact, FactSource, Triple
+from agentd.core.redaction import Telling, tellings
+from agentd.core.text import Spans
+from agentd.core.transcript import Row, opens_turn
+from agentd.core.turn import SessionKey
 from agentd.memory.facts.known import folded
-from agentd.redaction import Telling, tellings
 
 _WORD = re.compile(r"\w+")
 _USER = "user"

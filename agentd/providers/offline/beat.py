@@ -10,10 +10,9 @@ import re
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from agentd.domain.prompt import Prompt
-from agentd.heartbeat.checklist import Item, Part, parse
-from agentd.providers.offline.conversation import own_words
-from agentd.providers.offline.reply import Reply, Say
+from agentd.core.checklist import Item, Part, parse
+from agentd.core.prompt import Prompt
+from agentd.providers.offline.conversation import Reply, Say, own_words
 
 QUIET = "HEARTBEAT_OK"
 _HEADING = "## HEARTBEAT.md\n\n"

@@ -10,11 +10,10 @@ import re
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
-from agentd.domain.prompt import Prompt
+from agentd.core.prompt import Prompt
 from agentd.providers.offline import conversation, known, phrases
-from agentd.providers.offline.answer import about, answer, quoted
-from agentd.providers.offline.conversation import Done
-from agentd.providers.offline.hits import Line, lines
+from agentd.providers.offline.answer import Line, about, answer, lines, quoted
+from agentd.providers.offline.conversation import Call, Done, Reply, Say
 from agentd.providers.offline.intent import (
     CHECKLIST,
     Ask,
@@ -28,10 +27,9 @@ from agentd.providers.offline.intent import (
     Small,
     intent,
 )
-from agentd.providers.offline.language import words
+from agentd.providers.offline.language import sentences as words
 from agentd.providers.offline.language.claims import claims
 from agentd.providers.offline.language.sentences import is_question, order
-from agentd.providers.offline.reply import Call, Reply, Say
 
 _LIMIT = 20  # hits of a search
 _QUOTED = 10  # lines that are listed

@@ -11,8 +11,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from agentd.domain.message import Image, Message, Role, Text, ToolResult, ToolUse
-from agentd.domain.prompt import Prompt
+from agentd.core.message import Image, JsonObject, Message, Role, Text, ToolResult, ToolUse
+from agentd.core.prompt import Prompt
+
+# What the offline provider may do next: say something, or call one tool.
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """The last words of the turn."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool is to run; its result stands in the next prompt."""
+
+    tool: str
+    input: JsonObject
+
+
+Reply = Say | Call
+
 
 _CLOCK = re.compile(r"\[Now: \w+ (\d{4}-\d{2}-\d{2} \d{2}:\d{2})[^\]\n]{0,40}\]\s*\Z")
 _FENCE = '<data source="'

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from agentd.domain.prompt import Prompt
-from agentd.engine.compaction.identifiers import identifiers
+from agentd.core.prompt import Prompt
+from agentd.engine.compaction.extract import identifiers
 from agentd.providers.offline import conversation
+from agentd.providers.offline.conversation import Call, Reply, Say
 from agentd.providers.offline.intent import Remember, Small, intent
-from agentd.providers.offline.language import words
+from agentd.providers.offline.language import sentences as words
 from agentd.providers.offline.language.sentences import split, without_order
-from agentd.providers.offline.reply import Call, Reply, Say
 
 NOTHING = "NO_REPLY"
 _TOOL = "memory_write"

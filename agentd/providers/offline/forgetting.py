@@ -13,14 +13,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from agentd.domain.fact import Triple
-from agentd.domain.prompt import Prompt
-from agentd.providers.offline.conversation import entries, fenced, own_words
+from agentd.core.fact import Triple
+from agentd.core.prompt import Prompt
+from agentd.providers.offline.conversation import Reply, Say, entries, fenced, own_words
 from agentd.providers.offline.language.claims import claims_of, slot
-from agentd.providers.offline.language.relations import canonical, normalised
-from agentd.providers.offline.language.sentences import order, sentences
-from agentd.providers.offline.language.words import telling
-from agentd.providers.offline.reply import Reply, Say
+from agentd.providers.offline.language.rule import canonical, normalised
+from agentd.providers.offline.language.sentences import order, sentences, telling
 
 FACTS, CANDIDATES = "facts to forget", "candidates"
 _FACT = re.compile(r"\[(?P<id>[^\s\[\]]{1,40})(?: since [\d-]{10})?\]\s?(?P<text>.*)")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 
-from agentd.providers.offline.language import words
+from agentd.providers.offline.language import sentences as words
 from agentd.providers.offline.language.calendar import timed
 from agentd.providers.offline.language.claims import claims
 from agentd.providers.offline.language.sentences import bare, is_question, order, split

@@ -5,9 +5,8 @@ Without a model nobody can do what a job asks; its words, told at their time, st
 
 from __future__ import annotations
 
-from agentd.domain.prompt import Prompt
-from agentd.providers.offline.conversation import own_words
-from agentd.providers.offline.reply import Reply, Say
+from agentd.core.prompt import Prompt
+from agentd.providers.offline.conversation import Reply, Say, own_words
 
 _HEADING = "## Job\n\n"
 _TIME = "\n\nCurrent time: "

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agentd.providers.offline import phrases
 from agentd.providers.offline.intent import Forget, intent
-from agentd.providers.offline.language import words
+from agentd.providers.offline.language import sentences as words
 
 _KEPT, _KNOWN, _OLD = "Remembered: ", "Known already: ", " It replaces: "
 _REFUSED = re.compile(r"Not kept: (?P<why>.*)|(?P<no>The user did not want this remembered\.)")

@@ -15,9 +15,9 @@ from datetime import date
 from itertools import pairwise
 from typing import Any, Final
 
-from agentd.domain.fact import Category, Triple
-from agentd.domain.prompt import Prompt
-from agentd.providers.offline.conversation import entries, fenced, own_words
+from agentd.core.fact import Category, Triple
+from agentd.core.prompt import Prompt
+from agentd.providers.offline.conversation import Reply, Say, entries, fenced, own_words
 from agentd.providers.offline.language.calendar import WHEN
 from agentd.providers.offline.language.claims import (
     Claim,
@@ -26,12 +26,9 @@ from agentd.providers.offline.language.claims import (
     slot,
     thing,
 )
-from agentd.providers.offline.language.relations import canonical, is_single, normalised
-from agentd.providers.offline.language.rule import NAME
-from agentd.providers.offline.language.sentences import Sentence, bare, order, sentences
+from agentd.providers.offline.language.rule import NAME, canonical, is_single, normalised
+from agentd.providers.offline.language.sentences import Sentence, bare, order, sentences, telling
 from agentd.providers.offline.language.statements import is_retraction
-from agentd.providers.offline.language.words import telling
-from agentd.providers.offline.reply import Reply, Say
 
 KNOWN, CONVERSATION = "known facts", "conversation"
 _KNOWN_HEAD = re.compile(

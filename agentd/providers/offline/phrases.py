@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from agentd.paths import prompt
+from agentd.core.paths import prompt
 
 HELP = prompt("offline_help")
 WHO = (

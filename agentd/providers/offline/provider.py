@@ -12,12 +12,12 @@ import re
 from collections.abc import AsyncIterator
 from itertools import count
 
-from agentd.domain.message import Message, ToolUse, assistant
-from agentd.domain.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
-from agentd.domain.turn import Origin, Usage
+from agentd.core.message import Message, ToolUse, assistant
+from agentd.core.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
+from agentd.core.turn import Origin, Usage
 from agentd.engine import tokens
 from agentd.providers.offline import beat, chat, flush, forgetting, job, learning, summary
-from agentd.providers.offline.reply import Call, Reply
+from agentd.providers.offline.conversation import Call, Reply
 
 MODEL = "offline-1"
 _PIECE = re.compile(r"\S+\s*|\s+")

@@ -10,15 +10,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agentd.domain.prompt import Prompt
+from agentd.core.prompt import Prompt
 from agentd.engine import tokens
-from agentd.engine.compaction.identifiers import identifiers, needed
+from agentd.engine.compaction.extract import identifiers, needed
 from agentd.engine.compaction.summary import LONGEST
-from agentd.providers.offline.conversation import own_words
+from agentd.providers.offline.conversation import Reply, Say, own_words
 from agentd.providers.offline.flush import statements
-from agentd.providers.offline.language import words
+from agentd.providers.offline.language import sentences as words
 from agentd.providers.offline.language.sentences import is_question
-from agentd.providers.offline.reply import Reply, Say
 
 _HEAD = (
     "Extract of the conversation so far, made without a language model: what the user said, "

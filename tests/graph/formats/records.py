@@ -5,9 +5,9 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from agentd.domain.concept import Concept, Context, Record, Relation
-from agentd.graph.formats.integrity import canonical
-from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_hash
+from agentd.core.graph import Concept, Context, Record, Relation
+from agentd.zero.formats.records import canonical
+from agentd.zero.naming import concept_hash, context_hash, episode_hash, fact_hash
 
 NOON = datetime(2026, 2, 18, 12, 0, tzinfo=UTC)
 

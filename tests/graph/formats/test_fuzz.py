@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.domain.concept import Record
-from agentd.errors import GraphError
-from agentd.graph.delta import Delta, diff
-from agentd.graph.formats.changes import read_delta, write_delta
-from agentd.graph.formats.reading import read
-from agentd.graph.formats.seal import MOST_CHARS, decoded, plain, sealed
-from agentd.graph.formats.writing import write
+from agentd.core.errors import GraphError
+from agentd.core.graph import Record
+from agentd.zero.delta import Delta, diff, read_delta, write_delta
+from agentd.zero.formats.reading import read
+from agentd.zero.formats.seal import MOST_CHARS, decoded, plain, sealed
+from agentd.zero.formats.writing import write
 from tests.graph.formats.records import concept, context, grown, relation
 from tests.growth import QUADRATIC, growth
 

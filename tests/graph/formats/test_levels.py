@@ -1,10 +1,9 @@
 import pytest
 
-from agentd.domain.concept import Edge, Record
-from agentd.errors import GraphError
-from agentd.graph.formats.levels import Level, at_level, grouped
-from agentd.graph.formats.reading import read
-from agentd.graph.formats.writing import write
+from agentd.core.errors import GraphError
+from agentd.core.graph import Edge, Record
+from agentd.zero.formats.reading import read
+from agentd.zero.formats.writing import Level, at_level, grouped, write
 from tests.graph.formats.records import NOON, concept, context, grown, relation
 
 RECORD = grown(30)

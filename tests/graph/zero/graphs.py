@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentd.graph.tuples import SemanticTuple
-from agentd.graph.zero import Execution, Graph, Host, Limits, Value, execute, operation
-from agentd.graph.zero.graph import Constant, Node
-from agentd.graph.zero.plain import value_of
+from agentd.zero import Execution, Graph, Host, Limits, Value, execute, operation
+from agentd.zero.program_graph import Constant, Node
+from agentd.zero.statements import SemanticTuple
+from agentd.zero.values import value_of
 
 EVERYTHING = """\
 # every type of node, and most of what the reader lets pass

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from agentd.graph.tuples import SemanticTuple
-from agentd.graph.zero import Array, Confidence, Hash32, Host, Map, execute, operation
-from agentd.graph.zero.builtins.table import BUILTINS
-from agentd.graph.zero.faults import MissingInput, Unavailable, UnknownOperation, WrongValue
-from agentd.graph.zero.graph import Constant, Node
-from agentd.graph.zero.values import encode
 from agentd.testing.clock import FakeClock
+from agentd.zero import Array, Confidence, Hash32, Host, Map, execute, operation
+from agentd.zero.builtins import BUILTINS
+from agentd.zero.faults import MissingInput, Unavailable, UnknownOperation, WrongValue
+from agentd.zero.program_graph import Constant, Node
+from agentd.zero.statements import SemanticTuple
+from agentd.zero.values import encode
 from tests.graph.zero.graphs import MemoryHost, apply, graph_of, run_one
 
 AGENT = "d4f0bc5a29de06b510f9aa428f1eedba926012b591fef7a518e776a7c9bd1824"

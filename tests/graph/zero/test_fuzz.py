@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.errors import ZeroError
-from agentd.graph.zero import Host, Limits, execute, parse, write
+from agentd.core.errors import ZeroError
 from agentd.testing.clock import FakeClock
+from agentd.zero import Host, Limits, execute, parse, write
 from tests.graph.zero.graphs import EVERYTHING, MemoryHost, example
 
 PIECES = (

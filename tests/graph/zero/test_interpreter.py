@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentd.graph.zero import (
+from agentd.zero import (
     Array,
     Condition,
     Confidence,
@@ -24,7 +24,7 @@ from agentd.graph.zero import (
     operation,
     parse,
 )
-from agentd.graph.zero.faults import (
+from agentd.zero.faults import (
     CycleFound,
     DuplicateId,
     MissingInput,

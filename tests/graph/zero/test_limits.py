@@ -7,7 +7,8 @@ from datetime import datetime
 
 import pytest
 
-from agentd.graph.zero import (
+from agentd.testing.clock import FakeClock
+from agentd.zero import (
     Array,
     Constant,
     Graph,
@@ -22,9 +23,8 @@ from agentd.graph.zero import (
     value_of,
     write,
 )
-from agentd.graph.zero.faults import LimitReached
-from agentd.graph.zero.values import MAX_DEPTH
-from agentd.testing.clock import FakeClock
+from agentd.zero.faults import LimitReached
+from agentd.zero.values import MAX_DEPTH
 from tests.graph.zero.graphs import apply, graph_of
 from tests.growth import QUADRATIC, growth
 

@@ -6,12 +6,12 @@ import json
 import re
 from pathlib import Path
 
-from agentd.errors import ZeroError
-from agentd.graph.zero import Hash32, Limits, execute, faults, parse
-from agentd.graph.zero.builtins.table import BUILTINS
-from agentd.graph.zero.host import MAX_WORK
-from agentd.graph.zero.tokens import MAX_TEXT
-from agentd.graph.zero.values import MAX_DEPTH, MAX_SIZE
+from agentd.core.errors import ZeroError
+from agentd.zero import Hash32, Limits, execute, faults, parse
+from agentd.zero.builtins import BUILTINS
+from agentd.zero.call import MAX_WORK
+from agentd.zero.tokens import MAX_TEXT
+from agentd.zero.values import MAX_DEPTH, MAX_SIZE
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/zero.md").read_text(encoding="utf-8")
 

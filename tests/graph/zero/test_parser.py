@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.errors import GraphError, ZeroError
-from agentd.graph.zero import Array, Confidence, Graph, Hash32, Map, Value, parse, parse_all
-from agentd.graph.zero.faults import (
+from agentd.core.errors import GraphError, ZeroError
+from agentd.zero import Array, Confidence, Graph, Hash32, Map, Value, parse, parse_all
+from agentd.zero.faults import (
     BadShape,
     BadSyntax,
     CycleFound,
@@ -16,8 +16,8 @@ from agentd.graph.zero.faults import (
     UnknownId,
     WrongValue,
 )
-from agentd.graph.zero.graph import Constant, Operation
-from agentd.graph.zero.tokens import MAX_TEXT
+from agentd.zero.program_graph import Constant, Operation
+from agentd.zero.tokens import MAX_TEXT
 from tests.graph.zero.graphs import EVERYTHING
 
 HASH = "ab" * 32

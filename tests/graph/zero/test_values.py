@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 
-from agentd.domain.concept import ConceptHash
-from agentd.graph.zero import (
+from agentd.core.graph import ConceptHash
+from agentd.zero import (
     Array,
     Confidence,
     Hash32,
@@ -20,8 +20,8 @@ from agentd.graph.zero import (
     value_of,
     write,
 )
-from agentd.graph.zero.faults import WrongValue
-from agentd.graph.zero.values import digest, is_same, is_truthy, kind_of
+from agentd.zero.faults import WrongValue
+from agentd.zero.values import digest, is_same, is_truthy, kind_of
 from tests.graph.zero.graphs import example, graph_of
 from tests.graph.zero.test_writer import VALUES
 

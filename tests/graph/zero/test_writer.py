@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.graph.zero import (
+from agentd.zero import (
     Array,
     Condition,
     Confidence,
@@ -30,7 +30,7 @@ from agentd.graph.zero import (
     write,
     write_compatible,
 )
-from agentd.graph.zero.faults import DuplicateId, WrongValue
+from agentd.zero.faults import DuplicateId, WrongValue
 from tests.graph.zero.graphs import EVERYTHING, EXAMPLES, example, graph_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from agentd.domain.fact import (
+from agentd.core.fact import (
     ErasureReport,
     Evidence,
     Fact,
@@ -19,8 +19,8 @@ from agentd.domain.fact import (
     Op,
     Operation,
 )
-from agentd.domain.turn import MAIN, SessionKey
-from agentd.domain.workspace import FACTS_PATH as PATH
+from agentd.core.turn import MAIN, SessionKey
+from agentd.core.workspace import FACTS_PATH as PATH
 from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.page import parse
 from agentd.storage.facts import SqliteFacts

@@ -15,29 +15,28 @@ from pathlib import Path
 import structlog
 from prompt_toolkit.history import FileHistory
 
-from agentd.domain.alert import NewAlert, alert_digest
-from agentd.domain.erasure import Erasure
-from agentd.domain.fact import Category, Evidence, Fact, FactSource, Triple
-from agentd.domain.message import Text
-from agentd.domain.tool import FileAction
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import MAIN, Kind, SessionKey, StopReason, Turn, TurnRequest
-from agentd.domain.workspace import Author, Reader
-from agentd.logs import LogSettings, OpenLog, open_log
+from agentd.app.logs import LogSettings, OpenLog, open_log
+from agentd.core.alert import NewAlert, alert_digest
+from agentd.core.erasure import Erasure
+from agentd.core.fact import Category, Evidence, Fact, FactSource, Triple
+from agentd.core.message import Text
+from agentd.core.tool import FileAction
+from agentd.core.transcript import NewRow, RowRole
+from agentd.core.turn import MAIN, Kind, SessionKey, StopReason, Turn, TurnRequest
+from agentd.core.workspace import Author, Reader
 from agentd.memory.facts.forgetting import Forgetting, Place
-from agentd.memory.indexer import Indexer
-from agentd.search.live import LiveIndex
-from agentd.search.patience import patient
+from agentd.memory.index.indexer import Indexer
+from agentd.memory.index.search.backfill import patient
+from agentd.memory.index.search.live import LiveIndex
+from agentd.storage.chat_history import TypedWords
 from agentd.storage.copies import Copies
 from agentd.storage.erasures import SqliteErasures
 from agentd.storage.index import SqliteChunks
-from agentd.storage.masking import Masking
+from agentd.storage.masking import Masking, StoredTexts
 from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.outbox import SqliteOutbox
 from agentd.storage.sessions import SqliteSessions
 from agentd.storage.sqlite import Database
-from agentd.storage.texts import StoredTexts
-from agentd.storage.typed import TypedWords
 from agentd.testing import FakeClock, HashEmbedder
 from agentd.workspace.files import Files
 from agentd.workspace.scrub import NoteEraser, VersionEraser

@@ -11,14 +11,14 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from agentd.domain.compaction import CompactionPlan, Trigger
-from agentd.domain.erasure import MASK
-from agentd.domain.event import FactsChanged
-from agentd.domain.message import Text
-from agentd.domain.prompt import Prompt
-from agentd.domain.transcript import NewRow, Row, RowRole
-from agentd.domain.turn import MAIN, Origin, SessionKey, StopReason, Turn, TurnRequest
-from agentd.engine.sidecall import SideCall
+from agentd.core.compaction import CompactionPlan, Trigger
+from agentd.core.erasure import MASK
+from agentd.core.event import FactsChanged
+from agentd.core.message import Text
+from agentd.core.prompt import Prompt
+from agentd.core.transcript import NewRow, Row, RowRole
+from agentd.core.turn import MAIN, Origin, SessionKey, StopReason, Turn, TurnRequest
+from agentd.engine.background import SideCall
 from agentd.memory.facts.learning import Learning
 from agentd.memory.facts.reader import Reader
 from agentd.memory.facts.service import Service

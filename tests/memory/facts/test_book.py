@@ -8,8 +8,16 @@ from datetime import timedelta
 
 import pytest
 
-from agentd import failpoints
-from agentd.domain.fact import (
+from agentd.core import failpoints
+from agentd.core.errors import (
+    EditConflict,
+    FileUnreadable,
+    InvalidRequest,
+    NotFound,
+    StorageError,
+    StorageFull,
+)
+from agentd.core.fact import (
     Category,
     ChangeKind,
     Evidence,
@@ -20,17 +28,9 @@ from agentd.domain.fact import (
     Refusal,
     Triple,
 )
-from agentd.domain.turn import MAIN
-from agentd.domain.workspace import FACTS_PATH as PATH
-from agentd.errors import (
-    EditConflict,
-    FileUnreadable,
-    InvalidRequest,
-    NotFound,
-    StorageError,
-    StorageFull,
-)
-from agentd.failpoints import FailpointError
+from agentd.core.failpoints import FailpointError
+from agentd.core.turn import MAIN
+from agentd.core.workspace import FACTS_PATH as PATH
 from agentd.storage.facts import SqliteFacts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from agentd.clock import SystemClock
-from agentd.domain.fact import Evidence, FactSource, Op, Operation
-from agentd.domain.workspace import FACTS_PATH
+from agentd.core.clock import SystemClock
+from agentd.core.fact import Evidence, FactSource, Op, Operation
+from agentd.core.workspace import FACTS_PATH
 from agentd.memory.facts.book import FactBook
 from agentd.storage.facts import SqliteFacts
 from agentd.storage.migrations import STATE

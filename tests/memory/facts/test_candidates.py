@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.erasure import Erasure, Mark, Sought, Written
+from agentd.core.erasure import Erasure, Mark, Sought, Written
 from agentd.memory.facts.candidates import Survey, Words, words_of
 
 AT = datetime(2026, 5, 4, 9, 40, tzinfo=UTC)

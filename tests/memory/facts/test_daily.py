@@ -10,9 +10,9 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.fact import Category, Evidence, FactSource, FactStatus, Triple
-from agentd.domain.turn import MAIN, Origin
-from agentd.errors import ProviderError
+from agentd.core.errors import ProviderError
+from agentd.core.fact import Category, Evidence, FactSource, FactStatus, Triple
+from agentd.core.turn import MAIN, Origin
 from agentd.memory.facts.daily import Review
 from agentd.memory.facts.settings import FactsSettings
 from agentd.testing import ScriptedProvider

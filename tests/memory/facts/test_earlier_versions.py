@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agentd.domain.fact import FactStatus
-from agentd.domain.turn import MAIN, SessionKey
+from agentd.core.fact import FactStatus
+from agentd.core.turn import MAIN, SessionKey
 from agentd.memory.facts.known import Digests
 from agentd.storage.migrations import STATE, Schema
 from agentd.storage.sqlite import Database

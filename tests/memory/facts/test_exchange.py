@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.fact import FactStatus, Op
-from agentd.errors import InvalidRequest
+from agentd.core.errors import InvalidRequest
+from agentd.core.fact import FactStatus, Op
 from agentd.memory.facts.exchange import take_in
 from tests.memory.facts.books import MAX, REX, BookHome, opened_book_home
 

@@ -7,15 +7,15 @@ from contextlib import suppress
 
 import pytest
 
-from agentd import failpoints
-from agentd.domain.erasure import MASK, Erasure
-from agentd.domain.fact import ErasureReport, Evidence
-from agentd.domain.memory import OWNER
-from agentd.domain.message import Text
-from agentd.domain.search import SearchQuery
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import MAIN, SessionKey, StopReason, Turn, TurnRequest
-from agentd.errors import Busy, InvalidRequest, NotFound, ProviderError, StorageError
+from agentd.core import failpoints
+from agentd.core.erasure import MASK, Erasure
+from agentd.core.errors import Busy, InvalidRequest, NotFound, ProviderError, StorageError
+from agentd.core.fact import ErasureReport, Evidence
+from agentd.core.memory import OWNER
+from agentd.core.message import Text
+from agentd.core.search import SearchQuery
+from agentd.core.transcript import NewRow, RowRole
+from agentd.core.turn import MAIN, SessionKey, StopReason, Turn, TurnRequest
 from agentd.storage.erasures import SqliteErasures
 from agentd.testing import FakeClock
 from tests.memory.facts.home import PLACES, Home, Marking, a_fact, marking, opened_home

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.fact import Category, Fact, FactSource, FactStatus
+from agentd.core.fact import Category, Fact, FactSource, FactStatus
 from agentd.memory.facts.known import Digests, Known, comparable
 from agentd.testing import FakeClock
 from tests.memory.facts.books import MAX, REX

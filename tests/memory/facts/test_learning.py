@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.fact import Evidence
-from agentd.domain.message import Text
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import MAIN, SessionKey
-from agentd.errors import ProviderError, ShuttingDown, StorageError
+from agentd.core.errors import ProviderError, ShuttingDown, StorageError
+from agentd.core.fact import Evidence
+from agentd.core.message import Text
+from agentd.core.transcript import NewRow, RowRole
+from agentd.core.turn import MAIN, SessionKey
 from agentd.memory.facts.learning import TAG, TRIES
 from agentd.testing import ScriptedProvider
 from tests.locks import locks

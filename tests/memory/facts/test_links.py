@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.fact import Category, Fact, FactSource, Triple
+from agentd.core.fact import Category, Fact, FactSource, Triple
 from agentd.memory.facts.links import FactLinks, terms
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

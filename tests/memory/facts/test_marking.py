@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from agentd.domain.erasure import Mark, Sought
+from agentd.core.erasure import Mark, Sought
 from agentd.engine.tokens import of_text
 from agentd.memory.facts.candidates import Candidate
 from agentd.memory.facts.marking import portions

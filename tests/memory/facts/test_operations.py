@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.fact import (
+from agentd.core.fact import (
     ChangeKind,
     Evidence,
     FactSource,
@@ -15,7 +15,7 @@ from agentd.domain.fact import (
     Refusal,
     Triple,
 )
-from agentd.domain.turn import MAIN
+from agentd.core.turn import MAIN
 from tests.memory.facts.books import CHAT, MAX, REX, TEA
 
 ACTIVE, SUPERSEDED, ENDED, PROPOSED = (

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.domain.fact import (
+from agentd.core.errors import StorageError
+from agentd.core.fact import (
     Category,
     Evidence,
     Fact,
@@ -16,11 +17,10 @@ from agentd.domain.fact import (
     FactWrite,
     Provenance,
 )
-from agentd.domain.memory import OWNERS, Chunk, Found, Hit, Source
-from agentd.domain.search import SearchQuery
-from agentd.domain.turn import MAIN, Kind, SessionKey
-from agentd.domain.workspace import FACTS_PATH, Reader
-from agentd.errors import StorageError
+from agentd.core.memory import OWNERS, Chunk, Found, Hit, Source
+from agentd.core.search import SearchQuery
+from agentd.core.turn import MAIN, Kind, SessionKey
+from agentd.core.workspace import FACTS_PATH, Reader
 from agentd.memory.facts.outdated import Outdated
 from agentd.memory.facts.page import parse
 from agentd.storage.facts import SqliteFacts

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.domain.fact import (
+from agentd.core.fact import (
     Category,
     Fact,
     FactSource,
@@ -17,9 +17,8 @@ from agentd.domain.fact import (
     Provenance,
     Triple,
 )
-from agentd.domain.turn import SessionKey
-from agentd.memory.facts.annotation import MOST_CHARS, clean, clean_triple
-from agentd.memory.facts.page import Page, Part, parse
+from agentd.core.turn import SessionKey
+from agentd.memory.facts.page import MOST_CHARS, Page, Part, clean, clean_triple, parse
 
 NOW = datetime(2026, 11, 22, 5, 11, 15, tzinfo=UTC)
 REX = "The user's dog is called Rex."

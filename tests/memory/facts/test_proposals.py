@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from agentd import failpoints
-from agentd.domain.fact import Category, Evidence, FactSource, Op
-from agentd.domain.tool import FileAction
-from agentd.domain.turn import SessionKey
-from agentd.domain.workspace import OWNER
-from agentd.errors import NotFound
-from agentd.failpoints import FailpointError
+from agentd.core import failpoints
+from agentd.core.errors import NotFound
+from agentd.core.fact import Category, Evidence, FactSource, Op
+from agentd.core.failpoints import FailpointError
+from agentd.core.tool import FileAction
+from agentd.core.turn import SessionKey
+from agentd.core.workspace import OWNER
 from agentd.memory.facts.proposals import Proposals
 from agentd.testing import MemoryWorkspace
 from agentd.workspace.files import Files

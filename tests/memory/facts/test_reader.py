@@ -6,12 +6,11 @@ import asyncio
 
 import pytest
 
-from agentd.domain.fact import Evidence, FactSource, FactStatus, FactWrite, Refusal
-from agentd.domain.message import Text, ToolResult, ToolUse
-from agentd.domain.source import TextSource, Writer
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import MAIN, Origin
-from agentd.errors import ProviderError, StorageError
+from agentd.core.errors import ProviderError, StorageError
+from agentd.core.fact import Evidence, FactSource, FactStatus, FactWrite, Refusal
+from agentd.core.message import Text, TextSource, ToolResult, ToolUse, Writer
+from agentd.core.transcript import NewRow, RowRole
+from agentd.core.turn import MAIN, Origin
 from agentd.testing import ScriptedProvider
 from tests.memory.facts.books import CHAT, REX, TEA
 from tests.memory.facts.talks import answer, message_numbers

@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.fact import (
+from agentd.core.errors import NotFound, ProviderError, ShuttingDown
+from agentd.core.fact import (
     Category,
     ChangeKind,
     ErasureReport,
@@ -15,11 +16,9 @@ from agentd.domain.fact import (
     FactStatus,
     Refusal,
 )
-from agentd.domain.message import Text
-from agentd.domain.source import TextSource, Writer
-from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import MAIN, SessionKey
-from agentd.errors import NotFound, ProviderError, ShuttingDown
+from agentd.core.message import Text, TextSource, Writer
+from agentd.core.transcript import NewRow, RowRole
+from agentd.core.turn import MAIN, SessionKey
 from agentd.providers.offline.provider import OfflineProvider
 from agentd.testing import ScriptedProvider
 from tests.memory.facts.books import CHAT, REX, TEA

@@ -10,8 +10,8 @@ from importlib.resources import files
 
 import pytest
 
-from agentd.domain.event import Noticed, TurnEnded
-from agentd.domain.fact import (
+from agentd.core.event import Noticed, TurnEnded
+from agentd.core.fact import (
     Category,
     Fact,
     FactHit,
@@ -19,15 +19,15 @@ from agentd.domain.fact import (
     FactStatus,
     Triple,
 )
-from agentd.domain.turn import MAIN, Context, Origin, SessionKey, Turn, TurnRequest
-from agentd.domain.workspace import ContextBlock
+from agentd.core.turn import MAIN, Context, Origin, SessionKey, Turn, TurnRequest
+from agentd.core.workspace import ContextBlock
 from agentd.engine import tokens
 from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.told import LINE_BYTES, SESSIONS, FactsInPrompt
 from agentd.testing import FactIndexDouble, FakeClock
 
 NOW = datetime(2026, 5, 4, 9, 40, tzinfo=UTC)
-FRAMING = (files("agentd") / "prompts" / "known.md").read_text("utf-8")
+FRAMING = (files("agentd.core") / "prompts" / "known.md").read_text("utf-8")
 CHAT = SessionKey("chat:1")
 
 

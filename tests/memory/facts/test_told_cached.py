@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import pytest
 
-from agentd.domain.fact import Category, Fact, FactSource, FactStatus
-from agentd.domain.prompt import Prompt
-from agentd.domain.turn import MAIN, TurnRequest
+from agentd.core.fact import Category, Fact, FactSource, FactStatus
+from agentd.core.prompt import Prompt
+from agentd.core.turn import MAIN, TurnRequest
 from agentd.engine import tokens
 from agentd.engine.assembly import Outside, Wording, build_engine
 from agentd.engine.compaction.plan import thresholds

@@ -8,22 +8,28 @@ from dataclasses import replace
 
 import pytest
 
-from agentd.domain.alert import Recipients
-from agentd.domain.message import ToolResult, user
-from agentd.domain.prompt import Answered, Effect, ModelStop, Prompt, TextDelta, ToolSpec
-from agentd.domain.tool import Approval, ToolCall, ToolOutput
-from agentd.domain.transcript import NewRow, Row, RowRole
-from agentd.domain.turn import Kind, Origin, SessionKey, StopReason, Turn, TurnRequest, kind_of
-from agentd.engine.prompt import Scene, build, clock_line, fence
-from agentd.errors import AgentdError
-from agentd.jobs.agenda import Agenda
-from agentd.jobs.settings import JobsSettings
-from agentd.memory.indexer import Indexer
+from agentd.automation.jobs.agenda import Agenda
+from agentd.automation.jobs.settings import JobsSettings
+from agentd.automation.scheduler import Triggers
+from agentd.core.alert import Recipients
+from agentd.core.errors import AgentdError
+from agentd.core.message import ToolResult, user
+from agentd.core.ports import MemoryIndex
+from agentd.core.prompt import Answered, Effect, ModelStop, Prompt, TextDelta, ToolSpec
+from agentd.core.tool import Approval, ToolCall, ToolOutput
+from agentd.core.transcript import NewRow, Row, RowRole
+from agentd.core.turn import Kind, Origin, SessionKey, StopReason, Turn, TurnRequest, kind_of
+from agentd.engine.context import Scene, build, clock_line, fence
+from agentd.interfaces.tools.memory_read import MemoryRead
+from agentd.interfaces.tools.memory_search import MemorySearch
+from agentd.interfaces.tools.memory_tree import MemoryTree
+from agentd.interfaces.tools.memory_write import MemoryWrite
+from agentd.interfaces.tools.notify import Notify
+from agentd.interfaces.tools.schedule import ScheduleCreate
+from agentd.memory.index.indexer import Indexer
+from agentd.memory.index.search.live import LiveIndex
 from agentd.memory.recall import MemoryRecall
-from agentd.ports import MemoryIndex
 from agentd.providers.offline.provider import OfflineProvider
-from agentd.scheduler.triggers import Triggers
-from agentd.search.live import LiveIndex
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
@@ -34,12 +40,6 @@ from agentd.testing import (
     MemorySessions,
     MemoryWorkspace,
 )
-from agentd.tools.memory_read import MemoryRead
-from agentd.tools.memory_search import MemorySearch
-from agentd.tools.memory_tree import MemoryTree
-from agentd.tools.memory_write import MemoryWrite
-from agentd.tools.notify import Notify
-from agentd.tools.schedule import ScheduleCreate
 
 
 async def answered(prompt: Prompt) -> Answered:

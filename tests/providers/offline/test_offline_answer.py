@@ -4,12 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.providers.offline.answer import answer
-from agentd.providers.offline.hits import Line, lines
+from agentd.interfaces.tools.fence import fenced
+from agentd.providers.offline.answer import Line, answer, lines
 from agentd.providers.offline.language.german import ENGLISH
-from agentd.providers.offline.language.words import query, terms
+from agentd.providers.offline.language.sentences import query, terms
 from agentd.providers.offline.phrases import NOTHING
-from agentd.tools.fence import fenced
 
 NOTE = """memory/2026-11-02.md:5-12 (2026-11-02, notes)
 ```text

@@ -6,12 +6,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agentd.domain.message import user
-from agentd.domain.prompt import Prompt
-from agentd.domain.turn import Origin
-from agentd.engine.errand import compose
+from agentd.core.message import user
+from agentd.core.prompt import Prompt
+from agentd.core.turn import Origin
+from agentd.engine.background import compose
 
-SHIPPED = (files("agentd") / "prompts" / "heartbeat.md").read_text("utf-8")
+SHIPPED = (files("agentd.core") / "prompts" / "heartbeat.md").read_text("utf-8")
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 

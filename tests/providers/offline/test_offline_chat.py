@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.message import user
-from agentd.domain.prompt import Prompt
+from agentd.core.message import user
+from agentd.core.prompt import Prompt
 
 NOTE = "memory/2026-11-21.md"
 

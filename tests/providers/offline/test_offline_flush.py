@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.domain.message import Role, Text, ToolResult, ToolUse, assistant
-from agentd.domain.prompt import Effect, Prompt, ToolSpec
-from agentd.domain.transcript import Row, RowRole
-from agentd.domain.turn import Origin, SessionKey, TurnRequest
-from agentd.domain.verdict import is_no_reply
-from agentd.engine.prompt import Scene, build
-from agentd.memory.flush_prompt import flush_prompt
+from agentd.core.beat import is_no_reply
+from agentd.core.message import Role, Text, ToolResult, ToolUse, assistant
+from agentd.core.prompt import Effect, Prompt, ToolSpec
+from agentd.core.transcript import Row, RowRole
+from agentd.core.turn import Origin, SessionKey, TurnRequest
+from agentd.engine.context import Scene, build
+from agentd.memory.flush import flush_prompt
 from agentd.memory.settings import MemoryFlushSettings
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

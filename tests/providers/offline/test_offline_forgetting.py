@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from agentd.domain.message import user
-from agentd.domain.prompt import Prompt
-from agentd.domain.turn import Origin
-from agentd.engine.prompt import fence
+from agentd.core.message import user
+from agentd.core.prompt import Prompt
+from agentd.core.turn import Origin
+from agentd.engine.context import fence
 from agentd.providers.offline import forgetting
 from tests.growth import QUADRATIC, growth
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 from importlib.resources import files
 from zoneinfo import ZoneInfo
 
-from agentd.domain.message import user
-from agentd.domain.prompt import Prompt
-from agentd.domain.turn import Origin
-from agentd.engine.errand import compose
+from agentd.core.message import user
+from agentd.core.prompt import Prompt
+from agentd.core.turn import Origin
+from agentd.engine.background import compose
 from agentd.testing import FakeClock
 
-SHIPPED = (files("agentd") / "prompts" / "job.md").read_text("utf-8")
+SHIPPED = (files("agentd.core") / "prompts" / "job.md").read_text("utf-8")
 
 
 async def test_a_jobs_question_is_told_in_its_own_words(answer):

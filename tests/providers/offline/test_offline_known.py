@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.message import Message, Role, Text, ToolResult, ToolUse, assistant, user
-from agentd.domain.prompt import Effect, Prompt, ToolSpec
-from agentd.domain.turn import Origin
-from agentd.engine.prompt import fence
+from agentd.core.message import Message, Role, Text, ToolResult, ToolUse, assistant, user
+from agentd.core.prompt import Effect, Prompt, ToolSpec
+from agentd.core.turn import Origin
+from agentd.engine.context import fence
 from agentd.providers.offline import conversation, flush, known
-from agentd.providers.offline.reply import Call
+from agentd.providers.offline.conversation import Call
 from tests.providers.offline.conftest import fact_lines
 
 NOTE = "memory/2026-11-21.md"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.message import user
-from agentd.domain.prompt import Prompt
-from agentd.domain.turn import Origin
-from agentd.engine.prompt import fence
+from agentd.core.message import user
+from agentd.core.prompt import Prompt
+from agentd.core.turn import Origin
+from agentd.engine.context import fence
 from agentd.providers.offline import learning
 from agentd.providers.offline.conversation import entries, fenced
 from tests.growth import QUADRATIC, growth

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.domain.message import Message, Role, Text, user
-from agentd.domain.prompt import Answered, Effect, ModelStop, Prompt, ToolSpec
-from agentd.domain.turn import Origin
-from agentd.ports import Provider
+from agentd.core.message import Message, Role, Text, user
+from agentd.core.ports import Provider
+from agentd.core.prompt import Answered, Effect, ModelStop, Prompt, ToolSpec
+from agentd.core.turn import Origin
 from agentd.providers.offline import conversation
 from agentd.providers.offline.provider import OfflineProvider
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.domain.message import Text, ToolResult, ToolUse
-from agentd.domain.transcript import Row, RowRole
-from agentd.domain.turn import SessionKey
+from agentd.core.message import Text, ToolResult, ToolUse
+from agentd.core.transcript import Row, RowRole
+from agentd.core.turn import SessionKey
+from agentd.engine.background import SideCall
 from agentd.engine.compaction.extract import wanted
 from agentd.engine.compaction.summary import LONGEST, Summariser, fault
-from agentd.engine.sidecall import SideCall
 from agentd.providers.offline.provider import OfflineProvider
 from agentd.testing import FakeClock, MemoryLedger
 

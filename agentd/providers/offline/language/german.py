@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentd.domain.fact import Category
+from agentd.core.fact import Category
 from agentd.providers.offline.language.calendar import WHEN
 from agentd.providers.offline.language.rule import NAME, PROPER, TASTE, TOWN, Rule
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.domain.fact import Category
+from agentd.core.fact import Category
 from agentd.providers.offline.language.claims import LONGEST, claims, claims_of, thing
 from tests.growth import QUADRATIC, growth
 

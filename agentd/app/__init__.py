@@ -1,0 +1,1 @@
+"""The program: its configuration, how its parts are put together, the daemon, the command line."""

@@ -1,0 +1,96 @@
+"""The daemon: all parts, what of them runs, and the server before them.
+
+How each part is built stands in `agentd/app/assembly/`, in the module of its name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from contextlib import asynccontextmanager
+
+from agentd.app.assembly.ground import Ground, Work
+from agentd.app.assembly.model import warming
+from agentd.app.assembly.parts import Parts, open_parts
+from agentd.app.assembly.server import build_audience, build_server, methods, place
+from agentd.app.assembly.upkeep import Upkeep
+from agentd.app.config import Config
+from agentd.app.logs import OpenLog
+from agentd.app.loop_delay import LoopMonitor
+from agentd.core.paths import Places
+from agentd.core.ports import Clock, Probe
+from agentd.engine.budget import Budget
+
+
+class App:
+    """The assembled daemon."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        work: Sequence[Work],
+        hangup: Callable[[], Awaitable[None]],
+        monitor: LoopMonitor,
+    ) -> None:
+        self._sessions = parts.engine.sessions
+        self._scheduler = parts.schedule.scheduler
+        self._work = tuple(work)
+        self._hangup = hangup
+        self._monitor = monitor
+        self.probes: tuple[Probe, ...] = (parts.stores.db, self._scheduler)
+        self.stop_requested = asyncio.Event()
+
+    async def serve(self) -> None:
+        """Go on with what was cut, beat, deliver and index until cancelled."""
+        async with self._monitor, asyncio.TaskGroup() as group, self._scheduler:
+            for work in self._work:
+                group.create_task(work())
+            await self._sessions.start()
+            await asyncio.Event().wait()
+
+    async def reload(self) -> None:
+        """Take a changed configuration into use, or say in the log why not."""
+        await self._hangup()
+
+    async def drain(self, seconds: float) -> None:
+        """Take nothing new; running turns get `seconds` to finish, then they are put aside."""
+        await self._sessions.drain(seconds)
+
+
+@asynccontextmanager
+async def open_app(
+    config: Config,
+    places: Places,
+    clock: Clock,
+    environ: MutableMapping[str, str],
+    output: OpenLog,
+) -> AsyncIterator[App]:
+    """The daemon, recovered and listening; closed in reverse when the block ends.
+
+    Raises ConfigError, StorageError, WorkspaceError.
+    """
+    ground = Ground(config, places, clock, environ, Budget(config.budget), redactor=output.redactor)
+    audience = build_audience(ground)
+    clients, approver = audience.clients, audience.approver
+    async with open_parts(ground, clients, approver, shown=audience.hub, output=output) as parts:
+        warm, upkeep, monitor = warming(parts.model), Upkeep(parts, output), LoopMonitor(clock)
+        app = App(
+            parts,
+            (
+                *parts.alerts.work,
+                *parts.stores.work,
+                *parts.memory.work,
+                *parts.graph.work,
+                *parts.facts.work,
+                *parts.tools.servers.work,
+                warm.run,
+            ),
+            upkeep.hangup,
+            monitor,
+        )
+        stop = app.stop_requested.set
+        routes = {**methods(parts, clients, stop, monitor.delays), **upkeep.routes()}
+        server = build_server(parts, audience, routes, on_session=warm.nudge)
+        upkeep.look_after(server)
+        async with server.listen(place(ground)):
+            yield app

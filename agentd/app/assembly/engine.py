@@ -1,0 +1,81 @@
+"""What runs turns, with the words and the limits of this daemon."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from agentd.app.assembly.facts import Facts
+from agentd.app.assembly.ground import Ground
+from agentd.app.assembly.mcp import Offered
+from agentd.app.assembly.memory import Memory
+from agentd.app.assembly.model import service_name
+from agentd.app.assembly.storage import Stores
+from agentd.core.errors import ConfigError
+from agentd.core.paths import prompt
+from agentd.core.ports import Approver, Audience
+from agentd.engine.assembly import Engine, Outside, Wording, build_engine
+from agentd.engine.background import SideCall
+from agentd.engine.compaction.plan import smallest_window
+from agentd.providers.assembly import Model
+from agentd.storage.ledger import SqliteServiceRecord
+
+
+@asynccontextmanager
+async def open_engine(
+    ground: Ground,
+    *,
+    stores: Stores,
+    memory: Memory,
+    facts: Facts,
+    calls: SideCall,
+    model: Model,
+    tools: Offered,
+    approver: Approver,
+    events: Audience,
+) -> AsyncIterator[Engine]:
+    """The engine, its journal repaired; no turn runs before its sessions are started.
+
+    Raises ConfigError for a context window that the fixed prompt alone would fill.
+    """
+    shelf = tools.servers.shelf
+    outside = Outside(
+        store=stores.sessions,
+        journal=stores.journal,
+        ledger=stores.ledger,
+        provider=model.provider,
+        approver=approver,
+        events=events,
+        clock=ground.clock,
+        tools=tools.own,
+        sources=(memory.injection, *facts.sources, *([shelf] if shelf else ())),
+        shelf=shelf,
+        hooks=(memory.flush, *facts.hooks),
+        offer=model.offer,
+        calls=calls,
+        record=SqliteServiceRecord(stores.db, ground.clock, service_name(ground, model)),
+        policy=ground.tainted_turns,
+        redactor=ground.redactor,
+    )
+    engine = build_engine(
+        outside,
+        Wording(prompt("system"), prompt("light"), prompt("summary")),
+        ground.limits,
+        agent=ground.config.agent,
+        compaction=ground.config.compaction,
+        price=ground.budget.price,
+    )
+    await _check_window(ground, engine, facts)
+    async with engine.sessions.open():
+        yield engine
+
+
+async def _check_window(ground: Ground, engine: Engine, facts: Facts) -> None:
+    limits, compacting = ground.limits, ground.config.compaction
+    # Facts, which take time to read, are so many tokens at most: that nearly always settles it.
+    fixed = await engine.fixed_tokens(without=facts.sources) + ground.config.facts.prompt_tokens
+    if limits.flush_at < 2 * fixed and limits.flush_at < 2 * (fixed := await engine.fixed_tokens()):
+        soft = compacting.memory_flush.soft_threshold_tokens
+        least = smallest_window(fixed, soft, compacting.reserve_tokens)
+        msg = f"[provider] context_window = {limits.window} is too small: the fixed prompt alone takes about {fixed} tokens"
+        raise ConfigError(msg, cure=f"set it to {least} or more, or shorten the injected files")

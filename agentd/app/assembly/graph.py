@@ -1,0 +1,178 @@
+"""The concept graph: kept level with the facts, asked, and looked after."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from agentd.app.assembly.ground import Ground, Work
+from agentd.app.assembly.memory import Memory
+from agentd.app.assembly.storage import Stores
+from agentd.core.errors import AgentdError
+from agentd.core.graph import Consolidated
+from agentd.core.health import Problem
+from agentd.core.ports import Clock, GraphStore, ProgramStates
+from agentd.engine.workers import Daily, Nudged
+from agentd.memory.graph.exchange import Exchange
+from agentd.memory.graph.journal import Chain, Journal
+from agentd.memory.graph.keeper import GraphKeeper
+from agentd.memory.graph.mentions import Meaning
+from agentd.memory.graph.recall import Recollection
+from agentd.memory.graph.service import GraphDesk
+from agentd.memory.graph.sharing import Sharing
+from agentd.memory.graph.text import EarlierText, GraphText
+from agentd.storage.graph_records import SqliteGraphRecords
+from agentd.storage.keys import kept_key
+from agentd.workspace.logfiles import LogFiles
+from agentd.workspace.versions import Versions
+
+_SHORT = 0.1  # seconds of work that need no rest
+_RESTS = 9  # times as long as it worked: it takes a tenth of the time, however many facts come
+_WRITTEN_AFTER = 60.0  # seconds between looks at which days of the text have changed
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The graph; `work` runs on, and `desk` answers, unless it is switched off. It is erased from all the
+    same.
+    """
+
+    keeper: GraphKeeper
+    daily: Daily
+    level: Nudged
+    writing: Work
+    exchange: Exchange
+    sharing: Sharing
+    journal: Journal
+    store: GraphStore
+    programs: ProgramStates
+    desk: GraphDesk | None = None
+
+    @property
+    def work(self) -> tuple[Work, ...]:
+        """What runs on."""
+        return (
+            (self.journal.look, self.level.run, self.daily.run, self.writing) if self.desk else ()
+        )
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it is kept and answers."""
+        return self.desk is not None
+
+    @property
+    def next_due(self) -> datetime | None:
+        """When it is consolidated next; None before that runs."""
+        return self.daily.next_due
+
+    async def consolidate(self) -> Consolidated:
+        """Do that now. Raises WorkspaceError, StorageError."""
+        await self.daily.now()
+        (done,) = await self.store.consolidations(1)
+        return done
+
+    async def consolidations(self, limit: int) -> Sequence[Consolidated]:
+        """What came of it, the newest first. Raises StorageError."""
+        return await self.store.consolidations(limit)
+
+    def changed(self) -> None:
+        """Facts have changed. Never blocks."""
+        self.keeper.touch()
+        self.level.nudge()
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What could not be done."""
+        parts = (self.keeper, self.journal, self.daily)
+        return tuple(problem for part in parts for problem in part.problems())
+
+    async def status(self) -> dict[str, Any]:
+        """`{enabled, concepts, facts, episodes, consolidated}`, the last `{at, promoted, swept}` or
+        None. Raises StorageError.
+        """
+        counts, last = await self.keeper.counts(), await self.keeper.last()
+        done = (
+            {"at": last.at.isoformat(), "promoted": last.promoted, "swept": last.swept}
+            if last
+            else None
+        )
+        held = {"concepts": counts.concepts, "facts": counts.facts, "episodes": counts.episodes}
+        return {"enabled": self.is_on, **held, "consolidated": done}
+
+
+def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
+    """The graph, level once its work runs. Where facts are off, nothing is fed to it."""
+    config, clock = ground.config, ground.clock
+    fed = config.graph.enabled and config.facts.enabled
+    files = LogFiles(ground.workspace, Versions(ground.places.versions))
+    records = SqliteGraphRecords(stores.db)
+    journal = Journal(Chain(files, clock) if config.graph.chain else None)
+    keeper = GraphKeeper(
+        memory.files,
+        stores.graph,
+        records,
+        stores.facts,
+        GraphText(files, stores.graph, stores.chunks),
+        EarlierText(memory.files, files, records, clock),
+        clock,
+        fed=fed,
+        journal=journal,
+    )
+    agent = partial(_agent, ground.places.facts_key)
+    sharing = Sharing(keeper, records, config.graph.spaces, agent, journal, fed=fed)
+    exchange = Exchange(keeper, stores.graph, sharing, clock, journal)
+
+    async def levelled() -> None:
+        begun = clock.monotonic()
+        await keeper.level()
+        await exchange.level()
+        worked = clock.monotonic() - begun
+        if worked > _SHORT:
+            # Who asks the graph has it made level first: facts that come one after the other need not.
+            await clock.sleep(_RESTS * worked)
+
+    async def upkeep() -> None:
+        await keeper.consolidate()
+        await journal.look()
+
+    level, daily = Nudged("graph", levelled), Daily("graph_upkeep", upkeep, clock)
+    desk = _desk(keeper, stores, memory, clock) if config.graph.enabled else None
+    if desk is not None:
+        memory.watching.listen(level.nudge)
+        level.nudge()
+    writing = partial(_write, keeper, clock)
+    others = exchange, sharing, journal, stores.graph, records
+    return Graph(keeper, daily, level, writing, *others, desk)
+
+
+def _desk(keeper: GraphKeeper, stores: Stores, memory: Memory, clock: Clock) -> GraphDesk:
+    """What answers, by the meaning of names as far as there is an embedder."""
+    quickest = memory.embedders.chain[-1:]
+    near = Meaning(quickest[0]).near if quickest else None
+    recollection = Recollection(stores.graph, clock, resolve=keeper.resolve, near=near)
+    return GraphDesk(keeper, recollection, stores.graph, clock)
+
+
+async def _agent(key: Path) -> str:
+    """The name by which this agent tells messages of its own."""
+    secret = await asyncio.to_thread(kept_key, key)
+    return hmac.digest(secret, b"graph", "sha256").hex()[:16]
+
+
+async def _write(keeper: GraphKeeper, clock: Clock) -> None:
+    """Write the text of what has changed, until cancelled."""
+    while True:
+        await clock.sleep(_WRITTEN_AFTER)
+        try:
+            await keeper.write()
+        except AgentdError as error:  # nobody waits for it, and forgetting writes it itself
+            log.warning("graph_not_written", reason=error.reason)

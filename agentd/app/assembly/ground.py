@@ -1,0 +1,62 @@
+"""What every part is built on: the configuration, the places, the clock, the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agentd.app.config import Config
+from agentd.core.paths import Places
+from agentd.core.ports import Clock, Ledger
+from agentd.core.redaction import Redactor
+from agentd.core.turn import Origin
+from agentd.engine.budget import Budget, SilentBudget
+from agentd.engine.compaction.plan import Thresholds, thresholds
+from agentd.engine.toolbox import TaintPolicy
+from agentd.interfaces.mcp.settings import SEARCH
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the builders share. The parts themselves get no more of it than their own settings. `policy`
+    rules tainted turns in the place of the configured one; `redactor` learns the keys that are found.
+    """
+
+    config: Config
+    places: Places
+    clock: Clock
+    environ: MutableMapping[str, str]
+    budget: Budget
+    policy: TaintPolicy | None = None
+    redactor: Redactor = field(default_factory=Redactor)
+
+    @property
+    def tainted_turns(self) -> TaintPolicy:
+        """What turns may do whose prompt holds text from outside."""
+        named = {*self.config.tools.when_tainted, *self.config.mcp.vouched, SEARCH}
+        return self.policy or TaintPolicy(frozenset(named))
+
+    @property
+    def workspace(self) -> Path:
+        """The configured place, else the usual one."""
+        path = self.config.workspace.path
+        return Path(path).expanduser() if path else self.places.workspace
+
+    @property
+    def limits(self) -> Thresholds:
+        """When contexts are flushed and compacted."""
+        compacting = self.config.compaction
+        return thresholds(
+            self.config.provider.context_window,
+            compacting.memory_flush.soft_threshold_tokens,
+            mode=compacting.mode,
+            reserve=compacting.reserve_tokens,
+        )
+
+    def used_up(self, ledger: Ledger, origin: Origin) -> Callable[[], Awaitable[bool]]:
+        """What tells whether silent turns of that origin may cost no more."""
+        return SilentBudget(self.budget, ledger, self.clock, origin).is_used_up

@@ -1,0 +1,102 @@
+"""Servers of tools, as configured: started when they are called."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentd.app.assembly.ground import Ground, Work
+from agentd.core.errors import ShuttingDown
+from agentd.core.health import Problem
+from agentd.core.ports import Clock, Tool
+from agentd.interfaces.mcp.catalogue import Catalogue
+from agentd.interfaces.mcp.faults import ServerFault
+from agentd.interfaces.mcp.reaching import check_installed, dial, source
+from agentd.interfaces.mcp.server import Server
+from agentd.interfaces.mcp.shelf import Limits, Shelf
+
+_AGAIN = 30.0  # seconds until a server of which nothing is known is tried again; doubles
+_LONGEST = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """All servers, and the shelf with their tools; None where none is configured."""
+
+    servers: tuple[Server, ...]
+    shelf: Shelf | None
+    clock: Clock
+
+    @property
+    def work(self) -> tuple[Work, ...]:
+        """What lets them run."""
+        return (self._run,) if self.servers else ()
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with any of them."""
+        return tuple(problem for server in self.servers for problem in server.problems())
+
+    def as_json(self) -> tuple[Mapping[str, Any], ...]:
+        """A line of `agentd status` for each."""
+        return tuple(server.as_json() for server in self.servers)
+
+    async def _run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for server in self.servers:
+                    server.open(group)
+                    if not server.catalogue.is_known:
+                        group.create_task(self._get_to_know(server))
+                await asyncio.Event().wait()
+        finally:
+            for server in self.servers:
+                server.close()
+
+    async def _get_to_know(self, server: Server) -> None:
+        """Start it once, since nobody could call what nobody knows of."""
+        pause = _AGAIN
+        while not server.catalogue.is_known:
+            try:
+                await server.refresh()
+            except ShuttingDown:
+                return
+            except ServerFault:
+                await self.clock.sleep(pause)
+                pause = min(_LONGEST, 2 * pause)
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What the model may call: tools of our own, and those of servers."""
+
+    own: tuple[Tool, ...]
+    servers: Servers
+
+
+def offered(ground: Ground, own: tuple[Tool, ...]) -> Offered:
+    """Our own tools, and beside them those of the servers. Raises ConfigError as `build_servers` does."""
+    return Offered(own, build_servers(ground))
+
+
+def build_servers(ground: Ground) -> Servers:
+    """Those that are on; none is started. Raises ConfigError where what they need is not installed."""
+    settings = ground.config.mcp
+    if not settings.enabled:
+        return Servers((), None, ground.clock)
+    check_installed("[mcp.servers]")
+    folder = ground.places.state_dir / "mcp"
+    servers = tuple(
+        Server(
+            name,
+            one,
+            dial(name, one, ground.environ, ground.redactor),
+            Catalogue(folder, name, source(one)),
+            ground.clock,
+            ground.redactor,
+        )
+        for name, one in settings.enabled.items()
+    )
+    limits = Limits(settings.prompt_bytes, ground.config.agent.max_tool_output)
+    return Servers(servers, Shelf(servers, settings.vouched, limits), ground.clock)

@@ -1,0 +1,155 @@
+"""The user's files, the index of them, and what reads and saves memories."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from agentd.app.assembly.embedding import Embedders, open_embedders
+from agentd.app.assembly.ground import Ground, Work
+from agentd.app.assembly.storage import Stores
+from agentd.core.health import Problem
+from agentd.core.paths import shipped
+from agentd.core.ports import EventSink
+from agentd.core.turn import Kind
+from agentd.engine.assembly import slice_tokens
+from agentd.engine.watchers import WhenEnded, WhenNoticed
+from agentd.engine.workers import Nudged
+from agentd.memory.deletion import Retention
+from agentd.memory.flush import MemoryFlush
+from agentd.memory.index.indexer import Indexer
+from agentd.memory.index.search.backfill import PatientEmbedder, patient
+from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.recall import MemoryRecall
+from agentd.workspace import template
+from agentd.workspace.archiving import Archiving
+from agentd.workspace.files import Files
+from agentd.workspace.injection import Injection
+from agentd.workspace.watching import Watching
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The user's files and what finds things in them; `watchers` see every turn, `work` runs on."""
+
+    files: Files
+    injection: Injection
+    embedders: Embedders
+    asked: tuple[PatientEmbedder, ...]  # of all searches, the best first
+    index: LiveIndex
+    indexer: Indexer
+    watching: Watching
+    recall: MemoryRecall
+    flush: MemoryFlush
+    retention: Retention
+    archiving: Archiving
+    template: Mapping[str, frozenset[str]]  # the lines of the files that are shipped, by path
+    watchers: tuple[EventSink, ...]
+    work: tuple[Work, ...]
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Files that cannot be read, what is not indexed, embedders that fail."""
+        finding = (self.embedders, self.index, self.indexer)
+        parts = (self.files, *finding, self.watching, self.archiving)
+        return tuple(problem for part in parts for problem in part.problems())
+
+
+@asynccontextmanager
+async def open_memory(ground: Ground, stores: Stores) -> AsyncIterator[Memory]:
+    """The workspace, made from the template if there is none, and its index.
+
+    Raises WorkspaceError.
+    """
+    ground.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the second core is for others
+    settings, clock, root = ground.config.workspace, ground.clock, ground.workspace
+    if not root.is_dir():
+        template.create(root, shipped("workspace_template"))
+    extras = ground.config.memory_search.extras()
+    files = Files(
+        root,
+        settings,
+        clock,
+        {**settings.scopes(), **extras},
+        ground.places.versions,
+        ground.redactor,
+    )
+    await files.clear_strays()
+    injection = Injection(files, settings)
+    await injection.audit(Kind.MAIN)
+    async with (
+        open_embedders(ground, stores.ledger) as embedders,
+        _open_index(ground, stores, asked := patient(embedders.chain, clock)) as index,
+    ):
+        yield _around(ground, stores, files, injection, embedders, asked, index)
+
+
+def _open_index(
+    ground: Ground, stores: Stores, embedders: Sequence[PatientEmbedder]
+) -> AbstractAsyncContextManager[LiveIndex]:
+    settings = ground.config.memory_search
+    return LiveIndex.open(
+        stores.chunks,
+        ground.clock,
+        embedders,
+        settings,
+        redactor=ground.redactor,
+        file=ground.places.mirror,
+    )
+
+
+def _around(
+    ground: Ground,
+    stores: Stores,
+    files: Files,
+    injection: Injection,
+    embedders: Embedders,
+    asked: tuple[PatientEmbedder, ...],
+    index: LiveIndex,
+) -> Memory:
+    settings, clock = ground.config.workspace, ground.clock
+    indexing = ground.config.memory_search
+    template_lines = template.lines(shipped("workspace_template"))
+    indexer = Indexer(index, files, stores.sessions, clock, indexing, template_lines)
+    roots = (ground.workspace, *settings.scopes().values(), *indexing.extras().values())
+    watching = Watching(roots, indexer.hint, clock)
+
+    def mark() -> tuple[int, int] | None:
+        told = watching.mark
+        return None if told is None else (told, files.writes)
+
+    indexer.trust(mark)
+    flush = MemoryFlush(
+        stores.sessions,
+        ground.config.compaction.memory_flush,
+        clock,
+        lambda: slice_tokens(ground.limits),
+        settings.daily_dir,
+    )
+    retention = Retention(
+        stores.retention,
+        indexer,
+        clock,
+        ground.config.storage.retention_days,
+        others=(stores.typed.erase_before, lambda _: stores.blobs.sweep()),
+    )
+    archiving = Archiving(files, ground.workspace, ground.places.versions, clock, settings)
+    watched = (watching.run,) if indexing.watch else ()
+    audit = Nudged("audit", partial(injection.audit, Kind.MAIN))
+    return Memory(
+        files,
+        injection,
+        embedders,
+        asked,
+        index,
+        indexer,
+        watching,
+        MemoryRecall(index, indexer, stores.sessions, files),
+        flush,
+        retention,
+        archiving,
+        template_lines,
+        watchers=(WhenEnded(indexer.touch), WhenNoticed("compaction", audit.nudge)),
+        work=(*embedders.work, indexer.run, index.run, audit.run, archiving.run, *watched),
+    )

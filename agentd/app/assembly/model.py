@@ -1,0 +1,101 @@
+"""The model that answers, metered and within its budget."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from hashlib import sha256
+
+from agentd.app.assembly.ground import Ground
+from agentd.app.assembly.storage import Stores
+from agentd.app.config import Config
+from agentd.core.errors import ConfigError
+from agentd.core.ports import Provider
+from agentd.engine.background import SideCall
+from agentd.engine.workers import Nudged
+from agentd.providers import assembly
+from agentd.providers.assembly import Model
+from agentd.providers.choice import Choice, choose
+from agentd.providers.resilience import Metered
+from agentd.providers.settings import ServiceSettings
+
+
+@asynccontextmanager
+async def open_model(
+    ground: Ground, stores: Stores, provider: Provider | None = None
+) -> AsyncIterator[Model]:
+    """The provider that the configuration and the keys at hand call for, and its fallbacks; `provider`
+    answers in its place.
+
+    Raises ConfigError.
+    """
+
+    def metered(provider: Provider, service: ServiceSettings) -> Provider:
+        return Metered(provider, stores.ledger, ground.budget, ground.clock, service.max_tokens)
+
+    async with assembly.open_model(
+        ground.config.provider, ground.environ, ground.clock, metered, stores.blobs
+    ) as model:
+        check_prices(ground.config, model.choices)
+        for choice in model.choices:
+            if choice.secret is not None:
+                ground.redactor.add(choice.secret.reveal())
+        yield model if provider is None else replace(model, provider=provider)
+
+
+def side_calls(ground: Ground, stores: Stores, model: Model) -> SideCall:
+    """What asks the model beside conversations. Its cheap model is none where its price is not known
+    though a limit in dollars is set.
+    """
+    cheap = model.choices[0].cheap_model
+    known = "" if ground.config.budget.unpriced([cheap]) else cheap
+    return SideCall(
+        model.provider,
+        stores.ledger,
+        ground.clock,
+        ground.budget.price,
+        known,
+        redactor=ground.redactor,
+    )
+
+
+def service_name(ground: Ground, model: Model) -> str:
+    """A name for the services as they are configured now: other ones, another address or another model
+    have another name. It says nothing about them, since addresses may hold what nobody is to read.
+    """
+    services = zip(model.choices, ground.config.provider.services, strict=True)
+    asked = [(choice.kind, choice.model, service.base_url) for choice, service in services]
+    address = ground.environ.get("ANTHROPIC_BASE_URL", "")
+    return sha256(json.dumps([address, *asked]).encode()).hexdigest()
+
+
+def warming(model: Model) -> Nudged:
+    """What loads the model's library ahead of its first call, once it is nudged."""
+    return Nudged("warming", model.warm or _nothing)
+
+
+def check_model(config: Config, environ: Mapping[str, str]) -> None:
+    """Refuse what `open_model` would refuse, with nothing opened. Raises ConfigError."""
+    check_prices(config, [choose(service, environ) for service in config.provider.services])
+
+
+def check_prices(config: Config, choices: Sequence[Choice]) -> None:
+    """Refuse a limit in dollars that could not be kept. Raises ConfigError."""
+    paid = tuple(choice.model for choice in choices if choice.kind != "offline")
+    silent = (
+        config.heartbeat.model,
+        config.compaction.summary_model,
+        config.facts.extraction_model,
+    )
+    others = (*silent, *config.provider.models)
+    if paid and (missing := config.budget.unpriced(filter(None, (*paid, *others)))):
+        raise ConfigError(
+            f"[budget] has a limit in dollars, but no price for {', '.join(missing)}",
+            cure=f'add [budget.prices."{missing[0]}"] with input and output, or take the limit out',
+        )
+
+
+async def _nothing() -> None:
+    """There is no library to load."""

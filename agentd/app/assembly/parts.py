@@ -1,0 +1,124 @@
+"""All parts of a daemon, for those who serve and look after it: in which order they open."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from agentd.app.assembly.alerting import Alerting, open_alerting
+from agentd.app.assembly.engine import open_engine
+from agentd.app.assembly.facts import Facts, open_facts
+from agentd.app.assembly.graph import Graph, build_graph
+from agentd.app.assembly.ground import Ground
+from agentd.app.assembly.mcp import Offered, offered
+from agentd.app.assembly.memory import Memory, open_memory
+from agentd.app.assembly.model import open_model, side_calls
+from agentd.app.assembly.schedule import Schedule, build_agenda, open_schedule
+from agentd.app.assembly.storage import Stores, open_stores
+from agentd.app.assembly.tools import build_tools
+from agentd.app.logs import OpenLog
+from agentd.core.health import Problem
+from agentd.core.ports import Approver, Audience, Provider
+from agentd.engine.assembly import Engine
+from agentd.engine.watchers import Watchers
+from agentd.interfaces.acp.peer import Clients
+from agentd.providers.assembly import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The opened parts, in the groups in which they are built."""
+
+    ground: Ground
+    stores: Stores
+    memory: Memory
+    graph: Graph
+    facts: Facts
+    model: Model
+    alerts: Alerting
+    tools: Offered
+    engine: Engine
+    schedule: Schedule
+
+    def problems(self) -> tuple[Problem, ...]:
+        """All that any of them says is wrong."""
+        stores, memory, schedule = self.stores, self.memory, self.schedule
+        asked = (
+            self.model,
+            memory,
+            memory.retention,
+            self.facts,
+            self.graph,
+            schedule.pulse,
+            schedule.jobs,
+            schedule.scheduler,
+            stores.db,
+            stores.damages,
+            stores.backups,
+            stores.index_db,
+            self.alerts.dispatcher,
+            self.tools.servers,
+            self.engine.compaction,
+            self.engine.outage,
+        )
+        told = (problem for part in asked for problem in part.problems())
+        return tuple(dict.fromkeys(told))  # several may have met the same one
+
+
+@asynccontextmanager
+async def open_parts(
+    ground: Ground,
+    clients: Clients,
+    approver: Approver,
+    *,
+    shown: Audience,
+    output: OpenLog,
+    provider: Provider | None = None,
+) -> AsyncIterator[Parts]:
+    """The parts, opened in order of dependency and closed in reverse; turns and beats begin when
+    their sessions and scheduler are started. `shown` sees all turns, `output` is the log, `provider`
+    answers in the place of the configured one.
+
+    Raises ConfigError, StorageError, WorkspaceError.
+    """
+    async with AsyncExitStack() as stack:
+        opened = stack.enter_async_context
+        stores = await opened(open_stores(ground))
+        memory = await opened(open_memory(ground, stores))
+        model = await opened(open_model(ground, stores, provider))
+        calls = side_calls(ground, stores, model)
+        graph = build_graph(ground, stores, memory)
+        facts = await opened(
+            open_facts(ground, stores, memory, graph, calls, shown=shown, output=output)
+        )
+        events = Watchers(shown, *memory.watchers, *facts.watchers)
+        alerts = await opened(open_alerting(ground, stores, clients, events))
+        # Tools need the agenda, and the schedule, which is opened last, needs the engine with its tools.
+        agenda = build_agenda(ground, stores, wake=lambda: schedule.scheduler.poke())
+        tools = offered(ground, build_tools(ground, stores, memory, graph, facts, alerts, agenda))
+        engine = await opened(
+            open_engine(
+                ground,
+                stores=stores,
+                memory=memory,
+                facts=facts,
+                calls=calls,
+                model=model,
+                tools=tools,
+                approver=approver,
+                events=events,
+            )
+        )
+        schedule = await opened(
+            open_schedule(
+                ground,
+                agenda,
+                stores=stores,
+                model=model,
+                memory=memory,
+                alerts=alerts,
+                engine=engine,
+            )
+        )
+        yield Parts(ground, stores, memory, graph, facts, model, alerts, tools, engine, schedule)

@@ -1,0 +1,104 @@
+"""What happens by itself: the heartbeat, the jobs, retention, and what wakes them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from agentd.app.assembly.alerting import Alerting
+from agentd.app.assembly.ground import Ground
+from agentd.app.assembly.memory import Memory
+from agentd.app.assembly.storage import Stores
+from agentd.automation.heartbeat.pulse import Pulse
+from agentd.automation.heartbeat.runner import HEARTBEAT, Examination
+from agentd.automation.heartbeat.snapshot import Surroundings
+from agentd.automation.jobs import runs as questions
+from agentd.automation.jobs.agenda import Agenda
+from agentd.automation.jobs.jobs import Jobs
+from agentd.automation.scheduler import Scheduler, Triggers
+from agentd.core.paths import prompt
+from agentd.core.turn import Kind, Origin
+from agentd.core.workspace import Reader
+from agentd.engine.assembly import Engine
+from agentd.providers.assembly import Model
+
+_EYES = Reader(HEARTBEAT, Kind.MAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The heartbeat, the jobs, and the scheduler that calls them when they are due."""
+
+    agenda: Agenda
+    pulse: Pulse
+    jobs: Jobs
+    scheduler: Scheduler
+
+
+@asynccontextmanager
+async def open_schedule(
+    ground: Ground,
+    agenda: Agenda,
+    *,
+    stores: Stores,
+    model: Model,
+    memory: Memory,
+    alerts: Alerting,
+    engine: Engine,
+) -> AsyncIterator[Schedule]:
+    """All of it, with the rows of beats and jobs closed that a crash cut; nothing is called yet."""
+    pulse = _pulse(ground, stores, model, memory, alerts, engine)
+    await pulse.recover()
+    jobs = _jobs(ground, stores, model, alerts, engine)
+    await jobs.recover()
+    scheduler = Scheduler(
+        ground.clock, {"heartbeat": pulse, **jobs.lines, "retention": memory.retention}
+    )
+    yield Schedule(agenda, pulse, jobs, scheduler)
+
+
+def build_agenda(ground: Ground, stores: Stores, wake: Callable[[], None]) -> Agenda:
+    """The list of jobs; `wake` is called when it has changed."""
+    return Agenda(ground.config.jobs, stores.jobs, Triggers(), ground.clock, wake)
+
+
+def _pulse(
+    ground: Ground,
+    stores: Stores,
+    model: Model,
+    memory: Memory,
+    alerts: Alerting,
+    engine: Engine,
+) -> Pulse:
+    settings = ground.config.heartbeat
+    around = Surroundings(
+        clock=ground.clock,
+        beats=stores.beats,
+        ledger=stores.ledger,
+        turns=engine.sessions,
+        breaker=model.breaker,
+        read=partial(memory.files.read, "HEARTBEAT.md", _EYES),
+        last_heard=stores.sessions.last_heard,
+        over_budget=ground.used_up(stores.ledger, Origin.HEARTBEAT),
+        wake=alerts.dispatcher.wake,
+        exists=stores.sessions.exists,
+    )
+    recipients = alerts.targets(Origin.HEARTBEAT)
+    text = settings.prompt or prompt("heartbeat")
+    return Pulse(settings, around, Examination(settings, around, text, recipients))
+
+
+def _jobs(ground: Ground, stores: Stores, model: Model, alerts: Alerting, engine: Engine) -> Jobs:
+    around = questions.Surroundings(
+        clock=ground.clock,
+        book=stores.jobs,
+        ledger=stores.ledger,
+        turns=engine.sessions,
+        breaker=model.breaker,
+        over_budget=ground.used_up(stores.ledger, Origin.JOB),
+        wake=alerts.dispatcher.wake,
+    )
+    recipients = alerts.targets(Origin.JOB)
+    return Jobs(ground.config.jobs, around, Triggers(), prompt("job"), recipients)

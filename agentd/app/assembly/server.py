@@ -1,0 +1,274 @@
+"""What clients reach: the sessions, the commands, the socket."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+from agentd import __version__
+from agentd.app.assembly.graph import Graph
+from agentd.app.assembly.ground import Ground
+from agentd.app.assembly.parts import Parts
+from agentd.app.loop_delay import Delays
+from agentd.core.errors import FactsOff
+from agentd.core.ports import Clock
+from agentd.core.turn import SessionKey
+from agentd.engine.workers import DAY
+from agentd.interfaces.acp import declared
+from agentd.interfaces.acp.commands import Command
+from agentd.interfaces.acp.graph_methods import GraphMethods, graph_is_off, refusals
+from agentd.interfaces.acp.hub import Hub
+from agentd.interfaces.acp.importer import Importer
+from agentd.interfaces.acp.listener import inherited_socket
+from agentd.interfaces.acp.peer import Clients, Handler
+from agentd.interfaces.acp.permissions import Permissions
+from agentd.interfaces.acp.server import Server
+from agentd.interfaces.acp.sessions import Services
+from agentd.interfaces.commands.alerts import ALERTS, AlertCommands
+from agentd.interfaces.commands.declaration import Group
+from agentd.interfaces.commands.exchange import (
+    EXCHANGE,
+    PROGRAMS,
+    ExchangeCommands,
+    ProgramCommands,
+)
+from agentd.interfaces.commands.export import EXPORT, ExportCommands
+from agentd.interfaces.commands.fact_changes import FACT_CHANGES, ChangeCommands
+from agentd.interfaces.commands.facts import FACTS, FactCommands
+from agentd.interfaces.commands.heartbeat import HEARTBEAT, HeartbeatCommands
+from agentd.interfaces.commands.history import HISTORY, HistoryCommands
+from agentd.interfaces.commands.jobs import JOBS, Consolidation, Heartbeat, JobCommands, SystemJob
+from agentd.interfaces.commands.memory import IN_NOTES, MEMORY, MemoryCommands, NoteCommands
+from agentd.interfaces.commands.proposals import PROPOSALS, ProposalCommands
+from agentd.interfaces.commands.sessions import SESSIONS, SessionCommands
+from agentd.interfaces.commands.status import STATUS, StatusCommands, StatusParts
+from agentd.memory.deletion import Erasure
+from agentd.memory.facts.exchange import take_in
+from agentd.zero.delta import as_json
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Who is out there: those who watch sessions, those who see alerts, those who are asked."""
+
+    hub: Hub
+    clients: Clients
+    approver: Permissions
+
+
+def build_audience(ground: Ground) -> Audience:
+    """An audience that nobody has joined yet."""
+    hub = Hub(ground.limits.window, ground.config.server.max_sessions_per_client)
+    approver = Permissions(hub, ground.config.server, ground.clock, ground.workspace)
+    return Audience(hub, Clients(), approver)
+
+
+def build_server(
+    parts: Parts,
+    audience: Audience,
+    methods: Mapping[str, Handler],
+    on_session: Callable[[], None],
+) -> Server:
+    """The server; it listens to nobody yet. `on_session` is called when a client opens a session."""
+    return Server(
+        parts.ground.config.server,
+        parts.engine.sessions,
+        parts.stores.sessions,
+        hub=audience.hub,
+        clients=audience.clients,
+        methods=methods,
+        clock=parts.ground.clock,
+        services=_services(parts, on_session),
+    )
+
+
+def place(ground: Ground) -> Path | socket.socket:
+    """Where to listen: the socket that systemd handed over, else the usual path."""
+    return inherited_socket(ground.environ) or ground.places.socket
+
+
+def methods(
+    parts: Parts, clients: Clients, stop: Callable[[], None], delays: Delays
+) -> dict[str, Handler]:
+    """The commands on what the daemon does, by name; those on the daemon itself are `Upkeep`'s."""
+    stores, memory, schedule = parts.stores, parts.memory, parts.schedule
+    clock, dispatcher = parts.ground.clock, parts.alerts.dispatcher
+    return {
+        **declared.methods(STATUS, StatusCommands(_status(parts, delays), clock, stop)),
+        **declared.methods(SESSIONS, _sessions(parts)),
+        **declared.methods(MEMORY, _memory(parts)),
+        **declared.methods(HISTORY, HistoryCommands(memory.files)),
+        **_facts(parts),
+        **_graph(parts.graph, clock),
+        **declared.methods(HEARTBEAT, _heartbeat(parts)),
+        **declared.methods(JOBS, JobCommands(schedule.agenda, schedule.jobs, _own_jobs(parts))),
+        **declared.methods(ALERTS, AlertCommands(stores.outbox, dispatcher, clients.listen, clock)),
+        **declared.methods(EXPORT, _export(parts)),
+    }
+
+
+def _sessions(parts: Parts) -> SessionCommands:
+    stores, memory, learnt = parts.stores, parts.memory, parts.facts.learnt
+
+    def imported(session: SessionKey) -> None:
+        memory.indexer.touch(session)
+        if learnt is not None:
+            learnt.learning.touch(session)
+
+    importer = Importer(
+        stores.sessions,
+        parts.ground.clock,
+        stores.blobs,
+        on_import=imported,
+        workspace=memory.files,
+    )
+    return SessionCommands(
+        stores.sessions,
+        parts.engine.sessions,
+        _erasure(parts).delete,
+        stores.ledger,
+        importer,
+    )
+
+
+def _export(parts: Parts) -> ExportCommands:
+    stores = parts.stores
+    pictures = (stores.sessions, stores.blobs)
+    return ExportCommands(stores.outbox, stores.beats, stores.jobs, stores.ledger, pictures)
+
+
+def _memory(parts: Parts) -> MemoryCommands:
+    memory = parts.memory
+    return MemoryCommands(
+        memory.files,
+        parts.facts.recall,
+        memory.indexer,
+        memory.embedders.exporter.export,
+        parts.facts.erase,
+        memory.embedders.status,
+        memory.problems,
+    )
+
+
+def _heartbeat(parts: Parts) -> HeartbeatCommands:
+    return HeartbeatCommands(parts.schedule.pulse, parts.stores.beats, parts.ground.clock)
+
+
+def _own_jobs(parts: Parts) -> tuple[SystemJob, ...]:
+    pulse = parts.schedule.pulse
+    beats = Heartbeat(pulse, parts.stores.beats, lambda: pulse.interval)
+    return beats, Consolidation(parts.graph, timedelta(seconds=DAY))
+
+
+def _facts(parts: Parts) -> dict[str, Handler]:
+    """What is known about the owner. Where facts are off each method says so."""
+    routes: dict[str, Handler] = {}
+    for group, commands in _of_facts(parts):
+        routes |= (
+            declared.methods(group, commands)
+            if commands
+            else declared.refused(group, _facts_are_off)
+        )
+    return routes
+
+
+def _typed_facts(parts: Parts) -> tuple[Command, ...]:
+    """What is typed about facts. Where they are off, `/forget` looks for a text in the notes."""
+    typed: list[Command] = []
+    for group, commands in _of_facts(parts):
+        typed += (
+            declared.typed(group, commands)
+            if commands
+            else declared.refused_typed(group, "Facts are switched off", _facts_are_off)
+        )
+    if parts.facts.learnt is None:
+        typed += declared.typed(IN_NOTES, NoteCommands(parts.facts.recall))
+    return tuple(typed)
+
+
+def _of_facts(parts: Parts) -> tuple[tuple[Group, object | None], ...]:
+    """The groups of facts, each with what carries it out, or None where facts are off."""
+    if (learnt := parts.facts.learnt) is None:
+        return (FACTS, None), (FACT_CHANGES, None), (PROPOSALS, None)
+    book, service = learnt.book, learnt.service
+    notes = NoteCommands(parts.facts.recall)
+    return (
+        (FACTS, FactCommands(book, service, partial(take_in, book), notes)),
+        (FACT_CHANGES, ChangeCommands(book, service, learnt.review.validate)),
+        (PROPOSALS, ProposalCommands(learnt.proposals)),
+    )
+
+
+def _facts_are_off() -> FactsOff:
+    return FactsOff(
+        "facts are switched off: nothing about you is kept or recalled",
+        cure="set `enabled = true` in the [facts] table of config.toml, then `agentd restart`",
+    )
+
+
+def _graph(graph: Graph, clock: Clock) -> dict[str, Handler]:
+    """How what is known hangs together. Where that is switched off each method says so."""
+    if graph.desk is None:
+        off = (declared.refused(group, graph_is_off) for group in (EXCHANGE, PROGRAMS))
+        return {name: handler for routes in (refusals(), *off) for name, handler in routes.items()}
+    exchanged = ExchangeCommands(graph.exchange, graph.sharing, as_json)
+    return {
+        **GraphMethods(graph.desk).routes(),
+        **declared.methods(EXCHANGE, exchanged),
+        **declared.methods(PROGRAMS, ProgramCommands(graph.programs, clock)),
+    }
+
+
+def _services(parts: Parts, on_session: Callable[[], None]) -> Services:
+    """What sessions on the wire need of the other parts."""
+    learnt = parts.facts.learnt
+    return Services(
+        erase=_erasure(parts).delete,
+        offer=parts.model.offer,
+        commands=(*_typed_facts(parts), *declared.typed(HEARTBEAT, _heartbeat(parts))),
+        on_session=on_session,
+        closed=learnt.learning.finish if learnt else lambda _: None,
+        forked=learnt.learning.forked if learnt else None,
+        kinds={tool.spec.name: tool.spec.kind for tool in parts.tools.own},
+        blobs=parts.stores.blobs,
+        patience=parts.ground.config.provider.patience,
+    )
+
+
+def _erasure(parts: Parts) -> Erasure:
+    stores, indexer = parts.stores, parts.memory.indexer
+
+    async def deleted(session: SessionKey) -> None:
+        if parts.graph.desk is not None:
+            parts.graph.desk.deleted(session)
+        await parts.facts.deleted(session)
+
+    return Erasure(parts.engine.sessions, indexer, stores.blobs.sweep, stores.typed.erase, deleted)
+
+
+def _status(parts: Parts, delays: Delays) -> StatusParts:
+    """How the daemon tells that it is well."""
+    stores, memory, model, schedule = parts.stores, parts.memory, parts.model, parts.schedule
+    window = parts.ground.limits.window
+
+    return StatusParts(
+        version=__version__,
+        started=parts.ground.clock.monotonic(),
+        provider=lambda: {**model.status(), "effective_window": window},
+        heartbeat=schedule.pulse.status,
+        compaction=lambda: parts.engine.compaction.last,
+        index=memory.indexer.state,
+        embedder=memory.embedders.status,
+        retention=memory.retention.status,
+        graph=parts.graph.status,
+        facts=parts.facts.counts,
+        sessions=_sessions(parts).used,
+        ledger=stores.ledger,
+        loop=delays.as_json,
+        mcp=parts.tools.servers.as_json,
+        problems=parts.problems,
+    )

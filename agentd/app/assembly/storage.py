@@ -1,0 +1,136 @@
+"""The two databases and the stores in them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from agentd.app.assembly.ground import Ground, Work
+from agentd.app.autobackup import AutoBackups
+from agentd.core.errors import StorageError
+from agentd.core.paths import ensure_private_dir
+from agentd.storage.beats import SqliteBeats
+from agentd.storage.beside import Damages, look_beside, note_beside
+from agentd.storage.blobs import FileBlobs
+from agentd.storage.chat_history import TypedWords
+from agentd.storage.erasures import SqliteErasures
+from agentd.storage.facts import SqliteFacts
+from agentd.storage.graph import SqliteGraph
+from agentd.storage.index import SqliteChunks
+from agentd.storage.jobs import SqliteJobStore
+from agentd.storage.journal import SqliteJournal
+from agentd.storage.ledger import SqliteLedger
+from agentd.storage.migrations import INDEX, STATE
+from agentd.storage.outbox import SqliteOutbox
+from agentd.storage.proving import Proving
+from agentd.storage.rescue import is_used, make_sound
+from agentd.storage.restores import refuse_half
+from agentd.storage.retention import SqliteRetention
+from agentd.storage.sessions import SqliteSessions
+from agentd.storage.sqlite import Database
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The two databases and what they hold, and what stands beside them."""
+
+    db: Database
+    damages: Damages
+    index_db: Database
+    sessions: SqliteSessions
+    journal: SqliteJournal
+    ledger: SqliteLedger
+    beats: SqliteBeats
+    jobs: SqliteJobStore
+    outbox: SqliteOutbox
+    chunks: SqliteChunks
+    retention: SqliteRetention
+    typed: TypedWords
+    facts: SqliteFacts
+    erasures: SqliteErasures
+    graph: SqliteGraph
+    blobs: FileBlobs
+    proving: Proving
+    backups: AutoBackups
+    note: Work  # of what stands beside the database
+    is_checked: bool  # whether all of the database was read before it was opened
+
+    @property
+    def work(self) -> tuple[Work, ...]:
+        """What runs on."""
+        backups = partial(self.backups.run, self.db, is_checked=self.is_checked)
+        return (self.note, self.proving.run, backups)
+
+
+@asynccontextmanager
+async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
+    """The databases, open and migrated; a damaged one was salvaged before. Raises StorageError, and its
+    kind StateMissing.
+    """
+    places, clock = ground.places, ground.clock
+    ensure_private_dir(places.state_dir)
+    refuse_half(places.state_dir)
+    used = partial(is_used, places.state_dir, ground.workspace)
+    backups = AutoBackups(places, clock, ground.config.storage.backups)
+    sound = partial(make_sound, used=used, backup=backups.newest)
+    looked = await asyncio.to_thread(sound, places.database, STATE, clock.now())
+    await asyncio.to_thread(_quietly, partial(look_beside, places, clock.now()))
+    await asyncio.to_thread(backups.tidy)
+    await asyncio.to_thread(backups.before_migration)
+    async with (
+        Database.open(places.database, STATE) as db,
+        Database.open(places.index, INDEX, synchronous="NORMAL") as index_db,
+    ):
+        sessions = SqliteSessions(db, clock, ground.redactor)
+        blobs = FileBlobs(places.images, sessions.images)
+        await _tidy(sessions, blobs)
+        note = partial(note_beside, places)
+        yield Stores(
+            db,
+            Damages(places.database),
+            index_db,
+            sessions,
+            SqliteJournal(db, ground.redactor),
+            SqliteLedger(db, clock),
+            SqliteBeats(db, clock),
+            SqliteJobStore(db, clock, ground.redactor),
+            SqliteOutbox(db, clock),
+            SqliteChunks(index_db),
+            SqliteRetention(db),
+            TypedWords(places.chat_history),
+            SqliteFacts(db),
+            SqliteErasures(db),
+            SqliteGraph(index_db),
+            blobs,
+            Proving(db, clock),
+            backups,
+            partial(asyncio.to_thread, _quietly, note),
+            looked.is_complete,
+        )
+        await asyncio.to_thread(_quietly, note)
+
+
+def _quietly(step: Callable[[], None]) -> None:
+    """A note of what stands beside the database is no reason not to start, or to end badly."""
+    try:
+        step()
+    except OSError as error:
+        log.warning("beside_not_noted", reason=error.strerror)
+
+
+async def _tidy(sessions: SqliteSessions, blobs: FileBlobs) -> None:
+    """Take away sessions that nobody has used, and the images that a crash left without a message, or with
+    a deleted one.
+    """
+    try:
+        await sessions.drop_unused()
+        await blobs.sweep()
+    except StorageError as error:  # they only take room
+        log.warning("not_swept", reason=error.reason)

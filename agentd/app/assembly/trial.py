@@ -1,0 +1,50 @@
+"""The parts put together over copies, to see whether a daemon would start."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+from agentd.app.assembly.ground import Ground
+from agentd.app.assembly.parts import open_parts
+from agentd.app.assembly.server import build_audience
+from agentd.app.assembly.window import carried
+from agentd.app.logs import open_log
+from agentd.core.paths import daemon_places
+
+
+async def try_opening(ground: Ground) -> None:
+    """Raises ConfigError for what only shows when all parts are put together, as a window that the fixed
+    prompt alone fills.
+
+    Nothing of the user's is opened, so that a running daemon is not disturbed: what prompts carry is
+    copied to a temporary folder. Raises OSError, StorageError.
+    """
+    with tempfile.TemporaryDirectory(prefix="agentd-check-") as folder:
+        places = daemon_places({"AGENTD_HOME": folder})
+        _copy(ground, places.workspace)
+        here = ground.config.workspace.model_copy(update={"path": ""})
+        config = ground.config.model_copy(update={"workspace": here})
+        with (
+            open_log(config.log, places.state_dir, ground.clock, {}, StringIO()) as output,
+        ):
+            copied = replace(ground, config=config, places=places, redactor=output.redactor)
+            audience = build_audience(copied)
+            opened = open_parts(
+                copied, audience.clients, audience.approver, shown=audience.hub, output=output
+            )
+            async with opened:
+                pass  # so a daemon would start
+
+
+def _copy(ground: Ground, workspace: Path) -> None:
+    workspace.mkdir()
+    for path in carried(ground.workspace, ground.config.workspace.daily_dir):
+        copy = workspace / path.relative_to(ground.workspace)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):  # the daemon passes over it, too
+            shutil.copyfile(path, copy)

@@ -1,0 +1,207 @@
+"""What looks after the daemon itself: its log, its checks, its configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from agentd.app import backup
+from agentd.app.assembly.model import check_prices
+from agentd.app.assembly.parts import Parts
+from agentd.app.config import Config, load
+from agentd.app.doctor.examine import Check, examine
+from agentd.app.doctor.facts import Learnt
+from agentd.app.doctor.graph import Chained
+from agentd.app.doctor.memory import Injected, Readable, Required, Screened, Shared
+from agentd.app.doctor.search import Meaningful, Searchable
+from agentd.app.doctor.servers import Servers
+from agentd.app.doctor.work import (
+    Budgets,
+    Drift,
+    Flushes,
+    Kept,
+    Problems,
+    Ticks,
+    Undelivered,
+    Unfinished,
+    Window,
+)
+from agentd.app.logs import OpenLog
+from agentd.app.reload import Reload
+from agentd.core.errors import BudgetReached, ConfigError
+from agentd.core.health import Problem
+from agentd.core.paths import prompt
+from agentd.core.turn import Kind, Origin
+from agentd.engine.budget import SilentBudget
+from agentd.interfaces.acp import declared
+from agentd.interfaces.acp.peer import Handler
+from agentd.interfaces.acp.server import Server
+from agentd.interfaces.commands.logs import LOGS, LogCommands, LogPlace
+from agentd.interfaces.commands.upkeep import UPKEEP, UpkeepCommands, unit_of
+from agentd.providers.resilience import most_of
+from agentd.storage.ownership import configuration
+from agentd.workspace.injection import CUT
+from agentd.workspace.listing import IRREGULAR
+
+log = structlog.get_logger()
+
+
+class Upkeep:
+    """The commands about the daemon itself."""
+
+    def __init__(self, parts: Parts, output: OpenLog) -> None:
+        self._parts = parts
+        self._ground = ground = parts.ground
+        self._output = output
+        self._server: Server | None = None
+        file = ground.places.config_file
+        read = partial(_read, file, ground.environ)
+        self._reload = Reload(ground.config, read, self.check, self.take, file)
+        self._started = (ground.clock.now(), ground.clock.monotonic())
+
+    def routes(self) -> dict[str, Handler]:
+        """Their methods by name."""
+        unit = unit_of() if self._output.is_journal else None
+        return {
+            **declared.methods(
+                LOGS, LogCommands(LogPlace(self._output.file, unit), self._ground.clock)
+            ),
+            **declared.methods(
+                UPKEEP,
+                UpkeepCommands(partial(examine, self._checks()), self._reload.run, self._backup),
+            ),
+        }
+
+    def look_after(self, server: Server) -> None:
+        """Hand its settings to the server, too, when they change."""
+        self._server = server
+
+    async def hangup(self) -> None:
+        """What SIGHUP asks for."""
+        try:
+            await self._reload.run()
+        except ConfigError as error:
+            log.warning("reload_refused", error=error.message)
+
+    def check(self, config: Config) -> None:
+        """Raise ConfigError if the parts that run could not go by this configuration."""
+        check_prices(config, self._parts.model.choices)
+        self._parts.alerts.targets.check(config.heartbeat.target, config.heartbeat.to)
+
+    def take(self, config: Config) -> None:
+        """Let the parts that can go by it."""
+        beat, parts, pulse = config.heartbeat, self._parts, self._parts.schedule.pulse
+        self._output.set_level(config.log.level)
+        self._ground.budget.adopt(config.budget)
+        parts.memory.retention.adopt(config.storage.retention_days)
+        parts.memory.indexer.adopt(config.memory_search)
+        parts.alerts.targets.adopt(beat.target, beat.to)
+        recipients = parts.alerts.targets(Origin.HEARTBEAT)
+        text = beat.prompt or prompt("heartbeat")
+        pulse.adopt(beat, pulse.examination.adapted(beat, text, recipients))
+        parts.schedule.scheduler.poke()
+        if self._server is not None:
+            self._server.adopt(config.server)
+
+    async def _backup(self, file: Path) -> dict[str, Any]:
+        ground, places = self._ground, self._ground.places
+        with tempfile.TemporaryDirectory(
+            prefix=backup.COPY, dir=places.state_dir
+        ) as folder:  # 0700
+            copy = Path(folder, places.database.name)
+            await self._parts.stores.db.copy(copy)
+            contents = backup.Contents(
+                copy,
+                places.config_file,
+                ground.workspace,
+                places.versions,
+                places.images,
+                places.facts_key,
+                places.rows_key,
+            )
+            return await asyncio.to_thread(backup.write, contents, file, ground.clock.now())
+
+    def _checks(self) -> tuple[Check, ...]:
+        parts, config, limits = self._parts, self._ground.config, self._ground.limits
+        sessions, files = parts.stores.sessions, parts.memory.files
+        scheduler = parts.schedule.scheduler
+        return (
+            Ticks(scheduler.ages, scheduler.interval),
+            Drift(self._ground.clock, *self._started),
+            Problems(parts.model.problems, "the model's service answers", "provider"),
+            Problems(parts.memory.embedders.problems, "the embedder is as configured", "embedder"),
+            Servers(parts.tools.servers.as_json, parts.tools.servers.problems),
+            Problems(self._problems, "no part of the daemon complains", "parts"),
+            Budgets(self._used_up(Origin.USER), self._used_up(Origin.HEARTBEAT), self._refusal),
+            Window(
+                config.provider.context_window,
+                limits.window,
+                limits.flush_at,
+                parts.engine.fixed_tokens,
+            ),
+            Flushes(sessions, config.compaction.memory_flush.enabled),
+            Kept(parts.memory.retention.status),
+            Learnt(parts.facts.problems),
+            Chained(parts.graph.exchange.logged, parts.graph.exchange.is_logged),
+            Unfinished(sessions),
+            Undelivered(parts.stores.outbox),
+            Injected(files, CUT),
+            Readable(files, IRREGULAR),
+            Screened(files),
+            Shared(
+                files,
+                parts.stores.sessions.sessions,
+                (config.workspace.daily_dir, *config.workspace.daily_aliases),
+            ),
+            Required(partial(parts.memory.injection.audit, Kind.MAIN)),
+            Searchable(files, parts.memory.recall, parts.memory.indexer.state),
+            Meaningful(
+                parts.memory.recall, parts.memory.indexer.state, parts.memory.embedders.status
+            ),
+        )
+
+    def _problems(self) -> tuple[Problem, ...]:
+        """What parts say that no other check looks at."""
+        parts, memory = self._parts, self._parts.memory
+        alerts, scheduler = parts.alerts.dispatcher, parts.schedule.scheduler
+        watched = (parts.model, memory.embedders, memory.files, parts.facts, alerts, scheduler)
+        others = (*watched, parts.tools.servers)
+        looked_at = {problem for part in others for problem in part.problems()}
+        return tuple(problem for problem in parts.problems() if problem not in looked_at)
+
+    def _used_up(self, origin: Origin) -> Callable[[], Awaitable[bool]]:
+        return self._ground.used_up(self._parts.stores.ledger, origin)
+
+    async def _refusal(self, origin: Origin) -> BudgetReached | None:
+        """Why even the smallest call of that origin would be refused by every service; None if one
+        would be made.
+        """
+        ground, parts = self._ground, self._parts
+        budget = SilentBudget(ground.budget, parts.stores.ledger, ground.clock, origin)
+        is_beat = origin is Origin.HEARTBEAT
+        fixed = 0 if is_beat else await parts.engine.fixed_tokens()
+        own = ground.config.heartbeat.model if is_beat else ""
+        refusals = []
+        services = ground.config.provider.services
+        for choice, service in zip(parts.model.choices, services, strict=True):
+            if choice.kind == "offline":
+                return None
+            most = most_of(fixed, service.max_tokens)
+            refusals.append(await budget.refusal(own or choice.model, most))
+        return refusals[0] if all(refusals) else None
+
+
+def _read(file: Path, environ: Mapping[str, str]) -> Config:
+    """The configuration, looked at as at the start: whoever may write it decides what the daemon runs.
+    Raises ConfigError.
+    """
+    if mended := configuration(file, os.getuid(), mend=True):
+        log.warning("mode_mended", what=mended)
+    return load(file, environ)

@@ -1,0 +1,174 @@
+"""Backups of the state that agentd makes by itself: daily, and before its database gets another shape.
+
+Each holds the state alone, the database and its keys: what is a file of its own, the workspace above all, is
+not copied every day. `agentd restore` takes them like any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from agentd.app import backup
+from agentd.core.errors import AgentdError, StorageCorrupt, StorageError
+from agentd.core.health import Problem
+from agentd.core.paths import Places, ensure_private_dir
+from agentd.core.ports import Clock
+from agentd.engine.workers import Daily
+from agentd.storage.migrations import STATE, check
+from agentd.storage.rescue import unsound_mark
+from agentd.storage.soundness import read_only, translate
+from agentd.storage.sqlite import Database
+
+log = structlog.get_logger()
+
+FOLDER = "backups"  # in the state directory
+_PATTERN = "state-*.tar.gz"
+_STAMP = "%Y%m%dT%H%M%SZ"
+_DUE = timedelta(hours=23)  # after the last: a little less than a day, so that none is left out
+
+
+class AutoBackups:
+    """Those of one daemon, of which the newest `keep` are kept; with 0 none are made, and the daily copy of
+    the database is only read and checked.
+    """
+
+    def __init__(self, places: Places, clock: Clock, keep: int) -> None:
+        self._places = places
+        self._clock = clock
+        self._keep = keep
+        self._folder = places.state_dir / FOLDER
+        self._daily: Daily | None = None
+        self._damage: Problem | None = None
+
+    def newest(self) -> Path | None:
+        """The file of the newest one."""
+        return max(self._folder.glob(_PATTERN), default=None)
+
+    def tidy(self) -> None:
+        """Remove what backups have left that were killed, of which nobody is making one now. Blocks."""
+        for path in backup.leftovers(self._places.state_dir, self._folder):
+            try:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            except OSError as error:
+                log.warning("backup_left_behind", file=path.name, reason=error.strerror)
+
+    def before_migration(self) -> None:
+        """Back up a database that this agentd is about to give another shape. Nobody may have it open.
+        Blocks. Raises StorageError, and nothing was changed.
+        """
+        database = self._places.database
+        if not self._keep or not database.is_file() or not database.stat().st_size:
+            return
+        try:
+            with closing(read_only(database)) as conn:
+                if not 0 < (version := check(conn, STATE)) < len(STATE.steps):
+                    return
+                with self._copied() as copy, closing(sqlite3.connect(copy)) as target:
+                    conn.backup(target)
+                    target.close()
+                    self._write(copy, f"version-{version}")
+        except sqlite3.Error as error:
+            raise translate(error, database) from error
+        except OSError as error:
+            raise StorageError(
+                f"no backup could be made before {database.name} gets its new shape ({error.strerror})",
+                cure=f"make room on the disk of {self._folder}, or set [storage] backups = 0",
+            ) from error
+
+    async def run(self, db: Database, *, is_checked: bool = True) -> None:
+        """Make the daily one until cancelled. A database that was not read as a whole when it was opened,
+        `is_checked`, is read at once.
+        """
+        self._daily = Daily("backup", lambda: self.make(db), self._clock)
+        if not is_checked:
+            await self._check(db)
+        await self._daily.run()
+
+    async def make(self, db: Database) -> None:
+        """Make today's unless it is there, of a copy that is read and checked as a whole, off the loop.
+        Raises StorageCorrupt for a damaged database, AgentdError where none can be written.
+        """
+        newest = self.newest()
+        if newest is not None and self._clock.now() - _made_at(newest) < _DUE:
+            return
+        with self._copied() as copy:
+            await db.copy(copy)
+            await asyncio.to_thread(self._write, copy, "daily")
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Why the last one could not be made, and damage that a reading of all has found."""
+        told = self._daily.problems() if self._daily else ()
+        return (*told, *((self._damage,) if self._damage else ()))
+
+    async def _check(self, db: Database) -> None:
+        try:
+            with self._copied() as copy:
+                await db.copy(copy)
+                await asyncio.to_thread(self._read, copy)
+        except (AgentdError, OSError) as error:
+            log.warning("state_not_read", error=str(error))
+
+    def _read(self, copy: Path) -> None:
+        """Read all of a copy. Raises StorageCorrupt; the next start will salvage it then."""
+        try:
+            backup.check_database(copy)
+        except StorageCorrupt as error:
+            unsound_mark(self._places.database).touch(mode=0o600)
+            cure = "`agentd restart` salvages what can be read of it"
+            self._damage = Problem("state_damaged", f"{error.message}", cure)
+            raise
+        self._damage = None
+
+    @contextmanager
+    def _copied(self) -> Iterator[Path]:
+        folder = tempfile.mkdtemp(prefix=backup.COPY, dir=self._places.state_dir)  # 0700
+        try:
+            yield Path(folder, self._places.database.name)
+        finally:
+            shutil.rmtree(folder)
+
+    def _write(self, copy: Path, why: str) -> dict[str, Any] | None:
+        self._read(copy)
+        if not self._keep:
+            return None
+        places, now = self._places, self._clock.now()
+        contents = backup.Contents(
+            copy,
+            places.config_file,
+            places.workspace,
+            places.versions,
+            places.images,
+            places.facts_key,
+            places.rows_key,
+            state_alone=True,
+        )
+        file = self._free(f"state-{now:{_STAMP}}-{why}")
+        told = backup.write(contents, file, now)
+        for old in sorted(self._folder.glob(_PATTERN))[: -self._keep]:
+            old.unlink()
+        log.info("state_backed_up", file=file.name)
+        return told
+
+    def _free(self, name: str) -> Path:
+        """A file that is not there yet: a start that was cut after its backup may come again in the same second."""
+        folder = ensure_private_dir(self._folder)
+        names = (f"{name}{f'-{n}' if n > 1 else ''}.tar.gz" for n in count(1))
+        return next(folder / one for one in names if not (folder / one).exists())
+
+
+def _made_at(file: Path) -> datetime:
+    try:
+        return datetime.strptime(f"{file.name.split('-')[1]}+0000", f"{_STAMP}%z")
+    except ValueError:  # somebody renamed it
+        return datetime.fromtimestamp(0).astimezone()

@@ -1,0 +1,371 @@
+"""One file that holds everything: conversations, memory, configuration; written, checked, read back.
+
+The archive is a tar.gz for the owner alone. `manifest.json`, its last entry, has the SHA-256 of every
+other one. The search index is not in it: it is built again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import hashlib
+import io
+import json
+import os
+import shutil
+import sqlite3
+import stat
+import tarfile
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any, cast
+
+from agentd.core.errors import AgentdError, InvalidRequest, StorageCorrupt
+from agentd.core.paths import ensure_private_dir, sync_directory
+from agentd.storage.migrations import STATE, check, check_shape
+
+MANIFEST = "manifest.json"
+DATABASE = "state/state.db"
+CONFIG = "config.toml"
+COPY = ".backup-"  # how the folder in the state directory begins with a copy to be backed up
+STATE_ALONE = "state"  # what the manifest of such an archive says that it holds
+_FORMAT = 1
+_FILES = (MANIFEST, CONFIG, DATABASE, "state/facts.key", "state/rows.key")
+_FOLDERS = ("workspace", "state/versions", "state/blobs")
+_RATIO = 100  # bytes that one byte of an archive may become
+_ALWAYS = 64 << 20  # bytes that any archive may become
+_MOST_FILES = 1_000_000
+_SPARE = 100 << 20  # bytes of the disk that stay free
+_PIECE = 1 << 16
+_LONGEST_NAME = 200  # characters of it that are told
+_DEEPEST = 256  # folders within folders, as nobody makes them
+_STRAY = (".agentd-", ".tmp")
+
+
+Store = Callable[[str, Iterable[bytes]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What goes into an archive: `database` is a copy that nobody writes any more. One of `state_alone`
+    holds that and the keys; what is a file of its own stays where it is when it is restored.
+    """
+
+    database: Path
+    config_file: Path
+    workspace: Path
+    versions: Path
+    blobs: Path
+    facts_key: Path
+    rows_key: Path
+    state_alone: bool = False
+
+    def entries(self) -> Iterator[tuple[str, Path]]:
+        """Names in the archive and where they come from; links are left out."""
+        yield DATABASE, self.database
+        keys = [key for key in (self.facts_key, self.rows_key) if key.is_file()]
+        yield from ((f"state/{key.name}", key) for key in keys)
+        if self.state_alone:
+            return
+        if self.config_file.is_file():
+            yield CONFIG, self.config_file
+        yield from _below("workspace", self.workspace)
+        yield from _below("state/versions", self.versions)
+        yield from _below("state/blobs", self.blobs)
+
+
+def write(contents: Contents, file: Path, now: datetime) -> dict[str, Any]:
+    """Write the archive and check it by reading it back; `{file, bytes, files}`. Blocks.
+
+    Raises InvalidRequest for a file that exists, AgentdError for one that cannot be written,
+    StorageCorrupt for a database that is damaged; then nothing is left behind.
+    """
+    check_database(contents.database)
+    try:
+        with _begun(file) as part:
+            with part.open("wb") as target:
+                _fill(target, contents, now)
+                target.flush()
+                os.fsync(target.fileno())
+            count = len(verify(part)["files"])
+            os.link(part, file)  # unlike a rename it never replaces anything
+            sync_directory(file.parent)
+    except FileExistsError:
+        raise InvalidRequest(f"{file} exists already", cure="choose another name") from None
+    except OSError as error:
+        raise AgentdError(
+            f"{file} cannot be written: {error.strerror}",
+            cure="choose a folder that the daemon may write; a system service does not see homes",
+        ) from error
+    return {"file": str(file), "bytes": file.stat().st_size, "files": count}
+
+
+def leftovers(state_dir: Path, backups: Path) -> Iterator[Path]:
+    """What backups have left that were killed: copies of the database, and archives of our own that are not
+    whole. Nobody may make one meanwhile.
+    """
+    yield from state_dir.glob(f"{COPY}*")
+    yield from backups.glob(f"{_STRAY[0]}*{_STRAY[1]}")
+
+
+@contextmanager
+def _begun(file: Path) -> Iterator[Path]:
+    """An empty file beside it that is gone after the block. Raises InvalidRequest while another backup is
+    written there; what a killed one left is replaced, for nobody holds its lock.
+    """
+    part = file.with_name(f"{_STRAY[0]}{file.name}{_STRAY[1]}")
+    _discard(part, file)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield part
+    finally:
+        part.unlink()
+        os.close(descriptor)
+
+
+def _discard(part: Path, file: Path) -> None:
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        part.unlink()
+    except BlockingIOError:
+        raise InvalidRequest(
+            f"another backup is being written to {file}", cure="wait for it, or choose another name"
+        ) from None
+    finally:
+        os.close(descriptor)
+
+
+def verify(file: Path) -> dict[str, Any]:
+    """The manifest of an archive whose every file is as it was written. Blocks. Raises AgentdError."""
+    return _through(file, lambda _, pieces: deque(pieces, 0))
+
+
+def unpack(file: Path, folder: Path) -> dict[str, Any]:
+    """`verify`, and write the files below a folder that is empty and ours. Blocks. Raises AgentdError;
+    a part of them may be there then.
+    """
+
+    def store(name: str, pieces: Iterable[bytes]) -> None:
+        path = folder / name
+        ensure_private_dir(path.parent)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as target:
+            target.writelines(pieces)
+
+    return _through(file, store, room=shutil.disk_usage(folder).free - _SPARE)
+
+
+def _through(file: Path, store: Store, room: int | None = None) -> dict[str, Any]:
+    """Give each file of the archive to `store`; the manifest. `room` are the bytes that there may be."""
+    try:
+        manifest, found = _stored(file, store, room)
+    except FileNotFoundError:
+        raise AgentdError(f"there is no {file}", cure="name a file of `agentd backup`") from None
+    except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+        raise _damaged(file, "a name in it is that of a file and of a folder") from error
+    except (OSError, EOFError, ValueError, zlib.error, tarfile.TarError) as error:
+        raise _damaged(file, f"it cannot be unpacked ({_why(error)})") from error
+    if manifest is None or manifest.get("format") != _FORMAT:
+        raise _damaged(file, "it has no manifest that this agentd knows")
+    written = manifest.get("files")
+    if not isinstance(written, dict):
+        raise _damaged(file, "its manifest names no files")
+    wrong = {name for name, digest in written.items() if found.get(name) != digest}
+    if wrong := wrong | (found.keys() - written.keys()):
+        raise _damaged(file, f"{min(wrong)!r} is not what was written")
+    if DATABASE not in found:
+        raise _damaged(file, "it holds no conversations")
+    return manifest
+
+
+def _why(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else "") or "it is cut or damaged"
+
+
+def _stored(
+    file: Path, store: Store, room: int | None
+) -> tuple[dict[str, Any] | None, dict[str, str]]:
+    """The manifest if there is one, and the digests of all other files."""
+    found: dict[str, str] = {}
+    manifest: dict[str, Any] | None = None
+    for name, pieces in _entries(file, room):
+        if name == MANIFEST:
+            manifest = _parsed(file, b"".join(pieces))
+            continue
+        digest = hashlib.sha256()
+        store(name, _hashed(pieces, digest))
+        found[name] = digest.hexdigest()
+    return manifest, found
+
+
+def _entries(file: Path, room: int | None) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """The files of an archive in pieces, each to be read before the next. Raises AgentdError for what
+    agentd did not write, before anything of it is unpacked: a name that is not ours or comes twice,
+    what is no file, more than an archive of that size can honestly hold; and what reading raises.
+    """
+    known: set[str] = set()
+    with (
+        _opened(file) as packed,
+        tarfile.open(fileobj=cast("IO[bytes]", packed), mode="r:") as archive,
+    ):
+        while (member := archive.next()) is not None:
+            vars(archive)["members"].clear()  # where it would keep every one
+            if not member.isreg() or member.issparse() or not _is_ours(member.name):
+                raise _damaged(file, f"{_short(member.name)} has no place in it")
+            if member.name in known or len(known) == _MOST_FILES:
+                raise _damaged(file, f"{_short(member.name)} comes twice, or after too many others")
+            packed.require(member.size)
+            if room is not None and packed.position + member.size > room:
+                raise AgentdError(
+                    f"{file} does not fit on the disk", cure="make room, then restore it again"
+                )
+            known.add(member.name)
+            yield member.name, _pieces(archive, member)
+
+
+def _short(name: str) -> str:
+    return repr(name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…")
+
+
+def _pieces(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
+    source = archive.extractfile(member)
+    while source is not None and (piece := source.read(_PIECE)):
+        yield piece
+
+
+def _hashed(pieces: Iterable[bytes], digest: Any) -> Iterator[bytes]:
+    for piece in pieces:
+        digest.update(piece)
+        yield piece
+
+
+def _parsed(file: Path, data: bytes) -> dict[str, Any]:
+    try:
+        manifest = json.loads(data)
+    except (ValueError, RecursionError):
+        manifest = None
+    if not isinstance(manifest, dict):
+        raise _damaged(file, "its manifest cannot be read")
+    return manifest
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[_Unzipped]:
+    """The archive without its compression. Raises OSError, AgentdError for what is no file."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as packed:
+        found = os.fstat(packed.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise _damaged(file, "it is no regular file")
+        with gzip.open(packed, "rb") as source:
+            yield _Unzipped(file, source, max(_ALWAYS, _RATIO * found.st_size))
+
+
+class _Unzipped:
+    """What tarfile reads an archive from: forward alone, in pieces, and no more bytes than `most`."""
+
+    def __init__(self, file: Path, source: gzip.GzipFile, most: int) -> None:
+        self._file = file
+        self._source = source
+        self._most = most
+        self.position = 0
+
+    def require(self, size: int) -> None:
+        """Raises AgentdError unless so many bytes may still come."""
+        if size < 0 or self.position + size > self._most:
+            raise _damaged(
+                self._file, f"it holds more than {_RATIO} times its size, or {self._most:,} bytes"
+            )
+
+    def tell(self) -> int:
+        return self.position
+
+    def read(self, size: int) -> bytes:
+        if size > _PIECE:  # the names of files are all that tarfile reads at once
+            raise _damaged(self._file, "the name of a file in it is too long")
+        self.require(size)
+        data = self._source.read(size)
+        self.position += len(data)
+        return data
+
+    def seek(self, position: int) -> None:
+        if position < self.position:
+            raise _damaged(self._file, "its files overlap")
+        while self.position < position and self.read(min(_PIECE, position - self.position)):
+            pass
+
+
+def check_database(path: Path, *, foreign: bool = False) -> None:
+    """Raise StorageCorrupt unless the copy of a database is whole, StorageError if it is newer than
+    this agentd. One that is `foreign` has not been here: it must hold exactly our tables, and nothing
+    that acts by itself.
+    """
+    try:
+        with closing(sqlite3.connect(path)) as conn:
+            conn.execute("PRAGMA trusted_schema = OFF")
+            if foreign:
+                check_shape(conn, STATE)
+            (told,) = conn.execute("PRAGMA integrity_check(1)").fetchone()
+            check(conn, STATE)
+    except sqlite3.DatabaseError:
+        told = "it is no database"
+    if told != "ok":
+        raise StorageCorrupt(
+            f"the copy of the conversations is damaged: {told}",
+            cure="see `agentd doctor`; take an earlier backup if there is one",
+        )
+
+
+def _fill(target: Any, contents: Contents, now: datetime) -> None:
+    digests: dict[str, str] = {}
+    with tarfile.open(fileobj=target, mode="w:gz", compresslevel=6) as archive:
+        for name, path in contents.entries():
+            data = path.read_bytes()
+            digests[name] = hashlib.sha256(data).hexdigest()
+            _add(archive, name, data, now)
+        manifest: Mapping[str, Any] = {
+            "format": _FORMAT,
+            "holds": STATE_ALONE if contents.state_alone else "everything",
+            "created_at": now.isoformat(),
+            "files": digests,
+        }
+        _add(archive, MANIFEST, json.dumps(manifest, indent=1).encode(), now)
+
+
+def _add(archive: tarfile.TarFile, name: str, data: bytes, now: datetime) -> None:
+    info = tarfile.TarInfo(name)
+    info.size, info.mode, info.mtime = len(data), 0o600, int(now.timestamp())
+    archive.addfile(info, io.BytesIO(data))
+
+
+def _below(name: str, folder: Path) -> Iterator[tuple[str, Path]]:
+    for path in sorted(folder.rglob("*")):
+        is_stray = path.name.startswith(_STRAY[0]) and path.name.endswith(_STRAY[1])
+        if path.is_file() and not path.is_symlink() and not is_stray:
+            yield f"{name}/{path.relative_to(folder).as_posix()}", path
+
+
+def _is_ours(name: str) -> bool:
+    if name in _FILES:
+        return True
+    parts = name.split("/")
+    is_plain = not any(part in ("", ".", "..") for part in parts)
+    return (
+        is_plain and len(parts) <= _DEEPEST and any(name.startswith(f"{top}/") for top in _FOLDERS)
+    )
+
+
+def _damaged(file: Path, why: str) -> AgentdError:
+    return AgentdError(
+        f"{file} is no whole backup: {why}", cure="take another one; nothing was changed"
+    )

@@ -1,0 +1,376 @@
+"""The chat on a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+from agentd.app.chat.asking import CTRL_C, Asking, Prompt
+from agentd.app.chat.pasting import Written, carried
+from agentd.app.chat.screen import Display
+from agentd.app.chat.slash import Catalog, chosen, help_text, misspelt, parse, session_table
+from agentd.app.chat.statusline import StatusLine
+from agentd.app.chat.toolcalls import Calls
+from agentd.core.errors import AgentdError
+from agentd.core.text import Spans
+from agentd.interfaces.client.connection import alone
+from agentd.interfaces.client.conversation import Conversation, Reply, joined, marks, words
+from agentd.interfaces.client.dialing import RemoteError
+from agentd.interfaces.commands.plain import Times
+
+_PROMPT = "> "
+_CHOOSE = "number or key (Enter stays): "
+_COVERS = "always covers later changes of this file too, until BOOTSTRAP.md is gone"
+_NO_ANSWER = "not sent: the question comes first"
+_KEPT = "the daemon is away: your message is sent when it is back (Ctrl-C drops it)"
+_DROPPED = "your message was not sent"
+_LATE = timedelta(minutes=1)  # an alert older than that is shown with its time
+_CUT = "the answer above was cut by a fault and does not count"
+_ENDINGS = {
+    "cancelled": "cancelled",
+    "max_tokens": "the answer was cut at the length limit",
+    "max_turn_requests": "the agent stopped: too many steps for one turn",
+    "refusal": "the model refused",
+}
+
+
+class Keyboard(Protocol):
+    """Where messages come from."""
+
+    @property
+    def pasted(self) -> Spans:
+        """The spans of what was read last that were pasted, and not typed."""
+
+    def enter(self, session: str) -> None:
+        """What is read from now on is typed in this session."""
+
+    async def read(self, prompt: Callable[[], Prompt]) -> str | None:
+        """The next message, None when the user wants to leave."""
+
+    def refresh(self) -> None:
+        """Ask for the prompt again: it says something else now."""
+
+    def hushed(self) -> AbstractContextManager[None]:
+        """During the block, keys that are pressed do not show."""
+
+
+class Chat:
+    """A conversation on a terminal; also what hears the daemon meanwhile."""
+
+    def __init__(
+        self,
+        keyboard: Keyboard,
+        screen: Display,
+        times: Times,
+        *,
+        catalog: Catalog,
+        status: StatusLine,
+        wait: int | None = None,
+    ) -> None:
+        self._keyboard = keyboard
+        self._screen = screen
+        self._times = times
+        self._catalog = catalog
+        self._status = status
+        self._wait = wait  # seconds that messages wait for the model's service; None: as configured
+        self._calls = Calls(times.clock)
+        self._asking = Asking()
+        self._alerts: set[str] = set()  # the ids of those that were shown
+        self._session = ""
+        self._saying: str | None = None  # the user's message that is being answered
+        self._shown = False  # whether words of the answer have come over this connection
+        self._accepted = False
+        self._choosing = False
+        self._ahead: list[Written] = []  # typed for a question that was taken back meanwhile
+
+    async def run(self, sockets: Sequence[Path], session: str) -> None:
+        """Talk until the user leaves. Raises DaemonUnreachable, RemoteError if it cannot begin."""
+        with self._keyboard.hushed():
+            await self._visits(sockets, session)
+
+    async def _visits(self, sockets: Sequence[Path], session: str) -> None:
+        before = ""
+        while session:
+            try:
+                wanted = await self._visit(sockets, session)
+            except RemoteError as error:
+                if not before:
+                    raise
+                self._tell(error)
+                wanted, session = before, ""
+            if wanted:
+                self._screen.aside(f"session {wanted}")
+            before, session = session, wanted
+
+    async def _visit(self, sockets: Sequence[Path], session: str) -> str:
+        """Talk in one session; returns the key of the next one, "" when the user leaves."""
+        self._session = session
+        async with joined(sockets, session, self) as conversation, alone():
+            self._session = conversation.session
+            self._keyboard.enter(self._session)
+            self._catalog.conversation = conversation
+            async with asyncio.TaskGroup() as group:
+                keeping = group.create_task(self._status.keep(conversation, self._keyboard.refresh))
+                try:
+                    return await self._converse(conversation)
+                finally:
+                    keeping.cancel()
+
+    async def _converse(self, conversation: Conversation) -> str:
+        while True:
+            ahead = self._ahead.pop(0) if self._ahead else None
+            line = ahead.text if ahead else await self._read()
+            pasted = ahead.pasted if ahead else self._keyboard.pasted
+            if line is None or (line == CTRL_C and not self._asking.stands):
+                return ""
+            if line == CTRL_C:  # at a question of a turn whose message was not typed here
+                await self._cancel(conversation)
+                continue
+            if self._settled(line):
+                continue
+            if (command := parse(line)) is not None and command[0] != "image":
+                key = await self._command(*command)
+                if key is not None and key != self._session:
+                    return key
+            elif (unknown := misspelt(line, self._catalog.commands())) is not None:
+                self._screen.aside(unknown)
+            elif line.strip():
+                if not await self._turn(conversation, Written(line, pasted)):
+                    return ""
+                self._status.want()
+
+    def notified(self, method: str, params: Mapping[str, Any]) -> None:
+        """Show what the daemon tells."""
+        if method == "_agentd/alert":
+            at = str(params.get("at", ""))
+            self._alert(str(params.get("id")), str(params.get("text", "")), at)
+        elif params.get("sessionId") != self._session:
+            return
+        elif method == "_agentd/accepted":
+            self._accepted = True
+        elif method == "_agentd/retracted":
+            self._retracted()
+        elif method == "session/update":
+            self._update(params.get("update") or {}, marks(params))
+
+    async def requested(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Put a question to the user."""
+        if method != "session/request_permission":
+            return None
+        options = params.get("options") or []
+        self._screen.question(params.get("toolCall") or {})
+        lasting = any(option.get("kind") == "allow_always" for option in options)
+        if lasting and str(marks(params).get("agentd/scope", "")).startswith("bootstrap"):
+            self._screen.aside(_COVERS)
+        try:
+            return await self._asking.ask(options, self._keyboard.refresh)
+        finally:
+            self._keyboard.refresh()
+
+    def lost(self) -> None:
+        """Tell that the daemon has gone."""
+        safe = ", your message is safe" if self._saying is not None and self._accepted else ""
+        self._screen.end_line()
+        waiting = "waiting for it to come back (`agentd up` starts it)"
+        self._screen.aside(f"the daemon has gone; {waiting}{safe}")
+
+    def regained(self) -> None:
+        """Tell that the daemon is back; an answer that was under way begins anew."""
+        again = "; the answer starts again" if self._saying is not None and self._shown else ""
+        self._shown = False
+        self._screen.aside(f"the daemon is back{again}")
+        self._status.want()
+
+    async def _read(self) -> str | None:
+        self._screen.still(reading=True)
+        try:
+            return await self._keyboard.read(self._prompt)
+        finally:
+            self._screen.still(reading=False)
+
+    def _prompt(self) -> Prompt:
+        if question := self._asking.prompt:
+            return Prompt(question, is_question=True)
+        return Prompt(_CHOOSE, is_question=True) if self._choosing else Prompt(_PROMPT)
+
+    async def _command(self, name: str, rest: str) -> str | None:
+        """Carry out a command of ours; returns the key of the session to go to, None to stay."""
+        match name:
+            case "quit":
+                return ""
+            case "help":
+                self._screen.line(help_text(self._catalog.commands()))
+            case "expand":
+                call = self._calls.last
+                lines = call.full(self._times.clock.monotonic()) if call else ["no tool was called"]
+                self._screen.line("\n".join(lines))
+            case "sessions":
+                return await self._choose()
+            case "switch" if rest:
+                return rest
+            case "switch":
+                self._screen.aside("/switch KEY goes to a session, /sessions lists them")
+        return None
+
+    async def _choose(self) -> str | None:
+        try:
+            sessions = await self._catalog.all_sessions()
+        except AgentdError as error:
+            self._tell(error)
+            return None
+        self._screen.line(session_table(sessions, self._session, self._times))
+        self._choosing = True
+        try:
+            line = await self._read()
+        finally:
+            self._choosing = False
+        if line is None or line == CTRL_C or self._settled(line):
+            return None
+        return chosen(line.strip(), sessions)
+
+    async def _turn(self, conversation: Conversation, message: Written) -> bool:
+        """One message and its answer. False when the user leaves meanwhile."""
+        self._saying, self._shown, self._accepted = message.text, False, False
+        loop = asyncio.get_running_loop()
+        presses = 0
+        dropped = False
+        self._screen.work(going_on=True)
+        try:
+            async with alone(), asyncio.TaskGroup() as group:
+                saying = group.create_task(self._say(conversation, message))
+
+                def interrupt() -> None:
+                    nonlocal presses, dropped
+                    presses += 1
+                    dropped = not conversation.is_sent
+                    if presses > 1 or dropped:
+                        saying.cancel()
+                    else:
+                        cancelling = group.create_task(self._cancel(conversation))
+                        saying.add_done_callback(lambda _: cancelling.cancel())
+
+                asking = group.create_task(self._answer_questions(interrupt, saying.cancel))
+                saying.add_done_callback(lambda _: asking.cancel())
+                loop.add_signal_handler(signal.SIGINT, interrupt)
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+            self._screen.work(going_on=False)
+            self._saying = None
+        if dropped:
+            self._screen.aside(_DROPPED)
+        return dropped or not saying.cancelled()
+
+    async def _say(self, conversation: Conversation, message: Written) -> None:
+        try:
+            if not conversation.is_attached:
+                self._screen.aside(_KEPT)
+            said, images = await asyncio.to_thread(carried, message)
+            result = await conversation.say(
+                said.text,
+                uuid.uuid4().hex,
+                images,
+                said.pasted,
+                wait=self._wait,
+                until_back=True,
+            )
+        except AgentdError as error:
+            self._screen.end_line()
+            self._tell(error)
+            return
+        if not self._shown:
+            self._screen.words(Reply().turn(result, self._session, "")["text"])
+        self._screen.end_line()
+        if ending := _ENDINGS.get(result.get("stopReason")):
+            self._screen.aside(ending)
+
+    async def _cancel(self, conversation: Conversation) -> None:
+        self._screen.aside("cancelling (Ctrl-C once more leaves; the turn then goes on)")
+        await conversation.cancel()
+
+    async def _answer_questions(
+        self, interrupt: Callable[[], None], leave: Callable[[], object]
+    ) -> None:
+        """Ctrl-C does at a question what it does in the turn around it, and Ctrl-D leaves."""
+        while True:
+            await self._asking.opened.wait()
+            line = await self._read()
+            if line is None:
+                leave()
+            elif line == CTRL_C:
+                interrupt()
+            elif not self._settled(line) and line:
+                self._ahead.append(Written(line, self._keyboard.pasted))
+            await asyncio.sleep(0)  # let the question take its answer
+
+    def _settled(self, line: str) -> bool:
+        """Whether the line was meant for the open question; the user is told if it is no answer."""
+        meant = self._asking.settle(line)
+        if self._asking.stands and line and line.strip():
+            self._screen.aside(_NO_ANSWER)
+        return meant
+
+    def _tell(self, error: AgentdError) -> None:
+        self._screen.line(f"error: {error.message}")
+        if error.cure:
+            self._screen.line(f"→ {error.cure}")
+
+    def _alert(self, alert_id: str, text: str, at: str = "") -> None:
+        """Show an alert once, whether it comes as itself or as a notice of the session first."""
+        if alert_id in self._alerts:
+            return
+        self._alerts.add(alert_id)
+        is_late = bool(at) and self._times.age(at) > _LATE
+        self._screen.alert(f"{self._times.told(at)}: {text}" if is_late else text)
+
+    def _retracted(self) -> None:
+        self._screen.end_line()
+        self._screen.aside(_CUT)
+
+    def _update(self, update: Mapping[str, Any], marked: Mapping[str, Any]) -> None:
+        text = words(update)
+        match update.get("sessionUpdate"):
+            case "agent_message_chunk" if "agentd/retracted" in marked:
+                self._retracted()
+            case "agent_message_chunk" if "agentd/notice" in marked:
+                self._notice(text, str(marked["agentd/notice"]))
+            case "agent_message_chunk":
+                self._shown = True
+                self._screen.words(text)
+            case "user_message_chunk" if text != self._saying:
+                self._screen.line(f"{_PROMPT}{text}")
+            case "tool_call":
+                self._screen.call_began(self._calls.start(update))
+            case "tool_call_update":
+                if (call := self._calls.end(update)) is not None:
+                    self._screen.call_ended(call)
+            case "available_commands_update":
+                self._catalog.learn(update.get("availableCommands") or [])
+            case "session_info_update":
+                self._informed(marked)
+
+    def _informed(self, marked: Mapping[str, Any]) -> None:
+        """How a turn goes: of one that was typed here that it waits, of another that it has ended."""
+        if self._saying is None and "agentd/turnEnded" in marked:
+            self._overheard(marked)
+        elif self._saying is not None and (retry := marked.get("agentd/retry")):
+            self._screen.delayed(str(retry.get("text", "")), float(retry.get("seconds", 0)))
+
+    def _overheard(self, ending: Mapping[str, Any]) -> None:
+        """The end of a turn whose message was not typed here."""
+        self._screen.end_line()
+        if failure := ending.get("agentd/failureText"):
+            self._tell(AgentdError(str(failure), cure=str(ending.get("agentd/failureCure") or "")))
+        self._status.want()
+
+    def _notice(self, text: str, notice: str) -> None:
+        tag, _, alert_id = notice.partition(":")
+        if tag == "alert":
+            self._alert(alert_id, text)
+        elif tag != "retry":  # the line of the wait says that
+            self._screen.aside(text)

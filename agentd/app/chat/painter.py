@@ -1,0 +1,256 @@
+"""What a chat shows on a terminal with colours: markdown as it comes, tools folded to a line."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+from agentd.app.chat.markdown import Block, Blocks, Renderer
+from agentd.app.chat.screen import asked, changes, next_try
+from agentd.app.chat.toolcalls import Call
+from agentd.core.ports import Clock
+from agentd.interfaces.commands.plain import folded, visible
+
+# The last lines on a terminal, which may still change; what is above them is final.
+
+Size = Callable[[], tuple[int, int]]  # columns, rows
+
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+_END_LINE = "\x1b[K"
+_END_SCREEN = "\x1b[J"
+
+
+class Canvas:
+    """Changes lines in place, with few bytes and without clearing what stays. Returns what is to be
+    written; the cursor then stands behind the last line.
+    """
+
+    def __init__(self, size: Size) -> None:
+        self._size = size
+        self._shown: list[str] = []
+
+    def show(self, lines: Sequence[str]) -> str:
+        """Make the changing lines be these."""
+        old, self._shown = self._shown, list(lines)
+        if not old:
+            return "\n".join(lines)
+        same = _common(old, lines)
+        if same == len(old):
+            return "".join(f"\n{line}" for line in lines[same:])
+        grows = same == len(old) - 1 and same < len(lines) and lines[same].startswith(old[same])
+        if grows and self._height(old[same]) == 1:
+            added = lines[same][len(old[same]) :]
+            return added + "".join(f"\n{line}" for line in lines[same + 1 :])
+        return self._rewritten(old, lines, same)
+
+    def keep(self) -> str:
+        """Make the lines final."""
+        written = "\n" if self._shown else ""
+        self._shown = []
+        return written
+
+    def _rewritten(self, old: Sequence[str], lines: Sequence[str], same: int) -> str:
+        _, rows = self._size()
+        heights = [self._height(line) for line in old]
+        if same == len(lines) > 0:
+            same -= 1  # the cursor must come to stand behind a line that stays
+        while sum(heights[same:]) > rows:  # what has left the screen cannot be changed any more
+            same += 1
+        up = sum(heights[same:]) - 1
+        home = f"\r\x1b[{up}A" if up > 0 else "\r"
+        changed = "\n".join(f"{line}{_END_LINE}" for line in lines[same:])
+        is_less = len(lines) - same <= up
+        return f"{home}{changed}{_END_SCREEN}" if is_less else home + changed
+
+    def _height(self, line: str) -> int:
+        """Rows that a line takes, also after the terminal has become narrower."""
+        columns, _ = self._size()
+        return max(1, -(-cell_len(_STYLE.sub("", line)) // max(1, columns)))
+
+
+def _common(old: Sequence[str], new: Sequence[str]) -> int:
+    for at, (one, other) in enumerate(zip(old, new, strict=False)):
+        if one != other:
+            return at
+    return min(len(old), len(new))
+
+
+_FRAME = 0.04  # seconds between two changes of the screen
+_TICK = 1.0
+_PATIENCE = 1.0  # seconds without a word before the wait is shown
+_NARROWEST = 20
+_GOES_ON = "  ⋮ "
+_DIFF = {"@": "cyan", "+": "green", "-": "red"}
+
+
+class Painter:
+    """A Display. Finished blocks are written once; only the last lines change."""
+
+    def __init__(self, size: Size, clock: Clock) -> None:
+        self._size = size
+        self._clock = clock
+        self._canvas = Canvas(size)
+        self._render = Renderer()
+        self._blocks = Blocks()
+        self._done: list[Block] = []
+        self._calls: list[Call] = []
+        self._begun = False  # whether the answer has shown something, from which blocks keep off
+        self._waiting: float | None = None  # since when nothing has come
+        self._delay: tuple[str, float] | None = None  # why there is no answer yet, until when
+        self._reading = False
+        self._next: asyncio.TimerHandle | None = None
+        self._ticking: asyncio.TimerHandle | None = None
+
+    def words(self, text: str) -> None:
+        """Go on with the answer."""
+        self._done += self._blocks.feed(visible(text))
+        self._waiting = None
+        if self._next is None:
+            self._next = asyncio.get_running_loop().call_later(_FRAME, self._paint)
+
+    def end_line(self) -> None:
+        """Finish what has begun of the answer."""
+        self._done += self._blocks.finish()
+        self._delay = None
+        self._paint()
+        self._begun = False
+
+    def line(self, text: str) -> None:
+        """Lines of their own, above what still changes."""
+        self._above(folded(visible(text), self._width()))
+
+    def aside(self, text: str) -> None:
+        """A line that is not part of the answer."""
+        self._above(self._styled(folded(f"· {text}", self._width()), "dim"))
+
+    def alert(self, text: str) -> None:
+        """A line that must be seen."""
+        self._above(self._styled(folded(f"! {text}", self._width()), "bold yellow"))
+
+    def call_began(self, call: Call) -> None:
+        """A tool runs: the line of that changes until it has ended."""
+        self.end_line()
+        self._calls.append(call)
+        self._waiting = None
+        self._paint()
+
+    def call_ended(self, call: Call) -> None:
+        """A tool has answered: its line is final."""
+        self._calls = [running for running in self._calls if running is not call]
+        self._waiting = self._clock.monotonic()
+        style = "red" if call.is_failed else "dim"
+        self._above(self._render.styled(self._clipped(self._call(call)), style))
+
+    def question(self, call: Mapping[str, Any]) -> None:
+        """What the user is asked to allow, with every change in full view."""
+        self.end_line()
+        lines = [self._styled(folded(asked(call), self._width()), "bold")]
+        for line in changes(call):
+            style = "bold" if line.startswith(("+++", "---")) else _DIFF.get(line[:1], "none")
+            lines.append(self._styled(self._hung(line), style))
+        self._above("\n".join(lines))
+
+    def delayed(self, why: str, seconds: float) -> None:
+        """The turn's next try comes in so many seconds: the line of the wait says so."""
+        now = self._clock.monotonic()
+        self._delay = (visible(why), now + seconds)
+        if self._waiting is None:
+            self._waiting = now
+        self._paint()
+
+    def work(self, *, going_on: bool) -> None:
+        """A turn has begun, or ended."""
+        self._waiting = self._clock.monotonic() if going_on else None
+        if not going_on:
+            self._calls.clear()
+            self._stop_ticking()
+            self.end_line()
+        elif self._ticking is None:
+            self._tick()
+
+    def still(self, *, reading: bool) -> None:
+        """The keyboard is read from now on, or no longer: meanwhile only whole lines appear."""
+        if reading:
+            self._write(self._canvas.show([]))
+        self._reading = reading
+        self._paint()
+
+    def _paint(self) -> None:
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
+        width = self._width()
+        written = []
+        done, self._done = self._done, []
+        for block in done:
+            written += [self._canvas.show(self._shown(block, width)), self._canvas.keep()]
+            self._begun = True
+        if not self._reading:
+            written.append(self._canvas.show(self._changing(width)))
+        self._write("".join(written))
+
+    def _changing(self, width: int) -> list[str]:
+        """What is not final yet."""
+        block = self._blocks.open()
+        lines = self._shown(block, width) if block else []
+        lines += [self._render.dim(self._clipped(self._call(call))) for call in self._calls]
+        if not lines and self._waiting is not None:
+            told = folded(self._wait(self._waiting), width)
+            return [self._render.dim(line) for line in told.split("\n") if line]
+        return lines
+
+    def _wait(self, since: float) -> str:
+        """Why and how long nothing has come; "" while that is not worth a word."""
+        now = self._clock.monotonic()
+        if self._delay is not None and (left := self._delay[1] - now) > 0:
+            return f"⋯ {next_try(self._delay[0], left)} (Ctrl-C cancels)"
+        return f"⋯ {now - since:.0f} s (Ctrl-C cancels)" if now - since >= _PATIENCE else ""
+
+    def _shown(self, block: Block, width: int) -> list[str]:
+        lines = self._render.lines(block, width)
+        return lines[1:] if block.gap and not self._begun else lines
+
+    def _above(self, text: str) -> None:
+        """Write final lines; what still changes moves down."""
+        if self._done:
+            self._paint()
+        self._write(f"{self._canvas.show([])}{text}\n")
+        self._paint()
+
+    def _tick(self) -> None:
+        self._ticking = asyncio.get_running_loop().call_later(_TICK, self._tick)
+        if not self._reading and (self._calls or self._waiting is not None):
+            self._paint()
+
+    def _stop_ticking(self) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
+            self._ticking = None
+
+    def _call(self, call: Call) -> str:
+        return visible(call.line(self._clock.monotonic()))
+
+    def _hung(self, line: str) -> str:
+        """A line of a change, whole. What goes on below must not look like a line of its own."""
+        parts = chop_cells(line, self._width() - len(_GOES_ON)) or [""]
+        return "  " + f"\n{_GOES_ON}".join(parts)
+
+    def _styled(self, text: str, style: str) -> str:
+        lines = visible(text).split("\n")
+        return "\n".join(self._render.styled(line, style) if line else "" for line in lines)
+
+    def _clipped(self, line: str) -> str:
+        width = self._width()
+        short = set_cell_size(line, width).rstrip()
+        return line if short == line.rstrip() else f"{set_cell_size(line, width - 1).rstrip()}…"
+
+    def _width(self) -> int:
+        return max(_NARROWEST, self._size()[0] - 1)  # the last column makes some terminals wrap
+
+    def _write(self, text: str) -> None:
+        if text:
+            print(text, end="", flush=True)

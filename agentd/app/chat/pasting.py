@@ -1,0 +1,75 @@
+"""Which parts of a message were pasted, and not typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentd.app.chat.slash import image_and_words, parse
+from agentd.core.errors import InvalidRequest
+from agentd.core.text import Span, Spans, united
+from agentd.interfaces.client.conversation import Attachment, read_image
+
+LONG = 200  # characters from which a single line that is pasted counts
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Text with the spans of it that were pasted."""
+
+    text: str = ""
+    pasted: Spans = ()
+
+    def part(self, start: int, end: int) -> Written:
+        """These characters of it."""
+        within = ((max(a, start) - start, b - start) for a, b in self.pasted if b > start)
+        return Written(self.text[start:end], united(within, end - start))
+
+    def edited(self, text: str) -> Written:
+        """What it is when it has become `text` by one change: what is typed within a paste is typed."""
+        if not self.pasted or text == self.text:
+            return Written(text, self.pasted)
+        same = min(len(text), len(self.text))
+        start = _common(self.text[:same], text[:same])
+        left = same - start
+        behind = _common(self.text[len(self.text) - left :][::-1], text[len(text) - left :][::-1])
+        end, by = len(self.text) - behind, len(text) - len(self.text)
+        kept: list[Span] = []
+        for first, last in self.pasted:
+            kept += (first, min(last, start)), (max(first, end) + by, last + by)
+        return Written(text, united(kept, len(text)))
+
+    def inserted(self, at: int, text: str) -> Written:
+        """With `text` pasted there; a short line counts as typed: nobody quotes with it."""
+        made = self.edited(self.text[:at] + text + self.text[at:])
+        if len(text) < LONG and "\n" not in text.strip("\n"):
+            return made
+        return Written(made.text, united((*made.pasted, (at, at + len(text))), len(made.text)))
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters two texts of one length begin alike with."""
+    low, high = 0, len(one)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+# What a message that was typed carries: its words, and an image if it begins with /image.
+
+
+def carried(message: Written) -> tuple[Written, tuple[Attachment, ...]]:
+    """Words and images. Blocks. Raises InvalidRequest and what `read_image` raises."""
+    command = parse(message.text)
+    if command is None or command[0] != "image":
+        return message, ()
+    found = image_and_words(command[1])
+    if found is None:
+        raise InvalidRequest("/image needs a file", cure="type /image PATH and what to say of it")
+    path, words = found
+    end = len(message.text.rstrip())
+    return message.part(end - len(words), end), (read_image(Path(path)),)

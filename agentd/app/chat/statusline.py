@@ -1,0 +1,90 @@
+"""The line below the prompt: where one is, who answers, how full the context is, what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from agentd.core.errors import AgentdError
+from agentd.interfaces.client.conversation import Conversation
+from agentd.interfaces.commands.plain import counted, spent, visible
+
+_PATIENCE = 10.0  # seconds
+
+
+class StatusLine:
+    """Words about the session, fetched again whenever that was asked for."""
+
+    def __init__(self) -> None:
+        self._session = ""
+        self._status: Mapping[str, Any] = {}
+        self._wanted = asyncio.Event()
+
+    def text(self, columns: int) -> str:
+        """The words, in so many columns."""
+        return visible(worded(self._status, self._session, columns))
+
+    def want(self) -> None:
+        """Something may have changed."""
+        self._wanted.set()
+
+    async def keep(self, conversation: Conversation, changed: Callable[[], None]) -> None:
+        """Bring the words up to date until cancelled."""
+        self._session, self._status = conversation.session, {}
+        self.want()
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            try:
+                self._status = await conversation.call("_agentd/status", within=_PATIENCE)
+            except AgentdError:
+                continue  # what the user sees stays; whoever has lost the daemon tells that
+            changed()
+
+
+def worded(status: Mapping[str, Any], session: str, columns: int) -> str:
+    """The session, the provider, how much of the window is in use, today's cost, and problems. Where that
+    is wider than `columns`, the provider goes first and problems last.
+    """
+    parts = {
+        "session": session,
+        "provider": _provider(status.get("provider") or {}),
+        "context": _context(status, session),
+        "cost": _cost(status.get("cost") or {}, status.get("provider") or {}),
+        "problems": _problems(status.get("problems") or []),
+    }
+    for least in ("provider", "context", "cost", "session"):
+        if len(_joined(parts)) > columns:
+            del parts[least]
+    return _joined(parts)[:columns]
+
+
+def _joined(parts: Mapping[str, str]) -> str:
+    return " · ".join(part for part in parts.values() if part)
+
+
+def _provider(provider: Mapping[str, Any]) -> str:
+    return "/".join(
+        dict.fromkeys(str(provider[name]) for name in ("kind", "model") if provider.get(name))
+    )
+
+
+def _context(status: Mapping[str, Any], session: str) -> str:
+    window = (status.get("provider") or {}).get("effective_window") or 0
+    if not window:
+        return ""
+    known = [one for one in status.get("sessions") or [] if one.get("key") == session]
+    used = known[0].get("context_tokens") or 0 if known else 0
+    return f"context {used / window:.0%}"
+
+
+def _cost(cost: Mapping[str, Any], provider: Mapping[str, Any]) -> str:
+    """Today's cost; none of the offline provider, whose tokens nobody pays for."""
+    if "today_usd" not in cost or (provider.get("kind") == "offline" and not cost["today_usd"]):
+        return ""
+    return f"today {spent(cost['today_usd'], cost.get('today_tokens', 0))}"
+
+
+def _problems(problems: Sequence[Any]) -> str:
+    return f"{counted(len(problems), 'problem')}: see `agentd status`" if problems else ""

@@ -1,0 +1,95 @@
+"""One question to the daemon."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentd.app.cli.report import reporting, show
+from agentd.core.errors import InvalidRequest
+from agentd.core.paths import client_sockets
+from agentd.interfaces.commands.plain import folded
+
+if TYPE_CHECKING:
+    from agentd.interfaces.client.connection import Connection
+    from agentd.interfaces.commands.plain import Times
+
+QUICK_SECONDS = 30.0
+MODEL_SECONDS = 900.0  # commands that wait for a language model
+
+
+def sockets() -> tuple[Path, ...]:
+    """Where this process looks for the daemon."""
+    return client_sockets(os.environ)
+
+
+def answer(
+    command: str,
+    render: Callable[[Any], str],
+    *,
+    as_json: bool,
+    within: float = QUICK_SECONDS,
+    **options: Any,
+) -> None:
+    """Ask the daemon and print what it says: as JSON, or as `render` words it, where times are
+    those of the owner's clock and lines fit the terminal. Ends with the exit code that stands for a
+    failure.
+    """
+    with reporting(as_json=as_json):
+        result = ask(command, within=within, in_words=not as_json, **options)
+        show(result, lambda told: fitted(render(told)), as_json=as_json)
+
+
+def fitted(text: str) -> str:
+    """`text` with lines that fit the terminal; as it is where there is none."""
+    return folded(text, shutil.get_terminal_size().columns) if sys.stdout.isatty() else text
+
+
+def ask(
+    command: str, *, within: float = QUICK_SECONDS, in_words: bool = False, **options: Any
+) -> Any:
+    """What the daemon answers to `_agentd/<command>`, times in words if wanted; options that are
+    None are left out.
+
+    Raises DaemonUnreachable, RemoteError, Busy.
+    """
+    import asyncio
+
+    params = {key: value for key, value in options.items() if value is not None}
+    return asyncio.run(_call(f"_agentd/{command}", params, within, in_words=in_words))
+
+
+def agree(question: str, *, yes: bool, ask: bool) -> None:
+    """Return when the user wants it; ends the command where he does not. Raises InvalidRequest where
+    nobody can be asked.
+    """
+    import typer
+
+    if yes:
+        return
+    if not (ask and sys.stdin.isatty()):
+        raise InvalidRequest("this needs a yes", cure="add --yes")
+    if not typer.confirm(question):
+        raise typer.Exit(1)
+
+
+async def owners_times(connection: Connection) -> Times:
+    """The words for times in the zone of the daemon that is asked. Raises RemoteError, Busy."""
+    from agentd.core.clock import SystemClock
+    from agentd.interfaces.client.conversation import introduction
+    from agentd.interfaces.commands.plain import Times
+
+    hello = await connection.call("initialize", introduction(deny=True), within=QUICK_SECONDS)
+    return Times(SystemClock((hello.get("_meta") or {}).get("agentd/zone", "")))
+
+
+async def _call(method: str, params: dict[str, Any], within: float, *, in_words: bool) -> Any:
+    from agentd.interfaces.client.connection import connected
+
+    async with connected(sockets()) as connection:
+        result = await connection.call(method, params, within=within)
+        return (await owners_times(connection)).read(result) if in_words else result

@@ -1,0 +1,99 @@
+"""`agentd backup` and `agentd restore`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentd.app.cli.declared import alone, tell
+from agentd.app.cli.report import AsJson, ConfigPath, note, reporting, show
+from agentd.core.errors import AgentdError, ConfigError
+from agentd.core.paths import daemon_places
+from agentd.interfaces.commands.plain import counted
+from agentd.interfaces.commands.upkeep import UPKEEP
+
+if TYPE_CHECKING:
+    from agentd.app.config import Reaching
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The archive, a .tar.gz.")]
+
+
+def _backup(given: dict[str, Any], *, as_json: bool) -> None:
+    path = str(Path(given["file"]).expanduser().absolute())
+    tell(UPKEEP["backup"], {"file": path}, as_json=as_json)
+
+
+backup = alone(UPKEEP["backup"], _backup)
+
+
+def restore(
+    file: File,
+    force: Annotated[
+        bool, typer.Option("--force", help="Move what is there aside; it is not deleted.")
+    ] = False,
+    trust: Annotated[
+        bool,
+        typer.Option(
+            "--trust", help="Take its programs, addresses and folders without a question."
+        ),
+    ] = False,
+    config: ConfigPath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put a backup in place; the daemon must not run."""
+    from agentd.app.restore import restore as put
+    from agentd.core.clock import SystemClock
+
+    places = daemon_places(os.environ, config)
+    with reporting(as_json=as_json):
+        now = SystemClock("UTC").now()
+        asks = not as_json and sys.stdin.isatty() and sys.stderr.isatty()
+        agree = (lambda _: None) if trust else _asked if asks else _refused
+        result = put(file.expanduser(), places, os.environ, now, force=force, agree=agree)
+        show(result, _restored, as_json=as_json)
+
+
+def _asked(settings: Sequence[Reaching]) -> None:
+    note("the configuration in this backup reaches beyond agentd:")
+    for line in _lines(settings):
+        note(f"  {line}")
+    if not typer.confirm("Restore it with these settings?", default=False, err=True):
+        raise AgentdError(
+            "nothing was restored", cure="--trust takes a backup without a question, if you know it"
+        )
+
+
+def _refused(settings: Sequence[Reaching]) -> None:
+    told = "\n  ".join(_lines(settings))
+    raise ConfigError(
+        f"the configuration in this backup reaches beyond agentd, and nobody is asked here:\n  {told}",
+        cure="restore it on a terminal, which asks; or with --trust, if you know these settings",
+    )
+
+
+def _lines(settings: Sequence[Reaching]) -> Iterator[str]:
+    """Each setting, whole, with nothing in it that a terminal would not show."""
+    for one in settings:
+        yield f"{one.key} = {json.dumps(one.value)}: {one.how}"
+
+
+def _restored(result: dict[str, Any]) -> str:
+    lines = [f"{counted(result['restored'], 'file')} restored; start the daemon with `agentd up`"]
+    lines += [f"moved aside: {path}" for path in result["aside"]]
+    if result["forgotten"] is None:
+        lines.append(
+            "nothing here tells what was forgotten after the backup was made: if something was, it is"
+            " known again, so forget it once more"
+        )
+    elif result["forgotten"]:
+        lines.append(
+            f"forgotten again: {counted(result['forgotten'], 'fact')} forgotten since the backup; the"
+            " daemon erases the words when it starts"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,86 @@
+"""`agentd config`: whether the configuration is right, and what is in force."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentd.app.cli.group import Group
+from agentd.app.cli.report import AsJson, ConfigFile, reporting, show
+from agentd.core.paths import Places, daemon_places
+from agentd.interfaces.commands.plain import table
+
+if TYPE_CHECKING:
+    from agentd.app.config import Config
+
+app = Group()
+
+
+@app.command()
+def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
+    """Report every mistake in the configuration at once; exit code 78 if there is any."""
+    from agentd.app.assembly.model import check_model
+    from agentd.app.config import load, placed
+    from agentd.storage.ownership import configuration
+
+    places = daemon_places(os.environ, config)
+    file = places.config_file
+    with reporting(as_json=as_json):
+        loose = configuration(file, os.getuid(), mend=False)
+        read = load(file, os.environ)
+        placed(read, places)
+        check_model(read, os.environ)
+        _check_window(read, places)
+        exists = file.exists()
+        warnings = [loose] if loose else []
+        result = {"ok": True, "file": str(file), "exists": exists, "warnings": warnings}
+        told = (
+            "ok"
+            if exists
+            else "there is no such file; agentd's defaults hold (`agentd init` makes it)"
+        )
+        show(
+            result, lambda _: "\n".join([f"{file}: {told}", *_advice(file, loose)]), as_json=as_json
+        )
+
+
+def _check_window(read: Config, places: Places) -> None:
+    """Raises ConfigError where the daemon would, for a window that the fixed prompt alone fills."""
+    from agentd.app.assembly.ground import Ground
+    from agentd.app.assembly.window import is_surely_enough
+    from agentd.core.clock import SystemClock
+    from agentd.engine.budget import Budget
+
+    clock = SystemClock(read.agent.timezone)
+    ground = Ground(read, places, clock, dict(os.environ), Budget(read.budget))
+    if not is_surely_enough(read, ground.limits, ground.workspace):
+        import asyncio
+
+        from agentd.app.assembly.trial import try_opening
+
+        asyncio.run(try_opening(ground))
+
+
+@app.command("show")
+def show_(config: ConfigFile = None, as_json: AsJson = False) -> None:
+    """Show every key, its value in force, and where the value comes from."""
+    from agentd.app.config import describe, read
+
+    file = daemon_places(os.environ, config).config_file
+    with reporting(as_json=as_json):
+        settings = [
+            {"key": one.key, "value": one.value, "source": one.origin}
+            for one in describe(read(file, os.environ))
+        ]
+        show(
+            {"file": str(file), "settings": settings},
+            lambda result: table(result["settings"], ("key", "value", "source"), "no keys"),
+            as_json=as_json,
+        )
+
+
+def _advice(file: Path, loose: str) -> Iterator[str]:
+    if loose:
+        yield f"{loose}; the daemon changes that when it starts, or do it now: chmod go= {file}"

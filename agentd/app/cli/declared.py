@@ -1,0 +1,129 @@
+"""Declared commands as a command line has them: each asks the daemon and shows what it says."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from types import NoneType, UnionType
+from typing import Annotated, Any, cast, get_args, get_origin
+
+import typer
+
+from agentd.app.cli.ask import answer
+from agentd.app.cli.group import Group
+from agentd.app.cli.report import AsJson
+from agentd.interfaces.commands import declaration
+from agentd.interfaces.commands.declaration import Command, Given
+
+Line = Callable[..., None]
+
+
+def grouped(declared: declaration.Group, lines: Mapping[str, Line] | None = None) -> Group:
+    """The commands of a declared group, as one of the command line."""
+    group = Group()
+    add_all(group, declared, lines)
+    return group
+
+
+def add_all(
+    group: Group, declared: declaration.Group, lines: Mapping[str, Line] | None = None
+) -> None:
+    """Add the commands of a declared group. `lines` carry out those that take more than one question, by
+    name: each is called with what was given, by the names of the wire, and `as_json`, and with options of
+    its own, which only the command line has.
+    """
+    for command in declared.commands:
+        if command.has_line:
+            line = (lines or {}).get(command.name)
+            group.later[command.name] = partial(alone, command, line)
+
+
+def tell(command: Command, given: Mapping[str, Any], *, as_json: bool) -> None:
+    """Ask the daemon and print what it says; ends with the exit code that stands for a failure."""
+    answer(command.path, command.show, as_json=as_json, within=command.seconds, **given)
+
+
+def alone(command: Command, line: Line | None = None) -> Line:
+    """One declared command, as typer takes it; see `add_all`."""
+    params = [one for one in command.params() if one.param.help]
+    own = [] if line is None else _own_options(line)
+
+    def run(*, as_json: bool, **options: Any) -> None:
+        given = {one.key: _read(one, options.pop(one.name)) for one in params}
+        if line is None:
+            tell(command, given, as_json=as_json)
+        else:
+            line(given, as_json=as_json, **options)
+
+    told = [_told(one) for one in params]
+    as_json = inspect.Parameter(
+        "as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson
+    )
+    parameters = [*told, *own, as_json]
+    run.__doc__ = command.help
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    cast(Any, run).__signature__ = inspect.Signature(parameters)  # which typer reads
+    return run
+
+
+def _own_options(line: Line) -> list[inspect.Parameter]:
+    """What a line takes beside what is declared."""
+    signature = inspect.signature(line, eval_str=True)
+    _, *others = signature.parameters.values()
+    return [one for one in others if one.name != "as_json"]
+
+
+def _told(one: Given) -> inspect.Parameter:
+    """The parameter as typer has it: what is not given stays None, unless its default is worth showing."""
+    param = one.param
+    make: Any = typer.Option if one.is_option else typer.Argument
+    flags = param.flags or ((f"--{param.key}",) if param.key else ())
+    told = make(*flags, metavar=param.metavar, **_checks(one))
+    default = one.default if param.usual is ... else param.usual
+    kind = _kind(one)
+    if not one.is_needed and default in (None, "", [], ()):
+        default, kind = None, kind | None
+    return inspect.Parameter(
+        one.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind, told],
+    )
+
+
+def _checks(one: Given) -> dict[str, Any]:
+    """The help, and what the command line checks itself: how large a number may be, which words there are."""
+    if words := one.words:
+        told = f"{', '.join(words[:-1])} or {words[-1]}"
+
+        def check(given: str | None) -> str | None:
+            if given is not None and given not in words:
+                raise typer.BadParameter(f"{given[:100]!r} is none of {told}")
+            return given
+
+        return {"help": f"{one.param.help.rstrip('.')}: {told}.", "callback": check}
+    bounds = {"min": one.param.least, "max": one.param.most}
+    return {
+        "help": one.param.help,
+        **{name: bound for name, bound in bounds.items() if bound is not None},
+    }
+
+
+def _kind(one: Given) -> Any:
+    """The type of what is typed: the declared one without None, and text for what may be either."""
+    kinds = list(_choices(one.type))
+    return kinds[0] if len(kinds) == 1 and not one.words else str
+
+
+def _choices(declared: Any) -> Iterator[Any]:
+    if get_origin(declared) is UnionType:
+        yield from (kind for kind in get_args(declared) if kind is not NoneType)
+    else:
+        yield declared
+
+
+def _read(one: Given, value: Any) -> Any:
+    """What was typed, as the method takes it; None is not sent."""
+    is_number = int in get_args(one.type) and isinstance(value, str)
+    return int(value) if is_number and value.isascii() and value.isdigit() else value

@@ -1,0 +1,120 @@
+"""`agentd doctor`: what is wrong, here and in the daemon, and what cures it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from agentd.app.cli.ask import fitted
+from agentd.app.cli.declared import alone
+from agentd.app.cli.report import ConfigFile, reporting, show
+from agentd.core.errors import AgentdError
+from agentd.core.paths import Places, daemon_places
+from agentd.interfaces.commands.upkeep import UPKEEP
+
+if TYPE_CHECKING:
+    from agentd.app.config import Config
+    from agentd.app.doctor.examine import Check
+
+_SECONDS = 60.0
+_OK = "ok"
+_FAIL = "fail"
+
+
+def _doctor(_: dict[str, Any], *, config: ConfigFile = None, as_json: bool) -> None:
+    import asyncio
+
+    places = daemon_places(os.environ, config)
+    with reporting(as_json=as_json):
+        found = [*_configuration(places), *asyncio.run(_of_daemon())]
+        is_well = all(check["level"] != _FAIL for check in found)
+        show({"ok": is_well, "checks": found}, lambda _: fitted(_told(found)), as_json=as_json)
+    if not is_well:
+        raise typer.Exit(1)
+
+
+doctor = alone(UPKEEP["doctor"], _doctor)
+
+
+def _configuration(places: Places) -> list[dict[str, str]]:
+    """The checks on this machine; with a configuration that cannot be used, by its defaults."""
+    import asyncio
+
+    from agentd.app.assembly.model import check_model
+    from agentd.app.config import Config, load, placed
+    from agentd.app.doctor.examine import examine
+    from agentd.core.health import Finding
+
+    try:
+        config = load(places.config_file, os.environ)
+        placed(config, places)
+        check_model(config, os.environ)
+        read = Finding.ok("config", f"{places.config_file} is right")
+    except AgentdError as error:
+        config = Config()
+        read = Finding.fail("config", error.message, error.cure)
+    found = asyncio.run(examine(_checks(places, config)))
+    return [finding.as_json() for finding in (read, *found)]
+
+
+def _checks(places: Places, config: Config) -> Sequence[Check]:
+    import shutil
+    import sqlite3
+    from pathlib import Path
+
+    from agentd.app.daemon import Patience
+    from agentd.app.doctor.machine import (
+        Disk,
+        Erased,
+        Leftovers,
+        Permissions,
+        SocketPath,
+        Sqlite,
+        Time,
+    )
+    from agentd.app.doctor.service import Linger, UnitFile
+    from agentd.core.clock import SystemClock, known_zone
+    from agentd.interfaces.commands.upkeep import linger_marker, system_unit, users_unit
+
+    path = config.workspace.path
+    workspace = Path(path).expanduser() if path else places.workspace
+    clock = SystemClock(config.agent.timezone)
+    own = users_unit(os.environ)
+    return (
+        Permissions(places, workspace),
+        Disk((places.state_dir, workspace), lambda folder: shutil.disk_usage(folder).free),
+        Time(clock, config.agent.timezone, known_zone(os.environ)),
+        Sqlite(sqlite3.sqlite_version_info),
+        SocketPath(places.socket),
+        Leftovers(places.state_dir, workspace, clock),
+        Erased(places.state_dir, clock),
+        UnitFile((own, system_unit()), Patience().total),
+        Linger(own, linger_marker()),
+    )
+
+
+async def _of_daemon() -> list[dict[str, str]]:
+    from agentd.app.cli.ask import sockets
+    from agentd.interfaces.client.connection import connected
+
+    try:
+        async with connected(sockets()) as connection:
+            found = await connection.call("_agentd/doctor", within=_SECONDS)
+    except AgentdError as error:
+        return [
+            {"code": "daemon", "level": _FAIL, "text": error.message, "cure": error.cure},
+        ]
+    checks: list[dict[str, str]] = found["checks"]
+    return checks
+
+
+def _told(found: list[dict[str, Any]]) -> str:
+    lines = []
+    for check in found:
+        lines.append(f"{check['level']:<5}{check['code']}: {check['text']}")
+        if check["level"] != _OK and check["cure"]:
+            lines.append(f"     → {check['cure']}")
+    return "\n".join(lines)

@@ -1,0 +1,216 @@
+"""What agents tell each other of their graphs, where it takes a file: `agentd facts send`, `take` and the like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentd.app.cli.ask import MODEL_SECONDS, ask, fitted
+from agentd.app.cli.declared import Line
+from agentd.app.cli.report import AsJson, reporting, show
+from agentd.app.cli.texts import Output, check_writable, placed, read_text, write_text
+from agentd.core.errors import Busy, GraphError, InvalidRequest
+from agentd.interfaces.commands.exchange import EXCHANGE
+from agentd.interfaces.commands.plain import counted, visible
+
+if TYPE_CHECKING:
+    from agentd.core.graph import Record
+
+
+# `agentd facts snapshot`, `graph-changes` and `apply`: whole states of the graph, and what leads between them.
+
+_TRIES = 5  # to read a graph that is being changed
+_Old = Annotated[Path, typer.Argument(metavar="OLD.0c", help="A state that `snapshot` wrote.")]
+
+
+def snapshot(output: Output = None, as_json: AsJson = False) -> None:
+    """Write the whole graph as it is now, as `.0c`."""
+    with reporting(as_json=as_json):
+        state = _now()
+        _show(state, output, as_json=as_json)
+
+
+def graph_changes(
+    old: _Old,
+    new: Annotated[
+        Path | None, typer.Argument(metavar="NEW.0c", help="Another; without, the one of now.")
+    ] = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write what led from one state to another."""
+    from agentd.zero.delta import as_json as told_of
+    from agentd.zero.delta import diff
+    from agentd.zero.formats.reading import read
+
+    with reporting(as_json=as_json):
+        before = _read(old)
+        after = read(_now()["text"]) if new is None else _read(new)
+        _show(told_of(diff(before, after)), output, as_json=as_json)
+
+
+def apply(
+    old: _Old,
+    delta: Annotated[
+        Path,
+        typer.Argument(metavar="DELTA", help="What `graph-changes` wrote; `-` is standard input."),
+    ],
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make those changes to that state, here and without a daemon."""
+    from agentd.zero.delta import apply as applied
+    from agentd.zero.delta import checkpoint, read_delta
+    from agentd.zero.formats.writing import write
+
+    with reporting(as_json=as_json):
+        before = _read(old)
+        text = read_text(delta)
+        with placed(delta):
+            after = applied(before, read_delta(text))
+        held = checkpoint(after)
+        told = {
+            "state": held.hash.hex,
+            "concepts": held.concepts,
+            "contexts": held.contexts,
+            "episodes": held.relations,
+            "text": write(after),
+        }
+        _show(told, output, as_json=as_json)
+
+
+def _read(file: Path) -> Record:
+    """The state that the file says. Raises InvalidRequest, GraphError."""
+    from agentd.zero.formats.reading import read
+
+    text = read_text(file)
+    with placed(file):
+        return read(text)
+
+
+def _now() -> dict[str, Any]:
+    """The graph of the daemon, read again where it changed meanwhile. Raises what `ask` does."""
+    from agentd.interfaces.client.dialing import RemoteError
+
+    for _ in range(_TRIES):
+        try:
+            return _whole()
+        except RemoteError as error:
+            if error.reason != Busy.code:
+                raise
+    return _whole()
+
+
+def _whole() -> dict[str, Any]:
+    state: dict[str, Any] = ask("facts/snapshot", within=MODEL_SECONDS)
+    parts, after = [state["text"]], state.pop("next")
+    while after is not None:
+        more = ask("facts/snapshot", within=MODEL_SECONDS, after=after, state=state["state"])
+        parts.append(more["text"])
+        after = more["next"]
+    return {**state, "text": "".join(parts)}
+
+
+def _show(told: dict[str, Any], output: Path | None, *, as_json: bool) -> None:
+    """Print the text, or write it to the file and say so."""
+    if output is None:
+        show(told, lambda whole: str(whole["text"]).rstrip("\n"), as_json=as_json)
+        return
+    size = write_text(output, told.pop("text"))
+    told = {"file": str(output), "bytes": size, **told}
+    show(told, _written, as_json=as_json)
+
+
+def _written(told: dict[str, Any]) -> str:
+    gone = f", {told['gone']} gone" if "gone" in told else ""
+    kept = counted(told["episodes"], "episode")
+    return f"written to {told['file']}: {kept}{gone}, state {told['state'][:12]}"
+
+
+def _send(given: dict[str, Any], *, output: Output = None, as_json: bool) -> None:
+    with reporting(as_json=as_json):
+        if output is not None:
+            check_writable(output)
+        told = ask("facts/send", within=MODEL_SECONDS, **given)
+        if output is None:
+            show(told, lambda whole: str(whole["text"]).rstrip("\n"), as_json=as_json)
+            return
+        size = write_text(output, told.pop("text"))
+        show({"file": str(output), "bytes": size, **told}, _sent, as_json=as_json)
+
+
+def _take(
+    given: dict[str, Any],
+    *,
+    file: Annotated[Path, typer.Argument(help="A message; `-` is standard input.")],
+    as_json: bool,
+) -> None:
+    with reporting(as_json=as_json):
+        _check(given["trust"])
+        told = _told(file, {**given, "text": read_text(file)})
+        show({"from": given["from"], **told}, lambda done: fitted(_taken(done)), as_json=as_json)
+
+
+def _import(
+    given: dict[str, Any],
+    *,
+    file: Annotated[Path, typer.Argument(help="`.0` or `.0c` text; `-` is standard input.")],
+    as_json: bool,
+) -> None:
+    with reporting(as_json=as_json):
+        _check(given["trust"])
+        text = read_text(file)
+        told = ask("facts/import-graph", within=MODEL_SECONDS, **given, text=text)
+        who = given["from"] or str(file)
+        show({"from": who, **told}, lambda done: fitted(_taken(done)), as_json=as_json)
+
+
+def _verify(given: dict[str, Any], *, as_json: bool) -> None:
+    command = EXCHANGE["chain"]
+    with reporting(as_json=as_json):
+        found = ask(command.path, within=command.seconds, **given)
+        show(found, command.show, as_json=as_json)
+        if found["bad"] is not None or found["changed"]:
+            raise typer.Exit(1)
+
+
+LINES: dict[str, Line] = {"send": _send, "take": _take, "import-graph": _import, "chain": _verify}
+
+
+def _check(trust: float) -> None:
+    """Raises InvalidRequest."""
+    if not 0 < trust <= 1:  # nor NaN
+        raise InvalidRequest(
+            f"the trust {trust} is not above 0 and at most 1", cure="set --trust between"
+        )
+
+
+def _told(file: Path, params: dict[str, Any]) -> Any:
+    """What the daemon says to a message. Raises what `ask` does, of a message that is refused with its
+    file and, where its text is at fault, the place.
+    """
+    from agentd.interfaces.client.dialing import RemoteError
+    from agentd.zero.delta import read_delta
+
+    try:
+        return ask("facts/take", within=MODEL_SECONDS, **params)
+    except RemoteError as error:
+        if error.reason != GraphError.code:
+            raise
+        with placed(file):
+            read_delta(params["text"])
+            raise GraphError(error.message, cure=error.cure) from None
+
+
+def _sent(told: dict[str, Any]) -> str:
+    said = f"{counted(told['facts'], 'fact')}, {told['taken_back']} taken back"
+    return f"written to {told['file']}: {said}"
+
+
+def _taken(told: dict[str, Any]) -> str:
+    counts = f"{told['new']} new, {told['known']} known, {told['taken_back']} taken back"
+    if told["kept_out"]:
+        counts += f", {told['kept_out']} kept out (taken back, or forgotten here, before)"
+    return f"from {visible(told['from'])}: {counts}"

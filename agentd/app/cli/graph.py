@@ -1,0 +1,149 @@
+"""`agentd facts query` and `agentd facts graph`: how what the agent knows hangs together."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from agentd.app.cli.ask import ask
+from agentd.app.cli.report import AsJson, note, reporting, show
+from agentd.app.cli.texts import Output, write_text
+from agentd.core.errors import InvalidRequest
+from agentd.interfaces.commands.plain import visible
+
+
+class Format(StrEnum):
+    """What a picture is written as."""
+
+    TABLE = "table"
+    DOT = "dot"
+    HTML = "html"
+    COMPACT = "0c"
+    ZERO = "zero"
+    L0 = "l0"
+    L1 = "l1"
+    L2 = "l2"
+    PROMPT = "prompt"
+
+
+class Way(StrEnum):
+    """How what is around a name is found."""
+
+    PATHS = "paths"
+    BREADTH = "breadth"
+    ACTIVATION = "activation"
+
+
+DRAWN = frozenset({Format.TABLE, Format.DOT, Format.HTML})  # the daemon writes the others
+
+
+def query(
+    question: Annotated[
+        str,
+        typer.Argument(
+            help='"FIND concept FROM user BY paths" (or breadth, activation), or any text: '
+            "what it names is found."
+        ),
+    ],
+    limit: Annotated[int, typer.Option(min=1, max=50, help="How many facts about a text.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Ask how what the agent knows hangs together."""
+    with reporting(as_json=as_json):
+        result = ask("facts/query", question=question, limit=limit)
+        show(result, _answered, as_json=as_json)
+
+
+def graph(
+    name: Annotated[str, typer.Argument(help="What is in the middle, such as user.")],
+    depth: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many facts away: 2 unless you say it, at most 4."),
+    ] = None,
+    most: Annotated[int, typer.Option(min=1, max=50, help="How many concepts.")] = 24,
+    by: Annotated[
+        Way,
+        typer.Option(
+            help="paths: what is surest; breadth: the fewest facts away; activation: what comes to mind."
+        ),
+    ] = Way.PATHS,
+    form: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            help="Shown: table, dot (Graphviz), html. All that is said of it: 0c (the same as l2), zero. "
+            "Less: l1, l0, prompt.",
+        ),
+    ] = Format.TABLE,
+    output: Output = None,
+    compat: Annotated[
+        bool,
+        typer.Option(
+            "--compat", help="With --format zero: for older readers, without colons in words."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Draw what is known around a name."""
+    with reporting(as_json=as_json):
+        if compat and form is not Format.ZERO:
+            raise InvalidRequest("--compat is for --format zero alone", cure="leave it out")
+        wanted = None if form in DRAWN else form.value
+        result = ask("facts/graph", name=name, depth=depth, most=most, by=by.value, form=wanted)
+        if compat:
+            result["text"] = _compatible(result["text"])
+        if wanted and not as_json and (left := _left_out(result)):
+            note(left)
+        if output is None:
+            show(result, lambda told: _drawn(told, form), as_json=as_json)
+            return
+        size = write_text(output, _drawn(result, form).rstrip("\n") + "\n")
+        told = {"file": str(output), "bytes": size}
+        show(told, lambda done: f"written to {done['file']}", as_json=as_json)
+
+
+def _answered(result: dict[str, Any]) -> str:
+    from agentd.memory.graph.picture import aligned
+    from agentd.memory.graph.wire import answer_of
+
+    answer = answer_of(result)
+    if not answer.rows:
+        return visible(answer.reason)
+    lines = [aligned(answer.as_table()), *(visible(str(one)) for one in answer.unknown)]
+    for name, said in result["tellers"].items():
+        lines.append(visible(f"{name} says: {'; '.join(said)}"))
+    return "\n".join(lines)
+
+
+def _left_out(result: dict[str, Any]) -> str:
+    """What the text of a form does not say: that nothing is known, or what is not in it."""
+    from agentd.memory.graph.wire import picture_of
+
+    picture = picture_of(result)
+    return visible(picture.left_out if picture.nodes else picture.title)
+
+
+def _compatible(text: str) -> str:
+    """The graph of a `.0` text for older readers."""
+    from agentd.zero import parse, write_compatible
+
+    return write_compatible(parse(text))
+
+
+def _drawn(result: dict[str, Any], form: Format) -> str:
+    from agentd.memory.graph.picture import aligned, as_dot, as_html
+    from agentd.memory.graph.wire import picture_of
+
+    if form not in DRAWN:
+        return str(result["text"]).rstrip("\n")
+    picture = picture_of(result)
+    match form:
+        case Format.DOT:
+            return as_dot(picture)
+        case Format.HTML:
+            return as_html(picture)
+    if not picture.nodes:
+        return visible(picture.title)
+    return "\n".join(filter(None, (aligned(picture.as_table()), picture.left_out)))

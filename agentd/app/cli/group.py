@@ -1,0 +1,165 @@
+"""A group of commands in plain text that starts quickly."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from agentd.app.cli.report import fail
+from agentd.core.errors import InvalidRequest
+
+# The parent of everything that is wrong with a command line; typer has no name for it.
+_UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])
+
+
+Load = Callable[[], Any]
+
+_SENTENCE = 200  # letters of the sentence that a list of commands shows, wrapped rather than cut
+
+
+class _QuickCommand(TyperCommand):
+    def get_short_help_str(self, limit: int = _SENTENCE) -> str:
+        """The first sentence of the help, whole."""
+        return super().get_short_help_str(max(limit, _SENTENCE))
+
+    # Typer hands every value that is not a bool to pydantic, whose import takes longer than all else
+    # here; and the value of a help option that was not given is None unless it has a default.
+    def get_help_option(self, ctx: Any) -> Any:
+        """The help option, false by default."""
+        return _defaulted(super().get_help_option(ctx))
+
+
+class _QuickGroup(TyperGroup):
+    later: ClassVar[Mapping[str, Load]] = {}
+    inside: ClassVar[tuple[Load, ...]] = ()  # at most one
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        if self.inside:
+            self.commands = _Inside(*self.inside)
+        else:
+            self.commands = _Commands(self.commands, self.later)
+
+    def get_short_help_str(self, limit: int = _SENTENCE) -> str:
+        """The first sentence of the help, whole."""
+        return super().get_short_help_str(max(limit, _SENTENCE))
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> Any:
+        """Run; with `--json` a wrong command line is told like every other failure."""
+        given = sys.argv[1:] if args is None else list(args)
+        if "--json" not in given:
+            return super().main(args, *more, **options)
+        try:
+            status = super().main(args, *more, **{**options, "standalone_mode": False})
+        except _UsageError as error:
+            path = error.ctx.command_path if error.ctx else "agentd"
+            told = InvalidRequest(
+                error.format_message(), cure=f"`{path} --help` says what it takes"
+            )
+            fail(told, as_json=True)
+            sys.exit(told.exit_code)
+        sys.exit(status or 0)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The help option, false by default."""
+        return _defaulted(super().get_help_option(ctx))
+
+
+class _Commands(MutableMapping[str, Any]):
+    """Commands by name, some of which are loaded when they are asked for."""
+
+    def __init__(self, made: Mapping[str, Any], later: Mapping[str, Load]) -> None:
+        self._made = dict(made)
+        self._later = later
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made and name in self._later:
+            self._made[name] = _made(name, self._later[name]())
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self._later, *self._made)))
+
+    def __len__(self) -> int:
+        return len(self._later.keys() | self._made.keys())
+
+
+class _Inside(MutableMapping[str, Any]):
+    """The commands of a group that is loaded when one of them is asked for."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+
+    @cached_property
+    def _commands(self) -> MutableMapping[str, Any]:
+        return typer.main.get_group(self._load()).commands
+
+    def __getitem__(self, name: str) -> Any:
+        return self._commands[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._commands[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._commands)
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+
+class Group(typer.Typer):
+    """Commands under one name; `summary` is its help. Those of `later` are made when they are used, by name:
+    each is a function or a Group. With `inside` its commands are those of the group which that loads.
+    """
+
+    def __init__(
+        self,
+        summary: str = "",
+        later: Mapping[str, Load] | None = None,
+        inside: Load | None = None,
+    ) -> None:
+        self.later: dict[str, Load] = dict(later or {})
+        found = (inside,) if inside else ()
+        super().__init__(
+            cls=type("_Later", (_QuickGroup,), {"later": self.later, "inside": found}),
+            help=summary,
+            context_settings={"help_option_names": ["--help", "-h"]},  # commands take them over
+            no_args_is_help=True,
+            add_completion=False,
+            rich_markup_mode=None,
+            pretty_exceptions_enable=False,
+        )
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
+        """Add a command, as typer does."""
+        return super().command(name, cls=_QuickCommand, **options)
+
+
+def _made(name: str, loaded: Any) -> Any:
+    """What typer makes of it."""
+    holder = Group("")
+    if isinstance(loaded, Group):
+        holder.add_typer(loaded, name=name)
+    else:
+        holder.command(name)(loaded)
+    return typer.main.get_group(holder).commands[name]
+
+
+def _defaulted(option: Any) -> Any:
+    if option is not None:
+        option.default = False
+    return option

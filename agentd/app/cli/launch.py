@@ -1,0 +1,164 @@
+"""Starting and stopping the daemon from a client."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import agentd
+from agentd.core.errors import AgentdError, AlreadyRunning, Busy, ConfigError, DaemonUnreachable
+from agentd.core.paths import Places, client_sockets, ensure_private_dir, is_system_service
+from agentd.interfaces.client.connection import connected
+from agentd.interfaces.client.dialing import RemoteError, dial
+
+LOG_NAME = "daemon.log"
+START_SECONDS = 30.0
+STOP_SECONDS = 20.0
+_LOOK_AGAIN_SECONDS = 0.05
+_ANSWER_SECONDS = 10.0
+_LAST_LINES = 20
+
+
+async def ask_status(sockets: Sequence[Path]) -> Any:
+    """The daemon's status, a JSON object. Raises DaemonUnreachable, Busy."""
+    async with connected(sockets) as connection:
+        return await connection.call("_agentd/status", within=_ANSWER_SECONDS)
+
+
+async def ensure_running(places: Places, config: Path | None, tell: Callable[[str], None]) -> str:
+    """Have a daemon of this very version run; returns what had to be done, "" if nothing. `tell` hears
+    of what takes time before it is done.
+
+    Raises AgentdError with the last lines of its log when it does not come up.
+    """
+    sockets = client_sockets(os.environ)
+    try:
+        status = await ask_status(sockets)
+    except DaemonUnreachable:
+        tell("starting the daemon")
+        await start(places, config)
+        return "the daemon is running now; `agentd stop` ends it"
+    if status.get("version") == agentd.__version__:
+        return ""
+    await refuse_system_service(sockets)
+    tell("restarting the daemon, which is another version")
+    await restart(places, config)
+    return f"the daemon was version {status.get('version')} and runs {agentd.__version__} now"
+
+
+async def start(places: Places, config: Path | None) -> None:
+    """Start a daemon that outlives this process, and wait until it answers."""
+    log = ensure_private_dir(places.state_dir) / LOG_NAME
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    began = os.fstat(descriptor).st_size
+    try:
+        os.fchmod(descriptor, 0o600)
+        process = _spawn(descriptor, config)
+    finally:
+        os.close(descriptor)
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            await ask_status((places.socket,))
+        except (DaemonUnreachable, Busy, RemoteError):
+            pass
+        else:
+            process.returncode = 0  # it stays behind on purpose: no complaint when it is collected
+            return
+        # Somebody else may have started one at the same moment; then that one will answer.
+        if process.poll() not in {None, AlreadyRunning.exit_code}:
+            raise _death(process.returncode, log, began)
+        await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+    process.returncode = process.poll() or 0
+    raise Busy(
+        f"the daemon does not answer {START_SECONDS:g} s after its start",
+        cure=f"read {log}",
+    )
+
+
+async def stop(sockets: Sequence[Path]) -> None:
+    """End the running daemon and wait until its process is gone. Raises DaemonUnreachable, Busy."""
+    status = await ask_status(sockets)
+    async with connected(sockets) as connection:
+        await connection.call("_agentd/stop", within=_ANSWER_SECONDS)
+    deadline = time.monotonic() + STOP_SECONDS
+    while time.monotonic() < deadline:
+        if not _is_alive(status["pid"]) and not await _answers(sockets):
+            return
+        await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+    raise Busy(
+        f"the daemon (process {status['pid']}) has not ended within {STOP_SECONDS:g} s",
+        cure=f"wait, or end it with `kill {status['pid']}`",
+    )
+
+
+async def restart(places: Places, config: Path | None) -> None:
+    """Stop the daemon if one runs, and start one. Raises AgentdError; ConfigError before anything is
+    stopped, so that a mistake in the configuration does not cost a running daemon.
+    """
+    from agentd.app.assembly.model import check_model  # what `up` and `stop` need not wait for
+    from agentd.app.config import load, placed
+
+    read = load(places.config_file, os.environ)
+    placed(read, places)
+    check_model(read, os.environ)
+    sockets = client_sockets(os.environ)
+    try:
+        await stop(sockets)
+    except DaemonUnreachable:
+        await start(places, config)
+        return
+    await start(places, config)
+
+
+async def refuse_system_service(sockets: Sequence[Path]) -> None:
+    """Raises AgentdError when the daemon that answers is the service manager's to restart."""
+    for path in filter(is_system_service, sockets):
+        if await _answers((path,)):
+            raise AgentdError(
+                f"the daemon at {path} is run by systemd",
+                cure=f"use `sudo systemctl restart agentd@{path.parent.name}`",
+            )
+
+
+def _spawn(log: int, config: Path | None) -> subprocess.Popen[bytes]:
+    # -P: what lies in the folder that one happens to be in, a clone of agentd perhaps, is no module.
+    argv = [sys.executable, "-P", "-m", "agentd", "run"]
+    if config is not None:
+        argv += ["--config", str(config.expanduser().absolute())]
+    return subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+    )
+
+
+def _death(status: int, log: Path, began: int) -> AgentdError:
+    with log.open("rb") as file:
+        file.seek(began)
+        said = file.read().decode(errors="replace").splitlines()[-_LAST_LINES:]
+    kind = ConfigError if status == ConfigError.exit_code else AgentdError
+    told = "\n".join(["the daemon ended at once (exit code " + str(status) + "):", *said])
+    return kind(told, cure=f"the whole log is {log}")
+
+
+async def _answers(sockets: Sequence[Path]) -> bool:
+    try:
+        _, writer = await dial(sockets)
+    except DaemonUnreachable:
+        return False
+    writer.close()
+    return True
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether the process runs; one that has ended but was not yet collected does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in {"Z", "X"}

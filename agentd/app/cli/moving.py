@@ -1,0 +1,217 @@
+"""What another agent has kept, and bringing it in: a step for each file, told whether taken or not.
+
+A file that prompts would carry is looked through first: what is written like orders to the model comes
+in only after the user has seen it and said yes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from agentd.app.cli import suggestions
+from agentd.app.cli.transcripts import existing, read_files, read_regular, send
+from agentd.core.errors import AgentdError, InvalidRequest
+from agentd.core.paths import shipped
+from agentd.core.workspace import FACTS_PATH
+from agentd.interfaces.client.connection import MAX_FRAME_BYTES, Connection, connected
+from agentd.interfaces.client.dialing import RemoteError
+
+Step = dict[str, Any]
+Permit = Callable[[str, str, Sequence[Step]], bool]  # a file's path, its text, what is suspicious
+
+_MOST_BYTES = MAX_FRAME_BYTES // 4  # a letter may take several bytes on the wire
+_DATABASE = (
+    "conversations in SQLite are not read; export them as JSONL, then `agentd sessions import`"
+)
+_TRANSCRIPTS = {
+    "openclaw": ("agents/*/sessions/*.jsonl", "sessions/*.jsonl"),
+    "rustyclaw": ("sessions/*.jsonl", "workspace/sessions/*.jsonl"),
+}
+_SETTINGS = {
+    "openclaw": ("openclaw.json", suggestions.openclaw),
+    "rustyclaw": ("config.toml", suggestions.rustyclaw),
+}
+_FIRST_MEETING = "BOOTSTRAP.md"
+# They say what the agent is and does, so whoever wrote them commands it from then on.
+_INSTRUCTIONS = frozenset({"agents.md", "heartbeat.md", "identity.md", "soul.md", "tools.md"})
+NOT_ASKED = "it tells the agent what to do, and nobody was asked"
+FACTS_NOT_ASKED = "its lines would be facts about you, and nobody was asked"
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """Where another agent lives."""
+
+    agent: str
+    root: Path
+    workspace: Path
+
+    @classmethod
+    def of(cls, agent: str, root: Path) -> Self:
+        """The agent's folder, or its workspace alone. Raises InvalidRequest for any other folder."""
+        workspace = root / "workspace" if (root / "workspace").is_dir() else root
+        house = cls(agent, root, workspace)
+        if not (house.notes() or house.transcripts() or (root / _SETTINGS[agent][0]).is_file()):
+            raise InvalidRequest(
+                f"{root} holds nothing of {agent}", cure=f"give the folder of {agent} itself"
+            )
+        return house
+
+    def notes(self) -> list[Path]:
+        """Its markdown: at the top of the workspace and below `memory/`, links left out. The script of
+        a first meeting is for those who have not met.
+        """
+        found = (*self.workspace.glob("*.md"), *self.workspace.glob("memory/**/*.md"))
+        plain = [path for path in found if self._holds(path) and path.name != _FIRST_MEETING]
+        return sorted(plain)
+
+    def transcripts(self) -> list[Path]:
+        """Its conversations."""
+        patterns = _TRANSCRIPTS[self.agent]
+        found = {path for pattern in patterns for path in self.root.glob(pattern)}
+        return sorted(path for path in found if self._holds(path))
+
+    def databases(self) -> list[Path]:
+        """Where newer versions keep their conversations, which agentd does not read."""
+        found = (*self.root.glob("agents/*/*.sqlite"), *self.root.glob("agents/*/*/*.sqlite"))
+        return sorted(path for path in found if self._holds(path))
+
+    def _holds(self, path: Path) -> bool:
+        """Whether it is a file of the agent's own: a folder of it may be a link to anywhere."""
+        is_plain = path.is_file() and not path.is_symlink()
+        return is_plain and path.resolve().is_relative_to(self.root.resolve())
+
+    def settings(self) -> list[dict[str, Any]]:
+        """Its settings that agentd has a key for. Raises InvalidRequest."""
+        name, read = _SETTINGS[self.agent]
+        file = self.root / name
+        if not self._holds(file):
+            return []
+        data = read_regular(file, _MOST_BYTES)
+        try:
+            return read(data.decode())
+        except (ValueError, RecursionError) as error:
+            raise InvalidRequest(
+                f"{file} cannot be read", cure="move it away to import the rest"
+            ) from error
+
+
+async def move(
+    house: House, sockets: Sequence[Path], within: float, permit: Permit | None, *, dry_run: bool
+) -> dict[str, list[Step]]:
+    """Bring in what is not there yet; each step says `imported`, `kept` or `refused` and why.
+
+    A file of the user's is kept; one that is as it was shipped counts as absent. `permit` is asked
+    for each file that instructs the agent or has something suspicious in it, and None never gives it;
+    what is suspicious stands in the step's `warnings`. Raises RemoteError.
+    """
+    config = house.settings()
+    async with connected(sockets) as connection:
+        taken = await existing(connection)
+        files = [
+            await _note(connection, house, path, permit, dry_run=dry_run) for path in house.notes()
+        ]
+        sessions = [
+            await _transcript(connection, path, taken, within, dry_run=dry_run)
+            for path in house.transcripts()
+        ]
+    sessions += [
+        _session(path.relative_to(house.root).as_posix(), 0, "refused", _DATABASE)
+        for path in house.databases()
+    ]
+    return {"files": files, "sessions": sessions, "config": config}
+
+
+async def _note(
+    connection: Connection, house: House, path: Path, permit: Permit | None, *, dry_run: bool
+) -> Step:
+    target = path.relative_to(house.workspace).as_posix()
+    try:
+        text = _read(path)
+        ours = await _text(connection, target)
+        if ours == text:
+            return _step(target, "kept", "the same already")
+        if ours is not None and ours != _template(target):
+            return _step(target, "kept", "yours is another one")
+        found = await _written(connection, target, text, dry_run=True)
+        if target.casefold() == FACTS_PATH:
+            unasked = FACTS_NOT_ASKED
+        else:
+            unasked = NOT_ASKED if target.casefold() in _INSTRUCTIONS else ""
+        if (found or unasked) and not (permit and permit(target, text, found)):
+            reason = _told(found) if found else unasked
+            return {**_step(target, "refused", reason), **({"warnings": found} if found else {})}
+        if not dry_run:
+            await _written(connection, target, text, dry_run=False)
+    except (InvalidRequest, RemoteError) as error:
+        return _step(target, "refused", error.message)
+    step = _step(target, "imported", "" if ours is None else "in place of the template")
+    return {**step, "warnings": found} if found else step
+
+
+async def _written(
+    connection: Connection, path: str, text: str, *, dry_run: bool
+) -> Sequence[Step]:
+    """Write the file, or only try to; returns what is suspicious in it. Raises RemoteError."""
+    params = {"content": text, "target": path, "append": False, "dry_run": dry_run}
+    done = await connection.call("_agentd/memory/write", params)
+    warnings: Sequence[Step] = done["warnings"]
+    return warnings
+
+
+def _told(found: Sequence[Step]) -> str:
+    first, *others = found
+    more = f", and {len(others)} more" if others else ""
+    return f"line {first['line']} {first['reason']}{more}"
+
+
+def _read(path: Path) -> str:
+    """The file's text, every byte of it. Raises InvalidRequest."""
+    try:
+        return read_regular(path, _MOST_BYTES).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidRequest("not UTF-8") from error
+
+
+async def _text(connection: Connection, path: str) -> str | None:
+    """The file of that name in our workspace; None if there is none. Raises RemoteError."""
+    try:
+        page = await connection.call("_agentd/memory/read", {"path": path})
+    except RemoteError as error:
+        if error.reason == "file_missing":
+            return None
+        raise
+    return str(page["text"])
+
+
+def _template(path: str) -> str | None:
+    file = shipped("workspace_template") / path
+    return file.read_text(encoding="utf-8") if file.is_file() else None
+
+
+async def _transcript(
+    connection: Connection, path: Path, taken: frozenset[str], within: float, *, dry_run: bool
+) -> Step:
+    key = f"chat:{path.stem}"
+    if key in taken:
+        return _session(key, 0, "kept", "there is such a session already")
+    try:
+        [transcript] = read_files([path], key)
+        rows = len(transcript.lines)
+        if not dry_run:
+            rows = (await send(connection, transcript, within))["rows"]
+    except AgentdError as error:
+        return _session(key, 0, "refused", error.message)
+    left_out = f"left out: {'; '.join(transcript.faults)}" if transcript.faults else ""
+    return _session(key, rows, "imported", left_out)
+
+
+def _step(path: str, action: str, reason: str) -> Step:
+    return {"path": path, "action": action, "reason": reason}
+
+
+def _session(key: str, rows: int, action: str, reason: str) -> Step:
+    return {"key": key, "rows": rows, "action": action, "reason": reason}

@@ -1,0 +1,161 @@
+"""Messages from programs: one at a time, nobody there to be asked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentd.app.cli.report import fail, note, say
+from agentd.core.errors import AgentdError, DaemonUnreachable, InvalidRequest
+from agentd.interfaces.client.conversation import (
+    Attachment,
+    Conversation,
+    Reply,
+    joined,
+    marks,
+    words,
+)
+
+# Lines of standard input, read beside the event loop.
+
+_BLOCK = 65536
+_AHEAD = 16  # blocks read before anybody wants them
+
+
+async def lines_of(descriptor: int) -> AsyncIterator[bytes]:
+    """The lines of a pipe, file or terminal, without their ends. A thread waits for them, since an
+    event loop cannot wait for a regular file; it reads the descriptor itself, because a buffered
+    file would hold a lock that the end of the process needs.
+    """
+    loop = asyncio.get_running_loop()
+    blocks: asyncio.Queue[bytes] = asyncio.Queue()
+    room = threading.Semaphore(_AHEAD)
+
+    def pump() -> None:
+        block = b"x"
+        while block:
+            room.acquire()
+            block = os.read(descriptor, _BLOCK)
+            try:
+                loop.call_soon_threadsafe(blocks.put_nowait, block)
+            except RuntimeError:
+                return  # the event loop has ended: nobody wants the rest
+
+    threading.Thread(target=pump, daemon=True, name="agentd-stdin").start()
+    rest = b""
+    while block := await blocks.get():
+        room.release()
+        *whole, rest = (rest + block).split(b"\n")
+        for line in whole:
+            yield line
+    if rest:
+        yield rest
+
+
+_NO_ANSWER = {"outcome": {"outcome": "cancelled"}}
+
+
+class Bystander:
+    """Gathers the reply, tells on stderr what is not part of it, and allows nothing."""
+
+    def __init__(self, session: str) -> None:
+        self.session = session
+        self.reply = Reply()
+
+    def notified(self, method: str, params: Mapping[str, Any]) -> None:
+        """Take the words of the reply, and pass on alerts."""
+        if method == "_agentd/alert":
+            note(f"alert: {params.get('text', '')}")
+        elif method == "session/update" and params.get("sessionId") == self.session:
+            self.reply.hear(params)
+            if marks(params).get("agentd/notice") == "waiting":
+                note(words(params.get("update") or {}))
+
+    async def requested(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Leave every question unanswered."""
+        return _NO_ANSWER if method == "session/request_permission" else None
+
+    def lost(self) -> None:
+        """Say why it takes longer."""
+        note("the daemon has gone; waiting for it to come back")
+
+    def regained(self) -> None:
+        """Say that it goes on."""
+        self.reply.clear()
+        note("the daemon is back")
+
+
+async def send(
+    sockets: Sequence[Path],
+    session: str,
+    text: str,
+    message_id: str | None = None,
+    images: Sequence[Attachment] = (),
+    wait: int = 0,
+) -> dict[str, Any]:
+    """The finished turn of one message, in the shape of `agentd send --json`. It waits `wait` seconds at
+    most for a service that is away.
+
+    Raises RemoteError for a failed turn, DaemonUnreachable, InvalidRequest for an image that is not
+    taken.
+    """
+    bystander = Bystander(session)
+    async with joined(sockets, session, bystander, deny=True) as conversation:
+        return await _turn(conversation, bystander, text, message_id, images, wait=wait)
+
+
+async def answer_lines(
+    sockets: Sequence[Path], session: str, descriptor: int, wait: int = 0
+) -> int:
+    """Answer one message a line on stdout; each waits `wait` seconds at most for a service that is away.
+    0 when every turn went well, else 1.
+
+    Raises DaemonUnreachable when the daemon goes away for good.
+    """
+    status = 0
+    bystander = Bystander(session)
+    async with joined(sockets, session, bystander, deny=True) as conversation:
+        async for line in lines_of(descriptor):
+            if not line.strip():
+                continue
+            try:
+                turn = await _turn(conversation, bystander, _decoded(line), wait=wait)
+            except DaemonUnreachable:
+                raise
+            except AgentdError as error:
+                fail(error)
+                status = 1
+            else:
+                say(turn["text"])
+    return status
+
+
+async def _turn(
+    conversation: Conversation,
+    bystander: Bystander,
+    text: str,
+    message_id: str | None = None,
+    images: Sequence[Attachment] = (),
+    *,
+    wait: int,
+) -> dict[str, Any]:
+    message_id = uuid.uuid4().hex if message_id is None else message_id
+    bystander.session = conversation.session
+    bystander.reply.clear()
+    result = await conversation.say(text, message_id, images, wait=wait)
+    return bystander.reply.turn(result, conversation.session, message_id)
+
+
+def _decoded(line: bytes) -> str:
+    try:
+        return line.removesuffix(b"\r").decode()
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(
+            f"the message is not UTF-8 (byte {error.start + 1} of the line)",
+            cure="convert the input, for example with iconv",
+        ) from error

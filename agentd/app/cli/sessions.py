@@ -1,0 +1,145 @@
+"""`agentd sessions`, where it takes more than one question: pages, files, a yes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agentd.app.cli.ask import MODEL_SECONDS, agree, ask, fitted, sockets
+from agentd.app.cli.declared import grouped, tell
+from agentd.app.cli.report import as_line, note, reporting, say, show
+from agentd.core.errors import StorageError
+from agentd.core.message import Block, Image, Text, ToolResult, ToolUse, decode_block
+from agentd.core.paths import chat_history
+from agentd.interfaces.commands.plain import table, visible
+from agentd.interfaces.commands.sessions import SESSIONS
+
+# A transcript as a person reads it: who said what and when, calls of tools as one line each.
+
+_SPEAKERS = {"user": "you", "assistant": "agent", "summary": "summary", "notice": "notice"}
+
+Line = dict[str, Any]
+
+
+def conversation(lines: Sequence[Line]) -> str:
+    """Exported lines, times in words already, one paragraph for each who spoke."""
+    spoken = [(line, [decode_block(block) for block in line["content"]]) for line in lines]
+    failed = {
+        block.tool_use_id
+        for _, blocks in spoken
+        for block in blocks
+        if isinstance(block, ToolResult) and block.is_error
+    }
+    told = (_paragraph(line, list(_said(blocks, failed))) for line, blocks in spoken)
+    return "\n\n".join(text for text in told if text)
+
+
+def _paragraph(line: Line, said: Sequence[str]) -> str:
+    """Nothing for a row that holds only what tools answered."""
+    if not said:
+        return ""
+    body = "\n".join(f"  {text}".rstrip() for part in said for text in part.split("\n"))
+    return f"{_SPEAKERS.get(line['role'], line['role'])}, {line['at']}\n{body}"
+
+
+def _said(blocks: Iterable[Block], failed: set[str]) -> Iterator[str]:
+    for block in blocks:
+        match block:
+            case Text(text) if text.strip():
+                yield visible(text.strip())
+            case Image():
+                yield block.label
+            case ToolUse(id_):
+                yield visible(f"· {block.title}{' (failed)' if id_ in failed else ''}")
+
+
+def _show(
+    given: dict[str, Any],
+    *,
+    last: Annotated[int, typer.Option(min=0, help="How many of its newest rows.")] = 20,
+    as_json: bool,
+) -> None:
+
+    with reporting(as_json=as_json):
+        session = ask("sessions/show", in_words=not as_json, **given)
+        show(session, lambda told: fitted(SESSIONS["show"].show(told)), as_json=as_json)
+        if last and not as_json and session["rows"]:
+            first = max(1, session["rows"] - last + 1)
+            messages = _messages(given["key"], first, in_words=True)
+            say(f"\n{fitted(conversation(list(messages)))}")
+
+
+def _export(given: dict[str, Any], *, as_json: bool) -> None:
+    with reporting(as_json=as_json):
+        for message in _messages(given["key"]):
+            say(as_line(message))
+
+
+def _import(
+    _: dict[str, Any],
+    *,
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH…", help="JSONL files or folders.", exists=True)
+    ],
+    as_: Annotated[
+        str | None, typer.Option("--as", metavar="KEY", help="The session that one file becomes.")
+    ] = None,
+    as_json: bool,
+) -> None:
+    import asyncio
+
+    from agentd.app.cli.transcripts import bring_in
+
+    with reporting(as_json=as_json):
+        made = asyncio.run(bring_in(sockets(), paths, MODEL_SECONDS, as_))
+        show(
+            {"sessions": made},
+            lambda result: table(result["sessions"], ("key", "rows"), "no transcripts found"),
+            as_json=as_json,
+        )
+        for fault in (fault for session in made for fault in session.get("left_out", ())):
+            note(f"left out: {fault}")
+
+
+def _delete(
+    given: dict[str, Any],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: bool,
+) -> None:
+    key = given["key"]
+    with reporting(as_json=as_json):
+        if not yes:
+            ask("sessions/show", key=key)  # nobody is asked about one that is not there
+        agree(f"Erase session {key} for good?", yes=yes, ask=not as_json)
+    tell(SESSIONS["delete"], given, as_json=as_json)
+    _forget_typed(key)
+
+
+app = grouped(SESSIONS, {"show": _show, "export": _export, "import": _import, "delete": _delete})
+
+
+def _forget_typed(key: str) -> None:
+    """The daemon has erased what was typed beside its own state; a service may not see this place."""
+    import asyncio
+
+    from agentd.core.turn import SessionKey
+    from agentd.storage.chat_history import TypedWords
+
+    with suppress(StorageError):
+        asyncio.run(TypedWords(chat_history(os.environ)).erase(SessionKey(key)))
+
+
+def _messages(
+    key: str, first: int | None = 1, *, in_words: bool = False
+) -> Iterator[dict[str, Any]]:
+    """The transcript, page by page: `next` names the first row of the page that follows."""
+    while first is not None:
+        page = ask("sessions/export", key=key, first=first, in_words=in_words)
+        yield from page["lines"]
+        first = page.get("next")

@@ -1,0 +1,121 @@
+"""Texts that commands are given and give: files read whole, written whole or not at all, and pipes."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentd.core.errors import GraphError, InvalidRequest
+
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write it to this file.", dir_okay=False)
+]
+
+
+def read_text(file: Path) -> str:
+    """The text of the file; `-` is standard input. Raises InvalidRequest for a file that cannot be read
+    or is too large, GraphError for one that is no UTF-8.
+    """
+    from agentd.zero.formats.seal import MOST_CHARS, decoded
+
+    data = read_bytes(file, MOST_CHARS, "no graph of one person is so large")
+    with placed(file):
+        return decoded(data)
+
+
+def read_bytes(file: Path, most: int, cure: str) -> bytes:
+    """The bytes of the file; `-` is standard input. Raises InvalidRequest for a file that cannot be read,
+    and, with the cure, for one that has more than `most`.
+    """
+    try:
+        if str(file) == "-":
+            data = sys.stdin.buffer.read(most + 1)
+        else:
+            with file.open("rb") as stream:
+                data = stream.read(most + 1)
+    except OSError as error:
+        raise InvalidRequest(f"{file}: {error.strerror}", cure="name a readable file") from None
+    if len(data) > most:
+        raise InvalidRequest(f"{file}: has more than {most} bytes", cure=cure)
+    return data
+
+
+def piped() -> str:
+    """All of standard input, which is UTF-8 whatever the locale says. Raises InvalidRequest for bytes
+    that are none.
+    """
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(
+            f"standard input: byte {error.start + 1} is no UTF-8", cure="give it text in UTF-8"
+        ) from None
+
+
+def check_writable(file: Path) -> None:
+    """Raises InvalidRequest where `write_text` would: before something is done that cannot be undone."""
+    target = _target(file)
+    if target.is_dir() or not os.access(target.parent, os.W_OK | os.X_OK):
+        raise InvalidRequest(
+            f"{file}: no file can be written there", cure="name a file that can be written"
+        )
+
+
+def write_text(file: Path, text: str) -> int:
+    """Make the text the whole file, for the owner alone; returns the bytes. Of a link it is the file that
+    it leads to. Raises InvalidRequest, and leaves what was there, also for what is there and no file.
+    """
+    data = text.encode()
+    target = _target(file)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            part.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                part.unlink()
+            raise
+    except OSError as error:
+        raise InvalidRequest(
+            f"{file}: {error.strerror}", cure="name a file that can be written"
+        ) from None
+    return len(data)
+
+
+def _target(file: Path) -> Path:
+    """The file itself, behind links. Raises InvalidRequest for a pipe, a device and the like."""
+    target = Path(os.path.realpath(file))
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return target
+    except OSError as error:
+        raise InvalidRequest(
+            f"{file}: {error.strerror}", cure="name a file that can be written"
+        ) from None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InvalidRequest(f"{file}: is no regular file", cure="name a file, or leave -o out")
+    return target
+
+
+@contextmanager
+def placed(file: Path) -> Iterator[None]:
+    """Lets errors of the body about a text name it, with the place as FILE:line:column."""
+    try:
+        yield
+    except GraphError as error:
+        text = error.message.partition(": ")[2] if error.line else error.message
+        place = f"{file}:{error.line}:{error.column}" if error.line else str(file)
+        raise type(error)(f"{place}: {text}", cure=error.cure) from error

@@ -1,0 +1,529 @@
+"""The configuration: every part's settings gathered from one TOML file and the environment.
+
+A part's table is one line in `Config`. `AGENTD__TABLE__KEY=value` in the environment wins over the
+file, which wins over the default. Run as a module, it writes the example file to standard output.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+
+import tomli
+from pydantic import BaseModel, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from agentd.app.logs import LogSettings
+from agentd.automation.alerts.settings import AlertsSettings, resolve
+from agentd.automation.heartbeat.settings import HeartbeatSettings
+from agentd.automation.jobs.settings import JobsSettings
+from agentd.core.durations import format_duration, format_time
+from agentd.core.errors import ConfigError
+from agentd.core.paths import Places
+from agentd.core.redaction import holds_secret, redact
+from agentd.core.settings import Apart, Reaches, Settings, Shown, TimeOfDay
+from agentd.engine.budget import BudgetSettings
+from agentd.engine.compaction.settings import CompactionSettings
+from agentd.engine.settings import AgentSettings, ToolsSettings
+from agentd.interfaces.acp.settings import ServerSettings
+from agentd.interfaces.mcp.settings import McpSettings
+from agentd.memory.facts.settings import FactsSettings
+from agentd.memory.graph.settings import GraphSettings
+from agentd.memory.index.embedding.settings import EmbedderSettings
+from agentd.memory.index.search.settings import SearchSettings
+from agentd.memory.settings import IndexSettings, MemoryFlushSettings
+from agentd.providers.settings import ProviderSettings
+from agentd.storage.settings import StorageSettings
+from agentd.workspace.settings import WorkspaceSettings
+
+# How settings are spelled: as plain values, as TOML, and on which line of a file they stand.
+
+Key = tuple[str, ...]
+
+_HEADER_LINE = re.compile(r"\s*+\[\[?([^\[\]]++)\]")
+_KEY_LINE = re.compile(r"\s*+([A-Za-z0-9_\"'-]++(?:\s*+\.\s*+[A-Za-z0-9_\"'-]++)*+)\s*+=")
+
+
+def plain(value: Any, field: FieldInfo | None = None) -> Any:
+    """The value as JSON has it: durations and times of day are text, as in the file."""
+    if isinstance(value, timedelta):
+        return format_duration(value)
+    if isinstance(value, int) and field is not None and _is_time(field):
+        return format_time(value)
+    if isinstance(value, Settings):
+        fields = type(value).model_fields.items()
+        found = {name: plain(getattr(value, name), inner) for name, inner in fields}
+        return {name: inner for name, inner in found.items() if inner is not None}
+    if isinstance(value, Mapping):
+        return {str(name): plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(inner) for inner in value]
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return str(value)
+
+
+def toml(value: Any) -> str:
+    """A plain value as TOML."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(k)} = {toml(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(toml(inner) for inner in value) + "]"
+    if isinstance(value, str) and "\n" in value:
+        inner = value.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+        return f'"""\n{inner}"""'
+    return json.dumps(value, ensure_ascii=False)
+
+
+def key_lines(text: str) -> dict[Key, int]:
+    """Where each table and key begins. Good for messages: it does not read every TOML there is."""
+    found: dict[Key, int] = {}
+    table: Key = ()
+    fence = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if fence:
+            fence = "" if line.count(fence) % 2 else fence
+            continue
+        fence = next((mark for mark in ('"""', "'''") if line.count(mark) % 2), "")
+        if header := _HEADER_LINE.match(line):
+            table = _dotted(header[1])
+            found.setdefault(table, number)
+        elif match := _KEY_LINE.match(line):
+            found.setdefault((*table, *_dotted(match[1])), number)
+    return found
+
+
+def _is_time(field: FieldInfo) -> bool:
+    marker = TimeOfDay.__metadata__[0]  # type: ignore[attr-defined]  # Annotated has it at run time
+    return marker in field.metadata or marker in getattr(
+        next(iter(getattr(field.annotation, "__args__", ())), None), "__metadata__", ()
+    )
+
+
+def _dotted(text: str) -> Key:
+    return tuple(part.strip().strip("\"'") for part in text.split("."))
+
+
+# What is wrong in a configuration, in words of its file.
+
+_INSTEAD = (
+    "put it into an environment variable, a systemd credential or a file that only you can read, "
+    "and name that place here (keys like api_key_env)"
+)
+
+
+def told(
+    detail: ErrorDetails, data: Any, known: Collection[Key], hushed: Collection[str] = ()
+) -> tuple[Key, str]:
+    """Where a mistake is, in words of the file, and what is wrong there. `known` are all keys that
+    there are, `hushed` the names of those whose values may hold a secret of any form.
+    """
+    key: Key = ()
+    for part in detail["loc"]:
+        if isinstance(data, dict):
+            key, data = (*key, str(part)), data.get(part)
+        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+            data = data[part]
+        else:
+            break
+    if detail["type"] == "extra_forbidden":
+        return key, _unknown(key, known)
+    if detail["type"] in ("model_type", "model_attributes_type"):
+        return key, "is a table, not a single value"
+    text = detail["msg"].removeprefix("Value error, ")
+    is_told = detail["type"] in ("value_error", "missing") or isinstance(data, dict)
+    given = (
+        f"a {type(data).__name__} that is not shown"
+        if not set(hushed).isdisjoint(key)
+        else repr(data)
+    )
+    return key, redact(text if is_told else f"{text[:1].lower()}{text[1:]}, got {given}")
+
+
+def pasted_secrets(data: Mapping[str, Any]) -> dict[Key, str]:
+    """What to do about each value that looks like a secret."""
+    return dict.fromkeys(_secrets(data), f"holds a secret; {_INSTEAD}")
+
+
+def refusal(path: Path, marks: Mapping[Key, str], mistakes: Mapping[Key, str]) -> ConfigError:
+    """The error that names every mistake; `marks` say where keys stand: `line 3` of the file, or
+    `$NAME` for a variable of the environment.
+    """
+    lines, places = [], set[str]()
+    for key, text in sorted(mistakes.items()):
+        ends = range(len(key), 0, -1)
+        mark = next((marks[key[:end]] for end in ends if key[:end] in marks), "")
+        told = " ".join(filter(None, (".".join(key), text)))
+        lines.append(f"{mark + ': ' if mark else ''}{told}")
+        places |= {mark} | _set_in(key, marks)
+    variables = sorted(place for place in places if place.startswith("$"))
+    is_file = not variables or any(place.startswith("line") for place in places)
+    count = "a mistake" if len(lines) == 1 else f"{len(lines)} mistakes"
+    where = [str(path)] * is_file + ["the environment"] * bool(variables)
+    head = f"{' and '.join(where)} {'have' if len(where) > 1 else 'has'} {count}:"
+    wrong = " and ".join(["the file"] * is_file + variables)
+    return ConfigError(
+        "\n  ".join([head, *lines]), cure=f"correct {wrong}; config.example.toml lists every key"
+    )
+
+
+def _set_in(table: Key, marks: Mapping[Key, str]) -> set[str]:
+    """Where keys of the table stand: what is wrong with it as a whole may be wrong in any of them.
+    Of all tables together nobody knows which, so there it is the file, if that says anything.
+    """
+    below = {at for key, at in marks.items() if key[: len(table)] == table}
+    lines = {at for at in below if not at.startswith("$")}
+    return below if table else lines or below
+
+
+def _unknown(key: Key, known: Collection[Key]) -> str:
+    known = [name for name in known if name != key]
+    siblings = [name[-1] for name in known if name[:-1] == key[:-1]]
+    near = difflib.get_close_matches(key[-1], siblings, n=1)
+    elsewhere = [name for name in known if name[-1] == key[-1]]
+    hint = ""
+    if near:
+        hint = f"; did you mean {near[0]!r}?"
+    elif elsewhere:
+        hint = f"; it belongs to [{'.'.join(elsewhere[0][:-1])}]"
+    elif re.search("key|token|secret|password", key[-1]):
+        hint = f"; if it is a secret, {_INSTEAD}"
+    return f"is no key that agentd knows{hint}"
+
+
+def _secrets(value: Any, key: Key = ()) -> Iterator[Key]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _secrets(inner, (*key, name))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _secrets(inner, key)
+    elif isinstance(value, str) and holds_secret(value):
+        yield key
+
+
+_PREFIX = "AGENTD__"
+_HEAD = """\
+# agentd's configuration. Every key stands here with its default; keep what you change.
+# Durations are written like "45s", "30m" or "1h30m", times of day like "08:00".
+# AGENTD__TABLE__KEY in the environment wins over this file. Secrets never stand here.
+"""
+
+
+class Compaction(CompactionSettings):
+    """When the context shrinks, and to what."""
+
+    memory_flush: MemoryFlushSettings = MemoryFlushSettings()
+
+
+class MemorySearch(SearchSettings, IndexSettings, EmbedderSettings):
+    """How memory is searched, what is indexed, and what turns texts into vectors."""
+
+
+class Config(Settings):
+    """All settings, one table a part."""
+
+    agent: AgentSettings = AgentSettings()
+    tools: ToolsSettings = ToolsSettings()
+    provider: ProviderSettings = ProviderSettings()
+    compaction: Compaction = Compaction()
+    heartbeat: HeartbeatSettings = HeartbeatSettings()
+    jobs: JobsSettings = JobsSettings()
+    workspace: WorkspaceSettings = WorkspaceSettings()
+    alerts: AlertsSettings = AlertsSettings()
+    memory_search: MemorySearch = MemorySearch()
+    facts: FactsSettings = FactsSettings()
+    graph: GraphSettings = GraphSettings()
+    budget: BudgetSettings = BudgetSettings()
+    server: ServerSettings = ServerSettings()
+    storage: StorageSettings = StorageSettings()
+    log: LogSettings = LogSettings()
+    mcp: McpSettings = McpSettings()
+
+    @property
+    def key_variables(self) -> frozenset[str]:
+        """The environment variables that may hold keys, set or not."""
+        models = [service.key_variable for service in self.provider.services]
+        others = (
+            *self.memory_search.key_variables,
+            *self.mcp.key_variables,
+            self.alerts.webhook_url_env,
+        )
+        return frozenset(filter(None, (*models, *others)))
+
+    @model_validator(mode="after")
+    def _beats_have_a_target(self) -> Self:
+        try:
+            resolve(self.heartbeat.target, self.heartbeat.to, self.alerts.names)
+        except ConfigError as error:
+            msg = f"{error.message}; {error.cure}"
+            raise ValueError(msg) from None
+        return self
+
+    @model_validator(mode="after")
+    def _scopes_have_one_name_each(self) -> Self:
+        both = self.workspace.scopes().keys() & self.memory_search.extras().keys()
+        if both:
+            name = min(both)
+            msg = f"{name!r} is the name of a scope and of an extra path; rename one of them"
+            raise ValueError(msg)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key as it is in force."""
+
+    key: str  # heartbeat.interval
+    value: Any  # plain JSON: durations and times of day are text
+    origin: str  # default, file or environment
+
+
+@dataclass(frozen=True, slots=True)
+class Reaching:
+    """A setting that acts beyond agentd: its value, whole, and how it does."""
+
+    key: str
+    value: Any
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A configuration and where it came from."""
+
+    config: Config
+    origins: Mapping[Key, str]
+
+
+def load(path: Path, environ: Mapping[str, str]) -> Config:
+    """The configuration in `path` and `environ`; a missing file means all defaults.
+
+    Raises ConfigError that names every mistake with its key, and its line where that is known.
+    """
+    return read(path, environ).config
+
+
+def read(path: Path, environ: Mapping[str, str]) -> Loaded:
+    """`load`, and the origin of each key that is not at its default."""
+    text = _text(path)
+    data = _parse(text, path)
+    places = dict.fromkeys(_keys(data), "file")
+    variables = dict(_overrides(environ))
+    mistakes = [
+        (key, "stands below a key that is no table")
+        for key, (_, value) in variables.items()
+        if not _put(data, key, value)
+    ]
+    config = Config()
+    try:
+        config = Config.model_validate(data)
+    except ValidationError as error:
+        known = tuple(_keys(_nested(Config())))
+        details = error.errors(include_url=False)
+        mistakes += [told(detail, data, known, _PARTLY_SHOWN) for detail in details]
+    pasted = pasted_secrets(data)
+    if mistakes or pasted:
+        lines = {key: f"line {number}" for key, number in key_lines(text).items()}
+        names = {key: f"${name}" for key, (name, _) in variables.items()}
+        raise refusal(path, lines | names, dict(reversed(mistakes)) | pasted)
+    return Loaded(config, places | dict.fromkeys(variables, "environment"))
+
+
+def placed(config: Config, places: Places) -> Places:
+    """The places, with the workspace where the configuration wants it. Raises ConfigError if the state
+    directory is in there: databases in use would be read, kept in versions and masked like notes.
+    """
+    path = config.workspace.path
+    workspace = Path(path).expanduser() if path else places.workspace
+    if places.state_dir.resolve().is_relative_to(workspace.resolve()):
+        raise ConfigError(
+            f"the state directory {places.state_dir} is in the workspace {workspace}",
+            cure="let workspace.path name a folder that does not hold it, or move AGENTD_HOME",
+        )
+    return replace(places, workspace=workspace)
+
+
+def describe(loaded: Loaded) -> tuple[Setting, ...]:
+    """Every key's value in force and its origin, in the order of the example file, for people to see:
+    what may hold secrets is told in part.
+    """
+    return tuple(
+        Setting(".".join((*table, name)), _told(value, field), _origin(loaded, (*table, name)))
+        for table, settings in _tables(loaded.config)
+        for name, field, value in _leaves(settings)
+    )
+
+
+def values(config: Config) -> Mapping[str, Any]:
+    """Every key's value in force, whole."""
+    return {
+        ".".join((*table, name)): value
+        for table, settings in _tables(config)
+        for name, _, value in _leaves(settings)
+    }
+
+
+def reaching(config: Config) -> tuple[Reaching, ...]:
+    """What is set and acts beyond agentd."""
+    return tuple(_reaching(config, ""))
+
+
+def _reaching(value: Any, key: str) -> Iterator[Reaching]:
+    if isinstance(value, Settings):
+        for name, field in type(value).model_fields.items():
+            inner, path = getattr(value, name), f"{key}.{name}".lstrip(".")
+            mark = next((mark for mark in field.metadata if isinstance(mark, Reaches)), None)
+            if mark is None:
+                yield from _reaching(inner, path)
+            elif mark.when(inner):
+                yield Reaching(path, plain(inner), mark.how)
+    elif isinstance(value, tuple):
+        for number, inner in enumerate(value, start=1):
+            yield from _reaching(inner, f"{key}[{number}]")
+
+
+def example() -> str:
+    """The text of config.example.toml: every key, its default, and a line on what it does."""
+    blocks = [_HEAD]
+    for table, settings in _tables(Config()):
+        summary = (type(settings).__doc__ or "").strip().splitlines()[0]
+        lines = [f"# {summary}", f"[{'.'.join(table)}]"]
+        for name, field, value in _leaves(settings):
+            lines.append(f"# {field.description}")
+            apart = next((mark for mark in field.metadata if isinstance(mark, Apart)), None)
+            if apart is not None:
+                lines += _table_apart((*table, name, "NAME"), apart.model)
+            else:
+                lines.append(f"# {name} =" if value is None else f"{name} = {toml(value)}")
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+def _table_apart(table: Key, model: type[Settings]) -> Iterator[str]:
+    """What may stand in each of many tables, as comments."""
+    yield f"# {table[-2]} = each in a table [{'.'.join(table)}]:"
+    for name, field in model.model_fields.items():
+        yield f"# {name} = {toml(plain(field.default, field))}  # {field.description}"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError as error:
+        msg = f"{path} is not UTF-8 (byte {error.start})"
+        raise ConfigError(msg, cure="save the file as UTF-8") from None
+    except OSError as error:
+        msg = f"{path} cannot be read: {error.strerror}"
+        raise ConfigError(msg, cure="make it a regular file that you can read") from None
+
+
+def _parse(text: str, path: Path) -> dict[str, Any]:
+    try:
+        return tomli.loads(text)
+    except tomli.TOMLDecodeError as error:
+        msg = f"{path}, line {error.lineno}, column {error.colno}: {error.msg}"
+        raise ConfigError(msg, cure="correct the TOML there") from None
+    except RecursionError:
+        msg = f"{path} nests too deeply"
+        raise ConfigError(msg, cure="write its tables flat") from None
+
+
+def _overrides(environ: Mapping[str, str]) -> Iterator[tuple[Key, tuple[str, Any]]]:
+    for name, value in sorted(environ.items()):
+        if name.startswith(_PREFIX):
+            yield tuple(name.removeprefix(_PREFIX).lower().split("__")), (name, _unquoted(value))
+
+
+def _unquoted(value: str) -> Any:
+    """Lists and tables are TOML; anything else is text, which settings convert themselves."""
+    if value[:1] in ("[", "{"):
+        try:
+            return tomli.loads(f"value = {value}")["value"]
+        except tomli.TOMLDecodeError:
+            return value
+    return value
+
+
+def _put(data: dict[str, Any], key: Key, value: Any) -> bool:
+    table: Any = data
+    for name in key[:-1]:
+        table = table.setdefault(name, {})
+        if not isinstance(table, dict):
+            return False
+    table[key[-1]] = value
+    return True
+
+
+def _keys(data: Mapping[str, Any], prefix: Key = ()) -> Iterator[Key]:
+    for name, value in data.items():
+        yield (*prefix, name)
+        if isinstance(value, dict):
+            yield from _keys(value, (*prefix, name))
+
+
+def _tables(settings: Settings, prefix: Key = ()) -> Iterator[tuple[Key, Settings]]:
+    if prefix:
+        yield prefix, settings
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if isinstance(value, Settings):
+            yield from _tables(value, (*prefix, name))
+
+
+def _leaves(settings: Settings) -> Iterator[tuple[str, FieldInfo, Any]]:
+    for name, field in type(settings).model_fields.items():
+        value = getattr(settings, name)
+        if not isinstance(value, Settings):
+            yield name, field, plain(value, field)
+
+
+def _nested(settings: Settings) -> dict[str, Any]:
+    return {
+        name: _nested(value) if isinstance(value, Settings) else None
+        for name in type(settings).model_fields
+        for value in (getattr(settings, name),)
+    }
+
+
+def _partly_shown(model: type[BaseModel]) -> Iterator[str]:
+    """The names of the settings, at any depth, whose values `config show` does not tell whole."""
+    for name, field in model.model_fields.items():
+        if any(isinstance(mark, Shown) for mark in field.metadata):
+            yield name
+        if isinstance(inner := field.annotation, type) and issubclass(inner, BaseModel):
+            yield from _partly_shown(inner)
+
+
+_PARTLY_SHOWN = frozenset(_partly_shown(Config))
+
+
+def _told(value: Any, field: FieldInfo) -> Any:
+    shown = next((mark for mark in field.metadata if isinstance(mark, Shown)), None)
+    return _redacted(shown.by(value) if shown else value)
+
+
+def _redacted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _redacted(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_redacted(inner) for inner in value]
+    return redact(value) if isinstance(value, str) else value
+
+
+def _origin(loaded: Loaded, key: Key) -> str:
+    return loaded.origins.get(key, "default")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(example())

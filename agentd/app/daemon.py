@@ -1,0 +1,303 @@
+"""The process: one daemon on one state directory, from its lock to its last signal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import faulthandler
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from agentd import __version__
+from agentd.app.application import open_app
+from agentd.app.config import Config, load, placed
+from agentd.app.confinement import confine, without_keys
+from agentd.app.logs import open_log
+from agentd.app.sdnotify import Notifier, Watchdog
+from agentd.core.clock import SystemClock
+from agentd.core.errors import AgentdError
+from agentd.core.paths import Places, daemon_places, ensure_private_dir
+from agentd.core.ports import Clock, Probe
+from agentd.core.redaction import names_of_secrets
+from agentd.storage.lock import state_lock
+from agentd.storage.ownership import kept, secure
+
+try:
+    import uvloop
+except ImportError:  # a platform without it works on asyncio's own loop
+    _new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+else:
+    _new_loop = uvloop.new_event_loop
+
+SWITCH = 0.001  # seconds that a thread may keep the interpreter from another that wants it
+GARBAGE = 10_000  # new objects after which garbage is looked for
+LARGE = 64 * 1024  # bytes from which memory is taken from the system, and given back, by itself
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # of malloc.h
+
+log = structlog.get_logger()
+
+
+class App(Protocol):
+    """What the process needs of the assembled parts."""
+
+    @property
+    def probes(self) -> Sequence[Probe]:
+        """The parts whose work the watchdog wants proven."""
+
+    @property
+    def stop_requested(self) -> asyncio.Event:
+        """Set by whoever wants the daemon to end: a client's `stop`, or a signal."""
+
+    async def serve(self) -> None:
+        """Work until cancelled."""
+
+    async def reload(self) -> None:
+        """Take a changed configuration into use, or say in the log why not."""
+
+    async def drain(self, seconds: float) -> None:
+        """Take no new work; return when running turns have finished or are parked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long stopping may take, in seconds."""
+
+    drain: float = 2.0
+    total: float = 4.5  # then the process ends, whatever hangs; the journal makes that safe
+
+
+def main(config_path: Path | None = None) -> int:
+    """Be the daemon until told to stop; returns the exit code. `config_path` replaces the usual
+    place of the configuration file.
+    """
+    os.umask(0o077)
+    share_heap()
+    confine()
+    notifier = Notifier.from_environ(os.environ)
+    try:
+        places = daemon_places(os.environ, config_path)
+        mended = secure(places, os.getuid(), config_is_elsewhere=config_path is not None)
+        config = load(places.config_file, os.environ)
+        mended += kept(placed(config, places), os.getuid())
+        names = {*names_of_secrets(os.environ), *config.key_variables}
+        environ = without_keys(os.environ, names)
+        return _run_logged(config, places, environ, notifier, mended)
+    except AgentdError as error:
+        return _told(error)
+    except OSError as error:
+        sys.stderr.write(f"agentd: {error.filename or 'the system'}: {error.strerror}\n")
+        return 1
+
+
+def share_heap() -> None:
+    """Let all threads take memory from one heap of the C library; call it before there are any. Left to
+    itself it makes one for each of them, and what one thread has freed no other can use: 3 MB after
+    7,000 turns. They take turns with the interpreter, so they hardly ever meet there.
+    """
+    with contextlib.suppress(AttributeError):  # a C library other than glibc
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+
+
+def attune() -> None:
+    """Set the interpreter up for a long life. What the start made is left out of the search for
+    garbage, which begins after 10,000 new objects instead of 700: a turn makes thousands and leaves
+    hardly a cycle. A thread that computes gives way to the loop after a millisecond instead of five:
+    the loop waits for that more than once each time it turns. Large buffers, which long frames
+    are read into, go back to the system when they are freed: left to itself the C library raises the
+    size from which they do, and keeps them.
+    """
+    gc.freeze()
+    gc.set_threshold(GARBAGE)
+    gc.enable()
+    sys.setswitchinterval(SWITCH)
+    with contextlib.suppress(AttributeError):  # a C library other than glibc
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE)
+
+
+async def run(
+    opener: Callable[[], AbstractAsyncContextManager[App]],
+    clock: Clock,
+    notifier: Notifier,
+    patience: Patience = Patience(),
+    last_resort: Callable[[float], None] | None = None,
+) -> None:
+    """Open the app, serve until SIGTERM, SIGINT or its `stop_requested`, drain, close.
+
+    `last_resort` is called once, with the seconds after which the process must be gone. Raises what
+    opening or serving raises.
+    """
+    ending = _Ending(notifier, patience.total, last_resort or _exit_after)
+    stop, hangup = asyncio.Event(), asyncio.Event()
+    opening = asyncio.timeout(None)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(_signals(stop, hangup, opening, ending))
+        try:
+            async with opening:
+                app = await stack.enter_async_context(opener())
+        except TimeoutError:
+            if not opening.expired():
+                raise
+            log.info("stopped_while_starting")
+            return
+        try:
+            attune()
+            notifier.send("READY=1", f"STATUS=agentd {__version__}")
+            log.info("ready", version=__version__, pid=os.getpid())
+            await _live(
+                app, (stop, hangup), Watchdog(app.probes, notifier, clock), ending, patience
+            )
+        finally:
+            ending.begin()
+    log.info("stopped")
+
+
+class _Ending:
+    """The way out, entered once: the manager is told and the last resort is set."""
+
+    def __init__(
+        self, notifier: Notifier, seconds: float, last_resort: Callable[[float], None]
+    ) -> None:
+        self._notifier = notifier
+        self._seconds = seconds
+        self._last_resort = last_resort
+        self._has_begun = False
+
+    def begin(self) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            self._notifier.send("STOPPING=1")
+            self._last_resort(self._seconds)
+
+
+async def _live(
+    app: App,
+    signals: tuple[asyncio.Event, asyncio.Event],
+    watchdog: Watchdog,
+    ending: _Ending,
+    patience: Patience,
+) -> None:
+    stop, hangup = signals
+    async with asyncio.TaskGroup() as tasks:
+        work = [
+            tasks.create_task(_serve(app)),
+            tasks.create_task(_relay(stop, app.stop_requested)),
+            tasks.create_task(watchdog.run()),
+            tasks.create_task(_reload(app, hangup)),
+        ]
+        await app.stop_requested.wait()
+        log.info("stopping")
+        ending.begin()
+        try:
+            async with asyncio.timeout(patience.drain + 0.5):
+                await app.drain(patience.drain)
+        except TimeoutError:
+            log.warning("drain_overran", seconds=patience.drain)
+        for task in work:
+            task.cancel()
+
+
+async def _serve(app: App) -> None:
+    await app.serve()
+    app.stop_requested.set()
+
+
+async def _relay(stop: asyncio.Event, requested: asyncio.Event) -> None:
+    await stop.wait()
+    requested.set()
+
+
+async def _reload(app: App, hangup: asyncio.Event) -> None:
+    while True:
+        await hangup.wait()
+        hangup.clear()
+        await app.reload()
+
+
+@contextlib.contextmanager
+def _signals(
+    stop: asyncio.Event, hangup: asyncio.Event, opening: asyncio.Timeout, ending: _Ending
+) -> Iterator[None]:
+    """The first SIGTERM or SIGINT asks us to stop, also while opening; a second one forces it.
+    SIGHUP asks for a reload.
+    """
+    loop = asyncio.get_running_loop()
+
+    def terminate() -> None:
+        if stop.is_set():
+            os._exit(1)
+        stop.set()
+        ending.begin()
+        with contextlib.suppress(RuntimeError):  # not opening any more
+            opening.reschedule(loop.time())
+
+    loop.add_signal_handler(signal.SIGTERM, terminate)
+    loop.add_signal_handler(signal.SIGINT, terminate)
+    loop.add_signal_handler(signal.SIGHUP, hangup.set)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.remove_signal_handler(number)
+
+
+def _run_logged(
+    config: Config,
+    places: Places,
+    environ: MutableMapping[str, str],
+    notifier: Notifier,
+    mended: Sequence[str],
+) -> int:
+    clock = SystemClock(config.agent.timezone)
+    state_dir = ensure_private_dir(places.state_dir)
+    with (
+        state_lock(state_dir),
+        open_log(config.log, state_dir, clock, environ, sys.stderr) as output,
+        asyncio.Runner(loop_factory=_new_loop) as runner,
+    ):
+        for told in mended:
+            log.warning("mode_mended", what=told)
+        for name in config.key_variables:
+            output.redactor.add(environ.get(name, ""))
+        try:
+            app = partial(open_app, config, places, clock, environ, output)
+            runner.run(run(app, clock, notifier))
+        except Exception as error:
+            # The last resort: the log has the trace, whoever started us a sentence and an exit code.
+            log.critical("failed", exc_info=True)
+            return _told(_cause(error))
+    return 0
+
+
+def _cause(error: BaseException) -> AgentdError:
+    """The one thing that went wrong, taken out of its task groups."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, AgentdError):
+        return error
+    return AgentdError(
+        f"the daemon failed ({type(error).__name__})", cure="read the log: `agentd logs`"
+    )
+
+
+def _told(error: AgentdError) -> int:
+    cure = f"\n  what to do: {error.cure}" if error.cure else ""
+    sys.stderr.write(f"agentd: {error.message}{cure}\n")
+    return error.exit_code
+
+
+def _exit_after(seconds: float) -> None:
+    """End the process then, with the stack of every thread on standard error, even if a thread
+    holds the interpreter.
+    """
+    faulthandler.dump_traceback_later(seconds, exit=True, file=2)

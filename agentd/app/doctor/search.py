@@ -1,0 +1,99 @@
+"""Checks of the search: whether it finds what is written, and whether it knows meanings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agentd.app.doctor.memory import Files
+from agentd.core.health import Finding
+from agentd.core.memory import Hit, IndexState, Source
+from agentd.core.ports import Recall
+from agentd.core.search import Lack, SearchQuery
+from agentd.core.turn import Kind, SessionKey
+from agentd.core.workspace import Reader
+
+_EYES = Reader(SessionKey("doctor"), Kind.MAIN)
+_NOTES = 5  # the newest are looked at
+_HITS = 5
+_NOTE = re.compile(r"memory/\d{4}-\d{2}-\d{2}\.md")
+_WORD = re.compile(r"[^\W_]+")
+_FEWEST, _MOST = 2, 8  # words of the test query
+_BUSY = frozenset({"indexing", "rebuilding"})
+
+
+@dataclass(frozen=True, slots=True)
+class Searchable:
+    """Whether search finds what is written: some words of the newest note, as they stand there."""
+
+    files: Files
+    recall: Recall
+    index: Callable[[], Awaitable[IndexState]]
+    code: str = "search"
+
+    async def look(self) -> Finding:
+        """Fails when the first hits do not hold them."""
+        state = await self.index()
+        if state.state in _BUSY:
+            text = f"the index is being built: {state.pending} files are left"
+            return Finding.warn(self.code, text, "wait, then run this again")
+        entries = await self.files.tree("memory", 1, _EYES)
+        notes = sorted((e.path for e in entries if _NOTE.fullmatch(e.path)), reverse=True)[:_NOTES]
+        views, _ = await self.files.snapshot(notes, _EYES)
+        for path in notes:
+            if path in views and (words := _telling(views[path].text)):
+                return await self._found(path, words)
+        return Finding.ok(self.code, "there is no note to look for yet")
+
+    async def _found(self, path: str, words: Sequence[str]) -> Finding:
+        query = SearchQuery(" ".join(words), limit=_HITS, sources=frozenset({Source.NOTES}))
+        found = await self.recall.search(query, _EYES)
+        if any(_holds(hit, words) for hit in found.hits):
+            return Finding.ok(self.code, f"words of {path} are found")
+        why = f" ({found.reason})" if found.reason else ""
+        text = f"words of {path} are not found{why}"
+        return Finding.fail(self.code, text, "`agentd memory index`")
+
+
+@dataclass(frozen=True, slots=True)
+class Meaningful:
+    """Whether meanings are searched, and by the embedder that was chosen. `chosen` answers
+    `{provider, why}`.
+    """
+
+    recall: Recall
+    index: Callable[[], Awaitable[IndexState]]
+    chosen: Callable[[], Mapping[str, str]]
+    code: str = "meaning"
+
+    async def look(self) -> Finding:
+        """Warns of an embedder that does not answer, and of vectors that are still to be made."""
+        choice = self.chosen()
+        if choice["provider"] == "none":
+            return Finding.ok(self.code, f"words alone are searched: {choice['why']}")
+        found = await self.recall.search(SearchQuery("memory", limit=1), _EYES)
+        if found.reason in {Lack.EMBEDDER_DOWN, Lack.EMBEDDER_SLOW}:
+            what = "fails" if found.reason == Lack.EMBEDDER_DOWN else "takes too long"
+            text = (
+                f"{choice['provider']} {what}, another one or words alone answer: {choice['why']}"
+            )
+            cure = "see why with `agentd memory status`, and look at [memory_search.embedder]"
+            return Finding.warn(self.code, text, cure)
+        state = await self.index()
+        if state.vectors:
+            text = f"{state.vectors} pieces have no vector of {choice['provider']} yet"
+            cure = "wait; `agentd memory index` shows how long"
+            return Finding.warn(self.code, text, cure)
+        return Finding.ok(self.code, f"{state.embedder}, {choice['why']}")
+
+
+def _telling(text: str) -> Sequence[str]:
+    """Words that stand next to each other: the line with the most of them, up to eight."""
+    lines = [_WORD.findall(line) for line in text.split("\n") if not line.startswith("#")]
+    best = max(lines, key=lambda words: min(len(words), _MOST), default=[])
+    return best[-_MOST:] if len(best) >= _FEWEST else ()
+
+
+def _holds(hit: Hit, words: Sequence[str]) -> bool:
+    return " ".join(words) in " ".join(_WORD.findall(hit.chunk.text))

@@ -1,0 +1,241 @@
+"""Checks of the daemon's work: ticks, flushes, turns, alerts, the model, the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agentd.core.alert import DeliveryState
+from agentd.core.errors import BudgetReached
+from agentd.core.health import Finding, Problem
+from agentd.core.ports import Clock, Outbox, SessionStore
+from agentd.core.retention import Retained
+from agentd.core.transcript import Coverage, History, unsaved
+from agentd.core.turn import Origin, SessionKey
+
+_RECENT_ALERTS = 200
+_WATCHED_SINK = "socket"  # reaches only those who look; that nobody did is no fault
+_SET_BACK = 60.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """Whether the schedule still wakes. `ages` are the seconds since each tick's last wake."""
+
+    ages: Callable[[], Mapping[str, float]]
+    interval: float
+    code: str = "ticks"
+
+    async def look(self) -> Finding:
+        """Fails when a tick is more than two intervals old."""
+        ages = self.ages()
+        late = {name: age for name, age in ages.items() if age > 2 * self.interval}
+        if not ages or late:
+            told = ", ".join(f"{name} {age:.0f} s ago" for name, age in late.items()) or "never"
+            return Finding.fail(self.code, f"the schedule last woke: {told}", "`agentd restart`")
+        return Finding.ok(self.code, f"the schedule woke {max(ages.values()):.0f} s ago")
+
+
+@dataclass(frozen=True, slots=True)
+class Flushes:
+    """Whether everything that left a context was offered to memory before."""
+
+    store: SessionStore
+    enabled: bool
+    code: str = "flushes"
+
+    async def look(self) -> Finding:
+        """Warns of cut rows that no flush has covered, and of flushes that failed at last."""
+        if not self.enabled:
+            return Finding.ok(self.code, "saving memories before a cut is off")
+        uncovered: list[str] = []
+        failed: list[str] = []
+        for info in await self.store.sessions():
+            coverages = await self.store.coverages(info.key)
+            history = await self.store.load(info.key)
+            if await self._is_uncovered(history, coverages):
+                uncovered.append(info.key)
+            if history.flush_failures or await self._is_unsaved(info.key, coverages):
+                failed.append(info.key)
+        for keys, what in ((uncovered, "left the context unsaved"), (failed, "were not saved")):
+            if keys:
+                text = f"messages of {', '.join(keys)} {what}; they are still found by search"
+                return Finding.warn(self.code, text, f"`agentd sessions flush {keys[0]}`")
+        return Finding.ok(self.code, "all that left a context was saved before")
+
+    async def _is_unsaved(self, session: SessionKey, coverages: Sequence[Coverage]) -> bool:
+        """Whether a row is still there that no flush could save."""
+        for first, last, _ in unsaved(coverages):
+            rows = await self.store.rows(session, first, 1)
+            if any(row.seq <= last for row in rows):
+                return True
+        return False
+
+    async def _is_uncovered(self, history: History, coverages: Sequence[Coverage]) -> bool:
+        """Whether a message of those that were cut is in no coverage."""
+        cut = history.context_from - 1
+        if cut <= 0:
+            return False
+        rows = await self.store.rows(history.session, 1, cut)
+        return any(
+            row.seq <= cut
+            and row.role.is_spoken
+            and not any(c.first <= row.seq <= c.last for c in coverages)
+            for row in rows
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Whether what is older than `[storage] retention_days` is gone. `status` is retention's."""
+
+    status: Callable[[], Retained]
+    code: str = "retention"
+
+    async def look(self) -> Finding:
+        """Warns of messages that stay because nothing was saved of them, and says why."""
+        status = self.status()
+        if not status.days:
+            return Finding.ok(self.code, "conversations are kept for ever")
+        if status.kept:
+            why = ", ".join(f"{count} ({reason})" for reason, count in sorted(status.kept.items()))
+            text = f"rows older than {status.days} days stay, since no flush has saved them: {why}"
+            cure = "export what you want to keep, then `agentd sessions delete` those conversations"
+            return Finding.warn(self.code, text, cure)
+        last = status.last.isoformat() if status.last else "not yet"
+        return Finding.ok(self.code, f"erased after {status.days} days; last looked: {last}")
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Turns that begin again and again."""
+
+    store: SessionStore
+    code: str = "unfinished_turns"
+
+    async def look(self) -> Finding:
+        """Warns of those that were cut twice or more."""
+        again = [turn for turn in await self.store.pending() if turn.attempts >= 2]
+        if again:
+            keys = ", ".join(dict.fromkeys(turn.request.session for turn in again))
+            text = f"{len(again)} turns of {keys} have begun twice or more and did not end"
+            cure = f"see why with `agentd logs --turn {again[0].turn_id}`; after three crashes they end"
+            return Finding.warn(self.code, text, cure)
+        return Finding.ok(self.code, "no turn has begun twice")
+
+
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    """Alerts that a sink was given up for."""
+
+    outbox: Outbox
+    code: str = "undelivered_alerts"
+
+    async def look(self) -> Finding:
+        """Warns of unacknowledged ones."""
+        lost = {
+            alert.id: sink
+            for alert in await self.outbox.alerts(_RECENT_ALERTS, unacked=True)
+            for sink, state in alert.delivered.items()
+            if state is DeliveryState.FAILED and sink != _WATCHED_SINK
+        }
+        if lost:
+            told = ", ".join(f"{number} ({sink})" for number, sink in lost.items())
+            first = next(iter(lost))
+            cure = f"try the sink with `agentd alerts test`, then `agentd alerts ack {first}`"
+            return Finding.warn(self.code, f"alerts that did not arrive: {told}", cure)
+        return Finding.ok(self.code, "no alert was given up")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Whether the context window leaves room for a conversation: `effective` is the one in use,
+    `flush_at` where saving begins, `fixed` measures what every prompt carries.
+    """
+
+    configured: int
+    effective: int
+    flush_at: int
+    fixed: Callable[[], Awaitable[int]]
+    code: str = "context_window"
+
+    async def look(self) -> Finding:
+        """Fails when the injected files fill half of what may be used, warns at a quarter or when
+        another window is in use than configured.
+        """
+        fixed = await self.fixed()
+        text = f"{self.effective} tokens, {fixed} of them in every prompt"
+        cure = (
+            "shorten the injected files, or raise [provider] context_window if the model has more"
+        )
+        if self.flush_at < 2 * fixed:
+            return Finding.fail(self.code, text, cure)
+        if self.flush_at < 4 * fixed:
+            return Finding.warn(self.code, text, cure)
+        if self.effective != self.configured:
+            cure = "set [provider] context_window to what the model has"
+            return Finding.warn(self.code, f"{text}; configured are {self.configured}", cure)
+        return Finding.ok(self.code, text)
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """Limits that have been reached, as `beats` and `all_turns` tell, and those that the next call
+    would pass: `refusal` says why it would not be made.
+    """
+
+    all_turns: Callable[[], Awaitable[bool]]
+    beats: Callable[[], Awaitable[bool]]
+    refusal: Callable[[Origin], Awaitable[BudgetReached | None]]
+    code: str = "budget"
+
+    async def look(self) -> Finding:
+        """Fails when no turn may call the model any more, warns when no beat may."""
+        cure = "wait for the next day or month, or raise the limit in [budget]"
+        if await self.all_turns():
+            return Finding.fail(self.code, "the budget is used up: no model is called", cure)
+        if error := await self.refusal(Origin.USER):
+            return Finding.fail(self.code, f"no model is called: {error.message}", error.cure)
+        if await self.beats():
+            return Finding.warn(self.code, "the heartbeat's budget of today is used up", cure)
+        if error := await self.refusal(Origin.HEARTBEAT):
+            return Finding.warn(self.code, f"no beat calls the model: {error.message}", error.cure)
+        return Finding.ok(self.code, "no limit is reached")
+
+
+@dataclass(frozen=True, slots=True)
+class Problems:
+    """What parts themselves say is wrong."""
+
+    parts: Callable[[], Sequence[Problem]]
+    fine: str
+    code: str
+
+    async def look(self) -> Finding:
+        """Fails with the first of them."""
+        found = self.parts()
+        if found:
+            more = f" (and {len(found) - 1} more: `agentd status`)" if len(found) > 1 else ""
+            return Finding.fail(self.code, found[0].text + more, found[0].cure)
+        return Finding.ok(self.code, self.fine)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Whether the wall clock was set back since `wall` and `monotonic`, read together."""
+
+    clock: Clock
+    wall: datetime
+    monotonic: float
+    code: str = "clock_steps"
+
+    async def look(self) -> Finding:
+        """Warns; that it went ahead is what a machine that slept looks like."""
+        passed = (self.clock.now() - self.wall).total_seconds()
+        behind = self.clock.monotonic() - self.monotonic - passed
+        if behind > _SET_BACK:
+            text = f"the clock was set back by {behind:.0f} s while the daemon ran"
+            cure = "keep it level with `timedatectl set-ntp true`, then `agentd restart`"
+            return Finding.warn(self.code, text, cure)
+        return Finding.ok(self.code, "the clock was not set back")

@@ -1,0 +1,258 @@
+"""The log: JSON lines for the journal or a file, readable lines on a terminal, never a secret.
+
+Every record is rendered and redacted where it is made and written by a thread, so that a slow disk
+or a stuck pipe never stops the daemon. Library logs join it from WARNING on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import operator
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from io import TextIOWrapper
+from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Annotated, Any, Literal, TextIO
+
+import structlog
+from pydantic import Field
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from agentd.core.erasure import Erasure
+from agentd.core.ports import Clock
+from agentd.core.redaction import Redactor, known_secrets
+from agentd.core.settings import Reaches, Settings
+
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+_PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}  # as in syslog(3)
+_OURS = "agentd"
+
+
+class LogSettings(Settings):
+    """The daemon's log. Under systemd it goes to the journal, on a terminal to the screen."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="the least important events to log: debug, info, warning or error"
+    )
+    file: Annotated[str, Reaches("is written to")] = Field(
+        "", description="the log file in all other cases; empty: logs/agentd.log with the state"
+    )
+    max_bytes: int = Field(
+        5_000_000, ge=10_000, description="the file is rotated before it grows beyond this"
+    )
+    redact_messages: Annotated[
+        bool, Reaches("lets keys be kept as they were said", when=operator.not_)
+    ] = Field(
+        True,
+        description="replace keys in published formats by [secret:KIND] in what agentd keeps of messages, notes and the index",
+    )
+    keep: int = Field(3, ge=1, le=100, description="how many rotated files are kept")
+
+
+def file_of(settings: LogSettings, state_dir: Path) -> Path:
+    """The log file where neither systemd nor a terminal takes the lines."""
+    if settings.file:
+        return Path(settings.file).expanduser()
+    return state_dir / "logs" / "agentd.log"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLog:
+    """The log in use: where its lines go, and what can change about it.
+
+    `redactor` takes secrets that are learnt later. `file` is None where the lines go to standard
+    error, which is the journal if `is_journal`. `rewrite` has all lines of the file and of its
+    rotated parts changed by a function, and says how many were.
+    """
+
+    redactor: Redactor
+    file: Path | None
+    is_journal: bool = False
+    rewrite: Callable[[Callable[[str], str]], int] | None = None
+
+    def erase(self, erasure: Erasure) -> int:
+        """Mask what the lines of the file say, the rotated ones too; returns how many did. The journal
+        is out of reach. Blocks. Raises OSError.
+        """
+        return self.rewrite(partial(_masked, erasure=erasure)) if self.rewrite else 0
+
+    def set_level(self, level: str) -> None:
+        """From now on, log from this level on."""
+        number = _LEVELS[level]
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(number))
+        logging.getLogger(_OURS).setLevel(number)
+
+
+@contextmanager
+def open_log(
+    settings: LogSettings,
+    state_dir: Path,
+    clock: Clock,
+    environ: Mapping[str, str],
+    stream: TextIO,
+) -> Iterator[OpenLog]:
+    """Log until the block ends. `stream` is standard error. Raises OSError when the log file cannot
+    be opened.
+    """
+    redactor = Redactor(*known_secrets(environ), formats=settings.redact_messages)
+    target, last = _target(settings, state_dir, environ, stream)
+    written = target if isinstance(target, _PrivateFile) else None
+    file = Path(written.baseFilename) if written else None
+    before: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        _Timestamp(clock),
+        structlog.processors.format_exc_info,
+    ]
+    formatter = structlog.stdlib.ProcessorFormatter
+    records: SimpleQueue[logging.LogRecord] = SimpleQueue()
+    handler = QueueHandler(records)
+    handler.addFilter(_is_wanted)
+    after: list[Processor] = [formatter.remove_processors_meta, _Redaction(redactor), *last]
+    handler.setFormatter(formatter(foreign_pre_chain=before, processors=after))
+    structlog.configure(
+        processors=[*before, formatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level]),
+        logger_factory=lambda *_: logging.getLogger(_OURS),
+    )
+    try:
+        with _installed(handler, _LEVELS[settings.level], QueueListener(records, target)):
+            is_journal = _is_journal(stream, environ)
+            yield OpenLog(redactor, file, is_journal, written.rewrite if written else None)
+    finally:
+        target.close()
+        structlog.reset_defaults()
+
+
+@contextmanager
+def _installed(handler: logging.Handler, level: int, listener: QueueListener) -> Iterator[None]:
+    root, ours = logging.getLogger(), logging.getLogger(_OURS)
+    listener.start()
+    root.addHandler(handler)
+    ours.setLevel(level)
+    try:
+        yield
+    finally:
+        ours.setLevel(logging.NOTSET)
+        root.removeHandler(handler)
+        listener.stop()
+
+
+def _target(
+    settings: LogSettings, state_dir: Path, environ: Mapping[str, str], stream: TextIO
+) -> tuple[logging.Handler, list[Processor]]:
+    """Who writes the lines, and how they are made."""
+    as_json: Processor = structlog.processors.JSONRenderer(sort_keys=False)
+    if _is_journal(stream, environ):
+        return logging.StreamHandler(stream), [_Priority(as_json)]
+    if "NOTIFY_SOCKET" in environ:
+        return logging.StreamHandler(stream), [as_json]
+    if stream.isatty():
+        plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        return logging.StreamHandler(stream), [plain]
+    path = file_of(settings, state_dir)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return _PrivateFile(
+        path, maxBytes=settings.max_bytes, backupCount=settings.keep, encoding="utf-8"
+    ), [as_json]
+
+
+def _is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Whether `stream` is the journal's socket: children of a service inherit the variable, so only
+    the same device and inode prove it.
+    """
+    try:
+        status = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+def _is_wanted(record: logging.LogRecord) -> bool:
+    """Libraries speak from WARNING on, whatever level they or their variables set: below it they
+    write request headers.
+    """
+    return record.name == _OURS or record.levelno >= logging.WARNING
+
+
+class _PrivateFile(RotatingFileHandler):
+    """A rotated file that only its owner can read, whatever the umask."""
+
+    def _open(self) -> TextIOWrapper:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        return os.fdopen(os.open(self.baseFilename, flags, 0o600), "a", encoding=self.encoding)
+
+    def rewrite(self, change: Callable[[str], str]) -> int:
+        """Change all lines there are; what is logged meanwhile waits. Returns how many it changed."""
+        path = Path(self.baseFilename)
+        self.acquire()
+        try:
+            if self.stream is not None:
+                self.stream.close()
+            try:
+                parts = (path, *path.parent.glob(f"{path.name}.[0-9]*"))
+                return sum(_rewritten(part, change) for part in parts)
+            finally:
+                self.stream = self._open()
+        finally:
+            self.release()
+
+
+def _rewritten(path: Path, change: Callable[[str], str]) -> int:
+    old = path.read_text("utf-8", "surrogateescape").split("\n")
+    new = [change(line) for line in old]
+    count = sum(one != other for one, other in zip(old, new, strict=True))
+    if count:
+        descriptor, part = tempfile.mkstemp(".tmp", ".agentd-", path.parent)  # 0600
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write("\n".join(new))
+        Path(part).replace(path)
+    return count
+
+
+def _masked(line: str, erasure: Erasure) -> str:
+    if not erasure.glimpsed(line):
+        return line
+    try:
+        data = json.loads(line)
+    except ValueError:
+        return erasure.masked(line)
+    masked = erasure.within(data)
+    return line if masked == data else json.dumps(masked)
+
+
+class _Timestamp:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        event["at"] = self._clock.now().isoformat(timespec="milliseconds")
+        return event
+
+
+class _Redaction:
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+
+    def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        first = {name: event[name] for name in ("at", "level", "event") if name in event}
+        cleaned: MutableMapping[str, Any] = self._redactor.value({**first, **event})
+        return cleaned
+
+
+class _Priority:
+    """Puts the syslog priority where the journal looks for it."""
+
+    def __init__(self, render: Processor) -> None:
+        self._render = render
+
+    def __call__(self, logger: WrappedLogger, name: str, event: EventDict) -> str:
+        priority = _PRIORITIES.get(str(event.get("level")), 6)
+        return f"<{priority}>{self._render(logger, name, event)!s}"

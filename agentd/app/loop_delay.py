@@ -1,0 +1,389 @@
+"""How long the event loop keeps work waiting, measured from a thread of its own, and what kept it.
+
+While the loop has nothing to do the thread looks at it once a second. When a task is made, or
+the loop is found at work, it looks every 20 ms, and asks a loop that is at work to call back: the time
+to the answer is the delay that any other work had. A delay may have begun 20 ms before it is asked for: so
+much may be missing of each. A thread that keeps the interpreter delays the loop and this one alike,
+which shows as waking late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Coroutine, Generator, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from types import FrameType
+from typing import Any, Self
+from weakref import finalize
+
+import structlog
+
+from agentd.core.ports import Clock
+
+LIMIT = 0.1  # seconds; a longer delay is logged
+_REST = 1.0  # seconds between two looks at a loop that has nothing to do: each wakes the processor
+_STEP = 0.02  # seconds between two looks at one that works
+_ALERT = 1.0  # seconds without work after which it counts as having nothing to do
+_LATE = 0.02  # seconds by which the thread wakes late where somebody keeps the interpreter
+_FEW_WAITS = 8  # of a thread for the interpreter, between two looks at rest
+_LONGEST_LOOK = 0.64  # seconds between two stacks of a delay that goes on
+_QUIET = 10.0  # seconds between two lines in the log
+_DEEPEST = 16  # frames of a stack that are told
+_GROWTH = 1.15  # from one bound of the histogram to the next
+_BOUNDS = 100  # of them: from 0.1 ms to more than a minute
+_WAITING = frozenset(
+    {"asyncio.runners", "asyncio.base_events", "selectors", "threading", "queue", "watchfiles.main"}
+    | {"concurrent.futures.thread", "aiosqlite.core", "logging.handlers"}
+)  # modules in which a thread stands that has nothing to do
+_STATUS_BYTES = 4096  # of what the system tells of a thread
+_WAITS = re.compile(rb"^voluntary_ctxt_switches:\s*(\d+)", re.MULTILINE)
+
+log = structlog.get_logger()
+
+
+class Cause(StrEnum):
+    """What a delay was spent on."""
+
+    COMPUTING = "computing"  # the loop's own thread computed
+    INTERPRETER = "interpreter"  # another thread kept the interpreter
+    BLOCKED = "blocked"  # the loop's thread waited for something outside, in a call that blocks
+    MACHINE = "machine"  # the loop's thread was ready, and the machine had no time for it
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """One delay of the loop. `cpu` is what its own thread computed in it, in seconds; `stack` is that of
+    the thread that caused it, innermost first, from the second half of the delay.
+    """
+
+    seconds: float
+    cpu: float
+    at: datetime
+    cause: Cause
+    thread: str
+    stack: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape in `agentd status`."""
+        return {
+            "ms": round(self.seconds * 1000, 1),
+            "cpu_ms": round(self.cpu * 1000, 1),
+            "at": self.at.isoformat(timespec="milliseconds"),
+            "reason": str(self.cause),
+            "thread": self.thread,
+            "stack": list(self.stack),
+        }
+
+
+class Delays:
+    """What was measured since the start: how often which delay, and the worst."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * _BOUNDS
+        self._total = 0
+        self.over = 0
+        self.worst: Delay | None = None
+        self.worst_cpu: Delay | None = None
+
+    def count(self, seconds: float) -> None:
+        """Add a delay."""
+        place = math.ceil(math.log(max(seconds, 1e-4) / 1e-4, _GROWTH))
+        self._counts[min(place, _BOUNDS - 1)] += 1
+        self._total += 1
+        self.over += seconds > LIMIT
+
+    def is_remarkable(self, seconds: float, cpu: float) -> bool:
+        """Whether it is among the worst so far."""
+        worst, costliest = self.worst, self.worst_cpu
+        return (
+            worst is None
+            or costliest is None
+            or seconds > worst.seconds
+            or min(cpu, seconds) > costliest.cpu
+        )
+
+    def keep(self, delay: Delay) -> None:
+        """Remember it where it is the worst."""
+        if self.worst is None or delay.seconds > self.worst.seconds:
+            self.worst = delay
+        if self.worst_cpu is None or delay.cpu > self.worst_cpu.cpu:
+            self.worst_cpu = delay
+
+    def quantile(self, share: float) -> float:
+        """The seconds that this share of the delays did not exceed; 0 before the first."""
+        left = share * self._total
+        for place, count in enumerate(self._counts):
+            left -= count
+            if count and left <= 0:
+                return float(1e-4 * _GROWTH**place)
+        return 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """The key `loop` of `agentd status`."""
+        return {
+            "limit_ms": LIMIT * 1000,
+            "measured": self._total,
+            "over_limit": self.over,
+            "p99_ms": round(self.quantile(0.99) * 1000, 1),
+            "worst": self.worst.as_json() if self.worst else None,
+            "worst_cpu": self.worst_cpu.as_json() if self.worst_cpu else None,
+        }
+
+
+class LoopMonitor:
+    """Measures the running loop while the block lasts: `async with monitor:`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._bell = threading.Lock()  # released to wake the thread
+        self._bell.acquire()
+        self._rung = -math.inf
+        self._is_watching = False
+        self._is_ending = False
+        self._thread: threading.Thread | None = None
+        self._logged = -math.inf
+        self.delays = Delays()
+
+    async def __aenter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        loop.set_task_factory(self._make_task)
+        watched = _Loop(loop, threading.get_ident(), threading.get_native_id())
+        self._thread = threading.Thread(
+            target=self._watch, args=(watched,), name="loop-delay", daemon=True
+        )
+        self._thread.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        asyncio.get_running_loop().set_task_factory(None)
+        self._is_ending = True
+        self._ring()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _make_task(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        work: Coroutine[Any, Any, Any] | Generator[Any, None, Any],
+        **options: Any,
+    ) -> asyncio.Task[Any]:
+        if not self._is_watching:
+            self._is_watching = True
+            self._rung = self._clock.monotonic()
+            self._ring()
+        return asyncio.Task(work, loop=loop, **options)
+
+    def _ring(self) -> None:
+        if self._bell.locked():
+            self._bell.release()
+
+    def _watch(self, loop: _Loop) -> None:
+        work_seen = -math.inf
+        before, queued, waited = loop.usage(), 0.0, loop.waits()
+        while not self._is_ending:
+            is_resting = not self._is_watching
+            pause = _REST if is_resting else _STEP
+            due = self._clock.monotonic() + pause
+            is_rung = self._bell.acquire(timeout=pause)
+            now, used = self._clock.monotonic(), loop.usage()
+            late = now - (min(due, self._rung) if is_rung else due)
+            # That long somebody kept the interpreter: not while this thread waited for the processor.
+            held = late if late > _LATE else 0.0
+            if held and not is_resting:
+                held -= _queued() - queued
+            # What was computed at rest is one piece of work unless the loop has waited in between. Such
+            # work in no new task began as long ago as it has computed.
+            computed = used.loop - before.loop
+            is_short = not is_resting or computed <= LIMIT
+            is_one = is_short or loop.waits() - waited <= _FEW_WAITS
+            begun = min(computed, pause) if is_one and is_resting and not is_rung else 0.0
+            is_at_work = is_rung or begun > LIMIT or loop.is_at_work()
+            if is_at_work or late > _LATE:
+                if is_at_work:  # a busy machine that wakes this thread late is no work of the loop
+                    work_seen = now
+                is_known = (late > _LATE and is_one) or begun > 0.0
+                self._measure(loop, before if is_known else used, max(late, begun, 0.0), held)
+            self._is_watching = now - work_seen < _ALERT
+            before = loop.usage()
+            if self._is_watching:  # at rest it would cost more than all else
+                queued = _queued()
+            else:
+                waited = loop.waits()
+
+    def _measure(self, loop: _Loop, before: _Usage, passed: float, held: float) -> None:
+        """Measure the delay that has lasted for `passed` seconds, for `held` of which somebody kept the
+        interpreter. `before` is what was computed before it.
+        """
+        since = self._clock.monotonic() - passed
+        look = loop.ask(passed)
+        while not look.answered.acquire(timeout=look.patience):
+            if self._is_ending:  # the loop is about to wait for this thread
+                return
+            look.take(self._clock.monotonic() - since)
+        seconds = self._clock.monotonic() - since
+        used = loop.usage()
+        own, others = used.loop - before.loop, used.others - before.others
+        self.delays.count(seconds)
+        others = min(others, max(held, 0.0))  # else they computed beside the loop, not in its place
+        cpu = min(seconds, own)
+        is_long = seconds > LIMIT
+        if not is_long and not self.delays.is_remarkable(seconds, cpu):
+            return
+        cause = look.cause(seconds, own, others)
+        thread, stack = look.culprit(cause)
+        delay = Delay(seconds, cpu, self._clock.now(), cause, thread, stack)
+        is_worst = self.delays.worst is None or seconds > self.delays.worst.seconds
+        self.delays.keep(delay)
+        now = self._clock.monotonic()
+        if is_long and (is_worst or now - self._logged > _QUIET):
+            self._logged = now
+            told = delay.as_json()
+            frames = told.pop("stack")  # a name that structlog keeps for itself
+            if (
+                cause is Cause.MACHINE
+            ):  # nothing of agentd's to mend: counted, and told without frames
+                log.info("loop_stalled", over_limit=self.delays.over, **told)
+                return
+            log.warning("loop_stalled", over_limit=self.delays.over, **told, frames=frames)
+
+
+@dataclass(frozen=True, slots=True)
+class _Usage:
+    """Seconds of processor time so far."""
+
+    loop: float
+    others: float
+
+
+def _close(descriptor: int) -> None:
+    if descriptor >= 0:
+        os.close(descriptor)
+
+
+class _Loop:
+    """The loop and its thread, seen from another thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, ident: int, native: int) -> None:
+        self._loop = loop
+        self.ident = ident
+        self.status = Path(f"/proc/self/task/{native}/stat")
+        self._clock = time.pthread_getcpuclockid(ident)
+        try:
+            self._counts = os.open(self.status.with_name("status"), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._counts = -1
+        finalize(self, _close, self._counts)
+
+    def usage(self) -> _Usage:
+        """What the loop's thread and all others have computed."""
+        own = time.clock_gettime(self._clock)
+        return _Usage(own, time.process_time() - own)
+
+    def waits(self) -> int:
+        """How often the loop's thread has waited, for events or for the interpreter; 0 where nobody counts."""
+        try:
+            found = _WAITS.search(os.pread(self._counts, _STATUS_BYTES, 0))
+        except OSError:
+            return 0
+        return int(found[1]) if found else 0
+
+    def is_at_work(self) -> bool:
+        """Whether the loop's thread stands anywhere else than where it waits for events."""
+        frame = sys._current_frames().get(self.ident)
+        return frame is not None and frame.f_globals.get("__name__") not in _WAITING
+
+    def ask(self, passed: float) -> _Look:
+        """Have the loop answer as soon as it comes to it; so many seconds have passed already."""
+        look = _Look(self)
+        if passed > _LATE:
+            look.take(passed)
+        try:
+            self._loop.call_soon_threadsafe(look.answered.release)
+        except RuntimeError:  # it is closed
+            look.answered.release()
+        return look
+
+
+class _Look:
+    """What is seen while the loop does not answer."""
+
+    def __init__(self, loop: _Loop) -> None:
+        self.answered = threading.Lock()
+        self.answered.acquire()
+        self.patience = _STEP
+        self._loop = loop
+        self._is_waiting = False  # for the machine, or for the interpreter
+        self._next = 0.0
+        self._own: tuple[str, ...] = ()
+        self._other: tuple[str, tuple[str, ...]] = ("", ())
+
+    def take(self, passed: float) -> None:
+        """Keep what the threads do now, in place of what was kept, as delays grow ever more rarely."""
+        if passed < self._next:
+            return
+        self._next = 1.5 * passed
+        self.patience = min(max(_STEP, passed / 4), _LONGEST_LOOK)
+        self._is_waiting = _is_ready(self._loop.status) or not self._loop.is_at_work()
+        frames = sys._current_frames()
+        self._own = _stack(frames.pop(self._loop.ident, None))
+        frames.pop(threading.get_ident(), None)
+        self._other = next(_at_work(frames), ("", ()))
+
+    def cause(self, seconds: float, own: float, others: float) -> Cause:
+        """What the delay was spent on, in which the loop's thread computed `own` seconds and all others
+        `others`, in its place.
+        """
+        much = min(seconds / 2, LIMIT)  # of a longer one on a busy machine most is spent waiting
+        if own >= max(much, others):
+            return Cause.COMPUTING
+        if others >= much:
+            return Cause.INTERPRETER
+        return Cause.MACHINE if self._is_waiting else Cause.BLOCKED
+
+    def culprit(self, cause: Cause) -> tuple[str, tuple[str, ...]]:
+        """The thread that is to blame, and where it stood."""
+        return self._other if cause is Cause.INTERPRETER else ("loop", self._own)
+
+
+def _at_work(frames: dict[int, FrameType]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    for ident, frame in frames.items():
+        if frame.f_globals.get("__name__") not in _WAITING:
+            yield names.get(ident, "?"), _stack(frame)
+
+
+def _stack(frame: FrameType | None) -> tuple[str, ...]:
+    """`package/module.py:line in function`, innermost first."""
+    lines: list[str] = []
+    while frame is not None and len(lines) < _DEEPEST:
+        code = frame.f_code
+        where = "/".join(Path(code.co_filename).parts[-3:])
+        lines.append(f"{where}:{frame.f_lineno} in {code.co_qualname}")
+        frame = frame.f_back
+    return tuple(lines)
+
+
+def _queued() -> float:
+    """Seconds for which this thread has waited for the processor so far; 0 where nobody counts them."""
+    try:
+        text = Path("/proc/thread-self/schedstat").read_text("ascii")
+        return int(text.split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def _is_ready(status: Path) -> bool:
+    """Whether the thread could go on if the machine let it; False where that cannot be known."""
+    try:
+        return status.read_text("ascii").rpartition(")")[2].split()[0] == "R"
+    except (OSError, ValueError, IndexError):
+        return False

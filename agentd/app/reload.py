@@ -1,0 +1,101 @@
+"""Taking a changed configuration into use while the daemon runs.
+
+All or nothing: a file with a mistake changes nothing, and what the running parts could not go by is
+refused before the first one changes. What cannot change live is named and waits for the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from agentd.app.config import Config, values
+
+log = structlog.get_logger()
+
+LIVE = (
+    "log.level",
+    "heartbeat",
+    "budget",
+    "storage.retention_days",
+    "memory_search.chunker",
+    "memory_search.chunk_size",
+    "memory_search.chunk_overlap",
+    "memory_search.index_transcripts",
+    "server.max_connections",
+    "server.max_calls_per_client",
+    "server.client_buffer_bytes",
+    "server.drop_after",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Which keys changed live, and which wait for the next start."""
+
+    changed: tuple[str, ...]
+    needs_restart: tuple[str, ...]
+    missing: str = ""  # the configuration file, if there is none: then all is at its default
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape of `agentd reload`."""
+        return {
+            "changed": list(self.changed),
+            "needs_restart": list(self.needs_restart),
+            "missing": self.missing,
+        }
+
+
+class Reload:
+    """Compares the file with what is in force, and hands what changed to the parts."""
+
+    def __init__(
+        self,
+        config: Config,
+        read: Callable[[], Config],
+        check: Callable[[Config], None],
+        take: Callable[[Config], None],
+        file: Path,
+    ) -> None:
+        """`read` reads `file`, `check` raises ConfigError for what the parts could not go by, `take` lets them."""
+        self._running = config
+        self._read = read
+        self._check = check
+        self._take = take
+        self._file = file
+        self._lock = asyncio.Lock()
+
+    async def run(self) -> Outcome:
+        """Read the configuration again. Raises ConfigError, with nothing changed."""
+        async with self._lock:
+            wanted = await asyncio.to_thread(self._read)
+            missing = "" if self._file.exists() else str(self._file)
+            before, after = values(self._running), values(wanted)
+            different = [key for key in after if after[key] != before.get(key)]
+            changed = tuple(key for key in different if _is_live(key))
+            running = _merged(self._running, wanted, changed)
+            self._check(running)
+            self._take(running)
+            self._running = running
+        outcome = Outcome(changed, tuple(key for key in different if key not in changed), missing)
+        log.info("reloaded", **outcome.as_json())
+        return outcome
+
+
+def _is_live(key: str) -> bool:
+    return any(key == live or key.startswith(f"{live}.") for live in LIVE)
+
+
+def _merged(running: Config, wanted: Config, keys: Sequence[str]) -> Config:
+    """`running` with these keys, all of the form TABLE.KEY, as they are in `wanted`."""
+    for key in keys:
+        table, _, name = key.partition(".")
+        value = getattr(getattr(wanted, table), name)
+        changed = getattr(running, table).model_copy(update={name: value})
+        running = running.model_copy(update={table: changed})
+    return running

@@ -1,0 +1,220 @@
+"""Alerts to a web address."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
+
+import structlog
+
+from agentd.core.alert import Alert
+from agentd.core.errors import AgentdError
+from agentd.core.event import Noticed
+from agentd.core.ports import EventSink, SessionStore
+from agentd.core.turn import MAIN
+
+if TYPE_CHECKING:
+    import httpx
+
+
+# Alerts through a program of the user's.
+
+# A program that shows messages needs its user's desktop and paths, never the daemon's keys or its
+# line to systemd; so what is not named here stays behind.
+_PASSED_ON = frozenset(
+    {
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TERM",
+        "TMPDIR",
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "XAUTHORITY",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "XDG_RUNTIME_DIR",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "XDG_CURRENT_DESKTOP",
+    }
+)
+
+
+class CommandSink:
+    """Runs `argv` for each alert, its text on stdin, `AGENTD_ALERT_ID`, `_ORIGIN` and `_TO` in the
+    environment. No shell; a process group of its own, killed when `timeout` is over.
+    """
+
+    def __init__(
+        self, argv: tuple[str, ...], timeout: timedelta, environ: Mapping[str, str]
+    ) -> None:
+        self._argv = argv
+        self._timeout = timeout.total_seconds()
+        self._environ = {
+            name: value
+            for name, value in environ.items()
+            if name in _PASSED_ON or name.startswith("LC_")
+        }
+
+    @property
+    def name(self) -> str:
+        """`command`."""
+        return "command"
+
+    async def send(self, alert: Alert) -> None:
+        """Run the program. Raises AgentdError unless it ends with 0 in time."""
+        program = self._argv[0]
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+                env=self._environ | _about(alert),
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            cure = "check [alerts] command"
+            raise AgentdError(f"the alert command {program!r} did not start", cure=cure) from error
+        try:
+            async with asyncio.timeout(self._timeout):
+                await process.communicate(alert.told.encode())
+        except TimeoutError:
+            message = f"the alert command {program!r} took longer than {self._timeout:g} s"
+            raise AgentdError(message, cure="raise [alerts] timeout") from None
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+        if process.returncode:
+            message = f"the alert command {program!r} ended with {process.returncode}"
+            raise AgentdError(message, cure="run the command by hand with a text on stdin")
+
+
+def _about(alert: Alert) -> dict[str, str]:
+    return {
+        "AGENTD_ALERT_ID": str(alert.id),
+        "AGENTD_ALERT_ORIGIN": alert.origin,
+        "AGENTD_ALERT_TO": alert.to,
+    }
+
+
+# Alerts in the log.
+
+log = structlog.get_logger()
+
+
+class JournalSink:
+    """Writes alerts to the log: the one place where an alert's text is logged."""
+
+    @property
+    def name(self) -> str:
+        """`journal`."""
+        return "journal"
+
+    async def send(self, alert: Alert) -> None:
+        """Log it as a warning."""
+        log.warning("alert", id=alert.id, origin=alert.origin, text=alert.told)
+
+
+# Alerts in the main conversation. Of one that text from outside had a part in no word enters it: a line
+# says where it is.
+
+# A delivery that is tried again comes soon after the first try: the row is among the newest.
+_TURNS_BACK = 20
+_ELSEWHERE = "Alert {id} may come from outside: `agentd alerts list` shows it."
+
+
+class MainSessionSink:
+    """Adds alerts to `main` as notices tagged `alert:ID`, each once, and shows them to `events`."""
+
+    def __init__(self, sessions: SessionStore, events: EventSink) -> None:
+        self._sessions = sessions
+        self._events = events
+
+    @property
+    def name(self) -> str:
+        """`main`."""
+        return "main"
+
+    async def send(self, alert: Alert) -> None:
+        """Add the row unless a try before has done so. Raises StorageError."""
+        tag = f"alert:{alert.id}"
+        if any(row.tag == tag for row in await self._sessions.recent(MAIN, _TURNS_BACK)):
+            return
+        text = _ELSEWHERE.format(id=alert.id) if alert.tainted else alert.text
+        await self._sessions.notice(MAIN, text, tag)
+        self._events.emit(Noticed(MAIN, text, tag))
+
+
+class WebhookSink:
+    """Posts each alert as JSON `{id, at, text, origin, to}`. Only a 2xx answer counts; redirects are
+    not followed and proxies of the environment not used. Open while entered.
+    """
+
+    def __init__(self, url: str, timeout: timedelta) -> None:
+        self._url = url
+        self._host = urlsplit(url).hostname  # all of the address that may be told
+        self._timeout = timeout.total_seconds()
+        self._client: httpx.AsyncClient | None = None
+
+    @property
+    def name(self) -> str:
+        """`webhook`."""
+        return "webhook"
+
+    async def __aenter__(self) -> Self:
+        import httpx  # takes a tenth of a start, and few have a webhook
+
+        self._client = httpx.AsyncClient(
+            trust_env=False, follow_redirects=False, timeout=self._timeout
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._client is not None
+        await self._client.aclose()
+
+    async def send(self, alert: Alert) -> None:
+        """Post it. Raises AgentdError when nobody answers in time, or anything but 2xx."""
+        import httpx
+
+        assert self._client is not None
+        body = {
+            "id": alert.id,
+            "at": alert.at.isoformat(),
+            "text": alert.told,
+            "origin": alert.origin,
+            "to": alert.to,
+        }
+        try:
+            async with (
+                asyncio.timeout(self._timeout),
+                self._client.stream("POST", self._url, json=body) as response,
+            ):
+                status = response.status_code
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+            message = f"the webhook at {self._host} cannot be reached ({type(error).__name__})"
+            # The chained error would carry the whole address into a log.
+            raise AgentdError(message, cure="check [alerts] webhook_url") from None
+        if not 200 <= status < 300:
+            message = f"the webhook at {self._host} answered {status}"
+            raise AgentdError(message, cure="check [alerts] webhook_url")

@@ -1,0 +1,294 @@
+"""The heartbeat: one beat at a time, from the due time to the alert.
+
+A beat is judged by pure parts (`hours`, `due`, `checklist`, `gate`, `verdict`); this module keeps the
+schedule. Every due time leaves one row, whatever happens; a lane that is busy delays the beat and
+leaves a row more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from agentd.automation.heartbeat import hours as due
+from agentd.automation.heartbeat.gate import Run, Skip, decide
+from agentd.automation.heartbeat.runner import Examination
+from agentd.automation.heartbeat.settings import HeartbeatSettings
+from agentd.automation.heartbeat.snapshot import Eyes, Sight, Surroundings
+from agentd.core import failpoints
+from agentd.core.beat import Beat, Outcome, Reason, Standing
+from agentd.core.errors import WorkspaceError
+from agentd.core.health import Problem
+from agentd.core.turn import SessionKey
+
+log = structlog.get_logger()
+
+_RETRY_BUSY = timedelta(seconds=30)
+_STALLED = timedelta(minutes=5)
+
+
+class Pulse:
+    """The heart. `examination` is what it does at each beat."""
+
+    def __init__(
+        self, settings: HeartbeatSettings, around: Surroundings, examination: Examination
+    ) -> None:
+        self._around = around
+        self._clock = around.clock
+        self._beats = around.beats
+        self.adopt(settings, examination)
+        self._lock = asyncio.Lock()
+        self._is_beating = False  # the lock is also held by a tick that finds nothing due
+        self._next_due: datetime | None = None
+        self._last: Beat | None = None
+        self._busy_slot: datetime | None = None  # a slot whose busy row is stored
+        self._retry_at: float | None = None
+        self._rested_at = 0.0  # when a dated entry may bring the next beat, in monotonic seconds
+        self._peeked = ""  # the digest for which dated entries have pulled the due time
+
+    @property
+    def interval(self) -> timedelta:
+        """The time between two beats."""
+        return self._settings.interval
+
+    def adopt(self, settings: HeartbeatSettings, examination: Examination) -> None:
+        """Go by these from the next beat on; the next due time follows at the next tick."""
+        self._settings = settings
+        self.examination = examination
+        self._hours = settings.hours(self._clock.zone)
+        self._eyes = Eyes(
+            self._around,
+            self._hours,
+            SessionKey(settings.session),
+            frozenset({examination.session, SessionKey(settings.session)}),
+            is_on=settings.is_on,
+            patience=settings.pause_after_idle,
+        )
+        self._peeked = ""
+
+    async def tick(self) -> None:
+        """Beat if one is due. Called at the due time and at least once a minute; raises StorageError."""
+        if self._lock.locked():
+            return
+        async with self._lock:
+            await self._tick()
+
+    async def run(self, *, force: bool = False) -> Beat:
+        """A beat now, through every gate; `force` opens all but the budget and the lane. The slots of
+        the schedule stay where they are. While another beat runs, the answer is `busy`.
+        """
+        if self._is_beating:
+            return await self._skip(None, await self._settled(), Reason.BUSY)
+        with self._beating():
+            async with self._lock:
+                return await self._beat(None, await self._settled(), force=force)
+
+    async def explain(self) -> dict[str, Any]:
+        """What a beat would do now, and why: the shape of `agentd heartbeat explain`."""
+        sight = await self._eyes.look()
+        view = sight.view
+        decision = decide(view)
+        reason = str(decision.reason) if isinstance(decision, Skip) else ""
+        if unreadable := self._unreadable(decision):
+            reason = str(Reason.ALERT)
+        due_now = {item.hash for item in view.due}
+        return {
+            "would_run": isinstance(decision, Run),
+            "reason": reason,
+            "now": view.now.isoformat(),
+            "next_due": _iso(await self._settled()),
+            "next_opening": self._hours.next_opening(view.now).isoformat(),
+            "zone": self._hours.zone.key,
+            "enabled": view.is_on,
+            "paused_until": _iso(view.paused_until),
+            "idle": view.is_idle,
+            "breaker_open": view.breaker_open,
+            "over_budget": view.over_budget,
+            "busy": view.busy,
+            "checklist": {
+                "file_hash": sight.digest,
+                "missing": not sight.digest and self._eyes.unreadable is None,
+                "unreadable": unreadable.message if unreadable else "",
+                "mistakes": list(view.checklist.mistakes),
+                "open": view.checklist.has_open,
+                "items": [
+                    {"text": item.text, "due": item.hash in due_now}
+                    for item in view.checklist.items
+                ],
+            },
+        }
+
+    async def status(self) -> Standing:
+        """Whether it beats, when next, and what the last beat came to."""
+        state = await self._beats.heartbeat()
+        last = await self._beats.beats(1)
+        return Standing(
+            self._settings.is_on,
+            await self._settled(),
+            state.paused_until,
+            last[0] if last else None,
+        )
+
+    async def next_due(self) -> datetime | None:
+        """When to call `tick` next; None while beats are off."""
+        at = await self._settled()
+        if at is None or self._retry_at is None:
+            return at
+        wait = max(0.0, self._retry_at - self._clock.monotonic())
+        return max(at, self._clock.now() + timedelta(seconds=wait))
+
+    async def recover(self) -> int:
+        """Close the rows of beats that a crash cut; they are not run again. Returns how many."""
+        await self._eyes.look_for_session()
+        count = await self._beats.interrupt_beats()
+        if count:
+            log.warning("beats_interrupted", count=count)
+        return count
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What keeps beats from doing their work."""
+        found: list[Problem] = []
+        if (error := self._eyes.unreadable) is not None:
+            text = f"HEARTBEAT.md cannot be read: {error.message}"
+            found.append(Problem("heartbeat_unreadable", text, error.cure))
+        if mistakes := self._eyes.mistakes:
+            more = f", and {len(mistakes) - 1} more" if len(mistakes) > 1 else ""
+            text = f"HEARTBEAT.md has a time that counts as none, {mistakes[0]}{more}"
+            found.append(Problem("heartbeat_times", text, "`agentd heartbeat explain` names them"))
+        if self._eyes.is_session_missing:
+            text = (
+                f"[heartbeat] session = {self._settings.session!r} does not exist; beats use main"
+            )
+            cure = "name one of `agentd sessions list`, or make it with `agentd send --session`"
+            found.append(Problem("heartbeat_session", text, cure))
+        if self._last is not None and self._last.outcome is Outcome.FAILED:
+            text = f"the last heartbeat failed ({self._last.reason}): {self._last.text}"
+            text = text.removesuffix(": ")
+            found.append(Problem("heartbeat_failed", text, "see `agentd heartbeat history`"))
+        late = max(_STALLED, 2 * self._settings.interval)
+        waiting = None if self._lock.locked() else self._next_due  # a running beat is not late
+        if waiting is not None and self._clock.now() > waiting + late:
+            text = f"no heartbeat has been recorded since {waiting.isoformat()}"
+            found.append(Problem("heartbeat_stalled", text, "run `agentd restart`"))
+        return tuple(found)
+
+    async def _tick(self) -> None:
+        next_due = await self._settled()
+        now = self._clock.now()
+        if next_due is None:
+            return
+        if now < next_due:
+            next_due = await self._pull(next_due)
+        if now < next_due:
+            return
+        if self._retry_at is not None and self._clock.monotonic() < self._retry_at:
+            return
+        interval = self._settings.interval
+        slot = due.slot(next_due, now, interval)
+        with self._beating():
+            await self._beat(slot, due.following(slot, now, interval))
+
+    @contextmanager
+    def _beating(self) -> Iterator[None]:
+        self._is_beating = True
+        try:
+            yield
+        finally:
+            self._is_beating = False
+
+    async def _settled(self) -> datetime | None:
+        """The due time to go by; stored when it is not the stored one."""
+        stored = (await self._beats.heartbeat()).next_due
+        settled = None
+        if self._settings.is_on:
+            settled = due.settle(stored, self._clock.now(), self._settings.interval, self._hours)
+        if settled != stored:
+            await self._beats.schedule(settled)
+            self._peeked = ""
+        self._next_due = settled
+        return settled
+
+    async def _pull(self, next_due: datetime) -> datetime:
+        """Let a dated entry that is due before the next slot bring the beat forward. The file is
+        taken apart only when it or the schedule has changed.
+        """
+        digest, item_time = await self._eyes.peek(self._peeked)
+        rest = timedelta(seconds=max(0.0, self._rested_at - self._clock.monotonic()))
+        at = due.pulled(next_due, item_time, self._clock.now() + rest, self._hours)
+        if at != next_due:
+            await self._beats.schedule(at)
+            self._next_due = at
+        self._peeked = digest
+        return at
+
+    def _rest(self) -> None:
+        spacing = due.spacing(self._settings.interval).total_seconds()
+        self._rested_at = self._clock.monotonic() + spacing
+
+    async def _beat(
+        self, slot: datetime | None, next_due: datetime | None, *, force: bool = False
+    ) -> Beat:
+        sight = await self._eyes.look()
+        decision = decide(sight.view, force=force)
+        unreadable = self._unreadable(decision)
+        if isinstance(decision, Skip) and not unreadable:
+            return await self._skipped(slot, next_due, decision.reason, sight)
+        self._retry_at = self._busy_slot = None
+        beat_id = await self._beats.begin_beat(slot, next_due, sight.digest)
+        self._next_due = next_due
+        failpoints.hit("beat.begun")
+        if isinstance(decision, Run):
+            beat = await self.examination.run(beat_id, decision, sight, force=force)
+        else:
+            assert unreadable is not None
+            beat = await self.examination.tell_unreadable(beat_id, unreadable)
+        self._last = beat
+        log.info("beat_done", beat=beat.id, outcome=beat.outcome, reason=beat.reason)
+        self._peeked = ""
+        self._rest()
+        if next_due is not None:
+            await self._pull(next_due)
+        return beat
+
+    def _unreadable(self, decision: Run | Skip) -> WorkspaceError | None:
+        """Why HEARTBEAT.md cannot be read, where that alone keeps the beat from running."""
+        return self._eyes.unreadable if decision == Skip(Reason.EMPTY_CHECKLIST) else None
+
+    async def _skipped(
+        self, slot: datetime | None, next_due: datetime | None, reason: Reason, sight: Sight
+    ) -> Beat:
+        now = sight.view.now
+        if slot is not None and reason is Reason.BUSY:
+            self._retry_at = self._clock.monotonic() + _RETRY_BUSY.total_seconds()
+            if self._busy_slot == slot and self._last is not None:
+                return self._last
+            self._busy_slot = slot
+            return await self._skip(slot, slot, reason, sight.digest)
+        if slot is not None and next_due is not None:
+            self._retry_at = self._busy_slot = None
+            if reason in {Reason.OUTSIDE_ACTIVE_HOURS, Reason.QUIET_HOURS}:
+                next_due = self._hours.next_opening(now)
+            else:
+                earliest = now + due.spacing(self._settings.interval)
+                next_due = due.pulled(next_due, sight.item_time, earliest, self._hours)
+        return await self._skip(slot, next_due, reason, sight.digest)
+
+    async def _skip(
+        self, slot: datetime | None, next_due: datetime | None, reason: Reason, digest: str = ""
+    ) -> Beat:
+        beat = await self._beats.skip_beat(slot, next_due, reason, digest)
+        self._next_due = next_due
+        self._rest()
+        if slot is not None:
+            self._last = beat
+        log.info("beat_skipped", reason=reason, next_due=_iso(next_due))
+        return beat
+
+
+def _iso(at: datetime | None) -> str | None:
+    return at.isoformat() if at is not None else None

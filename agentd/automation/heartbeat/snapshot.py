@@ -1,0 +1,159 @@
+"""What a beat looks at before it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from agentd.automation.heartbeat.gate import View
+from agentd.automation.heartbeat.hours import Hours
+from agentd.core.beat import ItemState
+from agentd.core.checklist import Checklist, parse
+from agentd.core.errors import FileMissing, WorkspaceError
+from agentd.core.offloading import offload
+from agentd.core.ports import BeatStore, Breaker, Clock, Ledger
+from agentd.core.turn import SessionKey
+from agentd.core.workspace import FileView
+from agentd.engine.background import Door
+
+# What the heartbeat reaches.
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The parts of the daemon that a beat uses. `read` gives HEARTBEAT.md as the owner sees it and
+    raises like Workspace.read; `last_heard` when the owner last wrote; `wake` tells the alerts'
+    dispatcher that the outbox has grown; `exists` whether there is a conversation of that key.
+    """
+
+    clock: Clock
+    beats: BeatStore
+    ledger: Ledger
+    turns: Door
+    breaker: Breaker
+    read: Callable[[], Awaitable[FileView]]
+    over_budget: Callable[[], Awaitable[bool]]
+    last_heard: Callable[[], Awaitable[tuple[datetime, str] | None]]
+    wake: Callable[[], None]
+    exists: Callable[[SessionKey], Awaitable[bool]]
+
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """HEARTBEAT.md as it is now, and what the gate looks at. `digest` is "" when there is no file
+    that can be read; `item_time` is when the next dated entry comes due.
+    """
+
+    view: View
+    digest: str
+    item_time: datetime | None
+
+
+class Eyes:
+    """Fetches what the gate needs. `session` is the conversation that settings name, `lanes` are the
+    sessions that a beat waits for, `patience` is how long beats go on while the owner is silent (0: for
+    ever).
+    """
+
+    def __init__(
+        self,
+        around: Surroundings,
+        hours: Hours,
+        session: SessionKey,
+        lanes: frozenset[SessionKey],
+        *,
+        is_on: bool,
+        patience: timedelta,
+    ) -> None:
+        self._around = around
+        self._hours = hours
+        self._session = session
+        self._lanes = lanes
+        self._is_on = is_on
+        self._patience = patience
+        self.unreadable: WorkspaceError | None = None  # why HEARTBEAT.md could not be read last
+        self.mistakes: tuple[str, ...] = ()  # times in it that cannot be read
+        self.is_session_missing = False
+
+    async def look_for_session(self) -> None:
+        """See whether the conversation that settings name is there. Raises StorageError."""
+        self.is_session_missing = not await self._around.exists(self._session)
+
+    async def look(self) -> Sight:
+        """Everything as it is now."""
+        around, now = self._around, self._around.clock.now()
+        await self.look_for_session()
+        text, digest = await self._read()
+        checklist, states = await self._taken_apart(text)
+        due, item_time = await offload(
+            len(text), lambda: (checklist.due(states, now), checklist.next_time(states, now))
+        )
+        view = View(
+            now=now,
+            hours=self._hours,
+            is_on=self._is_on,
+            paused_until=(await around.beats.heartbeat()).paused_until,
+            is_idle=await self._is_idle(now),
+            breaker_open=around.breaker.is_open(),
+            over_budget=await around.over_budget(),
+            checklist=checklist,
+            due=due,
+            busy=any(around.turns.is_busy(lane) for lane in self._lanes),
+        )
+        return Sight(view, digest, item_time)
+
+    async def _is_idle(self, now: datetime) -> bool:
+        heard = await self._around.last_heard() if self._patience else None
+        return heard is not None and now - heard[0] > self._patience
+
+    async def peek(self, known: str) -> tuple[str, datetime | None]:
+        """The file's digest, and when its next dated entry comes due: now, if one is due that no beat
+        has looked at yet. None is also the answer when the digest is the `known` one.
+        """
+        text, digest = await self._read()
+        if digest == known:
+            return digest, None
+        now = self._around.clock.now()
+        checklist, states = await self._taken_apart(text)
+        last = await self._around.beats.beats(1)
+        since = last[0].at if last else datetime.min.replace(tzinfo=UTC)
+
+        def next_time() -> datetime | None:
+            # One that a beat has failed on waits for its slot, and so does one seen before the clock
+            # was set back.
+            if any(since < states[i.hash].first_seen <= now for i in checklist.due(states, now)):
+                return now
+            return checklist.next_time(states, now)
+
+        return digest, await offload(len(text), next_time)
+
+    async def _taken_apart(self, text: str) -> tuple[Checklist, Mapping[str, ItemState]]:
+        """The file's entries, and what is known of the dated ones. Raises StorageError."""
+
+        def entries() -> tuple[Checklist, list[str]]:
+            checklist = parse(text, self._hours.zone)
+            return checklist, [item.hash for item in checklist.items]
+
+        checklist, hashes = await offload(len(text), entries)
+        self.mistakes = checklist.mistakes
+        return checklist, await self._around.beats.items(hashes)
+
+    async def _read(self) -> tuple[str, str]:
+        try:
+            file = await self._around.read()
+        except FileMissing:
+            self.unreadable = None
+            return "", ""
+        except WorkspaceError as error:
+            if self.unreadable is None:
+                log.warning("heartbeat_unreadable", error=error.code)
+            self.unreadable = error
+            return "", ""
+        self.unreadable = None
+        return file.text, file.digest

@@ -1,0 +1,236 @@
+"""The list of jobs: what is put on it, what is taken off, and what comes next."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Literal, TypeVar
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from agentd.automation.jobs.settings import JobsSettings
+from agentd.automation.jobs.slots import After, upcoming
+from agentd.core.durations import format_duration, parse_duration, parse_zone
+from agentd.core.errors import InvalidRequest
+from agentd.core.job import (
+    At,
+    Cron,
+    Every,
+    Job,
+    JobKind,
+    JobRun,
+    JobSession,
+    Misfire,
+    NewJob,
+    Schedule,
+)
+from agentd.core.ports import Clock, JobStore, Triggers
+
+# What somebody wants done when, as it was written; pure.
+
+_MOST_CHARS = 4_000
+_LONGEST = timedelta(days=3660)
+_ONE_OF = (
+    'give one of --at "2026-12-01 09:00", --in 2h, --every 1d, --cron "0 9 * * 1-5" '
+    "(a tool call: at, every or cron)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The words of a command or tool call; "" is what was not given."""
+
+    text: str
+    at: str = ""
+    within: str = ""
+    every: str = ""
+    cron: str = ""
+    zone: str = ""
+    kind: str = "remind"
+    session: str = "isolated"
+    misfire: str = ""
+    model: str = ""
+    created_by: Literal["owner", "model"] = "owner"
+
+
+def understood(order: Order, now: datetime, zone: ZoneInfo, settings: JobsSettings) -> NewJob:
+    """The job that is meant; `zone` counts where the order names none. Whether a cron expression
+    makes sense is not looked at. Raises InvalidRequest with a right example.
+    """
+    text = order.text.strip()
+    if not text:
+        raise InvalidRequest("the job has no text", cure="say what is to be done")
+    if len(text) > _MOST_CHARS:
+        raise InvalidRequest(
+            f"the text has {len(text)} characters; at most {_MOST_CHARS} are allowed",
+            cure="put the details into a file, and name the file",
+        )
+    return NewJob(
+        text=text,
+        schedule=_schedule(order, now, _zone(order.zone) or zone, settings),
+        kind=_word(JobKind, order.kind, "kind"),
+        session=_word(JobSession, order.session, "session"),
+        misfire=_word(Misfire, order.misfire or settings.misfire, "misfire"),
+        model=order.model.strip(),
+        created_by=order.created_by,
+    )
+
+
+def _schedule(order: Order, now: datetime, zone: ZoneInfo, settings: JobsSettings) -> Schedule:
+    given = [word for word in (order.at, order.within, order.every, order.cron) if word.strip()]
+    if len(given) != 1:
+        what = "no time is given" if not given else "more than one kind of time is given"
+        raise InvalidRequest(what, cure=_ONE_OF)
+    if order.at.strip():
+        return At(_instant(order.at.strip(), now, zone))
+    if order.within.strip():
+        return At(now + _duration(order.within, "in", timedelta()))
+    if order.every.strip():
+        return Every(_duration(order.every, "every", settings.min_interval), now)
+    return Cron(" ".join(order.cron.split()), zone.key)
+
+
+def _instant(text: str, now: datetime, zone: ZoneInfo) -> datetime:
+    """The instant that is meant. A time that the clocks skip comes as much later, one that they
+    repeat is the first.
+    """
+    example = f"{(now + timedelta(days=1)).astimezone(zone):%Y-%m-%d} 09:00"
+    try:
+        at = datetime.fromisoformat(text) if ":" in text else None
+        instant = (
+            None if at is None else (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC)
+        )
+    except (ValueError, OverflowError):
+        instant = None
+    if instant is None:
+        raise InvalidRequest(f"{text!r} is no date with a time", cure=f'write it like "{example}"')
+    if instant <= now:
+        told = f"{now.astimezone(zone):%Y-%m-%d %H:%M:%S}"
+        msg = f"{text!r} is past: it is {told} now ({zone.key})"
+        raise InvalidRequest(msg, cure=f'give a time to come, like "{example}"')
+    return instant
+
+
+def _duration(text: str, name: str, least: timedelta) -> timedelta:
+    try:
+        value = parse_duration(text)
+    except ValueError:
+        value = timedelta()
+    if not value:
+        raise InvalidRequest(
+            f"{text!r} is no duration for {name!r}", cure='write it like "2h", "1h30m" or "1d"'
+        )
+    if value < least:
+        msg = f"every {format_duration(value)} is too often"
+        cure = f'"{format_duration(least)}" is the least ([jobs] min_interval)'
+        raise InvalidRequest(msg, cure=cure)
+    if value > _LONGEST:
+        raise InvalidRequest(f"{text!r} is more than ten years", cure='write it like "30d"')
+    return value
+
+
+def _zone(name: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name) if parse_zone(name) else None
+    except ValueError as error:
+        msg, _, cure = str(error).partition("; ")
+        raise InvalidRequest(msg, cure=cure) from None
+
+
+W = TypeVar("W", JobKind, JobSession, Misfire)
+
+
+def _word(words: type[W], given: str, name: str) -> W:
+    try:
+        return words(given)
+    except ValueError:
+        known = " or ".join(f'"{word}"' for word in words)
+        raise InvalidRequest(f"{given!r} is no {name}", cure=f"write {known}") from None
+
+
+log = structlog.get_logger()
+
+_SHOWN = 5
+_COMPARED = 20  # slots of a cron expression that are looked at for how close they come
+
+
+class Agenda:
+    """Takes orders and tells what will happen. `wake` is called when the due times have changed."""
+
+    def __init__(
+        self,
+        settings: JobsSettings,
+        book: JobStore,
+        triggers: Triggers,
+        clock: Clock,
+        wake: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._book = book
+        self._triggers = triggers
+        self._clock = clock
+        self._wake = wake
+
+    def read(self, order: Order) -> tuple[NewJob, datetime]:
+        """The job that is meant and its first slot, checked. Raises InvalidRequest with an example."""
+        if not self._settings.enabled:
+            raise InvalidRequest("jobs are off", cure="set [jobs] enabled = true")
+        now = self._clock.now()
+        job = understood(order, now, self._clock.zone, self._settings)
+        self._triggers.check(job.schedule)
+        after = self._after(job)
+        slots = upcoming(after(now), after, _COMPARED if isinstance(job.schedule, Cron) else 1)
+        if not slots:
+            raise InvalidRequest("that time never comes", cure='write one like "0 9 * * 1-5"')
+        least = self._settings.min_interval
+        if any(b - a < least for a, b in itertools.pairwise(slots)):
+            msg = f"that comes more often than every {format_duration(least)}"
+            raise InvalidRequest(msg, cure='write fewer times, like "0 9 * * 1-5"')
+        return job, slots[0]
+
+    async def add(self, job: NewJob, first: datetime, *, key: str = "") -> Job:
+        """Put a job that `read` gave on the list; once for each key. Raises Busy when it is full."""
+        stored = await self._book.add(job, first, most=self._settings.max_jobs, key=key)
+        log.info("job_added", job=stored.id, kind=job.kind, created_by=job.created_by)
+        self._wake()
+        return stored
+
+    async def find(self, key: str) -> Job | None:
+        """The job that was put on the list under the key."""
+        return await self._book.by_key(key)
+
+    async def get(self, job_id: int) -> Job:
+        """A job of the list. Raises NotFound."""
+        return await self._book.get(job_id)
+
+    async def remove(self, job_id: int) -> Job:
+        """Take a job off the list. Raises NotFound."""
+        job = await self._book.remove(job_id)
+        log.info("job_removed", job=job_id)
+        return job
+
+    async def jobs(self, *, past: bool = False) -> tuple[Job, ...]:
+        """The jobs that will run again; with `past` also those that are done."""
+        return await self._book.jobs(past=past)
+
+    async def runs(self, limit: int, job_id: int | None = None) -> tuple[JobRun, ...]:
+        """What jobs came to, the newest first. Raises NotFound for an unknown job."""
+        if job_id is not None:
+            await self._book.get(job_id)
+        return await self._book.runs(limit, job_id)
+
+    def described(self, job: Job) -> dict[str, Any]:
+        """A job and its next five times in the owner's zone: the shape in `agentd jobs list`."""
+        try:
+            times = upcoming(job.next_due, self._after(job.what), _SHOWN)
+        except InvalidRequest:  # its zone has gone from the system: `status` says so
+            times = ()
+        zone = self._clock.zone
+        return {**job.as_json(), "next": [at.astimezone(zone).isoformat() for at in times]}
+
+    def _after(self, job: NewJob) -> After:
+        return partial(self._triggers.after, job.schedule)

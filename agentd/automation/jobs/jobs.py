@@ -1,0 +1,193 @@
+"""The jobs at work: a line for reminders and one for questions, and runs by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Protocol
+
+import structlog
+
+from agentd.automation.jobs.runs import Questions, Reminders, Surroundings
+from agentd.automation.jobs.settings import JobsSettings
+from agentd.automation.jobs.slots import After, settled, step
+from agentd.core.alert import Recipients
+from agentd.core.errors import InvalidRequest, NotFound
+from agentd.core.health import Problem
+from agentd.core.job import Job, JobKind, JobRun, Step
+from agentd.core.ports import Clock, JobStore, Triggers
+
+# The jobs of one kind, run when they are due.
+#
+# Reminders and questions stand in lines of their own, so that a model that takes its time keeps no
+# reminder waiting.
+
+log = structlog.get_logger()
+
+_RETRY_BUSY = 30.0  # seconds
+
+
+class Work(Protocol):
+    """What happens in a slot."""
+
+    def is_free(self, job: Job) -> bool:
+        """Whether the job can run at this moment."""
+
+    async def run(self, job: Job, step: Step) -> JobRun | None:
+        """Use the step's slot; None if that was done before. Raises StorageError."""
+
+
+class Line:
+    """Keeps the jobs of a kind on time. Every slot is used once or recorded as missed."""
+
+    def __init__(
+        self,
+        kind: JobKind,
+        settings: JobsSettings,
+        book: JobStore,
+        triggers: Triggers,
+        clock: Clock,
+        work: Work,
+    ) -> None:
+        self._kind = kind
+        self._settings = settings
+        self._book = book
+        self._triggers = triggers
+        self._clock = clock
+        self._work = work
+        self._seen: datetime | None = None  # the latest time at which this has looked
+        self._lost: dict[int, str] = {}
+        self._waiting: dict[int, float] = {}  # jobs that found their lane taken, until when
+
+    async def tick(self) -> None:
+        """Run what is due. Called at the due time and at least once a minute; raises StorageError."""
+        if not self._settings.enabled:
+            return
+        await self._settle()
+        while (found := await self._next()) is not None:
+            job, todo = found
+            if todo.due is None:
+                await self._book.pass_over(todo)
+            elif self._work.is_free(job):
+                await self._run(job, todo)
+            else:
+                wait = self._clock.monotonic() + _RETRY_BUSY
+                self._waiting[job.id] = wait
+
+    async def next_due(self) -> datetime | None:
+        """When to call `tick` next; None while nothing is to come."""
+        if not self._settings.enabled:
+            return None
+        return min([self._wanted(job) for job in await self._jobs()], default=None)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Jobs that cannot be followed: the time zone of one may have gone from the system."""
+        return tuple(
+            Problem(
+                "job_lost", f"job {job_id} no longer runs: {message}", "remove it, and add it anew"
+            )
+            for job_id, message in self._lost.items()
+        )
+
+    async def _jobs(self) -> list[Job]:
+        """The jobs to come, without those whose schedule means nothing here: one of them must not
+        keep the others from their work.
+        """
+        jobs = [job for job in await self._book.jobs() if job.what.kind is self._kind]
+        lost: dict[int, str] = {}
+        for job in jobs:
+            try:
+                self._triggers.check(job.what.schedule)
+            except InvalidRequest as error:
+                lost[job.id] = error.message
+        if lost.keys() - self._lost.keys():
+            log.error("jobs_lost", jobs=sorted(lost))
+        self._lost = lost
+        return [job for job in jobs if job.id not in lost]
+
+    async def _next(self) -> tuple[Job, Step] | None:
+        """The job that has been due for longest, and what to do with it."""
+        jobs = await self._jobs()
+        self._waiting = {job.id: at for job in jobs if (at := self._waiting.get(job.id))}
+        now = self._clock.now()
+        ready = [job for job in jobs if self._wanted(job) <= now]
+        if not ready:
+            return None
+        job = min(ready, key=lambda job: (job.next_due or now, job.id))
+        return job, step(job, self._after(job), now, self._settings.rules)
+
+    async def _run(self, job: Job, todo: Step) -> None:
+        self._waiting.pop(job.id, None)
+        run = await self._work.run(job, todo)
+        if todo.missed is not None:
+            log.warning("job_slots_missed", job=job.id, until=todo.missed.last.isoformat())
+        if run is not None:
+            log.info("job_done", job=job.id, outcome=run.ending.outcome, reason=run.ending.reason)
+
+    async def _settle(self) -> None:
+        """Bring due times forward that a clock set wrong has put too far ahead."""
+        now = self._clock.now()
+        was_set = self._seen is None or now < self._seen
+        self._seen = now
+        if not was_set:
+            return
+        for job in await self._jobs():
+            assert job.next_due is not None
+            used = await self._book.used(job.id, now)
+            due = settled(job.next_due, self._after(job), now, used)
+            if due != job.next_due:
+                log.warning("job_brought_forward", job=job.id, due=due.isoformat())
+                await self._book.pass_over(Step(job.id, None, due))
+
+    def _wanted(self, job: Job) -> datetime:
+        """When the job is to be looked at."""
+        assert job.next_due is not None
+        if job.id not in self._waiting:
+            return job.next_due
+        wait = max(0.0, self._waiting[job.id] - self._clock.monotonic())
+        return max(job.next_due, self._clock.now() + timedelta(seconds=wait))
+
+    def _after(self, job: Job) -> After:
+        return partial(self._triggers.after, job.what.schedule)
+
+
+class Jobs:
+    """Runs jobs. `prompt` is what stands before a question, `recipients` are told."""
+
+    def __init__(
+        self,
+        settings: JobsSettings,
+        around: Surroundings,
+        triggers: Triggers,
+        prompt: str,
+        recipients: Recipients,
+    ) -> None:
+        book, clock = around.book, around.clock
+        self._book = book
+        reminders = Reminders(book, clock, around.wake, recipients)
+        questions = Questions(settings, around, prompt, recipients)
+        self._works: Mapping[JobKind, Work] = {JobKind.REMIND: reminders, JobKind.ASK: questions}
+        self.lines: Mapping[str, Line] = {
+            "reminders": Line(JobKind.REMIND, settings, book, triggers, clock, reminders),
+            "questions": Line(JobKind.ASK, settings, book, triggers, clock, questions),
+        }
+
+    async def recover(self) -> int:
+        """Close the rows of runs that a crash cut; they are not run again. Returns how many."""
+        count = await self._book.interrupt()
+        if count:
+            log.warning("job_runs_interrupted", count=count)
+        return count
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What keeps jobs from running."""
+        return tuple(problem for line in self.lines.values() for problem in line.problems())
+
+    async def run(self, job_id: int) -> JobRun:
+        """Run a job now; its schedule stays as it is. Raises NotFound."""
+        job = await self._book.get(job_id)
+        run = await self._works[job.what.kind].run(job, Step(job_id, None, None))
+        if run is None:
+            raise NotFound(f"job {job_id} was removed while it ran")
+        return run

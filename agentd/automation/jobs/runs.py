@@ -1,0 +1,165 @@
+"""Questions: a silent turn at a set time, told to the owner if its reply says something."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import assert_never
+
+from agentd.automation.jobs.settings import JobsSettings
+from agentd.core import failpoints
+from agentd.core.alert import Recipients, alert_digest
+from agentd.core.beat import Alarm, Empty, Quiet, Told, Verdict
+from agentd.core.job import Ending, Job, JobOutcome, JobReason, JobRun, JobSession, Step
+from agentd.core.ports import Breaker, Clock, JobStore, Ledger
+from agentd.core.turn import MAIN, Context, Origin, SessionKey, TurnRequest
+from agentd.engine.background import TOOLS, Door, Failed, Silence, compose, run_errand
+
+# Reminders: the owner's own words, told at their time. No model has a part in it.
+
+
+class Reminders:
+    """Puts a reminder's text into the outbox, in the transaction that uses the slot. It goes to
+    `recipients`; `wake` tells the alerts' dispatcher.
+    """
+
+    def __init__(
+        self,
+        book: JobStore,
+        clock: Clock,
+        wake: Callable[[], None],
+        recipients: Recipients,
+    ) -> None:
+        self._book = book
+        self._clock = clock
+        self._wake = wake
+        self._recipients = recipients
+
+    def is_free(self, job: Job) -> bool:
+        """Always."""
+        return True
+
+    async def run(self, job: Job, step: Step) -> JobRun | None:
+        """Remind; None if this slot was used before. Raises StorageError."""
+        slot = step.due or self._clock.now()
+        # Told each time, though it says the same each time.
+        digest = hashlib.sha256(f"job {job.id} {slot.isoformat()}".encode()).hexdigest()
+        alert = self._recipients.alert(job.what.text, "job", digest)
+        ending = Ending(JobOutcome.ALERT, JobReason.REMINDER, job.what.text)
+        run = await self._book.record(step, ending, alert)
+        if run is not None:
+            self._wake()
+        return run
+
+
+ISOLATED = SessionKey("isolated:jobs")  # constant: no job can make a session of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The parts of the daemon that a question uses. `wake` tells the alerts' dispatcher."""
+
+    clock: Clock
+    book: JobStore
+    ledger: Ledger
+    turns: Door
+    breaker: Breaker
+    over_budget: Callable[[], Awaitable[bool]]
+    wake: Callable[[], None]
+
+
+class Questions:
+    """Asks one question at a time. `prompt` is what stands before a job's own words, replies go to
+    `recipients`.
+    """
+
+    def __init__(
+        self,
+        settings: JobsSettings,
+        around: Surroundings,
+        prompt: str,
+        recipients: Recipients,
+    ) -> None:
+        self._settings = settings
+        self._around = around
+        self._prompt = prompt
+        self._recipients = recipients
+        self._lock = asyncio.Lock()
+
+    def is_free(self, job: Job) -> bool:
+        """Whether neither another question nor the lane of the job's session keeps it waiting."""
+        return not self._lock.locked() and not self._around.turns.is_busy(_session(job))
+
+    async def run(self, job: Job, step: Step) -> JobRun | None:
+        """Ask, or skip it for a reason; None if this slot was used before. Raises StorageError."""
+        if (reason := await self._closed(job)) is not None:
+            return await self._around.book.record(step, Ending(JobOutcome.SKIPPED, reason))
+        async with self._lock:
+            run_id = await self._around.book.begin(step)
+            if run_id is None:
+                return None
+            failpoints.hit("job.begun")
+            return await self._ask(job, run_id)
+
+    async def _closed(self, job: Job) -> JobReason | None:
+        if await self._around.over_budget():
+            return JobReason.BUDGET
+        if self._around.breaker.is_open():
+            return JobReason.BREAKER_OPEN
+        return None if self.is_free(job) else JobReason.BUSY
+
+    async def _ask(self, job: Job, run_id: int) -> JobRun | None:
+        settings, around = self._settings, self._around
+        began = around.clock.now()
+        request = self._request(job, run_id, began)
+        verdict = await run_errand(
+            around.turns, request, Silence(), settings.timeout, settings.ack_max_chars
+        )
+        failpoints.hit("job.verdict")
+        ending = await self._ending(verdict, began)
+        alert = None
+        if ending.reason is JobReason.ALERT:
+            text, tainted = ending.text, isinstance(verdict, Alarm) and verdict.tainted
+            alert = self._recipients.alert(text, "job", alert_digest(text), tainted=tainted)
+        run = await around.book.end(run_id, ending, alert)
+        if ending.outcome is JobOutcome.ALERT:
+            around.wake()
+        return run
+
+    def _request(self, job: Job, run_id: int, now: datetime) -> TurnRequest:
+        light = job.what.session is JobSession.ISOLATED
+        return TurnRequest(
+            session=_session(job),
+            text=compose(self._prompt, "Job", job.what.text, now, self._around.clock.zone),
+            message_id=f"job:{run_id}",
+            origin=Origin.JOB,
+            context=Context.LIGHT if light else Context.SESSION,
+            model=job.what.model or None,
+            tools=TOOLS,
+        )
+
+    async def _ending(self, verdict: Verdict | Failed, began: datetime) -> Ending:
+        # What was spent since then is this question's: no other runs beside it.
+        tokens, cost = await self._around.ledger.spent(began, Origin.JOB)
+        match verdict:
+            case Quiet(text):
+                outcome, reason = JobOutcome.QUIET, JobReason.ACK
+            case Told(text):
+                outcome, reason = JobOutcome.ALERT, JobReason.NOTIFY
+            case Alarm(text):
+                outcome, reason = JobOutcome.ALERT, JobReason.ALERT
+            case Empty():
+                outcome, reason, text = JobOutcome.FAILED, JobReason.EMPTY_REPLY, ""
+            case Failed(text, is_cut):
+                outcome = JobOutcome.FAILED
+                reason = JobReason.INTERRUPTED if is_cut else JobReason.PROVIDER_ERROR
+            case _:
+                assert_never(verdict)
+        return Ending(outcome, reason, text, tokens, cost)
+
+
+def _session(job: Job) -> SessionKey:
+    return MAIN if job.what.session is JobSession.MAIN else ISOLATED

@@ -1,0 +1,389 @@
+"""Wakes the heartbeat and the jobs through APScheduler.
+
+APScheduler compares wall times, and its timer does not notice a clock that is set back: it would
+sleep for the whole step. So it is told to wake within a minute at the latest, and a keeper on
+monotonic time wakes it within half of that once the wall clock has jumped. What is due is never its
+decision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import MAXYEAR, UTC, datetime, timedelta
+from functools import lru_cache
+from types import TracebackType
+from typing import Protocol, Self
+from zoneinfo import ZoneInfo
+
+import structlog
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from apscheduler.triggers.cron import CronTrigger
+from apscheduler.triggers.interval import IntervalTrigger
+
+from agentd.core.durations import parse_zone
+from agentd.core.errors import AgentdError, InvalidRequest
+from agentd.core.health import Problem
+from agentd.core.job import At, Cron, Every, Schedule
+from agentd.core.ports import Clock
+
+# When schedules come round; APScheduler's triggers are the calculators.
+#
+# The trigger of a cron expression counts wall time, as if every day had 24 hours; the zone's rules
+# come on top, as in cron itself. An expression that fixes the hour comes once a day: at a time that the
+# clocks skip it comes when they have gone on by as much, at one that they repeat it comes the first
+# time. One that leaves the hour open comes whenever the clock fits, twice where the clock does so twice.
+
+_EXAMPLE = 'write it like "0 9 * * 1-5": minute, hour, day of the month, month, day of the week'
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_PART = re.compile(r"(\*|\w+)(?:-(\w+))?(?:/([1-9]\d?))?", re.ASCII)
+_NUMBER = re.compile(r"[\d*,/-]+|(?:[a-z]{3}(?:-[a-z]{3})?,?)+", re.ASCII)
+_SHIFT = timedelta(hours=3)  # more than clocks are ever changed by
+_INSTANT = timedelta(microseconds=1)
+_HORIZON_YEARS = 9  # the longest wait for a 29 February
+_LAST_YEAR = MAXYEAR - _HORIZON_YEARS - 1
+
+
+class Triggers:
+    """Answers what comes next, for any schedule."""
+
+    def check(self, schedule: Schedule) -> None:
+        """Raise InvalidRequest, with an example, for a schedule that cannot be understood."""
+        if isinstance(schedule, Cron):
+            _cron(schedule.expression, schedule.zone)
+
+    def after(self, schedule: Schedule, moment: datetime) -> datetime | None:
+        """The first time after `moment`; None when there is none within nine years."""
+        match schedule:
+            case At(at):
+                return at if at > moment else None
+            case Every(every, anchor):
+                return anchor + ((moment - anchor) // every + 1) * every
+            case Cron(expression, zone):
+                return _cron(expression, zone).after(moment)
+
+
+class _WallCron:
+    """A cron expression in a zone. With days of the month and of the week both given, either fits."""
+
+    def __init__(self, fields: tuple[str, ...], zone: ZoneInfo) -> None:
+        minute, hour, day, month, weekday = fields
+        self._zone = zone
+        self._is_open = hour.startswith("*")
+        pairs: tuple[tuple[str, str], ...] = ((day, weekday),)
+        if not day.startswith("*") and not weekday.startswith("*"):
+            pairs = ((day, "*"), ("*", weekday))
+        self._triggers = tuple(_trigger(minute, hour, d, month, _weekdays(w)) for d, w in pairs)
+
+    def after(self, moment: datetime) -> datetime | None:
+        """The first instant after `moment` at which the clocks fit."""
+        wall = moment.astimezone(self._zone).replace(tzinfo=UTC, fold=0)
+        first = self._next(wall + _INSTANT)
+        if first is None:
+            return None
+        plain = self._instants(first)
+        if len(plain) == 1 and not self._is_odd(moment) and not self._is_odd(plain[0]):
+            return plain[0]
+        return self._searched(moment, wall)
+
+    def _searched(self, moment: datetime, wall: datetime) -> datetime | None:
+        """The same where the clocks change: walls are not in the order of their instants there."""
+        best: datetime | None = None
+        for slot in self._walls(wall - _SHIFT):
+            if best is not None and slot > _wall(best, self._zone) + _SHIFT:
+                break
+            found = [at for at in self._instants(slot) if at > moment]
+            best = min((*found, best) if best else found, default=None)
+        return best
+
+    def _walls(self, start: datetime) -> Iterator[datetime]:
+        slot = self._next(start)
+        while slot is not None:
+            yield slot
+            slot = self._next(slot + _INSTANT)
+
+    def _next(self, start: datetime) -> datetime | None:
+        if start.year > _LAST_YEAR:
+            return None
+        found: list[datetime] = []
+        for trigger in self._triggers:
+            # Without an end it would look through all the years that there are.
+            trigger.end_date = start + timedelta(days=366 * _HORIZON_YEARS)
+            slot = trigger.get_next_fire_time(None, start)
+            if slot is not None:
+                found.append(slot)
+        return min(found, default=None)
+
+    def _instants(self, slot: datetime) -> list[datetime]:
+        """The instants that a wall time stands for, in order."""
+        local = slot.replace(tzinfo=self._zone)
+        early = local.astimezone(UTC)
+        if not self._is_open:
+            return [early]
+        both = {early, local.replace(fold=1).astimezone(UTC)}
+        return sorted(at for at in both if _wall(at, self._zone) == slot)
+
+    def _is_odd(self, moment: datetime) -> bool:
+        """Whether the clocks change near the moment."""
+        offsets = {
+            at.astimezone(self._zone).utcoffset() for at in (moment - _SHIFT, moment + _SHIFT)
+        }
+        return len(offsets) > 1
+
+
+def _wall(moment: datetime, zone: ZoneInfo) -> datetime:
+    return moment.astimezone(zone).replace(tzinfo=UTC, fold=0)
+
+
+@lru_cache(maxsize=256)
+def _cron(expression: str, zone: str) -> _WallCron:
+    fields = tuple(expression.lower().split())
+    try:
+        if len(fields) != 5 or not all(_NUMBER.fullmatch(field) for field in fields):
+            msg = "five fields are needed"
+            raise ValueError(msg)
+        return _WallCron(fields, ZoneInfo(parse_zone(zone) or "UTC"))
+    except (ValueError, OverflowError):
+        raise InvalidRequest(f"{expression!r} is no cron expression", cure=_EXAMPLE) from None
+
+
+def _trigger(minute: str, hour: str, day: str, month: str, weekday: str) -> CronTrigger:
+    return CronTrigger(
+        minute=minute, hour=hour, day=day, month=month, day_of_week=weekday, timezone=UTC
+    )
+
+
+def _weekdays(field: str) -> str:
+    """A weekday field with names for numbers: cron counts from Sunday, APScheduler from Monday."""
+    if field == "*":
+        return field
+    days: set[int] = set()
+    for part in field.split(","):
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise ValueError(field)
+        start, end, stride = match.groups()
+        low, high = (0, 6) if start == "*" else (_weekday(start), _weekday(end or start))
+        if end is None and stride and start != "*":
+            high = 6
+        if low > high:
+            raise ValueError(field)
+        days.update(day % 7 for day in range(low, high + 1, int(stride or 1)))
+    return ",".join(_DAYS[day] for day in sorted(days))
+
+
+def _weekday(name: str) -> int:
+    if name in _DAYS:
+        return _DAYS.index(name)
+    number = int(name)
+    if number > 7:
+        raise ValueError(name)
+    return number
+
+
+log = structlog.get_logger()
+
+_LONGEST_SLEEP = 60.0
+_LATE = 3 * _LONGEST_SLEEP
+_JUMP = timedelta(seconds=1)  # far more than a clock drifts, or is slewed, between two looks
+# Only one wake is at work, but one that has ended counts until the loop comes round, and where a poke
+# falls just there APScheduler must not leave it out: it would come again in a day.
+_ENDING = 1_000
+_DRAIN = 2.0  # a stop may take five seconds in all
+
+
+class Tick(Protocol):
+    """What is to be done again and again."""
+
+    async def tick(self) -> None:
+        """Do what is due now."""
+
+    async def next_due(self) -> datetime | None:
+        """When something is due next; None if nothing is to come."""
+
+
+@dataclass(slots=True)
+class _Rhythm:
+    """One tick's own time, so that no other's can delay it."""
+
+    name: str
+    what: Tick
+    idle: asyncio.Event
+    woken_at: float = 0.0
+    is_changed: bool = False  # its due times, since they were asked for
+    is_failing: bool = False
+
+
+class Scheduler:
+    """Calls each `tick` when its `next_due` says so and at least once a minute, one call of each at a
+    time.
+
+    Entering starts it. Leaving lets running ticks end, for a moment, then cancels them. A tick that
+    raises is logged and changes nothing about the next.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        ticks: Mapping[str, Tick],
+        *,
+        longest_sleep: float = _LONGEST_SLEEP,
+        drain: float = _DRAIN,
+    ) -> None:
+        self._clock = clock
+        self._rhythms = tuple(_Rhythm(name, tick, asyncio.Event()) for name, tick in ticks.items())
+        self._longest_sleep = longest_sleep
+        self._drain = drain
+        self._aps: AsyncIOScheduler | None = None
+        self._tasks = asyncio.TaskGroup()
+        self._keeper: asyncio.Task[None] | None = None
+        self._is_started = False
+        for rhythm in self._rhythms:
+            rhythm.idle.set()
+
+    @property
+    def name(self) -> str:
+        """For the watchdog."""
+        return "scheduler"
+
+    async def __aenter__(self) -> Self:
+        self._aps = AsyncIOScheduler(timezone=UTC, event_loop=asyncio.get_running_loop())
+        for rhythm in self._rhythms:
+            rhythm.woken_at = self._clock.monotonic()
+            self._aps.add_job(
+                self._wake,
+                # Keeps the job alive; every wake sets the time of the next one itself.
+                IntervalTrigger(days=1, timezone=UTC),
+                args=[rhythm],
+                id=rhythm.name,
+                next_run_time=self._clock.now(),
+                coalesce=True,
+                max_instances=_ENDING,
+                misfire_grace_time=None,  # however late: after a suspend everything is
+            )
+        self._is_started = True
+        self._aps.start()
+        await self._tasks.__aenter__()
+        self._keeper = self._tasks.create_task(self._keep(), name="scheduler-keeper")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        aps, keeper = self._aps, self._keeper
+        assert aps is not None
+        assert keeper is not None
+        keeper.cancel()
+        aps.remove_all_jobs()
+        try:
+            async with asyncio.timeout(self._drain):
+                await self._wait_idle()
+        except TimeoutError:
+            log.warning("tick_cancelled_by_stop")
+        finally:
+            # APScheduler's executor cancels what still runs, whatever it is asked to wait for; the
+            # shutdown itself happens in the loop's next round.
+            aps.shutdown(wait=False)
+            self._aps = None
+            await self._tasks.__aexit__(None, None, None)
+            await self._wait_idle()
+
+    def poke(self) -> None:
+        """Wake now: due times have changed. A running tick looks at its own when it ends."""
+        for rhythm in self._rhythms:
+            rhythm.is_changed = True
+            if rhythm.idle.is_set():
+                self._arm(rhythm, 0.0)
+
+    def ages(self) -> dict[str, float]:
+        """Seconds since each tick was last called, 0 while it runs; none before the start."""
+        if not self._is_started:
+            return {}
+        now = self._clock.monotonic()
+        return {r.name: now - r.woken_at if r.idle.is_set() else 0.0 for r in self._rhythms}
+
+    @property
+    def interval(self) -> float:
+        """The longest that a tick is let wait, in seconds."""
+        return self._longest_sleep
+
+    def problems(self) -> tuple[Problem, ...]:
+        """A schedule that has stopped waking."""
+        if self._is_alive():
+            return ()
+        return (
+            Problem("scheduler_stalled", "the scheduler no longer wakes", "run `agentd restart`"),
+        )
+
+    async def prove(self) -> None:
+        """Return if the scheduler has woken lately or is at work. Raises AgentdError if it is stuck."""
+        if not self._is_alive():
+            raise AgentdError("the scheduler no longer wakes", cure="run `agentd restart`")
+
+    def _is_alive(self) -> bool:
+        now = self._clock.monotonic()
+        return self._is_started and all(
+            not rhythm.idle.is_set() or now - rhythm.woken_at < _LATE for rhythm in self._rhythms
+        )
+
+    async def _wait_idle(self) -> None:
+        for rhythm in self._rhythms:
+            await rhythm.idle.wait()
+
+    async def _wake(self, rhythm: _Rhythm) -> None:
+        if not rhythm.idle.is_set():  # it looks at the due times when it ends
+            rhythm.is_changed = True
+            return
+        rhythm.woken_at = self._clock.monotonic()
+        rhythm.idle.clear()
+        delay = self._longest_sleep
+        try:
+            await rhythm.what.tick()
+            due = await self._next_due(rhythm)
+            if due is not None:
+                delay = min(delay, (due - self._clock.now()).total_seconds())
+            if rhythm.is_failing:
+                log.info("tick_recovered", tick=rhythm.name)
+            rhythm.is_failing = False
+        except Exception:  # the schedule outlives any one tick; the next comes within a minute
+            log.exception("tick_failed", tick=rhythm.name, again=rhythm.is_failing)
+            rhythm.is_failing = True
+        finally:
+            rhythm.woken_at = self._clock.monotonic()
+            rhythm.idle.set()
+        # A due time that stays in the past (a lane is busy) must not become a busy loop.
+        self._arm(rhythm, max(delay, min(1.0, self._longest_sleep)))
+
+    async def _next_due(self, rhythm: _Rhythm) -> datetime | None:
+        """What is due next; asked for again when that changed on the way."""
+        while True:
+            rhythm.is_changed = False
+            due = await rhythm.what.next_due()
+            if not rhythm.is_changed:
+                return due
+
+    def _arm(self, rhythm: _Rhythm, delay: float) -> None:
+        if self._aps is not None and self._aps.get_job(rhythm.name) is not None:
+            at = self._clock.now() + timedelta(seconds=delay)
+            self._aps.modify_job(rhythm.name, next_run_time=at)
+
+    async def _keep(self) -> None:
+        """Wake APScheduler soon after the wall clock has jumped, which its own timer sleeps through."""
+        before = self._clock_offset()
+        while True:
+            await self._clock.sleep(self._longest_sleep / 2)
+            offset = self._clock_offset()
+            if abs(offset - before) > _JUMP:
+                log.warning("clock_jumped", by_s=round((offset - before).total_seconds()))
+                self.poke()
+            before = offset
+
+    def _clock_offset(self) -> timedelta:
+        """How far the wall clock is ahead of monotonic time: another length only after a jump."""
+        now = self._clock.now() - datetime.fromtimestamp(0, UTC)
+        return now - timedelta(seconds=self._clock.monotonic())

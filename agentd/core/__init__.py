@@ -1,0 +1,1 @@
+"""Values, errors, ports, time and places: what every other package shares."""

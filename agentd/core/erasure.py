@@ -1,0 +1,332 @@
+"""Words that are to be erased, and the texts they may stand in. Pure.
+
+Words are compared as `folding` says. Nothing but the words themselves is masked; only what the user asks
+to be erased by `agentd memory forget TEXT` takes its whole sentence with it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import chain, pairwise
+from typing import Any
+
+from agentd.core.text import Folded, Span, is_unspaced, merged, plain, trimmed
+
+MASK = "[forgotten]"
+
+_FEW = 50  # words that are looked for one by one
+_WORD = re.compile(r"[^\W_]+")
+_END = re.compile(
+    r"(?<![.!?…])[.!?…]++[\"'”’»)\]*]*+(?=\s|\\n|\Z)|(?<![。！？])[。！？]++[”』」]?|\n|\\n"
+)
+_LONGEST = 1_000  # characters of a sentence that goes as a whole
+_PIECE = re.compile(rf"(?s).{{{_LONGEST}}}\S*\s*|.+")
+_HEAD = re.compile(r"[\s>]*(?:(?:[-*+•–]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?)?")
+_NEWLINE = "\\n"  # as JSON spells it
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Exact words at one place that are to be erased there; see `Written.where`. `start` is the character
+    of the row's text at which they stood, None where every such word of the place is meant.
+    """
+
+    where: str
+    span: str
+    start: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """A forgotten fact, as long as it is still to be found in other words. `quotes` are the words of the
+    user that say it, `rows` places where it stands in any case. Nothing before `since` can say it.
+    """
+
+    id: str
+    text: str
+    value: str = ""
+    quotes: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A text that agentd keeps: a row, a paragraph of a note, an alert. `by_user` are the user's own words.
+
+    `where` is `PATH:LINE` or `sessions/KEY.jsonl:ROW`, `PATH@VERSION:LINE` in what a file was,
+    `sessions/KEY.jsonl:summary`, `alerts:5`, `beats:7`, `jobs:3`, `job_runs:2`, `chat_history:TIME`.
+    """
+
+    where: str
+    text: str
+    at: datetime | None = None  # None: not known
+    by_user: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What is to be erased. `spans` are exact words that are masked wherever they stand, `marks` words
+    that are masked at their place alone, `sentences` words whose whole sentences go, `ids` the facts whose
+    lines go from former versions of their page. `sought` are those whose marks are not known yet.
+    """
+
+    spans: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    sentences: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    sought: tuple[Sought, ...] = ()
+    _ready: list[_Search] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def found(self, text: str, *where: str, begins: int | None = None) -> tuple[Span, ...]:
+        """Where the words stand in a text that is kept at these places, in order and without overlaps.
+        `begins` is where in its row the text begins; without it, marks with a start are not meant.
+        Takes time proportional to the length.
+        """
+        search = self._search()
+        marks = [mark for place in where for mark in search.marks.get(place, ())]
+        wanted = search.candidates(text, [mark.words for mark in marks])
+        if not wanted:
+            return ()
+        folded = Folded(text)
+        spans = [span for words in wanted & search.spans for span in folded.places(words.folded)]
+        for mark in marks:
+            if mark.words in wanted:
+                spans += mark.places(folded, text, begins)
+        asked = [s for words in wanted & search.sentences for s in folded.places(words.folded)]
+        if asked:
+            spans += _sentences_around(text, asked)
+        return merged(span for span in spans if not _is_masked(text, span))
+
+    def masked(self, text: str, *where: str, begins: int | None = None) -> str:
+        """The text with MASK in the place of each; the rest is as it was."""
+        return replaced(text, self.found(text, *where, begins=begins))
+
+    @property
+    def marked(self) -> frozenset[str]:
+        """The places with marks."""
+        return frozenset(self._search().marks)
+
+    def at(self, *where: str) -> Erasure:
+        """What is to be erased at these places alone."""
+        marks = self._search().marks
+        return Erasure(spans=tuple(mark.span for place in where for mark in marks.get(place, ())))
+
+    def stands_in(self, text: str) -> bool:
+        """Whether the words stand in the text, wherever it is kept."""
+        return bool(self.found(text))
+
+    def glimpsed(self, text: str, *where: str) -> bool:
+        """Whether they may stand in the text, or in strings of which it is the JSON: False is sure."""
+        search = self._search()
+        marks = [mark.words for place in where for mark in search.marks.get(place, ())]
+        return bool(search.candidates(text, marks))
+
+    def within(self, value: Any, *where: str) -> Any:
+        """Plain data, as JSON has it, with all of its strings masked, the names of fields too."""
+        if isinstance(value, str):
+            return self.masked(value, *where)
+        if isinstance(value, Mapping):
+            return {
+                self.masked(str(name), *where): self.within(inner, *where)
+                for name, inner in value.items()
+            }
+        if isinstance(value, (list, tuple)):
+            return [self.within(inner, *where) for inner in value]
+        return value
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON data."""
+        return {
+            "spans": list(self.spans),
+            "marks": [[mark.where, mark.span, mark.start] for mark in self.marks],
+            "sentences": list(self.sentences),
+            "ids": list(self.ids),
+            "sought": [
+                [s.id, s.text, s.value, [*s.quotes], [*s.rows], s.since and s.since.isoformat()]
+                for s in self.sought
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Erasure:
+        """What `as_json` gave; of what an older agentd began, the sentences."""
+        if "phrases" in data:
+            return cls(sentences=tuple(data["phrases"]))
+        return cls(
+            tuple(data["spans"]),
+            tuple(Mark(*mark) for mark in data["marks"]),
+            tuple(data["sentences"]),
+            tuple(data["ids"]),
+            tuple(
+                Sought(i, text, value, tuple(quotes), tuple(rows), _moment(since))
+                for i, text, value, quotes, rows, since in data["sought"]
+            ),
+        )
+
+    def _search(self) -> _Search:
+        """All of it made ready, at the first use."""
+        if not self._ready:
+            self._ready.append(_made_ready(self))
+        return self._ready[0]
+
+
+def joined(erasures: Iterable[Erasure]) -> Erasure:
+    """All of them at once."""
+    several = tuple(erasures)
+    return Erasure(
+        tuple(dict.fromkeys(chain.from_iterable(one.spans for one in several))),
+        tuple(dict.fromkeys(chain.from_iterable(one.marks for one in several))),
+        tuple(dict.fromkeys(chain.from_iterable(one.sentences for one in several))),
+        tuple(dict.fromkeys(chain.from_iterable(one.ids for one in several))),
+        tuple(dict.fromkeys(chain.from_iterable(one.sought for one in several))),
+    )
+
+
+def replaced(text: str, spans: Iterable[Span]) -> str:
+    """The text with MASK in the place of these parts, which are in order."""
+    pieces: list[str] = []
+    done = 0
+    for start, end in spans:
+        pieces += (text[done:start], MASK)
+        done = end
+    return "".join(pieces) + text[done:] if pieces else text
+
+
+def moved(at: int, spans: Sequence[Span]) -> int:
+    """Where a character of a text stands once these parts, in order, are replaced by MASK; one within a
+    part is at its MASK's beginning.
+    """
+    shift = 0
+    for start, end in spans:
+        if at < end:
+            return min(at, start) + shift
+        shift += len(MASK) - (end - start)
+    return at + shift
+
+
+def sentences_in(text: str) -> tuple[Span, ...]:
+    """The sentences and lines of a text, without bullets and blanks around them. A very long one is cut."""
+    bare = (_bare(text, *piece) for piece in _pieces(text))
+    return tuple(span for span in bare if span[0] < span[1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    folded: str
+    plain: str
+
+    @classmethod
+    def of(cls, text: str) -> _Words:
+        return cls(trimmed(Folded(text).text), trimmed(plain(text)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A mark, made ready."""
+
+    words: _Words
+    span: str
+    start: int | None
+
+    def places(self, folded: Folded, text: str, begins: int | None) -> list[Span]:
+        """Where it stands; one with a start where it stood, or nearest to that once the row has changed."""
+        if self.start is None:
+            return list(folded.places(self.words.folded))
+        if begins is None:
+            return []
+        at = self.start - begins
+        if at >= 0 and text.startswith(self.span, at):
+            return [(at, at + len(self.span))]
+        if at < 0 or at > len(text) or text.startswith(MASK, at):
+            return []
+        found = sorted(folded.places(self.words.folded), key=lambda span: abs(span[0] - at))
+        return found[:1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """An erasure, made ready. If its words are many, they are found by their longest word."""
+
+    spans: frozenset[_Words]
+    sentences: frozenset[_Words]
+    marks: Mapping[str, tuple[_Placed, ...]]
+    one_by_one: tuple[_Words, ...]
+    by_word: Mapping[str, tuple[_Words, ...]]
+
+    def candidates(self, text: str, marked: Iterable[_Words]) -> set[_Words]:
+        """Those that may stand in the text."""
+        if not (self.spans or self.sentences or marked):
+            return set()
+        shown = plain(text)
+        found = {one for one in chain(self.one_by_one, marked) if one.plain in shown}
+        if self.by_word:
+            for word in self.by_word.keys() & set(_WORD.findall(shown)):
+                found.update(one for one in self.by_word[word] if one.plain in shown)
+        return found
+
+
+def _made_ready(erasure: Erasure) -> _Search:
+    spans, sentences = _words(erasure.spans), _words(erasure.sentences)
+    marks: dict[str, tuple[_Placed, ...]] = {}
+    for mark in erasure.marks:
+        if (words := _Words.of(mark.span)).folded:
+            placed = _Placed(words, mark.span, mark.start)
+            marks[mark.where] = (*marks.get(mark.where, ()), placed)
+    everywhere = spans | sentences
+    if len(everywhere) <= _FEW:
+        return _Search(spans, sentences, marks, tuple(everywhere), {})
+    loose: list[_Words] = []
+    by_word: dict[str, tuple[_Words, ...]] = {}
+    for one in everywhere:
+        told = [] if is_unspaced(one.plain) else _WORD.findall(one.plain)
+        if told:
+            key = max(told, key=len)
+            by_word[key] = (*by_word.get(key, ()), one)
+        else:
+            loose.append(one)
+    return _Search(spans, sentences, marks, tuple(loose), by_word)
+
+
+def _words(texts: Collection[str]) -> frozenset[_Words]:
+    return frozenset(words for text in texts if (words := _Words.of(text)).folded)
+
+
+def _is_masked(text: str, span: Span) -> bool:
+    """Whether it is nothing but a MASK, or what one is made of."""
+    return MASK in (text[span[0] : span[1]], text[max(0, span[0] - 1) : span[1] + 1])
+
+
+def _sentences_around(text: str, found: Iterable[Span]) -> Iterator[Span]:
+    """Of each find the whole sentences that it lies in."""
+    pieces = list(_pieces(text))
+    starts = [start for start, _ in pieces]
+    guilty: set[int] = set()
+    for start, end in found:
+        guilty.update(range(bisect_right(starts, start) - 1, bisect_right(starts, end - 1)))
+    return (_bare(text, *pieces[n]) for n in guilty)
+
+
+def _pieces(text: str) -> Iterator[Span]:
+    ends = (found.end() for found in _END.finditer(text))
+    for start, end in pairwise(chain((0,), ends, (len(text),))):
+        for piece in _PIECE.finditer(text, start, end):
+            yield piece.span()
+
+
+def _bare(text: str, start: int, end: int) -> Span:
+    """The span without bullet and blanks; a MASK alone stays as it is."""
+    head = _HEAD.match(text, start, end)
+    first = head.end() if head else start
+    last = end
+    while last > first and (text[last - 1].isspace() or text.endswith(_NEWLINE, first, last)):
+        last -= 1 if text[last - 1].isspace() else len(_NEWLINE)
+    return first, last
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

@@ -1,0 +1,276 @@
+"""Messages and their blocks, and how they are written as JSON.
+
+The JSON spelling follows the Messages API where it has one: `text`, `tool_use`, `tool_result`. An
+`image` is a reference: its bytes are kept elsewhere, under their digest.
+Blocks that only their provider understands (thinking, redacted, unknown) are `opaque` and kept verbatim.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Self, assert_never
+
+from agentd.core.text import Span, Spans, united
+
+# Where text comes from: who wrote it, and whether text from outside has a part in it.
+
+_TAINT = "tainted"
+
+
+class Writer(StrEnum):
+    """Who wrote a text."""
+
+    OWNER = "owner"
+    AGENT = "agent"  # the model, a tool, or agentd itself
+    OTHER = "other"  # somebody who reads along, or a stranger
+
+
+@dataclass(frozen=True, slots=True)
+class TextSource:
+    """Who wrote a text. It is tainted when it holds text from outside (a tool's output, an attachment,
+    words of others), or was made from such text.
+    """
+
+    writer: Writer
+    tainted: bool = False
+
+    @property
+    def is_owners_own(self) -> bool:
+        """Whether the owner said it himself, so that it can prove what is known about him. What came
+        with his words, and taints them, is quotation.
+        """
+        return self.writer is Writer.OWNER
+
+    def __str__(self) -> str:
+        """As it is stored, for example `owner` or `agent tainted`."""
+        return f"{self.writer} {_TAINT}" if self.tainted else str(self.writer)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The source that `str` wrote. Raises ValueError for anything else."""
+        writer, space, taint = text.partition(" ")
+        if space and taint != _TAINT:
+            msg = f"not a source of text: {text!r}"
+            raise ValueError(msg)
+        return cls(Writer(writer), bool(space))
+
+
+BY_OWNER = TextSource(Writer.OWNER)
+BY_AGENT = TextSource(Writer.AGENT)
+BY_OTHERS = TextSource(Writer.OTHER, tainted=True)
+
+
+# Which bytes are an image that models take. Pure.
+
+_MARKS = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+
+
+def media_type(data: bytes) -> str | None:
+    """The type of an image, told by how its bytes begin, whatever its sender calls it; None for
+    anything but PNG, JPEG, GIF and WebP.
+    """
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((name for mark, name in _MARKS if data.startswith(mark)), None)
+
+
+JsonObject = Mapping[str, Any]
+
+_ABOUT = ("path", "target", "query", "tool")  # arguments that say what a call is about
+_LONGEST_TITLE = 120
+_DIGEST = re.compile(r"[0-9a-f]{64}")  # it becomes the name of a file
+
+
+class Role(StrEnum):
+    """Who speaks in a message that a model sees."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words. `quoted` are the spans of a user's message that are not his own words, as its sender marked
+    them: resources, attachments, pastes.
+    """
+
+    text: str
+    quoted: Spans = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """The model asks for a tool. `refused` says why this call must not be run, and is its answer."""
+
+    id: str
+    name: str
+    input: JsonObject
+    refused: str = ""
+
+    @property
+    def title(self) -> str:
+        """The call as a person is told it: the tool and what it is about."""
+        about = next((self.input[key] for key in _ABOUT if self.input.get(key)), "")
+        return f"{self.name} {about}".strip()[:_LONGEST_TITLE]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What the tool answered, as the model reads it."""
+
+    tool_use_id: str
+    text: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture that the user sent. `sha256` is the digest of its bytes, in hexadecimal."""
+
+    media_type: str
+    sha256: str
+    size: int  # bytes
+
+    @property
+    def label(self) -> str:
+        """The words that stand for it where only words can."""
+        return f"[{self._name}]"
+
+    def left_out(self, why: str) -> str:
+        """The words that stand for it where a model would have been shown it."""
+        return f"[{self._name}, not sent: {why}]"
+
+    @property
+    def _name(self) -> str:
+        return f"image {self.media_type}, {max(1, round(self.size / 1000))} kB"
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A block that only `provider` understands, kept as it came."""
+
+    provider: str
+    raw: JsonObject
+
+
+Block = Text | Image | ToolUse | ToolResult | Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation."""
+
+    role: Role
+    blocks: tuple[Block, ...]
+
+    @property
+    def text(self) -> str:
+        """All words of the message, joined."""
+        return "".join(b.text for b in self.blocks if isinstance(b, Text))
+
+    @property
+    def tool_uses(self) -> tuple[ToolUse, ...]:
+        """The tools it asks for, in order."""
+        return tuple(b for b in self.blocks if isinstance(b, ToolUse))
+
+
+def user(text: str) -> Message:
+    """A user's message of one text block."""
+    return Message(Role.USER, (Text(text),))
+
+
+def spoken(text: str, images: tuple[Image, ...] = (), quoted: Spans = ()) -> tuple[Block, ...]:
+    """A user's message as it is stored: the images, then the words."""
+    words = (Text(text, quoted),) if text or not images else ()
+    return (*images, *words)
+
+
+def assistant(text: str, *tool_uses: ToolUse) -> Message:
+    """An assistant's message of a text block (if any) and tool calls."""
+    words: tuple[Block, ...] = (Text(text),) if text else ()
+    return Message(Role.ASSISTANT, (*words, *tool_uses))
+
+
+def encode_block(block: Block) -> dict[str, Any]:
+    """The block as a JSON object."""
+    match block:
+        case Text(text, quoted):
+            words: dict[str, Any] = {"type": "text", "text": text}
+            return {**words, "quoted": [list(span) for span in quoted]} if quoted else words
+        case Image(media_type, sha256, size):
+            return {"type": "image", "media_type": media_type, "sha256": sha256, "size": size}
+        case ToolUse(id_, name, arguments, refused):
+            call: dict[str, Any] = {"type": "tool_use", "id": id_, "name": name}
+            call["input"] = dict(arguments)
+            return {**call, "refused": refused} if refused else call
+        case ToolResult(id_, text, is_error):
+            return {
+                "type": "tool_result",
+                "tool_use_id": id_,
+                "content": text,
+                "is_error": is_error,
+            }
+        case Opaque(provider, raw):
+            return {"type": "opaque", "provider": provider, "raw": dict(raw)}
+        case _:
+            assert_never(block)
+
+
+def decode_block(data: JsonObject) -> Block:
+    """The block that `encode_block` wrote. Raises ValueError for anything else."""
+    match data:
+        case {"type": "text", "text": str(text)}:
+            return Text(text, united(decode_spans(data.get("quoted", [])), len(text)))
+        case {
+            "type": "image",
+            "media_type": str(media_type),
+            "sha256": str(sha256),
+            "size": int(size),
+        } if _DIGEST.fullmatch(sha256):
+            return Image(media_type, sha256, size)
+        case {
+            "type": "tool_use",
+            "id": str(id_),
+            "name": str(name),
+            "input": Mapping() as arguments,
+        }:
+            return ToolUse(id_, name, arguments, str(data.get("refused", "")))
+        case {"type": "tool_result", "tool_use_id": str(id_), "content": str(text)}:
+            return ToolResult(id_, text, bool(data.get("is_error", False)))
+        case {"type": "opaque", "provider": str(provider), "raw": Mapping() as raw}:
+            return Opaque(provider, raw)
+    msg = f"not a content block: {data.get('type')!r}"
+    raise ValueError(msg)
+
+
+def decode_spans(data: Any) -> tuple[Span, ...]:
+    """The spans that a list of pairs `[start, end]` says. Raises ValueError for anything else."""
+    if isinstance(data, list) and all(map(_is_pair, data)):
+        return tuple((start, end) for start, end in data)
+    msg = "not a list of [start, end]"
+    raise ValueError(msg)
+
+
+def _is_pair(data: Any) -> bool:
+    if not isinstance(data, list) or [type(number) for number in data] != [int, int]:
+        return False
+    return bool(0 <= data[0] <= data[1])
+
+
+def encode_blocks(blocks: Iterable[Block]) -> list[dict[str, Any]]:
+    """All blocks as JSON objects."""
+    return [encode_block(b) for b in blocks]
+
+
+def decode_blocks(data: Iterable[JsonObject]) -> tuple[Block, ...]:
+    """All blocks from JSON objects. Raises ValueError."""
+    return tuple(decode_block(d) for d in data)

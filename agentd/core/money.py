@@ -1,0 +1,72 @@
+"""What model calls have used, and limits on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from agentd.core.errors import BudgetReached
+from agentd.core.turn import Origin, SessionKey, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """No more than `usd` dollars and `tokens` tokens since `since`, by turns of `origin` or by all.
+
+    None is no limit. `name` is the configuration key that sets it.
+    """
+
+    name: str
+    since: datetime
+    usd: float | None = None
+    tokens: int | None = None
+    origin: Origin | None = None
+
+    def check(self, spent: tuple[int, float], tokens: int, usd: float) -> None:
+        """Raise BudgetReached if a call of so many tokens and dollars, beside the tokens and dollars
+        that are `spent` or set aside, could pass the limit.
+        """
+        used, paid = spent
+        if self.usd is not None and paid + usd > self.usd:
+            what = f"{self.usd:g} would be passed: ${paid:.2f} are spent or set aside, and the next"
+            self._refuse(f"{what} call may cost ${usd:.2f}", is_alone=usd > self.usd)
+        if self.tokens is not None and used + tokens > self.tokens:
+            what = (
+                f"{self.tokens} would be passed: {used} tokens are used or set aside, and the next"
+            )
+            self._refuse(f"{what} call may use {tokens}", is_alone=tokens > self.tokens)
+
+    def _refuse(self, what: str, *, is_alone: bool) -> None:
+        # No next day helps where a single call is too dear.
+        other = f"lower [provider] max_tokens, or raise {self.name}"
+        cure = other if is_alone else f"wait for the next period, or raise {self.name}"
+        raise BudgetReached(f"[budget] {self.name} = {what}", cure=cure)
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One model call in the ledger; `session` is empty while it is only set aside for, and where it
+    was for no session alone.
+    """
+
+    at: datetime
+    session: SessionKey
+    origin: Origin
+    model: str
+    usage: Usage
+    cost_usd: float
+
+    def as_json(self) -> dict[str, Any]:
+        """A row of the export."""
+        return {
+            "at": self.at.isoformat(),
+            "session": str(self.session),
+            "origin": str(self.origin),
+            "model": self.model,
+            "input_tokens": self.usage.input_tokens,
+            "output_tokens": self.usage.output_tokens,
+            "cache_read_tokens": self.usage.cache_read_tokens,
+            "cache_write_tokens": self.usage.cache_write_tokens,
+            "cost_usd": self.cost_usd,
+        }

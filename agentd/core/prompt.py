@@ -1,0 +1,109 @@
+"""What a provider is given and what it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agentd.core.message import JsonObject, Message
+from agentd.core.turn import Origin, Usage
+
+
+class Effect(StrEnum):
+    """What may have happened when a tool was cut by a crash."""
+
+    READ_ONLY = "read_only"  # nothing: run it again
+    IDEMPOTENT = "idempotent"  # the same thing once or twice: run it again
+    FILE = "file"  # our own file: the recorded hashes tell
+    EXTERNAL = "external"  # unknown: never run again
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as the model and the engine know it."""
+
+    name: str
+    description: str
+    input_schema: JsonObject  # JSON Schema, `additionalProperties: false`
+    effect: Effect
+    kind: str = "other"  # of the Agent Client Protocol: read, edit, search, think, other
+    short_schema: JsonObject | None = None  # told in light prompts; the whole one is checked
+    asks: bool = False  # each call needs the yes of the owner, where he is there
+    is_guarded: bool = False  # in a tainted turn it marks what it makes, or asks for it by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One request to a model.
+
+    `system` are sections in order, the most stable first. `cached_messages` is how many of the
+    first `messages` stay the same in the next turn: a provider that caches sets its breakpoint there.
+    """
+
+    system: tuple[str, ...]
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    cached_messages: int = 0
+    model: str | None = None
+    effort: str = ""  # how much to think; "" leaves it to the configuration
+    max_tokens: int | None = None
+    origin: Origin = Origin.USER
+
+
+class ModelStop(StrEnum):
+    """Why the model stopped."""
+
+    END_TURN = "end_turn"
+    TOOL_USE = "tool_use"
+    MAX_TOKENS = "max_tokens"
+    REFUSAL = "refusal"
+    PAUSE = "pause_turn"  # the service wants the message back as it is, to go on
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More words."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtDelta:
+    """More thinking."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restarted:
+    """What came so far is void: the call is made again (by a retry or a fallback)."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetryScheduled:
+    """The call has failed and is made again in `seconds`. `text` says why in a sentence for people."""
+
+    reason: str
+    text: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The whole answer; always the last event of a stream, and the only one that may be stored.
+
+    `provider` is who may be sent the message's opaque blocks again. `reservation` is what the ledger
+    has set aside for the call, to be given to `Ledger.charge`.
+    """
+
+    message: Message
+    stop: ModelStop
+    usage: Usage
+    model: str
+    provider: str
+    reservation: int | None = None
+
+
+ProviderEvent = TextDelta | ThoughtDelta | Restarted | RetryScheduled | Answered

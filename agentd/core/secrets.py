@@ -1,0 +1,128 @@
+"""Where the key of a service comes from, and how it is kept out of everything else."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+from agentd.core.errors import ConfigError
+
+_MAX_KEY_BYTES = 4096
+
+
+class Secret:
+    """A text that shows itself only to who asks with `reveal`."""
+
+    __slots__ = ("_text", "source")
+
+    def __init__(self, text: str, source: str) -> None:
+        self._text = text
+        self.source = source
+
+    def reveal(self) -> str:
+        """The text itself, for the one who sends it."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Secret({self.source})"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __reduce__(self) -> NoReturn:
+        msg = "a secret is not pickled"
+        raise TypeError(msg)
+
+
+class KeyPlaces(Protocol):
+    """Settings that name the places of a key, in a table of the configuration."""
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable."""
+
+    @property
+    def key_credential(self) -> str:
+        """The systemd credential."""
+
+    @property
+    def api_key_file(self) -> str:
+        """The file; "" if there is none."""
+
+    @property
+    def table(self) -> str:
+        """The table, for messages: `[provider]`."""
+
+
+def find_key(settings: KeyPlaces, environ: Mapping[str, str]) -> Secret | None:
+    """The key from the environment variable, the systemd credential or the file, in this order;
+    None if there is none.
+
+    Raises ConfigError for a key that cannot be used: a file that others may read or that is
+    missing although configured, or a text that is no key. The text itself is never in the error.
+    """
+    variable, credential = settings.key_variable, settings.key_credential
+    if environ.get(variable, "").strip():
+        return _secret(environ[variable], f"environment variable {variable}")
+    folder = environ.get("CREDENTIALS_DIRECTORY")
+    if folder:
+        path = Path(folder) / credential
+        if path.is_file():
+            # systemd owns the folder and its modes; a group bit there is an ACL mask.
+            text = _read(path, f"{settings.table} api_key_file", private=False)
+            return _secret(text, f"credential {credential}")
+    if settings.api_key_file:
+        path = Path(settings.api_key_file).expanduser()
+        return _secret(_read(path, f"{settings.table} api_key_file", private=True), f"file {path}")
+    return None
+
+
+def read_key(path: Path, setting: str) -> Secret:
+    """The key in a file that nobody else may read; `setting` is what named it, such as `[graph] key_file`.
+    Raises ConfigError as `find_key` does.
+    """
+    return _secret(_read(path, setting, private=True), f"file {path}")
+
+
+def _read(path: Path, setting: str, *, private: bool) -> str:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(fd, "rb") as file:
+            mode = os.fstat(fd).st_mode
+            if not stat.S_ISREG(mode):
+                raise ConfigError(
+                    f"The key file {str(path)!r} is not a regular file.",
+                    cure=f"Let {setting} name a file that holds the key.",
+                )
+            if private and mode & 0o077:
+                raise ConfigError(
+                    f"The key file {str(path)!r} can be read or changed by others.",
+                    cure=f"Run `chmod 600 {path}`, and think about a new key.",
+                )
+            return file.read(_MAX_KEY_BYTES + 1).decode("utf-8", "replace")
+    except OSError as error:
+        raise ConfigError(
+            f"The key file {str(path)!r} cannot be read: {error.strerror}.",
+            cure=f"Correct {setting}, or the file's owner and mode.",
+        ) from None
+
+
+def _secret(text: str, source: str) -> Secret:
+    key = text.strip()
+    if (
+        not key
+        or len(key) > _MAX_KEY_BYTES
+        or not key.isascii()
+        or not key.isprintable()
+        or " " in key
+    ):
+        raise ConfigError(
+            f"What the {source} holds is no key: it must be one word of plain ASCII.",
+            cure=f"Put the key, and nothing else, into the {source}.",
+        )
+    return Secret(key, source)

@@ -1,0 +1,279 @@
+"""Text in the form in which words are compared, with the way back to the original. Pure.
+
+Letters are compared after NFKC and without case; quotation marks are one and dashes are one, blanks and
+ends of lines are one blank, what no reader sees is nothing. What JSON escapes counts as what it stands
+for. Words that were encoded otherwise (percent signs, base64) are not seen.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+# Scripts that put no blanks between words.
+
+# The inside of a character class: Thai, Lao, Tibetan, Burmese, Khmer, Kana and Han, with the signs that
+# belong to their words.
+UNSPACED = (
+    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uaa60-\uaa7f\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+
+
+# Parts of a text: pairs of places counted in characters, the end not among them. Pure.
+
+Span = tuple[int, int]
+Spans = tuple[Span, ...]
+
+
+def united(spans: Iterable[Span], length: int) -> Spans:
+    """The same characters of a text of this length as spans in order, no two touching."""
+    made: list[Span] = []
+    first = last = -1  # the span that may still grow
+    for start, end in sorted(spans):
+        if start >= min(end, length):
+            continue
+        if start > last:
+            if first >= 0:
+                made.append((first, last))
+            first, last = start, end
+        elif end > last:
+            last = end
+    if first >= 0:
+        made.append((first, min(last, length)))
+    return tuple(made)
+
+
+def shifted(spans: Iterable[Span], by: int) -> Spans:
+    """The spans in a text that begins `by` characters later."""
+    return tuple((start + by, end + by) for start, end in spans)
+
+
+def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Parts of a text in order, those that overlap as one."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start < found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return tuple(found)
+
+
+def apart(spans: Iterable[Span], kept: Iterable[Span]) -> tuple[Span, ...]:
+    """What of these parts of a text lies in none of those that are `kept`, which are in order."""
+    left: list[Span] = []
+    between = list(kept)
+    n = 0
+    for start, end in merged(spans):
+        while n < len(between) and between[n][1] <= start:
+            n += 1
+        at = start
+        for first, last in islice(between, n, None):
+            if first >= end:
+                break
+            if at < first:
+                left.append((at, first))
+            at = max(at, last)
+        if at < end:
+            left.append((at, end))
+    return tuple(left)
+
+
+def within(spans: Iterable[Span], start: int, end: int) -> tuple[Span, ...]:
+    """What of these parts lies in a part of the text, counted from its beginning."""
+    cut = ((max(first, start) - start, min(last, end) - start) for first, last in spans)
+    return tuple((first, last) for first, last in cut if first < last)
+
+
+# Where the sentences of a text end. Pure.
+#
+# A sentence ends with its marks before a blank, with the full stop of a script without blanks, or with
+# its line. Short forms are not known: “Dr. Almeida” is two, which whoever looks for words can bear.
+
+# A run of marks is taken whole or not at all: trying it from each of its marks takes quadratic time.
+_END = re.compile(r"(?<![.!?…])[.!?…]++(?=\s|\Z)|[。！？]+|\n")
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences in order, without blanks around them; those without a letter or digit are left
+    out.
+    """
+    start = 0
+    for found in _END.finditer(text):
+        yield from _sentence(text[start : found.end()])
+        start = found.end()
+    yield from _sentence(text[start:])
+
+
+def _sentence(text: str) -> Iterator[str]:
+    if any(map(str.isalnum, text)):
+        yield text.strip()
+
+
+_TAGS = range(0xE0000, 0xE0200)
+_SAME = str.maketrans(
+    {
+        **dict.fromkeys('"`´‘’‚‛“”„‟«»‹›′″〝〞〟「」『』', "'"),
+        **dict.fromkeys("‐‑‒–—―−﹘﹣－", "-"),
+        **dict.fromkeys(map(chr, (0xAD, 0x34F, 0x61C, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0))),
+        **dict.fromkeys(map(chr, range(0x180B, 0x1810))),
+        **dict.fromkeys(map(chr, (0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F)))),
+        **dict.fromkeys(map(chr, range(0x2060, 0x2070))),
+        **dict.fromkeys(map(chr, (*range(0xFE00, 0xFE10), *_TAGS))),
+    }
+)
+# Nearly all letters stay as they are, and `translate` looks each of them up: this finds the others.
+_OTHERS = re.compile(
+    f"[{''.join(chr(code) for code in _SAME if 127 < code < _TAGS[0])}{chr(_TAGS[0])}-{chr(_TAGS[-1])}]+"
+)
+_CODED = r"(?:\\{1,8}u[0-9a-fA-F]{4})+"
+_QUOTED = r"\\{1,8}[\"/]"
+_BREAK = r"\\{1,8}[nrtbf]"
+_MARKS = (  # what belongs to the letter before it, seen or not
+    "[\u0300-\u036f\u1160-\u11ff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe00-\ufe2f"
+    "\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"
+)
+_PIECE = re.compile(rf"\S{{1,64}}{_MARKS}")
+_ESCAPED_PIECE = re.compile(
+    rf"(?P<gap>{_BREAK})|(?:{_CODED}|{_QUOTED}|(?!{_BREAK})\S){{1,64}}{_MARKS}"
+)
+_UNIT = re.compile(rf"(?s){_CODED}|{_QUOTED}|.{_MARKS}")
+_ESCAPE = re.compile(rf"({_CODED})|{_QUOTED}|({_BREAK})")
+_HEX = re.compile(r"u([0-9a-fA-F]{4})")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+
+
+class Folded:
+    """A text as it is compared: `text`."""
+
+    __slots__ = ("_begins", "_original", "_pieces", "text")
+
+    def __init__(self, original: str) -> None:
+        self._original = original
+        self._begins: list[int] = []  # where each piece begins in `text`
+        self._pieces: list[Span] = []
+        self.text = self._fold()
+
+    def places(self, words: str) -> Iterator[Span]:
+        """Where `words`, in their folded form, stand in the original. In scripts that put blanks
+        between words they stand there as whole words.
+        """
+        at = self.text.find(words) if words else -1
+        while at >= 0:
+            end = at + len(words)
+            if not self._is_within_word(at) and not self._is_within_word(end):
+                yield self._first(at), self._last(end - 1)
+                at = self.text.find(words, end)
+            else:
+                at = self.text.find(words, at + 1)
+
+    def _fold(self) -> str:
+        pattern = _ESCAPED_PIECE if "\\" in self._original else _PIECE
+        known: dict[str, str] = {}
+        parts: list[str] = []
+        size, ended = 0, -1
+        for found in pattern.finditer(self._original):
+            if found.lastgroup:
+                continue
+            piece = found[0]
+            folded = known.get(piece)
+            if folded is None:
+                folded = known[piece] = _letters(piece).replace(" ", "")
+            is_glued = found.start() == ended
+            if not folded:
+                ended = found.end() if is_glued else ended
+                continue
+            if parts and not is_glued:
+                parts.append(" ")
+                size += 1
+            self._begins.append(size)
+            self._pieces.append(found.span())
+            parts.append(folded)
+            size += len(folded)
+            ended = found.end()
+        return "".join(parts)
+
+    def _is_within_word(self, at: int) -> bool:
+        if not 0 < at < len(self.text):
+            return False
+        return _is_spaced(self.text[at - 1]) and _is_spaced(self.text[at])
+
+    def _first(self, at: int) -> int:
+        """Where the character of the original begins that this one of the folded text comes from."""
+        return self._unit(at)[0]
+
+    def _last(self, at: int) -> int:
+        """Where it ends."""
+        return self._unit(at)[1]
+
+    def _unit(self, at: int) -> Span:
+        number = bisect_right(self._begins, at) - 1
+        start, end = self._pieces[number]
+        done = self._begins[number]
+        unit = (start, end)
+        for found in _UNIT.finditer(self._original, start, end):
+            unit = found.span()
+            done += len(_letters(found[0]).replace(" ", ""))
+            if done > at:
+                break
+        return unit
+
+
+def plain(text: str) -> str:
+    """The folded form alone, quicker, as it is found out whether words can stand in a text at all: what
+    is not in it is not in `Folded` either.
+    """
+    return " ".join(_letters(text).split())
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether the text has letters of a script that puts no blanks between words."""
+    return not text.isascii() and _UNSPACED.search(text) is not None
+
+
+def trimmed(words: str) -> str:
+    """Folded words without punctuation and blanks around; the words themselves if nothing else is there."""
+    start, end = 0, len(words)
+    while start < end and _is_outer(words[start]):
+        start += 1
+    while end > start and _is_outer(words[end - 1]):
+        end -= 1
+    return words[start:end] or words.strip()
+
+
+def _is_spaced(letter: str) -> bool:
+    """Whether it is part of a word of a script that puts blanks between words."""
+    is_letter = letter.isalnum() or unicodedata.category(letter).startswith("M")
+    return is_letter and not _UNSPACED.match(letter)
+
+
+def _is_outer(letter: str) -> bool:
+    return letter.isspace() or unicodedata.category(letter).startswith("P")
+
+
+def _letters(text: str) -> str:
+    if "\\" in text:
+        text = _ESCAPE.sub(_unescaped, text)
+    if text.isascii():
+        return text.lower().replace('"', "'").replace("`", "'")
+    text = unicodedata.normalize("NFKC", _same(text))
+    return _same(unicodedata.normalize("NFKC", text.casefold()))
+
+
+def _same(text: str) -> str:
+    """The text with what counts as the same made the same."""
+    text = text.replace('"', "'").replace("`", "'")
+    return _OTHERS.sub(lambda found: found[0].translate(_SAME), text)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if found[2]:
+        return " "
+    if not found[1]:
+        return found[0][-1]
+    units = "".join(chr(int(code, 16)) for code in _HEX.findall(found[1] or ""))
+    return units.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

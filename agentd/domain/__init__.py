@@ -1,1 +1,0 @@
-"""Frozen values every layer shares; no I/O."""

@@ -1,0 +1,275 @@
+"""Gathers what a turn's prompts have in common: instructions, workspace text, tools, history."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from agentd.core.compaction import Question
+from agentd.core.message import Block, Image, Message, Role, Text, ToolResult
+from agentd.core.outside import cleaned
+from agentd.core.ports import Clock, ContextSource, Provider
+from agentd.core.prompt import Prompt, ToolSpec
+from agentd.core.transcript import UNCHOSEN, Choices, History, Offer, Row, RowRole, opens_turn
+from agentd.core.turn import Context, Kind, Origin, TurnRequest, kind_of
+from agentd.core.workspace import ContextBlock
+from agentd.engine.toolbox import Toolbox
+
+# Rows in, prompt out. Pure: the same rows always make the same messages.
+#
+# What is stored is never changed here. Text that belongs to one turn only (the time, retrieved
+# memories) goes before the user's words of that turn, and the cache breakpoint before that message.
+# Opaque blocks go along whoever wrote them: a turn may be answered by one provider and then by another,
+# and each leaves out what is not its own.
+
+ALERT_TAG = "alert"
+FAILURE_TAG = "failure"
+_TAG = re.compile(r"<(?=\s*+(?:/\s*+)?data)", re.IGNORECASE)
+_BLANK = "(a message without words)"
+_BEGINNING = "(The conversation begins here.)"
+CLIPPED = "\n[… {cut} of {total} characters left out to make room]"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything of a prompt that stays the same while one turn runs."""
+
+    request: TurnRequest
+    system: tuple[str, ...]
+    tools: tuple[ToolSpec, ...]
+    past: tuple[Row, ...]  # rows of earlier turns, notices among them
+    summary: str
+    volatile: str
+    provider: str
+    choices: Choices = UNCHOSEN
+
+
+def build(scene: Scene, turn: Sequence[Row], *, clip_results: int | None = None) -> Prompt:
+    """The next model call of a turn whose rows so far are `turn`, its user row first.
+
+    With `clip_results` every tool result of this turn is cut to that many characters. Messages whose
+    turn failed without a word of the model are left out: nobody waits for their answer any more, and a
+    service that refuses one would refuse every later call.
+    """
+    before = without_failed(scene.past)
+    past = _messages(before)
+    if scene.summary:
+        past = _merged([Message(Role.USER, (Text(_summary(scene.summary)),)), *past])
+    elif past and past[0].role is Role.ASSISTANT:  # an imported conversation may begin so
+        past = [Message(Role.USER, (Text(_BEGINNING),)), *past]
+    now = _messages(_clipped(turn, clip_results))
+    loose = _open_notices(before)
+    prefix = tuple(Text(t) for t in (loose, scene.volatile) if t)
+    now[0] = replace(now[0], blocks=(*prefix, *now[0].blocks))
+    messages = _merged([*past, *now])
+    cached = len(past) - (1 if past and past[-1].role is Role.USER else 0)
+    return Prompt(
+        system=scene.system,
+        messages=tuple(messages),
+        tools=scene.tools,
+        cached_messages=cached,
+        model=scene.request.model or scene.choices.model or None,
+        effort=scene.choices.effort,
+        origin=scene.request.origin,
+    )
+
+
+def clock_line(now: datetime) -> str:
+    """The line that tells the model what time it is."""
+    return f"[Now: {now:%A %Y-%m-%d %H:%M} {now.tzname()}]"
+
+
+def sent_line(sent: datetime) -> str:
+    """The line that tells the model of a message that has waited."""
+    return f"[This message was sent {sent:%A %Y-%m-%d %H:%M} {sent.tzname()}; it is answered only now.]"
+
+
+def fence(label: str, text: str) -> str:
+    """Text from elsewhere as data: attributed, and unable to close its own fence."""
+    body = _TAG.sub("<\u200b", text)
+    return f'<data source="{label}">\n{body}\n</data>'
+
+
+def _messages(rows: Iterable[Row]) -> list[Message]:
+    messages: list[Message] = []
+    notices: list[str] = []
+    for row in rows:
+        if row.role is RowRole.NOTICE:
+            if row.tag.startswith(ALERT_TAG):
+                notices.append(_notice(row))
+            continue
+        if row.role is RowRole.SUMMARY:
+            continue
+        blocks = tuple(b for b in row.blocks if not _is_blank(b))
+        if row.role is RowRole.USER and all(isinstance(b, Image) for b in blocks):
+            blocks = (*blocks, Text(_BLANK))
+        if notices and opens_turn(row):
+            blocks = (*(Text(n) for n in notices), *blocks)
+            notices = []
+        if blocks:
+            messages.append(Message(Role(row.role.value), blocks))
+    return _merged(messages)
+
+
+def without_failed(rows: Sequence[Row]) -> list[Row]:
+    """The rows without the messages that only a failure has answered. Rows of another turn may stand
+    between the two; in a copy of a session no row says any more whose it is.
+    """
+    gone: set[int] = set()
+    turns: dict[int | None, list[Row]] = {}
+    for row in rows:
+        if row.role.is_spoken:
+            if row.turn_id is None and opens_turn(row):
+                turns.pop(None, None)
+            turns.setdefault(row.turn_id, []).append(row)
+        elif row.role is RowRole.NOTICE and row.tag == FAILURE_TAG:
+            turn = turns.pop(row.turn_id, [])
+            if not any(r.role is RowRole.ASSISTANT for r in turn):
+                gone |= {r.seq for r in turn}
+    return [row for row in rows if row.seq not in gone]
+
+
+def _is_blank(block: Block) -> bool:
+    return isinstance(block, Text) and not block.text.strip()
+
+
+def _open_notices(rows: Sequence[Row]) -> str:
+    """Alert notices behind the last user row: the message they go before is the new one."""
+    found: list[str] = []
+    for row in reversed(rows):
+        if opens_turn(row):
+            break
+        if row.role is RowRole.NOTICE and row.tag.startswith(ALERT_TAG):
+            found.append(_notice(row))
+    return "\n".join(reversed(found))
+
+
+def _notice(row: Row) -> str:
+    return fence(f"agentd alert of {row.at:%Y-%m-%d %H:%M} UTC, shown to the user", row.text)
+
+
+def _summary(summary: str) -> str:
+    return fence("agentd, summary of the conversation before this point", summary)
+
+
+def _merged(messages: Iterable[Message]) -> list[Message]:
+    """Neighbours of one role as one message, as the API reads them anyway."""
+    merged: list[Message] = []
+    for message in messages:
+        if merged and merged[-1].role is message.role:
+            merged[-1] = Message(message.role, (*merged[-1].blocks, *message.blocks))
+        else:
+            merged.append(message)
+    return merged
+
+
+def _clipped(rows: Sequence[Row], limit: int | None) -> list[Row]:
+    if limit is None:
+        return list(rows)
+    return [replace(r, blocks=tuple(clip(b, limit) for b in r.blocks)) for r in rows]
+
+
+def clip(block: Block, limit: int) -> Block:
+    """A tool result cut to `limit` characters, saying so; any other block as it is."""
+    if not isinstance(block, ToolResult) or len(block.text) <= limit:
+        return block
+    cut = len(block.text) - limit
+    return replace(block, text=block.text[:limit] + CLIPPED.format(cut=cut, total=len(block.text)))
+
+
+_LONG_AGO = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """What agentd itself tells the model: in conversations, and in light silent turns."""
+
+    system: str
+    light: str
+
+
+class Scenes:
+    """Makes the scene of a turn from what holds at its start."""
+
+    def __init__(
+        self,
+        sources: Sequence[ContextSource],
+        toolbox: Toolbox,
+        clock: Clock,
+        provider: Provider,
+        instructions: Instructions,
+        offer: Offer,
+    ) -> None:
+        self._sources = tuple(sources)
+        self._toolbox = toolbox
+        self._clock = clock
+        self._provider = provider
+        self._instructions = instructions
+        self._offer = offer
+
+    async def for_turn(
+        self,
+        request: TurnRequest,
+        past: History,
+        sent: datetime | None = None,
+        without: Collection[ContextSource] = (),
+    ) -> Scene:
+        """The scene of a request over the session's history before it. A message that was sent long ago
+        says when. What the sources `without` add to prompts is left out.
+        """
+        light = request.context is Context.LIGHT
+        base = self._instructions.light if light else self._instructions.system
+        past = History(request.session) if light else carried(past)
+        return await self._scene(request, base, past, sent, without)
+
+    async def for_question(self, question: Question, request: TurnRequest) -> Scene:
+        """The scene of a hook's silent question over the rows it is about."""
+        past = History(request.session, rows=question.rows, summary=question.summary)
+        return await self._scene(request, question.system, past)
+
+    async def _scene(
+        self,
+        request: TurnRequest,
+        base: str,
+        past: History,
+        sent: datetime | None = None,
+        without: Collection[ContextSource] = (),
+    ) -> Scene:
+        sources = [source for source in self._sources if source not in without]
+        blocks = [b for source in sources for b in await source.blocks(request)]
+        now = self._clock.now().astimezone(self._clock.zone)
+        loose = [b.text for b in blocks if not b.stable]
+        if request.origin is not Origin.HEARTBEAT:  # a beat's own words end in the time
+            loose.append(clock_line(now))
+        if request.origin is Origin.USER and sent is not None and now - sent >= _LONG_AGO:
+            loose.append(sent_line(sent.astimezone(self._clock.zone)))
+        return Scene(
+            request=request,
+            system=(base.strip(), *_stable(blocks)),
+            tools=self._toolbox.specs(request),
+            past=past.rows,
+            summary=past.summary,
+            volatile="\n\n".join(loose),
+            provider=self._provider.name,
+            choices=self._offer.kept(past.choices) if request.origin is Origin.USER else UNCHOSEN,
+        )
+
+
+def carried(past: History) -> History:
+    """What a prompt carries of a session's past. In the owner's own sessions compaction ends taint: the
+    text from outside that was there before it has left the context.
+    """
+    if kind_of(past.session) is not Kind.MAIN:
+        return past
+    return replace(past, rows=cleaned(past.session, past.rows, past.swapped_at))
+
+
+def bare(request: TurnRequest) -> Scene:
+    """The scene of a turn that ends without another call."""
+    return Scene(request, (), (), (), "", "", "")
+
+
+def _stable(blocks: Sequence[ContextBlock]) -> tuple[str, ...]:
+    return tuple(b.text for b in sorted(blocks, key=lambda b: b.rank) if b.stable and b.text)

@@ -1,0 +1,342 @@
+"""When a session's context needs room, around its turns and at its owner's wish."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any, TypeVar
+
+import structlog
+
+from agentd.core.compaction import RoomReport, Trigger
+from agentd.core.errors import AgentdError, Busy, NotFound, ShuttingDown, StorageError
+from agentd.core.event import Noticed
+from agentd.core.message import Block
+from agentd.core.ports import Clock, EventSink, SessionStore
+from agentd.core.transcript import History, RowRole, SessionInfo
+from agentd.core.turn import SessionKey, StopReason, Turn
+from agentd.engine import tokens
+from agentd.engine.background import SilentTurns
+from agentd.engine.compaction.manager import EXTRACTED, Compaction, quietly, without_turns
+from agentd.engine.context import Scene
+from agentd.engine.durable import when_space
+from agentd.engine.queue import Lanes
+from agentd.engine.toolbox import Grants
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+COMPACTED = "The conversation was compacted: older messages are summarised now and stay searchable."
+EXCERPTED = (
+    "The conversation was compacted: older messages stay searchable, but no summary of them could be had,"
+    " so excerpts stand in for it."
+)
+_LONG = 2  # windows; a context of more takes so many calls that no turn waits for them
+_READ = 4  # windows of a context that a turn reads at most
+_SESSIONS = 256  # of which it is known what their last turns ran on
+_BASES = 4  # of the last turns, the running one among them
+STARTED_OVER = "A new conversation begins here; what was said before stays searchable."
+
+
+class Rooms:
+    """Decides when `Compaction` is asked for room, and tells the session what came of it."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        compaction: Compaction,
+        silent: SilentTurns,
+        lanes: Lanes,
+        events: EventSink,
+        clock: Clock,
+        grants: Grants,
+        *,
+        background: bool,
+        idle_reset: timedelta = timedelta(0),
+    ) -> None:
+        self._store = store
+        self._compaction = compaction
+        self._silent = silent
+        self._lanes = lanes
+        self._events = events
+        self._clock = clock
+        self._grants = grants
+        self._background = background
+        self._idle_reset = idle_reset
+        self._unfinished: dict[SessionKey, set[int]] = {}
+        # Of the sessions used last: turn to generation of its context, and what all calls carry.
+        self._basis: OrderedDict[SessionKey, dict[int, int]] = OrderedDict()
+        self._fixed: OrderedDict[SessionKey, int] = OrderedDict()
+        self._weighed: tuple[object, int] = (None, 0)  # what all calls carried at last, its tokens
+        self._due: set[SessionKey] = set()
+        self._owed: set[SessionKey] = set()  # room must be made whatever their turns used
+
+    def adopt(self, sessions: Sequence[SessionInfo]) -> None:
+        """Know what the store says of the sessions at a start."""
+        self._compaction.adopt(sessions)
+
+    def expect(self, session: SessionKey, turn_id: int) -> None:
+        """From now on the rows of this turn are unfinished: nothing may show, flush or cut them."""
+        self._unfinished.setdefault(session, set()).add(turn_id)
+
+    def ended(self, session: SessionKey, turn_id: int) -> None:
+        """The turn's end is stored."""
+        unfinished = self._unfinished[session]
+        unfinished.discard(turn_id)
+        if not unfinished:
+            del self._unfinished[session]
+
+    async def past(self, session: SessionKey, turn_id: int) -> History:
+        """The session's context for the turn: what has ended before it. Of one that is far too long only
+        as much is read as an excerpt is made from.
+        """
+        most = int(_READ * self._compaction.limits.window * tokens.BYTES_PER_TOKEN)
+        history = await when_space(self._clock, lambda: self._store.load(session, most))
+        if history.flush_due or history.is_excerpted:
+            self._owed.add(session)
+        else:
+            self._owed.discard(session)
+        basis = self._basis.get(session, {})
+        basis[turn_id] = history.generation
+        _remember(self._basis, session, basis)
+        while len(basis) > _BASES:
+            del basis[next(iter(basis))]
+        unended = self._unended(session) | {turn_id}
+        return await quietly(history, lambda: without_turns(history, unended))
+
+    async def before_turn(self, past: History, scene: Scene) -> bool:
+        """Make room if the turn would not fit, or all of it if nobody has spoken for `idle_reset`; True
+        if the context may have changed.
+
+        While room is already being made in the background, a turn that fits goes ahead; so does one
+        whose context is longer than two windows, on an excerpt (`fitting`): room is made behind it.
+        """
+        request = scene.request
+        limits = self._compaction.limits
+        _remember(self._fixed, request.session, self._weigh(scene))
+        if self._is_over(past):
+            await self._make_room(request.session, Trigger.IDLE, request.blocks)
+            return True
+        used = await self._measured(past, request.blocks)
+        from_here = limits.compact_at if self._background else limits.flush_at
+        log.info("room_judged", session=request.session, tokens=used, make_room_at=from_here)
+        if used < from_here:
+            return False
+        if self._fits(used) and self._compaction.is_working(request.session):
+            return False
+        if self._background and (used >= _LONG * limits.window or past.left_out):
+            return False
+        await self._make_room(request.session, Trigger.THRESHOLD, request.blocks)
+        return True
+
+    async def fitting(self, past: History, scene: Scene) -> History:
+        """What of the session's context the turn can carry: all of it, or an excerpt."""
+        used = await self._measured(past, scene.request.blocks)
+        if self._fits(used) and not past.left_out:
+            return past
+        part = await quietly(past, lambda: self._compaction.excerpt(past, used))
+        if part is not past:
+            log.info("context_excerpted", session=past.session, tokens=used)
+            self._owed.add(past.session)
+            if not past.is_excerpted:
+                await when_space(self._clock, lambda: self._store.excerpted(past.session))
+        return part
+
+    async def after_overflow(self, scene: Scene) -> bool:
+        """Make room because the service found the prompt too long; False if nothing could go."""
+        request = scene.request
+        report = await self._make_room(request.session, Trigger.OVERFLOW, request.blocks)
+        return report.compacted
+
+    def is_ample(self, turn: Turn) -> bool:
+        """Whether the session surely needs no room after this turn, which ended with an answer: what
+        its calls used in all is no less than its context. Nothing is read to know it.
+        """
+        answered = turn.stop_reason is StopReason.END_TURN
+        used = turn.usage.total_tokens
+        is_small = 0 < used < self._compaction.limits.flush_at
+        return answered and is_small and turn.session not in self._owed
+
+    async def ahead(self, session: SessionKey, trigger: Trigger) -> None:
+        """Make room between turns if the next one would need it. Never raises for a failure."""
+        try:
+            await self._ahead(session, trigger)
+        except ShuttingDown:
+            return  # it stays due
+        except AgentdError as error:
+            log.warning("background_room_failed", session=session, reason=error.reason)
+        except Exception:
+            # Nobody waits for this, and the next turn will ask for room itself.
+            log.exception("background_room_crashed", session=session)
+        self._due.discard(session)
+
+    async def _ahead(self, session: SessionKey, trigger: Trigger) -> None:
+        if trigger is Trigger.THRESHOLD and self._compaction.is_working(session):
+            return  # the turn after it asks again
+        history, used = await self._weighed_now(session)
+        need = await quietly(history, lambda: self._compaction.need(history, used, trigger))
+        if not self._background or not (need.flush or need.cut):
+            return
+        self._due.add(session)
+        await self._make_room(session, trigger, ())
+
+    async def close(self) -> None:
+        """Begin no more model calls; remember for the next start what is due."""
+        self._compaction.close()
+        due, self._due = tuple(self._due), set()
+        if not due:
+            return
+        try:
+            await self._store.set_flush_due(due)
+        except StorageError as error:
+            log.warning("flush_due_not_stored", sessions=due, reason=error.reason)
+
+    async def compact(self, session: SessionKey, wish: str = "") -> RoomReport:
+        """Flush and compact now; `wish` is what the user wants of the summary."""
+        return await self._on_demand(session, Trigger.MANUAL, wish)
+
+    async def flush(self, session: SessionKey) -> RoomReport:
+        """Offer everything finished to memory now, what was given up once more."""
+        return await self._on_demand(session, Trigger.FLUSH)
+
+    async def start_over(self, session: SessionKey) -> RoomReport:
+        """Flush, then begin an empty context under the same key."""
+        return await self._on_demand(session, Trigger.NEW)
+
+    async def delete(self, session: SessionKey) -> None:
+        """Erase the session; `main` is emptied. Raises Busy while anything of it runs or waits."""
+        await self._must_exist(session)
+        if self._lanes.is_busy(session) or self._compaction.is_working(session):
+            raise Busy(
+                f"Session {session!r} is at work.", cure="Wait for it, or cancel it, then delete."
+            )
+        async with self._lanes.visit(session), self._compaction.alone(session):
+            await self._store.delete(session)
+            for kept in (self._basis, self._fixed):
+                kept.pop(session, None)
+            self._due.discard(session)
+            self._owed.discard(session)
+            self._compaction.forget(session)
+            self._grants.end(session)
+
+    async def explain(self, session: SessionKey) -> dict[str, Any]:
+        """What would happen at the session's next turn, and from which figures. Changes nothing."""
+        await self._must_exist(session)
+        history, used = await self._weighed_now(session)
+        limits = self._compaction.limits
+        need = await quietly(
+            history, lambda: self._compaction.need(history, used, Trigger.THRESHOLD)
+        )
+        uncovered = [r for r in history.rows if r.seq > history.covered_to]
+        return {
+            "session": session,
+            "tokens": used,
+            "window": limits.window,
+            "flush_at": limits.flush_at,
+            "compact_at": limits.compact_at,
+            "generation": history.generation,
+            "context_from": history.context_from,
+            "covered_to": history.covered_to,
+            "uncovered_rows": len(uncovered),
+            "flush_failures": history.flush_failures,
+            "flush_due": history.flush_due,
+            "summary_failures": history.trouble.failures,
+            "excerpted": history.is_excerpted,
+            "would_flush": need.flush,
+            "would_compact": need.cut,
+            "reason": need.reason,
+        }
+
+    async def _on_demand(self, session: SessionKey, trigger: Trigger, wish: str = "") -> RoomReport:
+        await self._must_exist(session)
+        async with self._lanes.visit(session):
+            return await self._make_room(session, trigger, (), wish)
+
+    async def _must_exist(self, session: SessionKey) -> None:
+        if not await self._store.exists(session):
+            raise NotFound(f"There is no session {session!r}.", cure="See `agentd sessions list`.")
+
+    async def _make_room(
+        self,
+        session: SessionKey,
+        trigger: Trigger,
+        incoming: Sequence[Block],
+        wish: str = "",
+    ) -> RoomReport:
+        if trigger.empties:
+            self._grants.end(session)
+        report = await self._compaction.make_room(
+            session,
+            trigger,
+            partial(self._silent.ask, session),
+            measure=lambda history: self._measure(history, incoming),
+            unfinished=partial(self._unended, session),
+            wish=wish,
+        )
+        if report.compacted:
+            words = STARTED_OVER if trigger.empties else COMPACTED
+            words = EXCERPTED if report.reason == EXTRACTED else words
+            await when_space(self._clock, lambda: self._store.notice(session, words, "compaction"))
+            self._events.emit(Noticed(session, words, "compaction"))
+        return report
+
+    def _fits(self, used: int) -> bool:
+        """Whether a request of so many tokens leaves half of the reserve to its answer."""
+        limits = self._compaction.limits
+        return used < (limits.compact_at + limits.window) // 2
+
+    def _is_over(self, past: History) -> bool:
+        """Whether the conversation is idle for so long that the next message begins a new one. Alerts
+        and silent turns are no conversation.
+        """
+        spoken = [row.at for row in past.rows if row.role is not RowRole.NOTICE]
+        if not (self._idle_reset and spoken):
+            return False
+        return self._clock.now() - spoken[-1] >= self._idle_reset
+
+    def _weigh(self, scene: Scene) -> int:
+        """Tokens of what the turn's calls all carry: mostly what those of the turn before did."""
+        carried = (scene.system, scene.tools)
+        if self._weighed[0] != carried:
+            self._weighed = (carried, tokens.of_fixed(*carried))
+        return self._weighed[1]
+
+    async def _weighed_now(self, session: SessionKey) -> tuple[History, int]:
+        """The context as it is between turns, and the tokens of the next request over it."""
+        unended = self._unended(session)
+        whole = await self._store.load(session)
+        history = await quietly(whole, lambda: without_turns(whole, unended))
+        return history, await self._measured(history, ())
+
+    async def _measured(self, history: History, incoming: Sequence[Block]) -> int:
+        return await quietly(history, lambda: self._measure(history, incoming))
+
+    def _measure(self, history: History, incoming: Sequence[Block]) -> int:
+        """Tokens of the next request. What a turn used says nothing if the context was swapped under
+        it: it still ran on the old one.
+        """
+        fixed = self._fixed.get(history.session, 0)
+        basis = self._basis.get(history.session, {})
+        rows = tuple(
+            replace(r, usage=None)
+            if basis.get(r.turn_id or 0, history.generation) != history.generation
+            else r
+            for r in history.rows
+        )
+        return tokens.of_next_request(replace(history, rows=rows), incoming, fixed)
+
+    def _unended(self, session: SessionKey) -> frozenset[int]:
+        """The turns whose rows nothing may touch yet."""
+        return frozenset(self._unfinished.get(session, ()))
+
+
+def _remember(known: OrderedDict[SessionKey, T], session: SessionKey, value: T) -> None:
+    """Know it of this session, and of the others used last."""
+    known[session] = value
+    known.move_to_end(session)
+    if len(known) > _SESSIONS:
+        known.popitem(last=False)

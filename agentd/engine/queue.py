@@ -1,0 +1,233 @@
+"""Tasks that belong to the engine, not to whoever asked for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import structlog
+
+from agentd.core.errors import AgentdError, QueueFull, ShuttingDown
+from agentd.core.event import Noticed, TurnStarted
+from agentd.core.ports import Audience
+from agentd.core.turn import Failure, Receipt, SessionKey, Turn, TurnRequest
+from agentd.engine.interrupt import Interrupt
+
+# One turn at a time for each session, a limited number over all, in order of arrival.
+#
+# Whatever touches a session's context holds its lane meanwhile. Messages of the user form a line besides,
+# which they keep until they are answered: one that waits for the model's service leaves the lane to others
+# but not its place.
+
+
+class Lanes:
+    """Who may run."""
+
+    def __init__(self, max_queued: int, max_running: int) -> None:
+        self._max_queued = max_queued
+        self._slots = asyncio.Semaphore(max_running)
+        self._locks: dict[SessionKey, asyncio.Lock] = {}
+        self._lines: dict[SessionKey, asyncio.Lock] = {}
+        self._inside: dict[SessionKey, int] = {}
+
+    def queued(self, session: SessionKey) -> int:
+        """How many wait behind the one that runs."""
+        return max(0, self._inside.get(session, 0) - 1)
+
+    def is_busy(self, session: SessionKey) -> bool:
+        """Whether anything runs or waits."""
+        return self._inside.get(session, 0) > 0
+
+    def is_held(self, session: SessionKey) -> bool:
+        """Whether anything runs in the lane."""
+        return session in self._locks and self._locks[session].locked()
+
+    def reserve(self, session: SessionKey) -> None:
+        """Take a place in the queue, to be given back by `release`.
+
+        Raises QueueFull when no more may wait for this session.
+        """
+        if self._inside.get(session, 0) > self._max_queued:
+            raise QueueFull(
+                f"{self._max_queued} messages already wait in session {session!r}.",
+                cure="Wait for an answer, or cancel the running turn.",
+            )
+        self.enter(session)
+
+    def enter(self, session: SessionKey) -> None:
+        """Take a place however many wait: for what was accepted before, or is the owner's wish."""
+        self._inside[session] = self._inside.get(session, 0) + 1
+
+    def release(self, session: SessionKey) -> None:
+        """Give a place back."""
+        self._inside[session] -= 1
+        if not self._inside[session]:
+            del self._inside[session]
+            self._locks.pop(session, None)
+            self._lines.pop(session, None)
+
+    def line(self, session: SessionKey) -> asyncio.Lock:
+        """Of the user's messages in the session, for one with a place: who has it is the next."""
+        return self._lines.setdefault(session, asyncio.Lock())
+
+    @asynccontextmanager
+    async def hold(self, session: SessionKey) -> AsyncIterator[None]:
+        """The session's lane and one of the running places, first come first served, for one with a
+        place in the queue.
+        """
+        lock = self._locks.setdefault(session, asyncio.Lock())
+        async with lock, self._slots:
+            yield
+
+    @asynccontextmanager
+    async def visit(self, session: SessionKey) -> AsyncIterator[None]:
+        """Hold the lane from a place that is taken for it, however many wait."""
+        self.enter(session)
+        try:
+            async with self.hold(session):
+                yield
+        finally:
+            self.release(session)
+
+
+# A turn that was submitted, on its way to the end.
+
+T = TypeVar("T")
+
+INTERNAL = Failure("internal", "Something went wrong inside agentd.", "Look at `agentd logs`.")
+TAKES_NO_MORE = "agentd is stopping and takes no new messages."
+
+
+@dataclass(slots=True)
+class Submission:
+    """A turn on its way; `ended` is its result, `sink` sees what happens in it. `waited` says that it
+    waited for the model's service before a restart, `is_announced` that watchers know of it, `is_told`
+    that they know that it waits.
+    """
+
+    request: TurnRequest
+    receipt: Receipt
+    sink: Audience
+    ended: asyncio.Future[Turn]
+    interrupt: Interrupt = field(default_factory=Interrupt)
+    waited: bool = False
+    is_announced: bool = False
+    is_told: bool = False
+
+
+class Ticket:
+    """A submitted turn, to be waited for by as many as like."""
+
+    def __init__(self, receipt: Receipt, turn: asyncio.Future[Turn]) -> None:
+        self.receipt = receipt
+        self._turn = turn
+
+    async def wait(self) -> Turn:
+        """The turn when it has ended. Raises ShuttingDown if it was put aside for the next start.
+
+        Giving up the wait changes nothing for the turn.
+        """
+        return await asyncio.shield(self._turn)
+
+
+def announce(request: TurnRequest, receipt: Receipt, sink: Audience) -> None:
+    """Tell watchers that the message is being worked on."""
+    sink.emit(TurnStarted(request.session, request.message_id, request.text, request.images))
+    if receipt.redacted:
+        sink.emit(Noticed(request.session, _not_kept(receipt.redacted), "redacted"))
+
+
+def _not_kept(count: int) -> str:
+    keys = "a key" if count == 1 else f"{count} keys"
+    return (
+        f"Your message holds {keys}. The model sees it in this turn; what is kept says [secret:…] instead. "
+        "A key that others may have seen should be replaced."
+    )
+
+
+def reject(ended: asyncio.Future[T], error: AgentdError) -> None:
+    """Let whoever waits for it know that it will not come, unless it has."""
+    if not ended.done():
+        ended.set_exception(error)
+        ended.exception()  # seen: nobody has to wait for it
+
+
+log = structlog.get_logger()
+
+_LAST_WORDS = 1  # seconds that cancelled tasks have to put their work aside
+
+
+class Tasks:
+    """Runs work to its end even if whoever asked for it leaves, until a stop."""
+
+    def __init__(self) -> None:
+        self._group: asyncio.TaskGroup | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything may begin."""
+        return self._group is not None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs."""
+        return not self._tasks
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Let work begin during the block, which must `close` and `finish` before it ends."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            yield
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._group = None
+
+    async def finish(self, seconds: float) -> None:
+        """Give what runs so long to end, then cancel it."""
+        if self._tasks and seconds > 0:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_LAST_WORDS)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Begin work that nobody waits for; it tells of its failures itself."""
+        assert self._group is not None
+        task = self._group.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def owned(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of work that goes on even if whoever asked for it leaves.
+
+        Raises ShuttingDown, and what the work raises.
+        """
+        if not self.is_open:
+            work.close()
+            raise ShuttingDown(TAKES_NO_MORE)
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        async def run() -> None:
+            try:
+                done.set_result(await work)
+            except AgentdError as error:
+                done.set_exception(error)
+            except Exception:
+                # The boundary of an errand: its owner is told, everything else goes on.
+                log.exception("errand_crashed")
+                done.set_exception(AgentdError(INTERNAL.message, cure=INTERNAL.cure))
+
+        def leave(_: object) -> None:
+            work.close()  # a stop may come before it has begun
+            reject(done, ShuttingDown(TAKES_NO_MORE))
+
+        self.spawn(run()).add_done_callback(leave)
+        return await asyncio.shield(done)

@@ -1,0 +1,173 @@
+"""One turn from its stored request to its stored end: make room, run, retry, fail, put aside."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import structlog
+
+from agentd.core.durations import format_duration
+from agentd.core.errors import ContextOverflow, ProviderError, ShuttingDown, StorageError
+from agentd.core.ports import Clock, SessionStore
+from agentd.core.turn import Context, Origin, Turn
+from agentd.engine.calls import CLIP_RESULTS, Progress
+from agentd.engine.context import Scenes, bare
+from agentd.engine.context_manager import Rooms
+from agentd.engine.interrupt import Interrupted
+from agentd.engine.loop import Loop, failure_of
+from agentd.engine.outage import Outage, ServiceAway
+from agentd.engine.queue import INTERNAL, Submission
+from agentd.engine.trace import marked, outcome
+
+log = structlog.get_logger()
+
+
+class Turns:
+    """Runs a turn that has its session's lane."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        loop: Loop,
+        scenes: Scenes,
+        rooms: Rooms,
+        outage: Outage,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._loop = loop
+        self._scenes = scenes
+        self._rooms = rooms
+        self._outage = outage
+        self._clock = clock
+
+    async def run(self, submission: Submission) -> Turn:
+        """The turn, ended and stored one way or the other.
+
+        Raises ShuttingDown when it was put aside, StorageError when not even its failure could be
+        stored; then it goes on at the next start. Raises ServiceAway when it was put aside because it
+        may wait for the service.
+        """
+        with marked(submission.request, submission.receipt):
+            turn = await self._run(submission)
+            log.info("turn_ended", **outcome(turn))
+            return turn
+
+    async def cancelled(self, submission: Submission) -> Turn:
+        """The turn, ended before it ran or while it waited, as its user wants it. Raises StorageError."""
+        with marked(submission.request, submission.receipt):
+            return await self._loop.cancelled(await self._bare(submission))
+
+    async def gave_up(self, submission: Submission, error: ProviderError) -> Turn:
+        """The turn, ended because the service has not come back in time. Raises StorageError."""
+        patience = format_duration(submission.request.patience)
+        failure = failure_of(error)
+        failure = replace(
+            failure, message=f"{failure.message} The message has waited {patience} for it."
+        )
+        with marked(submission.request, submission.receipt):
+            return await self._loop.failed(await self._bare(submission), failure)
+
+    def drain(self) -> None:
+        """Begin no model call from now on; a turn that needs one is put aside."""
+        self._loop.draining = True
+
+    async def _run(self, submission: Submission) -> Turn:
+        progress: Progress | None = None
+        try:
+            progress = await self._prepare(submission)
+            return await self._attempt(submission, progress)
+        except Interrupted:
+            progress = progress or await self._bare(submission)
+            return await self._loop.cancelled(progress)
+        except (ShuttingDown, asyncio.CancelledError):
+            if progress is not None:
+                await self._park(submission.receipt.turn_id)
+            raise
+        except ProviderError as error:
+            if await self._may_wait(submission, error):
+                await self._park(submission.receipt.turn_id, waits=True)
+                raise ServiceAway(error) from error
+            log.info("turn_failed", reason=error.reason)
+            return await self._loop.failed(
+                progress or await self._bare(submission), failure_of(error)
+            )
+        except StorageError as error:
+            log.warning("turn_failed", reason=error.reason)
+            failure = replace(failure_of(error), cure="See `agentd status`, then send it again.")
+            return await self._loop.failed(progress or await self._bare(submission), failure)
+        except Exception:
+            # The boundary of a turn: whatever a part did wrong costs this turn, never the daemon.
+            log.exception("turn_crashed")
+            return await self._loop.failed(progress or await self._bare(submission), INTERNAL)
+
+    async def _may_wait(self, submission: Submission, error: ProviderError) -> bool:
+        """Whether the message can wait for a service that is away: it must have worked before."""
+        patience, at = submission.request.patience, submission.receipt.at
+        if not (error.away and patience and at is not None):
+            return False
+        return self._clock.now() < at + patience and await self._outage.has_worked()
+
+    async def _park(self, turn_id: int, *, waits: bool = False) -> None:
+        try:
+            await asyncio.shield(self._store.park(turn_id, waits=waits))
+        except StorageError as error:
+            log.warning("turn_not_parked", reason=error.reason)  # it counts as crashed once
+
+    async def _attempt(self, submission: Submission, progress: Progress) -> Turn:
+        """Run, and once or twice again with more room if the prompt turns out too long."""
+        try:
+            return await self._loop.run(progress)
+        except ContextOverflow:
+            if progress.can_clip:
+                log.info("overflow", cure="clip tool results")
+                progress.clip = CLIP_RESULTS
+            elif not await self._make_room(submission, progress):
+                raise
+        try:
+            return await self._loop.run(progress)
+        except ContextOverflow:
+            if progress.clip is None or not await self._make_room(submission, progress):
+                raise
+        return await self._loop.run(progress)
+
+    async def _prepare(self, submission: Submission) -> Progress:
+        request = submission.request
+        turn_id = submission.receipt.turn_id
+        past = await self._rooms.past(request.session, turn_id)
+        sent = submission.receipt.at
+        scene = await self._scenes.for_turn(request, past, sent)
+        if request.origin is Origin.USER and await self._rooms.before_turn(past, scene):
+            past = await self._rooms.past(request.session, turn_id)
+            scene = await self._scenes.for_turn(request, past, sent)
+        if request.context is not Context.LIGHT:
+            part = await self._rooms.fitting(past, scene)
+            if part is not past:
+                scene = await self._scenes.for_turn(request, part, sent)
+        return Progress(
+            submission.receipt,
+            scene,
+            submission.sink,
+            interrupt=submission.interrupt,
+            is_announced=submission.is_announced,
+        )
+
+    async def _make_room(self, submission: Submission, progress: Progress) -> bool:
+        if (
+            submission.request.context is Context.LIGHT
+            or submission.request.origin is not Origin.USER
+        ):
+            return False
+        turn_id = submission.receipt.turn_id
+        if not await self._rooms.after_overflow(progress.scene):
+            return False
+        past = await self._rooms.past(submission.request.session, turn_id)
+        sent = submission.receipt.at
+        progress.scene = await self._scenes.for_turn(submission.request, past, sent)
+        return True
+
+    async def _bare(self, submission: Submission) -> Progress:
+        """Enough to end a turn that failed before it had a scene."""
+        rows = await self._loop.begin(submission.receipt)
+        return Progress(submission.receipt, bare(submission.request), submission.sink, rows)

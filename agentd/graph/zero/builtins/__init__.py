@@ -1,1 +1,0 @@
-"""The operations of the language, by what they work on."""

@@ -1,0 +1,320 @@
+"""Requests of the Agent Client Protocol into our own values.
+
+The protocol's package has types for all of it, hundreds, which cost 9 MB of memory and a third of a second of a
+start; those that a daemon is sent are here. Tests hold them against the official ones, field by field.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from agentd.core import message as picture
+from agentd.core.errors import InvalidRequest
+from agentd.core.message import decode_spans
+from agentd.core.outside import typed
+from agentd.core.text import Span, Spans, shifted, united
+from agentd.interfaces.acp.faults import wrong_params
+
+# What clients ask in the words of the Agent Client Protocol, once it has been checked.
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCall:
+    """`session/new|load|resume|fork`. `session_id` is "" for a new one; `mcp_servers` counts those offered."""
+
+    session_id: str
+    cwd: str
+    mcp_servers: int
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionCall:
+    """`session/set_mode|set_config_option`; a mode is the value of the option `mode`."""
+
+    session_id: str
+    option: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListCall:
+    """`session/list`."""
+
+    cwd: str
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptCall:
+    """`session/prompt`, its words as one text, its images as they are. `quoted` are the spans of the text
+    that the user did not write: resources, links, and what he pasted.
+    """
+
+    session_id: str
+    text: str
+    meta: dict[str, Any] = field(default_factory=dict)
+    images: tuple[bytes, ...] = ()
+    quoted: Spans = ()
+
+    @property
+    def typed(self) -> str:
+        """The words that the user wrote himself, without anything that came with them."""
+        return typed(self.text, self.quoted, filling="")
+
+
+_BACKTICKS = re.compile("`{3,}")
+_PASTE = "agentd/paste"
+_COUNT = "name the first character of each paste and the one behind it, counted from 0"
+
+
+class _Params(BaseModel):
+    """Parameters by their names on the wire; more of them may be there. A `_meta` is an object."""
+
+    meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
+
+
+class _OfSession(_Params):
+    session_id: Annotated[str, Field(alias="sessionId")]
+
+
+class _Opened(_Params):
+    cwd: str
+    additional_directories: Annotated[list[Any] | None, Field(alias="additionalDirectories")] = None
+
+
+class _New(_Opened):
+    mcp_servers: Annotated[list[Any], Field(alias="mcpServers")]
+
+
+class _Load(_OfSession, _New):
+    pass
+
+
+class _Again(_OfSession, _Opened):  # session/resume and session/fork
+    mcp_servers: Annotated[list[Any] | None, Field(alias="mcpServers")] = None
+
+
+class _Mode(_OfSession):
+    mode_id: Annotated[str, Field(alias="modeId")]
+
+
+class _Option(_OfSession):
+    config_id: Annotated[str, Field(alias="configId")]
+    value: str
+
+
+class _List(_Params):
+    cwd: str | None = None
+    cursor: str | None = None
+
+
+class _Text(BaseModel):
+    type: Literal["text"]
+    text: str
+
+
+class _Image(BaseModel):
+    type: Literal["image"]
+    data: str
+    mime_type: Annotated[str, Field(alias="mimeType")]
+
+
+class _Audio(BaseModel):
+    type: Literal["audio"]
+    data: str
+    mime_type: Annotated[str, Field(alias="mimeType")]
+
+
+class _Link(BaseModel):
+    type: Literal["resource_link"]
+    name: str
+    uri: str
+    title: Any = None  # what is no text is no title
+
+    @property
+    def words(self) -> str:
+        """What stands for the link in the prompt."""
+        title = self.title if isinstance(self.title, str) else ""
+        return f"\n[{title or self.name}]({self.uri})\n"
+
+
+class _TextContents(BaseModel):
+    uri: str
+    text: str
+
+
+class _BlobContents(BaseModel):
+    uri: str
+    blob: str
+
+
+class _Resource(BaseModel):
+    type: Literal["resource"]
+    resource: _TextContents | _BlobContents
+
+
+_Block = Annotated[_Text | _Image | _Audio | _Link | _Resource, Field(discriminator="type")]
+
+
+class _Prompt(_OfSession):
+    prompt: list[_Block]
+
+
+M = TypeVar("M", bound=_Params)
+
+
+class AcpParser:
+    """Checks params. Every method raises InvalidRequest, naming what is wrong."""
+
+    def new(self, params: dict[str, Any]) -> SessionCall:
+        """Params of `session/new`."""
+        call = _check(_New, params)
+        return SessionCall("", call.cwd, _offered(call.mcp_servers), call.meta or {})
+
+    def load(self, params: dict[str, Any]) -> SessionCall:
+        """Params of `session/load`."""
+        call = _check(_Load, params)
+        return SessionCall(call.session_id, call.cwd, _offered(call.mcp_servers), call.meta or {})
+
+    def resume(self, params: dict[str, Any]) -> SessionCall:
+        """Params of `session/resume`."""
+        call = _check(_Again, params)
+        return SessionCall(call.session_id, call.cwd, _offered(call.mcp_servers), call.meta or {})
+
+    def fork(self, params: dict[str, Any]) -> SessionCall:
+        """Params of `session/fork`."""
+        call = _check(_Again, params)
+        return SessionCall(call.session_id, call.cwd, _offered(call.mcp_servers), call.meta or {})
+
+    def close(self, params: dict[str, Any]) -> str:
+        """The session of `session/close`."""
+        return _check(_OfSession, params).session_id
+
+    def delete(self, params: dict[str, Any]) -> str:
+        """The session of `session/delete`."""
+        return _check(_OfSession, params).session_id
+
+    def mode(self, params: dict[str, Any]) -> OptionCall:
+        """Params of `session/set_mode`."""
+        call = _check(_Mode, params)
+        return OptionCall(call.session_id, "mode", call.mode_id)
+
+    def option(self, params: dict[str, Any]) -> OptionCall:
+        """Params of `session/set_config_option`; every option of ours is one of several values."""
+        call = _check(_Option, params)
+        return OptionCall(call.session_id, call.config_id, call.value)
+
+    def list(self, params: dict[str, Any]) -> ListCall:
+        """Params of `session/list`."""
+        call = _check(_List, params)
+        return ListCall(call.cwd or "", call.cursor or "")
+
+    def prompt(self, params: dict[str, Any]) -> PromptCall:
+        """Params of `session/prompt`."""
+        call = _check(_Prompt, params)
+        blocks = tuple(enumerate(call.prompt))
+        images = tuple(_image(block, place) for place, block in blocks if isinstance(block, _Image))
+        words = [_words(block, place, params["prompt"][place]) for place, block in blocks]
+        text, foreign = _joined(words)
+        if not text.strip() and not images:  # services of models refuse blank messages
+            raise InvalidRequest("prompt: is empty", cure="send a text block with words in it")
+        meta = call.meta or {}
+        pasted = _spans(meta[_PASTE], text, f"_meta.{_PASTE}") if _PASTE in meta else ()
+        quoted = united((*foreign, *pasted), len(text))
+        return PromptCall(call.session_id, text, meta, images, quoted)
+
+
+def _check(model: type[M], params: dict[str, Any]) -> M:
+    if not isinstance(params.get("_meta", {}), dict | None):
+        raise InvalidRequest("_meta: is no object")
+    try:
+        # By alias only: what `_meta` holds, or a Python spelling, never stands for an argument.
+        return model.model_validate(params, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise wrong_params(error) from None
+
+
+def _offered(servers: Sequence[Any] | None) -> int:
+    """How many MCP servers a client offers."""
+    return sum(isinstance(server, dict) for server in servers or ())
+
+
+def _joined(words: Sequence[tuple[str, Spans]]) -> tuple[str, list[Span]]:
+    """The texts of the blocks as one, with what is quoted in it."""
+    quoted: list[Span] = []
+    length = 0
+    for text, spans in words:
+        quoted += shifted(spans, length)
+        length += len(text)
+    return "".join(text for text, _ in words), quoted
+
+
+def _words(block: BaseModel, place: int, sent: dict[str, Any]) -> tuple[str, Spans]:
+    """The text of a block, and the spans of it that the user did not write."""
+    if isinstance(block, _Text):
+        return block.text, _pasted(block.text, place, sent)
+    text = _foreign_text(block, place)
+    return text, ((0, len(text)),)
+
+
+def _pasted(text: str, place: int, sent: dict[str, Any]) -> Spans:
+    meta = sent.get("_meta")
+    if not isinstance(meta, dict | None):
+        raise InvalidRequest(f"prompt.{place}._meta: is no object")
+    paste = (meta or {}).get(_PASTE, [])
+    if isinstance(paste, bool):
+        return ((0, len(text)),) if paste else ()
+    return _spans(paste, text, f"prompt.{place}._meta.{_PASTE}")
+
+
+def _spans(data: Any, text: str, name: str) -> Spans:
+    try:
+        spans = decode_spans(data)
+    except ValueError as error:
+        raise InvalidRequest(f"{name}: is {error}", cure=_COUNT) from None
+    if any(end > len(text) for _, end in spans):
+        raise InvalidRequest(f"{name}: goes beyond the {len(text)} characters", cure=_COUNT)
+    return spans
+
+
+def _foreign_text(block: BaseModel, place: int) -> str:
+    match block:
+        case _Image():
+            return ""
+        case _Link():
+            return block.words
+        case _Resource(resource=_TextContents(uri=uri, text=text)):
+            fence = "`" * max([3, *(len(run) + 1 for run in _BACKTICKS.findall(text))])
+            return f"\n{uri}\n{fence}\n{text}\n{fence}\n"
+    raise InvalidRequest(
+        f"prompt.{place}: audio and binary resources are not taken",
+        cure="send text, an image, or a resource with text",
+    )
+
+
+def _image(block: _Image, place: int) -> bytes:
+    """The bytes of an image that is what it is said to be."""
+    try:
+        data = base64.b64decode(block.data, validate=True)
+    except ValueError:
+        raise InvalidRequest(f"prompt.{place}.data: is no base64") from None
+    kind = picture.media_type(data)
+    if kind is None:
+        raise InvalidRequest(
+            f"prompt.{place}.data: is no image that is taken",
+            cure=f"send one of {', '.join(picture.TYPES)}",
+        )
+    said = block.mime_type.lower().replace("image/jpg", "image/jpeg")
+    if said != kind:
+        raise InvalidRequest(
+            f"prompt.{place}.mimeType: says {block.mime_type[:50]!r}, and the bytes are {kind}",
+            cure=f"send it as {kind}",
+        )
+    return data

@@ -1,0 +1,82 @@
+"""Alerts to connected clients."""
+
+from __future__ import annotations
+
+import asyncio
+from weakref import WeakKeyDictionary
+
+import structlog
+
+from agentd.core.alert import Alert, DeliveryState
+from agentd.core.errors import AgentdError, StorageError
+from agentd.core.ports import Outbox
+from agentd.interfaces.acp.peer import Clients, Peer
+
+log = structlog.get_logger()
+
+_MISSED = 50  # unacknowledged alerts that are still shown to a client which comes later
+
+
+class NobodyListens(AgentdError):
+    """No client is connected that shows alerts."""
+
+    code = "no_client"
+
+
+class SocketAlerts:
+    """The AlertSink `socket`: `_agentd/alert` to every client that listens. It has arrived when one of
+    them shows it.
+    """
+
+    def __init__(self, clients: Clients, outbox: Outbox) -> None:
+        self._clients = clients
+        self._outbox = outbox
+        self._unseen: set[int] = set()  # sent, but to none that shows it
+        self._shown: WeakKeyDictionary[Peer, set[int]] = WeakKeyDictionary()
+        self._arrived = asyncio.Event()
+        clients.when_one_arrives(self._arrived.set)
+
+    @property
+    def name(self) -> str:
+        """`socket`."""
+        return "socket"
+
+    async def send(self, alert: Alert) -> None:
+        """Queue it for all of them, once for each that shows it: the dispatcher and a client that arrives
+        may ask for the same alert at the same time. Raises NobodyListens: it then waits for one that
+        shows it.
+        """
+        showing = self._clients.showing
+        peers = showing if alert.id in self._unseen else self._clients.listening
+        for peer in peers:
+            shown = self._shown.setdefault(peer, set()) if peer in showing else set()
+            if alert.id not in shown:
+                shown.add(alert.id)
+                peer.notify("_agentd/alert", alert.as_json())
+        if not showing:
+            self._unseen.add(alert.id)
+            raise NobodyListens(
+                cure="it is shown as soon as a client connects that asks for alerts"
+            )
+        self._unseen.discard(alert.id)
+
+    async def run(self) -> None:
+        """Whenever a client arrives, show what came while nobody was there."""
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            try:
+                await self._catch_up()
+            except StorageError as error:
+                log.warning("missed_alerts_not_shown", reason=error.reason)
+
+    async def _catch_up(self) -> None:
+        """Unacknowledged alerts are shown even if the dispatcher has given this sink up."""
+        alerts = await self._outbox.alerts(_MISSED, unacked=True)
+        for alert in reversed(alerts):
+            if alert.delivered.get(self.name, DeliveryState.SENT) is DeliveryState.SENT:
+                continue
+            if not self._clients.showing:
+                return
+            await self.send(alert)
+            await self._outbox.sent(alert.id, self.name)

@@ -1,0 +1,338 @@
+"""One client: its frames in, its calls in flight, its answers out."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from agentd.core.errors import AgentdError, Busy, InvalidRequest, ShuttingDown
+from agentd.core.offloading import offload
+from agentd.core.ports import Clock
+from agentd.interfaces.acp import frames
+from agentd.interfaces.acp.faults import describe
+from agentd.interfaces.acp.flow import Incoming, Outgoing, Unfinished, time_limit
+from agentd.interfaces.acp.frames import CallId, Frame, FrameError, Notification, Request, Response
+from agentd.interfaces.acp.listener import has_hung_up
+from agentd.interfaces.acp.peer import (
+    Handler,
+    Listener,
+    PeerGone,
+    PeerRefused,
+    Profile,
+    Reply,
+    Withdrawn,
+)
+from agentd.interfaces.acp.roles import Role
+from agentd.interfaces.acp.settings import ServerSettings
+
+log = structlog.get_logger()
+
+_CANCEL = "$/cancel_request"  # by which either side takes back a call of its own
+_HELLO = "initialize"
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """What clients may call, by method name."""
+
+    calls: Mapping[str, Handler]
+    notifications: Mapping[str, Listener]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Which methods there are, by whose the connection is."""
+
+    owner: Routes
+    bound: Routes
+
+    def of(self, role: Role) -> Routes:
+        """All that exists for a connection."""
+        return self.owner if role.is_owner else self.bound
+
+
+class AnswerTooLarge(AgentdError):
+    """The answer does not fit a frame."""
+
+    code = "too_large"
+
+
+class Connection:
+    """The Peer behind a stream. A bad frame harms no call, a bad call harms no connection."""
+
+    def __init__(
+        self,
+        streams: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        access: Access,
+        settings: ServerSettings,
+        clock: Clock,
+        unfinished: Unfinished,
+    ) -> None:
+        self.profile = Profile()
+        reader, self._writer = streams
+        self._incoming = Incoming(reader, settings.max_frame_bytes, unfinished, self._give_up)
+        self._role = Role()
+        self._access = access
+        self._settings = settings
+        self._clock = clock
+        self._outgoing = Outgoing(self._writer, settings, clock)
+        self._in_flight: dict[asyncio.Task[None], CallId] = {}
+        self._withdrawn: set[asyncio.Task[Any]] = set()
+        self._asked: dict[CallId, asyncio.Future[Any]] = {}
+        self._ids = itertools.count(1)
+        self._reading: asyncio.Task[None] | None = None
+        self._is_stopping = False
+        self._idle = asyncio.Event()  # no call is in flight
+
+    @property
+    def role(self) -> Role:
+        """Whose it is. It counts from the call on that says so, whatever of that is still under way."""
+        return self._role
+
+    async def run(self) -> None:
+        """Serve until the client leaves, is dropped, or `stop` is called."""
+        try:
+            if self._is_stopping:
+                return
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._outgoing.run(group))
+                self._reading = group.create_task(self._read(group))
+        finally:
+            self.abort()
+
+    def stop(self) -> None:
+        """End: calls in flight are answered with ShuttingDown, what is queued is still written."""
+        self._is_stopping = True
+        if self._reading is not None:
+            self._reading.cancel()
+
+    def abort(self) -> None:
+        """End at once; what is queued is lost."""
+        self._writer.transport.abort()
+
+    def send(self, frame: bytes) -> None:
+        """Queue an encoded frame."""
+        self._outgoing.send(frame)
+
+    def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Queue a notification."""
+        self.send(frames.encode(frames.notification(method, params)))
+
+    async def wait_room(self) -> None:
+        """Return when most of the queue is free, or the client has left."""
+        await self._outgoing.wait_room()
+
+    async def push(self, method: str, params: dict[str, Any]) -> None:
+        """Queue a notification of any size once the queue is empty, or the client has left."""
+        await self._outgoing.push(frames.encode(frames.notification(method, params)))
+
+    def is_withdrawn(self) -> bool:
+        """Whether the call of the current task was taken back."""
+        return asyncio.current_task() in self._withdrawn
+
+    async def call(self, method: str, params: dict[str, Any]) -> Any:
+        """Ask the client. Raises PeerGone, PeerRefused."""
+        if self._reading is None or self._reading.done():
+            raise PeerGone
+        call_id = f"agentd-{next(self._ids)}"
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._asked[call_id] = answer
+        self.send(frames.encode(frames.request(call_id, method, params)))
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self.notify(_CANCEL, {"requestId": call_id})
+            raise
+        finally:
+            del self._asked[call_id]
+
+    async def _read(self, group: asyncio.TaskGroup) -> None:
+        try:
+            while await self._take_next(group):
+                await asyncio.sleep(0)  # a client that floods us must not hold up the others
+                await self.wait_room()
+            await self._finish_calls(group)
+        except FrameError as error:
+            self._refuse(error)
+            self._end()
+            await self._discard(group)
+        except OSError:
+            log.debug("client_left_abruptly", client=self.profile.name)
+        finally:
+            self._incoming.close()
+            self._end()
+
+    def _give_up(self) -> None:
+        """A frame of this client is unfinished for longer than those of others, and room is needed."""
+        log.info("client_dropped", reason="unfinished_frame", client=self.profile.name)
+        message = "too many frames were begun and not finished, this one first"
+        self._refuse(FrameError(frames.BUSY, message))
+        if self._reading is not None:
+            self._reading.cancel()
+
+    async def _finish_calls(self, group: asyncio.TaskGroup) -> None:
+        """A client that has only stopped writing still waits for its answers."""
+        if not self._in_flight or has_hung_up(self._writer.get_extra_info("socket")):
+            return
+        try:
+            async with time_limit(group, self._clock, self._settings.drop_after.total_seconds()):
+                await self._idle.wait()
+        except TimeoutError:
+            log.info("client_dropped", reason="stopped_writing")
+
+    async def _discard(self, group: asyncio.TaskGroup) -> None:
+        """Read on without looking: closing on unread bytes would cost the client the error frame."""
+        try:
+            async with time_limit(group, self._clock, self._settings.drop_after.total_seconds()):
+                await self._incoming.discard()
+        except TimeoutError:
+            log.info("client_dropped", reason="sends_after_bad_frame")
+        except OSError:
+            log.debug("client_left_abruptly", client=self.profile.name)
+
+    async def _take_next(self, group: asyncio.TaskGroup) -> bool:
+        """Whether there was a line; one that is no frame is refused, and costs the others nothing."""
+        try:
+            if (line := await self._incoming.line()) is None:
+                return False
+            # What takes longer than a turn of the loop may is read beside it, and in order all the same.
+            frame = await offload(len(line), lambda: frames.parse(line))
+        except FrameError as error:
+            if error.fatal:
+                raise
+            self._refuse(error)
+            return True
+        self._take(frame, group)
+        return True
+
+    def _take(self, frame: Frame, group: asyncio.TaskGroup) -> None:
+        match frame:
+            case Request():
+                self._start(frame, group)
+            case Notification(method, params) if method == _CANCEL:
+                self._withdraw(params.get("requestId"))
+            case Notification(method, params):
+                self._hear(method, params)
+            case Response():
+                self._settle(frame)
+
+    def _refuse(self, error: FrameError) -> None:
+        self.send(frames.encode(frames.error(error.call_id, error.code, error.message)))
+
+    def _start(self, request: Request, group: asyncio.TaskGroup) -> None:
+        try:
+            self._role = self._role.after(request.method, request.params)
+        except InvalidRequest as error:
+            self.send(frames.encode(describe(request.id, error)))
+            return
+        handler = self._access.of(self._role).calls.get(request.method)
+        if handler is None:
+            message = f"there is no method {request.method[:100]!r} on this connection"
+            self.send(frames.encode(frames.error(request.id, frames.METHOD_NOT_FOUND, message)))
+            return
+        if len(self._in_flight) >= self._settings.max_calls_per_client:
+            busy = Busy(
+                f"{len(self._in_flight)} calls are in flight", cure="wait for one to be answered"
+            )
+            self.send(frames.encode(describe(request.id, busy)))
+            return
+        task = group.create_task(self._answer(request, handler))
+        self._in_flight[task] = request.id
+        self._idle.clear()
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        del self._in_flight[task]
+        self._withdrawn.discard(task)
+        if not self._in_flight:
+            self._idle.set()
+
+    def _withdraw(self, call_id: Any) -> None:
+        """Give up the call of that id; one that has been answered, or never came, is no matter."""
+        for task, known in self._in_flight.items():
+            if type(known) is type(call_id) and known == call_id:
+                self._withdrawn.add(task)
+                task.cancel()
+
+    async def _answer(self, request: Request, handler: Handler) -> None:
+        try:
+            reply = await handler(request.params, self)
+            if not isinstance(reply, Reply):
+                reply = Reply(reply)
+            answer = self._encode_result(request.id, reply.result)
+        except asyncio.CancelledError:
+            self.send(frames.encode(describe(request.id, self._why_cut())))
+            raise
+        except AgentdError as error:
+            self.send(frames.encode(describe(request.id, error)))
+        except Exception:  # one call's bug must not end the client's other calls
+            log.exception("call_failed", method=request.method)
+            message = "the daemon could not do this; its log says why"
+            self.send(frames.encode(frames.error(request.id, frames.INTERNAL_ERROR, message)))
+        else:
+            self.send(answer)
+            for method, params in reply.then:
+                self.notify(method, params)
+
+    def _why_cut(self) -> AgentdError:
+        if self.is_withdrawn():
+            return Withdrawn("the call was taken back")
+        if self._is_stopping:
+            return ShuttingDown(cure="try again once the daemon runs")
+        return Busy("the connection ended before the answer", cure="connect and ask again")
+
+    def _encode_result(self, call_id: CallId, value: Any) -> bytes:
+        answer = frames.encode(frames.result(call_id, value))
+        # A row that came in a frame of the allowed size must also go out, with what surrounds it.
+        if len(answer) > 2 * self._settings.max_frame_bytes:
+            raise AnswerTooLarge(cure="ask for less at once")
+        return answer
+
+    def _hear(self, method: str, params: dict[str, Any]) -> None:
+        """Raises FrameError for a greeting that asks to be bound and cannot be."""
+        listener = self._access.of(self._role).notifications.get(method)
+        if method == _HELLO:  # it has no answer this way, but what it gives up it has given up
+            try:
+                self._role = self._role.after(method, params)
+            except InvalidRequest as error:
+                raise FrameError(frames.INVALID_REQUEST, error.message, fatal=True) from None
+        if listener is None:
+            return
+        self._role = self._role.after(method, params)
+        try:
+            listener(params, self)
+        except AgentdError as error:
+            log.info("notification_refused", method=method, reason=error.reason)
+        except Exception:  # a notification has no answer to fail with
+            log.exception("notification_failed", method=method)
+
+    def _settle(self, response: Response) -> None:
+        answer = self._asked.get(response.id)
+        if answer is None or answer.done():
+            return
+        if response.error is None:
+            answer.set_result(response.result)
+        else:
+            answer.set_exception(PeerRefused())
+
+    def _end(self) -> None:
+        for task in self._in_flight:
+            task.cancel()
+        for answer in self._asked.values():
+            if not answer.done():
+                answer.set_exception(PeerGone())
+        if self._in_flight:
+            # The cancelled calls say so first; the last of them closes.
+            for task in tuple(self._in_flight):
+                task.add_done_callback(self._close_when_idle)
+        else:
+            self._outgoing.close()
+
+    def _close_when_idle(self, _: asyncio.Task[None]) -> None:
+        if not self._in_flight:
+            self._outgoing.close()

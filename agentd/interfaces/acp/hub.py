@@ -1,0 +1,292 @@
+"""Who watches which session, and what they are shown."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from agentd.core.errors import Busy
+from agentd.core.event import (
+    AnswerDelayed,
+    AnswerWaits,
+    FactsChanged,
+    TurnEnded,
+    TurnEvent,
+    TurnStarted,
+)
+from agentd.core.turn import SessionKey
+from agentd.interfaces.acp import frames
+from agentd.interfaces.acp.peer import Peer
+from agentd.interfaces.acp.updates import Update, event_updates, join_chunks
+
+log = structlog.get_logger()
+
+Watch = Callable[[Peer], None]
+
+
+def update_params(
+    session: SessionKey, update: Update, meta: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The params of a `session/update`."""
+    params: dict[str, Any] = {"sessionId": session, "update": update}
+    if meta:
+        params["_meta"] = meta
+    return params
+
+
+class Hub:
+    """The audience of all turns: numbers events per session and shows them to attached clients.
+
+    The events of a running turn are kept until it ends, so that a client which attaches in the
+    middle sees it from the start; a delay is told only while it is new, since its seconds run out,
+    and what was learnt is a row of its own.
+    """
+
+    def __init__(self, window: int = 0, most_sessions: int = 256) -> None:
+        """`window` is the model's, in tokens; without it nobody is told how full it is. One client is
+        shown `most_sessions` at once.
+        """
+        self._window = window
+        self._most = most_sessions
+        self._open: Counter[Peer] = Counter()  # how many sessions each client is shown
+        self._channels: dict[SessionKey, _Channel] = {}
+        self._numbers: dict[SessionKey, int] = {}  # the last ones of sessions without a channel
+        self._authors: dict[tuple[SessionKey, str], Peer] = {}
+        self._starts: dict[tuple[SessionKey, str], Callable[[], object]] = {}
+
+    @property
+    def window(self) -> int:
+        """The model's window in tokens; 0: unknown."""
+        return self._window
+
+    def emit(self, event: TurnEvent) -> None:
+        """Show an event. Never blocks, never raises."""
+        channel = self._channel(event.session)
+        author = None
+        if isinstance(event, TurnStarted):
+            channel.running = event.message_id
+            channel.backlog.clear()
+            author = self._authors.get((event.session, event.message_id))
+        channel.show(event, author)
+        if isinstance(event, TurnStarted):
+            if act := self._starts.pop((event.session, event.message_id), None):
+                act()
+        elif isinstance(event, TurnEnded):
+            if channel.running == event.turn.message_id:  # another one may have ended in the queue
+                channel.running = ""
+                channel.backlog.clear()
+            self._authors.pop((event.session, event.turn.message_id), None)
+            self._starts.pop((event.session, event.turn.message_id), None)
+            self._forget_if_idle(event.session)
+
+    async def wait_room(self, session: SessionKey) -> None:
+        """Return when all who watch the session have read most of what they were shown, or are dropped
+        since they read nothing.
+        """
+        channel = self._channels.get(session)
+        for peer, held in tuple(channel.watchers.items()) if channel else ():
+            if held is None:
+                await peer.wait_room()
+
+    def tell(self, session: SessionKey, update: Update) -> None:
+        """Show an update that is no event of a turn to all clients of the session."""
+        self._channel(session).tell(update)
+
+    def seq(self, session: SessionKey) -> int:
+        """The number of the session's newest event since the daemon started; 0 before the first."""
+        channel = self._channels.get(session)
+        return channel.seq if channel else self._numbers.get(session, 0)
+
+    def running(self, session: SessionKey) -> str:
+        """The message id of the turn that runs; "" if none does."""
+        channel = self._channels.get(session)
+        return channel.running if channel else ""
+
+    def running_text(self, session: SessionKey) -> str | None:
+        """The user's words of the turn that runs."""
+        channel = self._channels.get(session)
+        if channel is None or not channel.backlog:
+            return None
+        first = channel.backlog[0][1]
+        return first.text if isinstance(first, TurnStarted) else None
+
+    def is_attached(self, session: SessionKey, peer: Peer) -> bool:
+        """Whether the client is shown this session."""
+        channel = self._channels.get(session)
+        return channel is not None and peer in channel.watchers
+
+    def require_room(self, peer: Peer) -> None:
+        """Raises Busy when the client is shown as many sessions as it may be."""
+        if self._open[peer] >= self._most:
+            raise Busy(
+                f"this client has {self._most} sessions open",
+                cure="close one with session/close, or connect anew",
+            )
+
+    async def attach(self, session: SessionKey, peer: Peer) -> None:
+        """Show the session to a client from now on, with what the running turn has brought so far, as
+        fast as the client reads it. Raises Busy.
+        """
+        if self.is_attached(session, peer):
+            return
+        held = self.hold(session, peer)
+        try:
+            while held:
+                await peer.wait_room()
+                peer.send(held.popleft())
+        finally:
+            self.release(session, peer)
+
+    def hold(self, session: SessionKey, peer: Peer) -> deque[bytes]:
+        """Attach, but keep what is to be shown in the returned queue until `release`. Raises Busy."""
+        if not self.is_attached(session, peer):
+            self.require_room(peer)
+            self._open[peer] += 1
+        channel = self._channel(session)
+        held = deque(channel.shown_so_far())
+        channel.watchers[peer] = held
+        for watch in tuple(channel.watches):
+            watch(peer)
+        return held
+
+    def release(self, session: SessionKey, peer: Peer) -> None:
+        """Show what comes from now on at once."""
+        channel = self._channels.get(session)
+        if channel is not None and peer in channel.watchers:
+            channel.watchers[peer] = None
+
+    def detach(self, session: SessionKey, peer: Peer) -> None:
+        """Show the session to the client no longer."""
+        if self.is_attached(session, peer):
+            self._open[peer] -= 1
+            self._channels[session].watchers.pop(peer)
+            self._forget_if_idle(session)
+
+    def leave(self, peer: Peer) -> None:
+        """Forget a client that has gone."""
+        self._open.pop(peer, None)
+        for session, channel in tuple(self._channels.items()):
+            channel.watchers.pop(peer, None)
+            self._forget_if_idle(session)
+
+    def wrote(self, session: SessionKey, message_id: str, peer: Peer) -> None:
+        """Remember who sent a message: it is not shown its own words, and is asked first. The first
+        sender of a message keeps that place until it leaves.
+        """
+        first = self._authors.get((session, message_id))
+        if first is None or not self.is_attached(session, first):
+            self._authors[session, message_id] = peer
+
+    def withdraw(self, session: SessionKey, message_id: str, peer: Peer) -> None:
+        """Forget that the client sent a message, since it will not run."""
+        if self._authors.get((session, message_id)) is peer:
+            del self._authors[session, message_id]
+            self._starts.pop((session, message_id), None)
+
+    def once_started(self, session: SessionKey, message_id: str, act: Callable[[], object]) -> None:
+        """Call `act` when the turn of a message runs that a client here wrote: at once if it does,
+        never if it has ended.
+        """
+        if self.running(session) == message_id:
+            act()
+        elif (session, message_id) in self._authors:
+            self._starts[session, message_id] = act
+
+    def author(self, session: SessionKey) -> Peer | None:
+        """Who sent the message of the running turn, even if it has left."""
+        return self._authors.get((session, self.running(session)))
+
+    def watchers(self, session: SessionKey) -> tuple[Peer, ...]:
+        """The session's attached clients, the author of the running turn first."""
+        channel = self._channels.get(session)
+        if channel is None:
+            return ()
+        author = self.author(session)
+        return tuple(sorted(channel.watchers, key=lambda peer: peer is not author))
+
+    @contextmanager
+    def watching(self, session: SessionKey, arrived: Watch) -> Iterator[None]:
+        """Call `arrived` for each client that attaches during the block."""
+        channel = self._channel(session)
+        channel.watches.append(arrived)
+        try:
+            yield
+        finally:
+            channel.watches.remove(arrived)
+            self._forget_if_idle(session)
+
+    def _channel(self, session: SessionKey) -> _Channel:
+        channel = self._channels.get(session)
+        if channel is None:
+            channel = self._channels[session] = _Channel(session, self._window)
+            channel.seq = self._numbers.pop(session, 0)
+        return channel
+
+    def _forget_if_idle(self, session: SessionKey) -> None:
+        """Only the number outlives the last watcher, since numbers must not begin again."""
+        channel = self._channels[session]
+        if not (channel.watchers or channel.watches or channel.running):
+            del self._channels[session]
+            if channel.seq:
+                self._numbers[session] = channel.seq
+
+
+class _Channel:
+    """One session. A watcher's value is the queue that holds its frames back, or None."""
+
+    __slots__ = ("backlog", "running", "seq", "session", "watchers", "watches", "window")
+
+    def __init__(self, session: SessionKey, window: int) -> None:
+        self.session = session
+        self.window = window
+        self.seq = 0
+        self.running = ""
+        self.backlog: list[tuple[int, TurnEvent]] = []
+        self.watchers: dict[Peer, deque[bytes] | None] = {}
+        self.watches: list[Watch] = []
+
+    def show(self, event: TurnEvent, author: Peer | None) -> None:
+        self.seq += 1
+        shown = list(self._encode(self.seq, event)) if self.watchers else []
+        if isinstance(event, AnswerWaits):  # told anew to whoever comes, but the last one alone
+            event = replace(event, is_new=True)
+            self.backlog = [kept for kept in self.backlog if not isinstance(kept[1], AnswerWaits)]
+        if self.running and not isinstance(event, AnswerDelayed | FactsChanged):
+            self.backlog.append((self.seq, event))
+        self._send(shown, author)
+
+    def tell(self, update: Update) -> None:
+        self.seq += 1
+        params = update_params(self.session, update, {"agentd/seq": self.seq})
+        self._send([frames.encode(frames.notification("session/update", params))])
+
+    def _send(self, shown: Iterable[bytes], author: Peer | None = None) -> None:
+        for peer, held in tuple(self.watchers.items()):
+            if peer is author:
+                continue
+            for frame in shown:
+                if held is None:
+                    peer.send(frame)
+                else:
+                    held.append(frame)
+
+    def shown_so_far(self) -> Iterable[bytes]:
+        for seq, event in join_chunks(self.backlog):
+            yield from self._encode(seq, event)
+
+    def _encode(self, seq: int, event: TurnEvent) -> Iterator[bytes]:
+        meta: dict[str, Any] = {"agentd/seq": seq}
+        if self.running:
+            meta["agentd/messageId"] = self.running
+        for update in event_updates(event, self.window):
+            params = update_params(self.session, update, meta)
+            try:
+                yield frames.encode(frames.notification("session/update", params))
+            except (TypeError, ValueError):
+                # A turn must not fail because a tool's input cannot be written as JSON.
+                log.exception("event_not_shown", session=self.session, kind=type(event).__name__)

@@ -1,0 +1,113 @@
+"""The Unix socket: bound by us with safe modes, or handed over by systemd."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import stat
+import struct
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentd.core.errors import ConfigError
+from agentd.core.paths import ensure_private_dir
+from agentd.storage.ownership import runtime_folder
+
+_LONGEST_PATH = 107  # bytes in sockaddr_un without the closing NUL
+_FIRST_FD = 3  # where systemd's descriptors begin
+_BACKLOG = 128
+
+
+def inherited_socket(
+    environ: MutableMapping[str, str], name: str = "agentd"
+) -> socket.socket | None:
+    """The listening socket that systemd started us with, if any; its variables are removed from
+    `environ`, since they mean nothing to our children. With several, the one called `name`.
+
+    Raises ConfigError when it is no Unix stream socket.
+    """
+    pid, count = environ.pop("LISTEN_PID", ""), environ.pop("LISTEN_FDS", "")
+    names = environ.pop("LISTEN_FDNAMES", "").split(":")
+    if pid != str(os.getpid()) or not count.isdigit() or int(count) == 0:
+        return None
+    place = names.index(name) if name in names[: int(count)] else 0
+    sock = socket.socket(fileno=_FIRST_FD + place)
+    if sock.family is not socket.AF_UNIX or sock.type is not socket.SOCK_STREAM:
+        sock.detach()
+        raise ConfigError(
+            "the socket handed over by systemd is no Unix stream socket",
+            cure="use ListenStream= with a path in the socket unit",
+        )
+    os.set_inheritable(sock.fileno(), False)
+    return sock
+
+
+@contextmanager
+def bound_socket(path: Path) -> Iterator[socket.socket]:
+    """A listening socket at `path`, mode 0600 in a directory of mode 0700 whatever the umask.
+
+    What a dead daemon left there is replaced: the caller holds the state lock, so none is alive.
+    Afterwards the file is removed if it is still ours. Raises ConfigError for a place that cannot be
+    made private.
+    """
+    _make_private(path.parent)
+    _remove_stale(path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        _bind(sock, path)
+        path.chmod(0o600)
+        sock.listen(_BACKLOG)
+        ours = path.stat().st_ino
+        try:
+            yield sock
+        finally:
+            if path.exists() and path.stat().st_ino == ours:
+                path.unlink()
+
+
+def peer_uid(sock: socket.socket) -> int:
+    """The user id of the process at the other end, as the kernel saw it connect."""
+    raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    uid: int = struct.unpack("3i", raw)[1]
+    return uid
+
+
+def has_hung_up(sock: socket.socket) -> bool:
+    """Whether the other end, or our own, is closed for both directions, not for writing alone."""
+    if sock.fileno() < 0:
+        return True
+    poll = select.poll()
+    poll.register(sock.fileno(), 0)
+    return any(event & select.POLLHUP for _, event in poll.poll(0))
+
+
+def _make_private(folder: Path) -> None:
+    if not os.path.lexists(folder):
+        ensure_private_dir(folder)
+    runtime_folder(folder, os.getuid())
+
+
+def _remove_stale(path: Path) -> None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise ConfigError(
+            f"{str(path)!r} is in the socket's place and is no socket",
+            cure="move it away, or choose another place with AGENTD_HOME",
+        )
+    path.unlink()
+
+
+def _bind(sock: socket.socket, path: Path) -> None:
+    if len(os.fsencode(path)) <= _LONGEST_PATH:
+        sock.bind(os.fsencode(path))
+        return
+    # Too long for the kernel's address: through the directory's descriptor it is short.
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        sock.bind(f"/proc/self/fd/{folder}/{path.name}")
+    finally:
+        os.close(folder)

@@ -1,0 +1,109 @@
+"""What clients set for one session: when it asks, which model answers, how much that thinks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from agentd.core.errors import InvalidRequest
+from agentd.core.ports import SessionStore
+from agentd.core.transcript import Choices, Mode, Offer
+from agentd.core.turn import SessionKey
+from agentd.interfaces.acp.hub import Hub
+
+Json = dict[str, Any]
+
+_UNSET = "default"  # on the wire: what the configuration says
+_MODES = {
+    Mode.AUTO: ("Auto", "Ask before protected files change"),
+    Mode.ASK: ("Ask", "Ask before every change of a file"),
+}
+
+
+class SessionOptions:
+    """Modes and configuration options. A change is stored, counts from the next turn on, and is told
+    to all clients of the session.
+    """
+
+    def __init__(self, store: SessionStore, hub: Hub, offer: Offer) -> None:
+        self._store = store
+        self._hub = hub
+        self._offer = offer
+        self._changing = asyncio.Lock()
+
+    async def opened(self, session: SessionKey) -> Json:
+        """`modes` and `configOptions` of a session that is being opened."""
+        choices = await self._choices(session)
+        modes = [{"id": str(mode), "name": n, "description": d} for mode, (n, d) in _MODES.items()]
+        return {
+            "modes": {"currentModeId": str(choices.mode), "availableModes": modes},
+            "configOptions": list(self._options(choices)),
+        }
+
+    async def set_option(self, session: SessionKey, name: str, value: str) -> list[Json]:
+        """All options with their new values. Raises InvalidRequest, naming what could be chosen."""
+        async with self._changing:
+            before = await self._choices(session)
+            after = self._changed(before, name, value)
+            if after != before:
+                await self._store.choose(session, after)
+                self._tell(session, before, after)
+        return list(self._options(after))
+
+    async def model(self, session: SessionKey) -> str:
+        """The model of the session's next turn; "" if nobody knows its name."""
+        return (await self._choices(session)).model or next(iter(self._offer.models), "")
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that a session may choose, the configured one first."""
+        return self._offer.models
+
+    async def _choices(self, session: SessionKey) -> Choices:
+        return self._offer.kept(await self._store.choices(session))
+
+    def _changed(self, choices: Choices, name: str, value: str) -> Choices:
+        option = next((o for o in self._options(choices) if o["id"] == name), None)
+        if option is None:
+            raise InvalidRequest(f"configId: there is no option {name[:100]!r}")
+        values = [known["value"] for known in option["options"]]
+        if value not in values:
+            raise InvalidRequest(
+                f"there is no {name} {value[:100]!r} to choose", cure=f"choose {', '.join(values)}"
+            )
+        if name == "mode":
+            return replace(choices, mode=Mode(value))
+        if name == "model":
+            return replace(choices, model="" if value == self._offer.models[0] else value)
+        return replace(choices, effort="" if value == _UNSET else value)
+
+    def _tell(self, session: SessionKey, before: Choices, after: Choices) -> None:
+        if after.mode is not before.mode:
+            told = {"sessionUpdate": "current_mode_update", "currentModeId": str(after.mode)}
+            self._hub.tell(session, told)
+        options = list(self._options(after))
+        self._hub.tell(session, {"sessionUpdate": "config_option_update", "configOptions": options})
+
+    def _options(self, choices: Choices) -> Iterator[Json]:
+        modes = {str(mode): name for mode, (name, _) in _MODES.items()}
+        yield _select("mode", "Mode", "mode", str(choices.mode), modes)
+        if models := self._offer.models:
+            names = {model: model for model in models}
+            yield _select("model", "Model", "model", choices.model or models[0], names)
+        if self._offer.efforts:
+            efforts = {_UNSET: "Default", **{e: e.capitalize() for e in self._offer.efforts}}
+            current = choices.effort or _UNSET
+            yield _select("effort", "Thinking effort", "thought_level", current, efforts)
+
+
+def _select(name: str, title: str, category: str, current: str, values: dict[str, str]) -> Json:
+    return {
+        "id": name,
+        "name": title,
+        "category": category,
+        "type": "select",
+        "currentValue": current,
+        "options": [{"value": value, "name": label} for value, label in values.items()],
+    }

@@ -1,0 +1,68 @@
+"""Images on the wire: in as base64, kept elsewhere, out again when a session is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import structlog
+
+from agentd.core.errors import AgentdError, InvalidRequest
+from agentd.core.message import Image
+from agentd.core.ports import Blobs
+from agentd.interfaces.acp.settings import AROUND_IMAGE, ServerSettings
+from agentd.interfaces.acp.updates import Update, image_words
+
+log = structlog.get_logger()
+
+_TOO_LARGE = "it does not fit a frame"
+_RAISE = "raise [server] max_frame_bytes and max_image_bytes; docs/socket.md says how far"
+
+
+class Pictures:
+    """Takes and shows images within the limits of frames; takes none without `blobs`."""
+
+    def __init__(self, blobs: Blobs | None, settings: ServerSettings) -> None:
+        self._blobs = blobs if settings.takes_images else None
+        self._kept = blobs  # those of earlier limits are shown still
+        self._settings = settings
+
+    @property
+    def largest(self) -> int:
+        """Bytes that an image may have; 0 when none is taken."""
+        return self._settings.max_image_bytes if self._blobs is not None else 0
+
+    @asynccontextmanager
+    async def keep(self, pictures: Sequence[bytes]) -> AsyncIterator[tuple[Image, ...]]:
+        """Store them; see Blobs. Raises InvalidRequest for more than is taken."""
+        if not pictures:
+            yield ()
+            return
+        if self._blobs is None:
+            raise InvalidRequest("prompt: images are not taken", cure=_RAISE)
+        if (size := max(map(len, pictures))) > self.largest:
+            raise InvalidRequest(
+                f"prompt: an image has {size} bytes, and {self.largest} are taken",
+                cure=f"make it smaller, or {_RAISE}",
+            )
+        async with self._blobs.keep(pictures) as images:
+            yield images
+
+    async def shown(self, image: Image) -> Update:
+        """The user's image as a chunk of a message, or words for one that cannot be shown."""
+        if self._kept is None or _frame(image.size) > self._settings.max_frame_bytes:
+            return image_words(image, _TOO_LARGE)
+        try:
+            data = await self._kept.read(image)
+        except AgentdError as error:
+            log.warning("image_not_shown", digest=image.sha256, reason=error.reason)
+            return image_words(image, error.message)
+        encoded = await asyncio.to_thread(base64.b64encode, data)
+        content = {"type": "image", "data": encoded.decode(), "mimeType": image.media_type}
+        return {"sessionUpdate": "user_message_chunk", "content": content}
+
+
+def _frame(size: int) -> int:
+    return (size + 2) // 3 * 4 + AROUND_IMAGE

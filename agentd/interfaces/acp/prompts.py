@@ -1,0 +1,190 @@
+"""`session/prompt`: a message goes to the engine; whoever sent it only watches."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import structlog
+
+from agentd.core.errors import AgentdError, InvalidRequest
+from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
+from agentd.interfaces.acp.acp_schema import PromptCall
+from agentd.interfaces.acp.commands import Commands, Ticket, Turns
+from agentd.interfaces.acp.faults import TurnFailed
+from agentd.interfaces.acp.hub import Hub, update_params
+from agentd.interfaces.acp.peer import Peer
+from agentd.interfaces.acp.pictures import Pictures
+from agentd.interfaces.acp.roles import require_no_secret
+from agentd.interfaces.acp.updates import text_updates, usage_json
+
+log = structlog.get_logger()
+
+_MOST_PATIENT = 7 * 86_400  # seconds
+_LONGEST_TEXT = 256 * 1024  # characters that are repeated in the answer's `_meta`
+
+
+class Prompts:
+    """Submits messages and waits for their ends.
+
+    A submission belongs to `group`, not to the client's call: a client that leaves while its
+    message is being stored must not leave it stored but never run. `patience` is how long a message
+    waits for a service that is away, unless it says so itself.
+    """
+
+    def __init__(
+        self,
+        turns: Turns,
+        hub: Hub,
+        commands: Commands,
+        pictures: Pictures,
+        group: asyncio.TaskGroup,
+        patience: timedelta,
+    ) -> None:
+        self._patience = patience
+        self._turns = turns
+        self._hub = hub
+        self._pictures = pictures
+        self.commands = commands
+        self._group = group
+
+    async def prompt(self, session: SessionKey, call: PromptCall, peer: Peer) -> dict[str, Any]:
+        """The answer to `session/prompt`. Raises TurnFailed, InvalidRequest for a slash command that the
+        client does not have or that has an attachment, and what `Turns.submit` raises.
+
+        A call that is taken back ends its turn, now or as soon as it has its place.
+        """
+        await self._hub.attach(session, peer)
+        if (found := self.commands.find(call, peer.role)) is not None:
+            command, argument = found
+            text = await command.act(session, argument)
+            await self._show(session, text, peer, {"agentd/command": command.name})
+            return {"stopReason": str(StopReason.END_TURN), "_meta": {"agentd/text": text}}
+        message_id = _message_id(call.meta)
+        request = TurnRequest(
+            session,
+            call.text,
+            message_id,
+            client=peer.profile.name,
+            quoted=call.quoted,
+            patience=_patience(call.meta, self._patience),
+        )
+        try:
+            return _answer(await self._turn(request, call.images, peer))
+        except asyncio.CancelledError:
+            if peer.is_withdrawn() and not self._turns.cancel(session, message_id=message_id):
+                self._hub.once_started(session, message_id, lambda: self._turns.cancel(session))
+            raise
+
+    async def _turn(self, request: TurnRequest, pictures: Sequence[bytes], peer: Peer) -> Turn:
+        """The message's turn when it has ended; the text of one that had ended before is shown."""
+        ticket = await self._submit(request, pictures, peer)
+        turn = ticket.receipt.ended
+        if turn is None:
+            return await ticket.wait()
+        if turn.failure is None:
+            await self._show(request.session, turn.text, peer, {"agentd/repeated": True})
+        return turn
+
+    async def _submit(self, request: TurnRequest, pictures: Sequence[bytes], peer: Peer) -> Ticket:
+        stored: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
+        self._group.create_task(self._store(request, pictures, peer, stored))
+        return await stored
+
+    async def _store(
+        self,
+        request: TurnRequest,
+        pictures: Sequence[bytes],
+        peer: Peer,
+        stored: asyncio.Future[Ticket],
+    ) -> None:
+        session, message_id = request.session, request.message_id
+        self._hub.wrote(session, message_id, peer)
+        try:
+            async with self._pictures.keep(pictures) as images:
+                ticket = await self._turns.submit(replace(request, images=images))
+                # From here, with no pause in between, so that it precedes the first words.
+                _accept(ticket, request, peer)
+        except Exception as error:  # the waiting call answers it; the group must live on
+            self._hub.withdraw(session, message_id, peer)
+            if not stored.done():
+                stored.set_exception(error)
+            elif not isinstance(error, AgentdError):
+                log.exception("message_not_stored", session=session)  # its sender has left
+            return
+        if ticket.receipt.ended is not None:
+            self._hub.withdraw(session, message_id, peer)
+        if not stored.done():
+            stored.set_result(ticket)
+
+    async def _show(self, session: SessionKey, text: str, peer: Peer, meta: dict[str, Any]) -> None:
+        for update in text_updates("agent_message_chunk", text):
+            await peer.wait_room()
+            peer.notify("session/update", update_params(session, update, meta))
+
+
+def _accept(ticket: Ticket, request: TurnRequest, peer: Peer) -> None:
+    accepted: dict[str, Any] = {
+        "sessionId": request.session,
+        "messageId": request.message_id,
+        "seq": ticket.receipt.seq,
+    }
+    if ticket.receipt.redacted:
+        accepted["redacted"] = ticket.receipt.redacted
+    if peer.role.is_notified:
+        peer.notify("_agentd/accepted", accepted)
+
+
+def _message_id(meta: dict[str, Any]) -> str:
+    given = meta.get("agentd/messageId")
+    if given is None:
+        return uuid.uuid4().hex
+    if not isinstance(given, str) or not 1 <= len(given) <= 200 or not given.isprintable():
+        raise InvalidRequest(
+            "_meta.agentd/messageId: is no printable text of 1 to 200 characters",
+            cure="give the message another name, or none",
+        )
+    require_no_secret(given, "_meta.agentd/messageId")
+    return given
+
+
+def _patience(meta: dict[str, Any], otherwise: timedelta) -> timedelta:
+    given = meta.get("agentd/patience")
+    if given is None:
+        return otherwise
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= _MOST_PATIENT:
+        raise InvalidRequest(
+            f"_meta.agentd/patience: is no whole number of seconds from 0 to {_MOST_PATIENT}",
+            cure="give the seconds that the message may wait for the model's service, or leave it out",
+        )
+    return timedelta(seconds=given)
+
+
+def _answer(turn: Turn) -> dict[str, Any]:
+    if turn.failure is not None:
+        raise TurnFailed(turn.failure)
+    meta: dict[str, Any] = {
+        "agentd/messageId": turn.message_id,
+        "agentd/toolCalls": _told_calls(turn),
+        "agentd/usage": turn.usage.as_json(),
+    }
+    if len(turn.text) <= _LONGEST_TEXT:
+        meta["agentd/text"] = turn.text
+    return {
+        "stopReason": str(turn.stop_reason or StopReason.END_TURN),
+        "usage": usage_json(turn.usage),
+        "_meta": meta,
+    }
+
+
+def _told_calls(turn: Turn) -> list[dict[str, Any]]:
+    """What the turn's tools were asked, as far as it fits an answer."""
+    calls = [call.as_json() for call in turn.tool_calls]
+    if len(json.dumps(calls, default=str)) <= _LONGEST_TEXT:
+        return calls
+    return [{key: value for key, value in call.items() if key != "input"} for call in calls]

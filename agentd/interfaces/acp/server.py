@@ -1,0 +1,235 @@
+"""The server: clients on a Unix socket, each on its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from agentd.core.errors import ShuttingDown
+from agentd.core.ports import Clock, SessionStore
+from agentd.interfaces.acp import frames
+from agentd.interfaces.acp.commands import Commands, Turns
+from agentd.interfaces.acp.connection import Access, Connection, Routes
+from agentd.interfaces.acp.flow import PIECE, Unfinished, time_limit
+from agentd.interfaces.acp.hub import Hub
+from agentd.interfaces.acp.listener import bound_socket, peer_uid
+from agentd.interfaces.acp.options import SessionOptions
+from agentd.interfaces.acp.peer import Clients, Handler, Listener, Peer
+from agentd.interfaces.acp.pictures import Pictures
+from agentd.interfaces.acp.prompts import Prompts
+from agentd.interfaces.acp.sessions import AcpSessions, Services, View
+from agentd.interfaces.acp.settings import ServerSettings
+from agentd.interfaces.commands.keys import absent
+
+# What is left of the protocol for connections that are bound to one session.
+#
+# Named here is what they may call; a method that is not named does not exist for them, so a new one is
+# the owner's until somebody puts it here. Another session is absent by the very words of one that is not
+# there, and nobody looks whether it is.
+
+_OF_NO_SESSION = ("initialize", "authenticate", "session/list")
+_OF_ITS_SESSION = ("session/load", "session/resume", "session/close", "session/prompt")
+_TOLD = ("session/cancel",)
+
+
+def bound_routes(routes: Routes) -> Routes:
+    """Those of the routes that a bound connection has, each narrowed to its session."""
+    calls = {name: routes.calls[name] for name in _OF_NO_SESSION}
+    calls |= {name: _call(routes.calls[name]) for name in _OF_ITS_SESSION}
+    return Routes(calls, {name: _notification(routes.notifications[name]) for name in _TOLD})
+
+
+def _call(handler: Handler) -> Handler:
+    async def handle(params: dict[str, Any], peer: Peer) -> Any:
+        session = params.get("sessionId")
+        if isinstance(session, str) and not peer.role.sees(session):
+            raise absent(session)
+        return await handler(params, peer)
+
+    return handle
+
+
+def _notification(listener: Listener) -> Listener:
+    def listen(params: dict[str, Any], peer: Peer) -> None:
+        session = params.get("sessionId")
+        if isinstance(session, str) and peer.role.sees(session):
+            listener(params, peer)
+
+    return listen
+
+
+log = structlog.get_logger()
+
+_TOO_MANY = frames.error(
+    None,
+    frames.BUSY,
+    "too many clients are connected",
+    {"code": "busy", "cure": "close another client, then try again"},
+)
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+_FAREWELL = 1.0  # seconds that clients have to read what is queued when the daemon stops
+
+
+class Server:
+    """Serves the Agent Client Protocol and agentd's own methods."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        turns: Turns,
+        store: SessionStore,
+        *,
+        hub: Hub,
+        clients: Clients,
+        methods: Mapping[str, Handler],
+        clock: Clock,
+        services: Services,
+        owner_uid: int | None = None,
+    ) -> None:
+        self._settings = settings
+        self._turns = turns
+        self._store = store
+        self._hub = hub
+        self._clients = clients
+        self._methods = methods
+        self._clock = clock
+        self._services = services
+        self._owner_uid = os.getuid() if owner_uid is None else owner_uid
+        self._connections: set[Connection] = set()
+        self._unfinished = Unfinished(settings.max_frame_bytes)
+        self._all_gone = asyncio.Event()
+        self._all_gone.set()
+
+    def adopt(self, settings: ServerSettings) -> None:
+        """Go by these limits with clients that connect from now on; the longest line, what is
+        replayed and how long questions wait stay as they are.
+        """
+        self._settings = settings
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
+
+    @asynccontextmanager
+    async def listen(self, place: Path | socket.socket) -> AsyncIterator[None]:
+        """Serve at a path, or on a listening socket that systemd handed over, during the block.
+
+        At its end nobody new is taken, calls in flight are answered with ShuttingDown, and clients
+        have a second to read. Raises ConfigError for a place that cannot be used.
+        """
+        if isinstance(place, Path):
+            with bound_socket(place) as sock:
+                async with self._serve(sock):
+                    yield
+        else:
+            async with self._serve(place):
+                yield
+
+    @asynccontextmanager
+    async def _serve(self, sock: socket.socket) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            access = self._access(group)
+
+            def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                self._accept((reader, writer), access, group)
+
+            server = await asyncio.start_unix_server(accept, sock=sock, limit=PIECE)
+            try:
+                yield
+            finally:
+                server.close()
+                await self._drain(group)
+
+    def _access(self, group: asyncio.TaskGroup) -> Access:
+        options = SessionOptions(self._store, self._hub, self._services.offer)
+        commands = Commands(self._turns, self._store, options, self._services.commands)
+        pictures = Pictures(self._services.blobs, self._settings)
+        acp = AcpSessions(
+            turns=self._turns,
+            store=self._store,
+            hub=self._hub,
+            clients=self._clients,
+            prompts=Prompts(
+                self._turns, self._hub, commands, pictures, group, self._services.patience
+            ),
+            options=options,
+            services=self._services,
+            view=View(
+                self._settings.replay_turns,
+                self._clock.zone.key,
+                self._settings.max_frame_bytes,
+                pictures,
+            ),
+        ).routes()
+        own = {name: self._own(method) for name, method in self._methods.items()}
+        return Access(Routes({**acp.calls, **own}, acp.notifications), bound_routes(acp))
+
+    def _own(self, method: Handler) -> Handler:
+        async def handle(params: dict[str, Any], peer: Peer) -> Any:
+            if peer.profile.has_greeted and not peer.profile.denies:
+                # It knows agentd, so it may know what an alert is; whether it shows one it has not said.
+                self._clients.listen(peer, shows=False)
+            return await method(params, peer)
+
+        return handle
+
+    def _accept(self, streams: Streams, access: Access, group: asyncio.TaskGroup) -> None:
+        writer = streams[1]
+        uid = peer_uid(writer.get_extra_info("socket"))
+        if uid != self._owner_uid:
+            # Without a word: whoever should not be here learns nothing, not even what this is.
+            writer.transport.abort()
+            log.warning("foreign_client_refused", uid=uid)
+        elif len(self._connections) >= self._settings.max_connections:
+            log.warning("client_refused", reason="too_many", connections=len(self._connections))
+            group.create_task(_turn_away(writer, _TOO_MANY))
+        else:
+            connection = Connection(streams, access, self._settings, self._clock, self._unfinished)
+            self._connections.add(connection)
+            self._all_gone.clear()
+            group.create_task(self._run(connection))
+
+    async def _run(self, connection: Connection) -> None:
+        try:
+            await connection.run()
+        except Exception:  # one client's trouble must not end the others
+            log.exception("connection_failed", client=connection.profile.name)
+        finally:
+            self._connections.discard(connection)
+            if not self._connections:
+                self._all_gone.set()
+            self._hub.leave(connection)
+            self._clients.leave(connection)
+
+    async def _drain(self, group: asyncio.TaskGroup) -> None:
+        stopping = ShuttingDown()
+        for connection in tuple(self._connections):
+            if connection.role.is_notified:
+                connection.notify("_agentd/stopping", {"message": stopping.message})
+            connection.stop()
+        try:
+            async with time_limit(group, self._clock, _FAREWELL):
+                await self._all_gone.wait()
+        except TimeoutError:
+            log.info("clients_cut", connections=len(self._connections))
+            for connection in tuple(self._connections):
+                connection.abort()
+
+
+async def _turn_away(writer: asyncio.StreamWriter, refusal: dict[str, Any]) -> None:
+    """Say why, and close. The frame is small enough for the kernel to take it at once."""
+    try:
+        writer.write(frames.encode(refusal))
+        writer.close()
+        await writer.wait_closed()
+    except OSError:
+        log.debug("refused_client_left")

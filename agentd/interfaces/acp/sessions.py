@@ -1,0 +1,342 @@
+"""The methods of the Agent Client Protocol, as far as they are implemented and advertised."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from agentd import __version__
+from agentd.core.errors import InvalidRequest
+from agentd.core.message import Image
+from agentd.core.ports import Blobs, SessionStore
+from agentd.core.transcript import NOTHING_OFFERED, Offer, Row, RowRole, SessionInfo
+from agentd.core.turn import MAIN, SessionKey
+from agentd.interfaces.acp.acp_schema import AcpParser, SessionCall
+from agentd.interfaces.acp.commands import Command, Turns
+from agentd.interfaces.acp.connection import Routes
+from agentd.interfaces.acp.hub import Hub, update_params
+from agentd.interfaces.acp.options import SessionOptions
+from agentd.interfaces.acp.peer import Clients, Peer, Profile, Reply
+from agentd.interfaces.acp.pictures import Pictures
+from agentd.interfaces.acp.prompts import Prompts
+from agentd.interfaces.acp.roles import Role, new_key, parse_key, read_bind, require_no_secret
+from agentd.interfaces.acp.updates import Update, notice_updates, replay_updates, usage_update
+from agentd.interfaces.commands.keys import existing_key, is_unused
+
+# `initialize`, checked without the protocol's own types: a client that comes early need not wait for
+# them.
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What a client says about itself."""
+
+    client_name: str
+    denies: bool
+
+
+def read_hello(params: dict[str, Any]) -> Hello:
+    """The params of `initialize`. Raises InvalidRequest. What they say of the connection's role has been
+    taken from them already.
+
+    Some clients send a date as the protocol's version; they are taken like those of any other version,
+    since the answer names the one that is spoken.
+    """
+    version = params.get("protocolVersion")
+    if isinstance(version, bool) or not isinstance(version, int | str):
+        raise InvalidRequest("protocolVersion: is missing, or neither a number nor text")
+    meta = params.get("_meta")
+    if not isinstance(meta, dict | None):
+        raise InvalidRequest("_meta: is no object")
+    read_bind(meta or {})
+    info = params.get("clientInfo")
+    name = info.get("name") if isinstance(info, dict) else None
+    denies = (meta or {}).get("agentd/permissions") == "deny"
+    return Hello(name[:100] if isinstance(name, str) else "", denies)
+
+
+_PROTOCOL_VERSION = 1
+_PAGE = 100
+_CURSOR = re.compile(r"[1-9][0-9]{0,8}")
+_NO_MCP = "agentd uses the MCP servers of its own configuration alone; those this client offers are not used."
+
+Params = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What clients are shown beside a session's events."""
+
+    replay_turns: int
+    zone: str  # the owner's
+    max_frame_bytes: int
+    pictures: Pictures
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the rest of agentd does for sessions on the wire.
+
+    `erase` deletes a session for good, `offer` is what one may choose, `commands` are slash commands
+    of other parts, and `on_session` is called whenever a client opens a session or says something.
+    `closed` hears of sessions that clients leave, `forked` of copies, with what they are copies of.
+    `kinds` are those of the tools by name, for calls that are shown again; `blobs` keep images;
+    `patience` is how long prompts wait for the model's service.
+    """
+
+    erase: Callable[[SessionKey], Awaitable[None]]
+    offer: Offer = NOTHING_OFFERED
+    commands: tuple[Command, ...] = ()
+    on_session: Callable[[], None] = lambda: None
+    closed: Callable[[SessionKey], None] = lambda _: None
+    forked: Callable[[SessionKey, SessionKey], Awaitable[None]] | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    blobs: Blobs | None = None
+    patience: timedelta = timedelta(0)
+
+
+class AcpSessions:
+    """`initialize`, `authenticate` and `session/*`."""
+
+    def __init__(
+        self,
+        *,
+        turns: Turns,
+        store: SessionStore,
+        hub: Hub,
+        clients: Clients,
+        prompts: Prompts,
+        options: SessionOptions,
+        services: Services,
+        view: View,
+    ) -> None:
+        self._parser = AcpParser()
+        self._turns = turns
+        self._store = store
+        self._hub = hub
+        self._clients = clients
+        self._prompts = prompts
+        self._options = options
+        self._services = services
+        self._view = view
+
+    def routes(self) -> Routes:
+        """The methods by name."""
+        calls = {
+            "initialize": self._initialize,
+            "authenticate": self._authenticate,
+            "session/new": self._new,
+            "session/load": self._load,
+            "session/resume": self._resume,
+            "session/fork": self._fork,
+            "session/close": self._close,
+            "session/delete": self._delete,
+            "session/set_mode": self._set_mode,
+            "session/set_config_option": self._set_option,
+            "session/list": self._list,
+            "session/prompt": self._prompt,
+        }
+        return Routes(calls, {"session/cancel": self._cancel})
+
+    async def _initialize(self, params: Params, peer: Peer) -> Params:
+        hello = read_hello(params)
+        peer.profile = Profile(hello.client_name, hello.denies, has_greeted=True)
+        if peer.role.is_notified and not hello.denies:
+            self._clients.listen(peer)
+        of_owner: Params = {"fork": {}, "delete": {}} if peer.role.is_owner else {}
+        return {
+            "protocolVersion": _PROTOCOL_VERSION,
+            "agentCapabilities": {
+                "loadSession": True,
+                "promptCapabilities": {
+                    "image": self._view.pictures.largest > 0,
+                    "audio": False,
+                    "embeddedContext": True,
+                },
+                "mcpCapabilities": {"http": False, "sse": False},
+                "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, **of_owner},
+            },
+            "authMethods": [],
+            "agentInfo": {"name": "agentd", "title": "agentd", "version": __version__},
+            "_meta": {
+                "agentd/zone": self._view.zone,
+                "agentd/maxFrameBytes": self._view.max_frame_bytes,
+                "agentd/maxImageBytes": self._view.pictures.largest,
+            },
+        }
+
+    async def _authenticate(self, params: Params, peer: Peer) -> Params:
+        return {}
+
+    async def _new(self, params: Params, peer: Peer) -> Reply:
+        call = self._parser.new(params)
+        wanted = call.meta.get("agentd/key")
+        if wanted is not None and not isinstance(wanted, str):
+            raise InvalidRequest("_meta.agentd/key: is no text")
+        self._hub.require_room(peer)
+        key = new_key() if wanted is None else parse_key(wanted)
+        require_no_secret(call.cwd, "cwd")
+        await self._store.create(key, call.cwd)
+        await self._hub.attach(key, peer)
+        return await self._opened(key, call, peer.role, {"sessionId": key})
+
+    async def _resume(self, params: Params, peer: Peer) -> Reply:
+        call = self._parser.resume(params)
+        key = await existing_key(self._store, call.session_id)
+        await self._hub.attach(key, peer)
+        return await self._opened(key, call, peer.role, {})
+
+    async def _load(self, params: Params, peer: Peer) -> Reply:
+        call = self._parser.load(params)
+        key = await existing_key(self._store, call.session_id)
+        rows = await self._shown_rows(key)
+        held = self._hub.hold(key, peer)
+        try:
+            for seq, update in replay_updates(rows, self._services.kinds):
+                await self._replay(key, update, {"agentd/row": seq}, peer)
+            while held:
+                await peer.wait_room()
+                peer.send(held.popleft())
+        finally:
+            self._hub.release(key, peer)
+        return await self._opened(key, call, peer.role, {})
+
+    async def _replay(
+        self, key: SessionKey, update: Update | Image, meta: Params, peer: Peer
+    ) -> None:
+        if isinstance(update, Image):
+            shown = await self._view.pictures.shown(update)
+            await peer.push("session/update", update_params(key, shown, meta))
+        else:
+            await peer.wait_room()
+            peer.notify("session/update", update_params(key, update, meta))
+
+    async def _fork(self, params: Params, peer: Peer) -> Reply:
+        """The copy is of the same kind: what others said in a group stays a group's."""
+        call = self._parser.fork(params)
+        source = await existing_key(self._store, call.session_id)
+        self._hub.require_room(peer)
+        key = new_key(source)
+        require_no_secret(call.cwd, "cwd")
+        await self._store.fork(source, key, call.cwd)
+        if self._services.forked is not None:
+            await self._services.forked(source, key)
+        await self._hub.attach(key, peer)
+        return await self._opened(key, call, peer.role, {"sessionId": key})
+
+    async def _close(self, params: Params, peer: Peer) -> Params:
+        """The client leaves the session. What runs is cancelled unless others watch it."""
+        key = await existing_key(self._store, self._parser.close(params))
+        self._hub.detach(key, peer)
+        if not self._hub.watchers(key):
+            self._turns.cancel(key)
+            self._services.closed(key)
+        return {}
+
+    async def _delete(self, params: Params, peer: Peer) -> Params:
+        """A session that is not there is as good as deleted."""
+        key = SessionKey(self._parser.delete(params))
+        if key == MAIN:
+            raise InvalidRequest(
+                "main always exists", cure="`agentd sessions delete main` empties it"
+            )
+        if await self._store.exists(key):
+            await self._services.erase(key)
+            self._hub.detach(key, peer)
+        return {}
+
+    async def _set_mode(self, params: Params, peer: Peer) -> Params:
+        call = self._parser.mode(params)
+        key = await existing_key(self._store, call.session_id)
+        await self._options.set_option(key, call.option, call.value)
+        return {}
+
+    async def _set_option(self, params: Params, peer: Peer) -> Params:
+        call = self._parser.option(params)
+        key = await existing_key(self._store, call.session_id)
+        return {"configOptions": await self._options.set_option(key, call.option, call.value)}
+
+    async def _shown_rows(self, key: SessionKey) -> tuple[Row, ...]:
+        """What to replay: nothing that the hub still holds of the running turn, and no gap before it."""
+        turns = self._view.replay_turns
+        while True:
+            running = self._hub.running(key)
+            rows = await self._store.recent(key, turns) if turns else ()
+            if self._hub.running(key) == running:
+                break
+        text = self._hub.running_text(key)
+        last = next((row.turn_id for row in reversed(rows) if row.turn_id is not None), None)
+        if text is None or last is None:
+            return rows
+        words = next(
+            (row.text for row in rows if row.turn_id == last and row.role is RowRole.USER), None
+        )
+        return tuple(row for row in rows if row.turn_id != last) if words == text else rows
+
+    async def _list(self, params: Params, peer: Peer) -> Params:
+        call = self._parser.list(params)
+        start = _start(call.cursor)
+        infos = [
+            info
+            for info in await self._store.sessions()
+            if peer.role.sees(info.key) and not is_unused(info)
+        ]
+        if not peer.role.is_owner:  # in which folder its owner made it is no business of others
+            infos = [replace(info, cwd="") for info in infos]
+        # A session without a folder belongs to every folder.
+        infos = [info for info in infos if not call.cwd or info.cwd in ("", call.cwd)]
+        page: Params = {"sessions": [_info(i, call.cwd) for i in infos[start : start + _PAGE]]}
+        if start + _PAGE < len(infos):
+            page["nextCursor"] = str(start + _PAGE)
+        return page
+
+    async def _prompt(self, params: Params, peer: Peer) -> Params:
+        call = self._parser.prompt(params)
+        key = await existing_key(self._store, call.session_id)
+        self._services.on_session()
+        return await self._prompts.prompt(key, call, peer)
+
+    def _cancel(self, params: Params, peer: Peer) -> None:
+        session = params.get("sessionId")
+        if isinstance(session, str):
+            self._turns.cancel(SessionKey(session))
+
+    async def _opened(
+        self, key: SessionKey, call: SessionCall, role: Role, result: Params
+    ) -> Reply:
+        self._services.on_session()
+        if role.is_owner:
+            result.update(await self._options.opened(key))
+        result["_meta"] = {"agentd/seq": self._hub.seq(key), "agentd/key": key}
+        used = (await self._store.load(key)).used_tokens if self._hub.window else 0
+        return Reply(result, tuple(self._greetings(key, call, role, used)))
+
+    def _greetings(
+        self, key: SessionKey, call: SessionCall, role: Role, used: int
+    ) -> Iterator[tuple[str, Params]]:
+        if used:
+            yield "session/update", update_params(key, usage_update(used, self._hub.window))
+        yield "session/update", update_params(key, self._prompts.commands.available(role))
+        if call.mcp_servers:
+            for update in notice_updates(_NO_MCP, "mcp_ignored"):
+                yield "session/update", update_params(key, update)
+
+
+def _start(cursor: str) -> int:
+    """Where a page of sessions begins. Raises InvalidRequest for a cursor that no page has named."""
+    if cursor and not _CURSOR.fullmatch(cursor):
+        raise InvalidRequest("cursor: is none that this method has returned")
+    return int(cursor or 0)
+
+
+def _info(info: SessionInfo, cwd: str) -> Params:
+    return {
+        "sessionId": info.key,
+        "cwd": info.cwd or cwd or "/",
+        "title": info.title or ("main" if info.key == MAIN else info.key),
+        "updatedAt": info.updated_at.isoformat(),
+        "_meta": {"agentd/rows": info.rows, "agentd/turns": info.turns},
+    }

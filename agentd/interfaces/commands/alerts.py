@@ -1,0 +1,89 @@
+"""`alerts`: what the agent had to say unasked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+from agentd.interfaces.commands.declaration import QUICK_SECONDS, Caller, Group, Param
+from agentd.interfaces.commands.plain import fields, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agentd.core.alert import Alert
+    from agentd.core.ports import Clock, Outbox
+
+ALERTS = Group("alerts")
+
+_FIRST_TRIES_SECONDS = 15.0  # longer than a command or a webhook may take by default
+_LOOK_AGAIN_SECONDS = 0.05
+_RECENT = 20
+_COLUMNS = ("id", "at", "acked", "origin", "delivered", "text")
+
+
+class Dispatcher(Protocol):
+    """What delivers alerts."""
+
+    async def test(self) -> Alert:
+        """Send a test alert to every sink."""
+
+
+def _listed(result: dict[str, Any]) -> str:
+    return table(result["alerts"], _COLUMNS, "no alerts")
+
+
+class AlertCommands:
+    """Alerts as their reader sees them."""
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        dispatcher: Dispatcher,
+        listen: Callable[[Any], None],
+        clock: Clock,
+    ) -> None:
+        """`listen` sends alerts to a client from then on."""
+        self._outbox = outbox
+        self._dispatcher = dispatcher
+        self._listen = listen
+        self._clock = clock
+
+    @ALERTS.command(_listed, name="list")
+    async def all(
+        self,
+        *,
+        limit: Annotated[
+            int, Param("How many, the newest first.", least=1, most=500, usual=20)
+        ] = 50,
+        unacked: Annotated[bool, Param("Only those still to be acknowledged.")] = False,
+    ) -> dict[str, Any]:
+        """List alerts."""
+        alerts = await self._outbox.alerts(limit, unacked=unacked)
+        return {"alerts": [alert.as_json() for alert in alerts]}
+
+    @ALERTS.command(fields)
+    async def follow(self, caller: Caller) -> dict[str, Any]:
+        """Print alerts as they come, until Ctrl-C; a restart of the daemon does not end it."""
+        self._listen(caller)
+        return {"following": True}
+
+    @ALERTS.command(fields)
+    async def ack(
+        self,
+        id: Annotated[int, Param("The alert's id.", metavar="ID", least=1, below=2**63)],
+    ) -> dict[str, Any]:
+        """Mark an alert as seen."""
+        return (await self._outbox.ack(id)).as_json()
+
+    @ALERTS.command(fields, seconds=2 * QUICK_SECONDS)
+    async def test(self) -> dict[str, Any]:
+        """Send a test alert to every sink that is on, and see where it arrived."""
+        alert = await self._dispatcher.test()
+        end = self._clock.monotonic() + _FIRST_TRIES_SECONDS
+        while self._clock.monotonic() < end and await self._is_due(alert.id):
+            await self._clock.sleep(_LOOK_AGAIN_SECONDS)
+        known = await self._outbox.alerts(_RECENT)
+        return next((one for one in known if one.id == alert.id), alert).as_json()
+
+    async def _is_due(self, alert_id: int) -> bool:
+        return any(delivery.alert.id == alert_id for delivery in await self._outbox.due())

@@ -1,0 +1,165 @@
+"""Facts for people: what is known, and what became of it. Each function words one command's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agentd.interfaces.commands.plain import counted, table, visible
+
+Answer = Mapping[str, Any]
+
+_AGAIN = {"active": "holds again", "proposed": "waits for your yes again"}
+
+
+def listed(result: Answer) -> str:
+    """The facts with their ids, and how many more there are."""
+    lines = _with_status(result["facts"])
+    if (left := result["total"] - len(lines)) > 0:
+        lines.append(f"… and {left} more: --limit")
+    return "\n".join(lines) or "nothing is known yet: `agentd facts add` or just tell it in a chat"
+
+
+def added(result: Answer) -> str:
+    """Each fact that is kept, what it replaced, and what is not kept."""
+    kept = [f"remembered: {_text(fact)}" for fact in result["before"]]
+    if (last := result["fact"]) is not None:
+        kept.append(f"{'remembered' if result['new'] else 'known already'}: {_text(last)}")
+    return "\n".join([*kept, *_put_aside(result), *_not_kept(result)])
+
+
+def forgotten(result: Answer, seen: Mapping[str, str]) -> str:
+    """What was erased; or what would be, where the sentences can be `seen` still, by id."""
+    if not result["forgotten"]:
+        lines = [f"{fact['id']}  {_text(fact)}" for fact in result["candidates"]]
+        if not lines:
+            return "no fact says that; `agentd memory forget` erases any other text"
+        return "\n".join(["several facts may be meant; give one's id:", *lines])
+    if not seen:
+        return erased(result)
+    facts = [f"{fact_id}  {visible(text)}" for fact_id, text in seen.items()]
+    how = ["`--also N` erases a line with it"] if result["also"] else []
+    return "\n".join([*facts, erased(result, "would be forgotten"), *how])
+
+
+def erased(result: Answer, done: str = "forgotten") -> str:
+    """In how many places it was erased, and what is left."""
+    counts = ", ".join(f"{count} in {place}" for place, count in result["places"].items() if count)
+    lines = [f"{done}{f', with {counts}' if counts else ''}"]
+    if result["also"]:
+        lines.append("what mentions the same stays:")
+    lines += [f"  {one['n']}  {one['where']}  {visible(one['text'])}" for one in result["also"]]
+    lines += [f"a copy may still hold it: {place}" for place in result["backups"]]
+    lines += [f"still to be erased: {place}" for place in result["pending"]]
+    return "\n".join(lines)
+
+
+def history(result: Answer) -> str:
+    """From when to when each of them was so."""
+    return "\n".join(
+        f"{fact['valid_from']} – {fact['valid_to'] or 'now'}  {_text(fact)}"
+        for fact in result["facts"]
+    )
+
+
+def parked(result: Answer) -> str:
+    """The facts whose lines are gone, or what was done about them."""
+    if not result["facts"]:
+        return "no line is missing"
+    done = result["done"] or "these lines are gone from memory/facts.md; --accept or --restore"
+    return "\n".join([f"{done}:", *_with_status(result["facts"])])
+
+
+def changes(result: Answer, texts: Mapping[str, str]) -> str:
+    """One row a change; `texts` has the sentences that are still there by id, the id stands for others."""
+    rows = ({**one, "op": _done(one), "fact": _said(one, texts)} for one in result["changes"])
+    return table(rows, ("id", "at", "op", "session", "fact"), "nothing has changed yet")
+
+
+def taken_back(result: Answer) -> str:
+    """What is gone by it, and what holds again."""
+    lines = [f"taken back: {_text(fact)}" for fact in result["removed"]]
+    lines += [
+        f"{_AGAIN.get(fact['status'], 'as it was before')}: {_text(fact)}"
+        for fact in result["restored"]
+    ]
+    return "\n".join(lines)
+
+
+def merged(result: Answer) -> str:
+    """The fact that stays, and those that it stands for."""
+    lines = [f"  stands for: {_text(fact)}" for fact in result["superseded"]]
+    return "\n".join([f"kept: {_text(result['fact'])}", *lines])
+
+
+def pending(result: Answer) -> str:
+    """What waits for a yes, each with what that would replace."""
+    lines = []
+    for fact in result["facts"]:
+        lines.append(f"{fact['id']}  {_told(fact)}")
+        lines += [f"  would replace: {_text(old)}" for old in fact["replaces"]]
+    return "\n".join(lines) or "nothing waits for your yes"
+
+
+def accepted(result: Answer) -> str:
+    """What holds now, and what it replaced."""
+    lines = [f"remembered: {_text(fact)}" for fact in result["facts"]]
+    return "\n".join([*lines, *_put_aside(result), *_not_kept(result)])
+
+
+def rejected(result: Answer) -> str:
+    """What was dropped."""
+    return "\n".join(f"dropped: {_text(fact)}" for fact in result["facts"])
+
+
+def validated(result: Answer) -> str:
+    """What was put aside, or would be, each with the reason."""
+    lines = [f"{pair['id']}  says the same as {pair['of']}" for pair in result["duplicates"]]
+    lines += [f"{pair['id']}  is no longer so: {pair['by']}" for pair in result["conflicts"]]
+    lines += [f"{fact_id}  was not said again for long" for fact_id in result["stale"]]
+    lines += [f"{fact_id}  is one too many" for fact_id in result["evicted"]]
+    facts = counted(result["checked"], "fact")
+    if not lines:
+        return f"nothing to put aside among {facts}"
+    verb = "would be" if result["dry_run"] else "was" if len(lines) == 1 else "were"
+    head = f"{len(lines)} of {facts} {verb} put aside; `history` shows what became of one:"
+    return "\n".join([head, *lines])
+
+
+def _with_status(facts: Sequence[Answer]) -> list[str]:
+    width = max((len(fact["status"]) for fact in facts), default=0)
+    return [f"{fact['id']}  {fact['status']:<{width}}  {_told(fact)}" for fact in facts]
+
+
+def _told(fact: Answer) -> str:
+    about = [str(fact["category"]), str(fact["source"])]
+    if fact["text"] is not None and fact["valid_to"]:
+        about.append(f"until {fact['valid_to']}")
+    return f"{_text(fact)}  ({', '.join(about)})"
+
+
+def _text(fact: Answer) -> str:
+    return "(forgotten)" if fact["text"] is None else visible(fact["text"])
+
+
+def _put_aside(result: Answer) -> Iterator[str]:
+    for fact in result["superseded"]:
+        what = "replaces" if fact["superseded_by"] else "no longer so"
+        if fact["status"] == "active":
+            what = f"holds until {fact['valid_to']}"
+        yield f"  {what}: {_text(fact)}"
+
+
+def _not_kept(result: Answer) -> Iterator[str]:
+    return (f"not remembered: {one['text']}" for one in result["refused"])
+
+
+def _done(change: Answer) -> str:
+    return f"{change['op']} (taken back)" if change["undone"] else str(change["op"])
+
+
+def _said(change: Answer, texts: Mapping[str, str]) -> str:
+    new = visible(texts.get(change["new"], change["new"] or ""))
+    others = (fact_id for fact_id in change["old"] if fact_id != change["new"])
+    old = "; ".join(visible(texts.get(fact_id, fact_id)) for fact_id in others)
+    return f"{new} (was: {old})" if new and old else new or old

@@ -1,0 +1,291 @@
+"""`jobs`: reminders and questions at set times, the daemon's own among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+from agentd.automation.jobs.agenda import Order
+from agentd.core.durations import format_duration
+from agentd.core.errors import GraphOff, InvalidRequest
+from agentd.interfaces.commands.declaration import MODEL_SECONDS, Group, Param
+from agentd.interfaces.commands.plain import fields, table, visible, words
+
+if TYPE_CHECKING:
+    from agentd.automation.jobs.agenda import Agenda
+    from agentd.core.beat import Beat, Standing
+    from agentd.core.graph import Consolidated
+    from agentd.core.job import JobRun
+    from agentd.core.ports import BeatStore
+
+
+# The daemon's own jobs, as `_agentd/jobs/*` shows them beside the owner's.
+
+
+class SystemJob(Protocol):
+    """A job that is always on the list."""
+
+    @property
+    def id(self) -> str:
+        """How commands name it."""
+
+    @property
+    def instead(self) -> str:
+        """What to do where one would remove it."""
+
+    async def listed(self) -> dict[str, Any]:
+        """Its line in the list. `last` is its newest run, or None."""
+
+    async def run(self) -> dict[str, Any]:
+        """Do it now; its times stay as they are."""
+
+    async def history(self, limit: int) -> list[dict[str, Any]]:
+        """Its runs, the newest first."""
+
+
+class Pulse(Protocol):
+    """What beats."""
+
+    async def run(self, *, force: bool = False) -> Beat:
+        """Beat now."""
+
+    async def status(self) -> Standing:
+        """Whether, when next, and what the last came to."""
+
+
+class Upkeep(Protocol):
+    """What consolidates the graph."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is a graph."""
+
+    @property
+    def next_due(self) -> datetime | None:
+        """When it does that next."""
+
+    async def consolidate(self) -> Consolidated:
+        """Do it now. Raises WorkspaceError, StorageError."""
+
+    async def consolidations(self, limit: int) -> Sequence[Consolidated]:
+        """What was done, the newest first."""
+
+
+class Heartbeat:
+    """The beats; they come at every `interval`."""
+
+    id = "heartbeat"
+    instead = "pause it with `agentd heartbeat pause`, or set [heartbeat] enabled = false"
+
+    def __init__(self, pulse: Pulse, beats: BeatStore, interval: Callable[[], timedelta]) -> None:
+        self._pulse = pulse
+        self._beats = beats
+        self._interval = interval
+
+    async def listed(self) -> dict[str, Any]:
+        """See SystemJob."""
+        state = await self._pulse.status()
+        return {
+            **_line(self.id, "go through HEARTBEAT.md", self._interval()),
+            "enabled": state.is_on,
+            "last": self._told(state.last) if state.last else None,
+            **_due(state.next_due),
+        }
+
+    async def run(self) -> dict[str, Any]:
+        """See SystemJob."""
+        return self._told(await self._pulse.run())
+
+    async def history(self, limit: int) -> list[dict[str, Any]]:
+        """See SystemJob."""
+        return [self._told(beat) for beat in await self._beats.beats(limit)]
+
+    def _told(self, beat: Beat) -> dict[str, Any]:
+        return {**beat.as_json(), "job": self.id}
+
+
+class Consolidation:
+    """The daily work on the concept graph."""
+
+    id = "graph"
+    instead = "set [graph] enabled = false to switch the concept graph off"
+
+    def __init__(self, upkeep: Upkeep, interval: timedelta) -> None:
+        self._upkeep = upkeep
+        self._interval = interval
+
+    async def listed(self) -> dict[str, Any]:
+        """See SystemJob."""
+        last, due = await self.history(1), self._upkeep.next_due
+        return {
+            **_line(self.id, "consolidate the concept graph", self._interval),
+            "enabled": self._upkeep.is_on,
+            "last": last[0] if last else None,
+            **_due(due if self._upkeep.is_on else None),
+        }
+
+    async def run(self) -> dict[str, Any]:
+        """See SystemJob. Raises GraphOff where there is none."""
+        if not self._upkeep.is_on:
+            raise GraphOff(
+                "the concept graph is switched off",
+                cure="set [graph] enabled = true, then `agentd restart`",
+            )
+        return self._told(await self._upkeep.consolidate())
+
+    async def history(self, limit: int) -> list[dict[str, Any]]:
+        """See SystemJob."""
+        return [self._told(done) for done in await self._upkeep.consolidations(limit)]
+
+    def _told(self, done: Consolidated) -> dict[str, Any]:
+        return {
+            "outcome": "quiet",
+            "reason": "consolidated",
+            "text": f"promoted {done.promoted}, swept {done.swept}",
+            "tokens": 0,
+            "cost_usd": 0.0,
+            "at": done.at.isoformat(),
+            "due": None,
+            "job": self.id,
+            "promoted": done.promoted,
+            "swept": done.swept,
+        }
+
+
+def _line(name: str, text: str, every: timedelta) -> dict[str, Any]:
+    schedule = {"every": format_duration(every)}
+    return {
+        "id": name,
+        "text": text,
+        "kind": "system",
+        "schedule": schedule,
+        "created_by": "system",
+    }
+
+
+def _due(at: datetime | None) -> dict[str, Any]:
+    return {
+        "next_due": at.isoformat() if at else None,
+        "next": [at.isoformat()] if at else [],
+    }
+
+
+JOBS = Group("jobs")
+
+_ID = Annotated[int | str, Param("The job's id, heartbeat or graph.", metavar="ID")]
+_RUN_COLUMNS = ("job", "due", "until", "at", "outcome", "reason", "tokens", "cost_usd", "text")
+
+
+class Runner(Protocol):
+    """What runs jobs."""
+
+    async def run(self, job_id: int) -> JobRun:
+        """Run it now. Raises NotFound."""
+
+
+def _listed(result: dict[str, Any]) -> str:
+    return "\n".join(line for job in result["jobs"] for line in _lines(job))
+
+
+def _lines(job: dict[str, Any]) -> list[str]:
+    when = ", ".join(f"{name} {value}" for name, value in job["schedule"].items())
+    head = f"{job['id']}  {job['kind']}  {when}  {visible(' '.join(job['text'].split()))}"
+    times = job["next"] or ["nothing to come" if job["enabled"] else "off"]
+    return [head, *(f"    {at}" for at in times), *_last(job.get("last"))]
+
+
+def _last(run: dict[str, Any] | None) -> list[str]:
+    """What a job of the daemon's own came to when it was done last."""
+    return [] if run is None else [f"    last {run['at']}  {visible(' '.join(_ran(run).split()))}"]
+
+
+def _ran(run: dict[str, Any]) -> str:
+    line = f"{words(run.get('outcome'))}: {words(run.get('reason'))}"
+    return f"{line}\n{run['text']}" if run.get("text") else line
+
+
+def _removed(result: dict[str, Any]) -> str:
+    return f"removed {result['removed']['id']}"
+
+
+def _runs(result: dict[str, Any]) -> str:
+    return table(result["runs"], _RUN_COLUMNS, "no job has run yet")
+
+
+class JobCommands:
+    """The jobs of the owner's, behind those of the daemon's own."""
+
+    def __init__(self, agenda: Agenda, runner: Runner, own: Sequence[SystemJob]) -> None:
+        self._agenda = agenda
+        self._runner = runner
+        self._own = own
+
+    @JOBS.command(_listed, name="list")
+    async def all(
+        self, *, past: Annotated[bool, Param("Also those that are done.")] = False
+    ) -> dict[str, Any]:
+        """List the jobs and their next five times."""
+        own = [await job.listed() for job in self._own]
+        jobs = await self._agenda.jobs(past=past)
+        return {"jobs": [*own, *map(self._agenda.described, jobs)]}
+
+    @JOBS.command(fields)
+    async def add(
+        self,
+        text: Annotated[str, Param("What to tell you, or what to ask the model.")],
+        *,
+        at: Annotated[str, Param('Once: "2026-12-01 09:00".')] = "",
+        within: Annotated[str, Param('Once, from now: "2h".', key="in")] = "",
+        every: Annotated[str, Param('Again and again: "1d".')] = "",
+        cron: Annotated[str, Param('By the clock: "0 9 * * 1-5".')] = "",
+        zone: Annotated[str, Param("IANA zone; yours without it.")] = "",
+        ask: Annotated[bool, Param("Ask the model; else TEXT is told.", ("--ask",))] = False,
+        session: Annotated[
+            str, Param('What a question sees: "main" or "isolated".', usual=None)
+        ] = "isolated",
+        misfire: Annotated[str, Param('Missed times: "skip", "once" or "all".')] = "",
+        model: Annotated[str, Param("Another model for the question.")] = "",
+    ) -> dict[str, Any]:
+        """Add a job."""
+        kind = "ask" if ask else "remind"
+        order = Order(text, at, within, every, cron, zone, kind, session, misfire, model)
+        job, first = self._agenda.read(order)
+        return self._agenda.described(await self._agenda.add(job, first))
+
+    @JOBS.command(_removed)
+    async def remove(self, id: _ID) -> dict[str, Any]:
+        """Remove a job and its history."""
+        job = self._meant(id)
+        if not isinstance(job, int):
+            raise InvalidRequest(f"the job {job.id} cannot be removed", cure=job.instead)
+        return {"removed": (await self._agenda.remove(job)).as_json()}
+
+    @JOBS.command(_ran, seconds=MODEL_SECONDS)
+    async def run(self, id: _ID) -> dict[str, Any]:
+        """Run a job now; its times stay as they are."""
+        job = self._meant(id)
+        return (await self._runner.run(job)).as_json() if isinstance(job, int) else await job.run()
+
+    @JOBS.command(_runs)
+    async def history(
+        self,
+        id: Annotated[int | str | None, Param("One job's alone.", metavar="ID")] = None,
+        *,
+        limit: Annotated[int, Param("How many, the newest first.", least=1, most=1000)] = 20,
+    ) -> dict[str, Any]:
+        """List what jobs came to, and which times were missed."""
+        job = None if id is None else self._meant(id)
+        if job is None or isinstance(job, int):
+            return {"runs": [run.as_json() for run in await self._agenda.runs(limit, job)]}
+        return {"runs": await job.history(limit)}
+
+    def _meant(self, given: int | str) -> int | SystemJob:
+        """The job's number, or one of the daemon's own. Raises InvalidRequest."""
+        if isinstance(given, int):
+            return given
+        for job in self._own:
+            if job.id == given:
+                return job
+        cure = "`agentd jobs list` shows the ids of all"
+        raise InvalidRequest(f"id: {given[:100]!r} is no job", cure=cure)

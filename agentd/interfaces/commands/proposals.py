@@ -1,0 +1,146 @@
+"""`memory proposals`: lines that facts have earned in MEMORY.md and USER.md, and the yes to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+from agentd.core.errors import InvalidRequest
+from agentd.interfaces.commands.declaration import NOTES, Group, Param
+from agentd.interfaces.commands.plain import visible
+
+if TYPE_CHECKING:
+    from agentd.core.turn import SessionKey
+    from agentd.memory.facts.proposals import Answered, Proposal
+
+PROPOSALS = Group("memory")
+
+_MOST = 5  # that are shown at once in a chat
+_DONE = {
+    "accepted": "Done: {path} says so now.",
+    "rejected": "It will not be proposed again.",
+    "changed": "Nothing was written: {path} has changed. This is what it would be now:",
+    "too_long": "Nothing was written: {problem}.",
+}
+
+
+class Proposing(Protocol):
+    """What is proposed, and what becomes of it."""
+
+    async def all(self) -> Sequence[Proposal]:
+        """Those that are open; they are shown with that."""
+
+    async def accept(self, fact_id: str, digest: str | None = None) -> Answered:
+        """Write it as it was shown. Raises NotFound."""
+
+    async def reject(self, fact_id: str) -> Answered:
+        """Never propose it again. Raises NotFound."""
+
+
+def _worded(result: Mapping[str, Any]) -> str:
+    """The proposals, or what was done to one."""
+    found = [_proposal(proposal) for proposal in result["proposals"]]
+    if not found:
+        return "nothing is proposed: a fact has to be said a few times before"
+    path = visible(result["proposals"][0]["path"])
+    told = {
+        "accepted": f"written to {path}",
+        "rejected": "it will not be proposed again",
+        "changed": f"nothing was written: {path} has changed, and this is what it would be now",
+        "too_long": "nothing was written",
+    }
+    if result["done"] in {"accepted", "rejected"}:
+        return told[result["done"]]
+    head = [told[result["done"]]] if result["done"] else []
+    return "\n\n".join([*head, *found])
+
+
+def _proposal(proposal: Mapping[str, Any]) -> str:
+    seen = proposal["evidence"]
+    times = f"said once, {seen['first'][:10]}"
+    if seen["times"] > 1:
+        times = f"said {seen['times']} times, {seen['first'][:10]} to {seen['last'][:10]}"
+    lines = [f"{proposal['id']}  {visible(proposal['text'])}  ({times})"]
+    lines += [f"    {visible(line)}" for line in proposal["diff"].splitlines()]
+    if proposal["problem"]:
+        lines.append(f"    {visible(proposal['problem'])}")
+    for warning in proposal["warnings"]:
+        told = f"{warning['reason']} ({warning['severity']})"
+        lines.append(f"    warning: {told}; prompts would carry it")
+    return "\n".join(lines)
+
+
+class ProposalCommands:
+    """Proposals, and the owner's answer. Nothing of it reaches the model."""
+
+    def __init__(self, proposals: Proposing) -> None:
+        self._proposals = proposals
+
+    @PROPOSALS.command(_worded)
+    async def proposals(
+        self,
+        *,
+        accept: Annotated[str | None, Param("Write this one, as it was shown.")] = None,
+        reject: Annotated[str | None, Param("Never propose this one again.")] = None,
+        digest: Annotated[str | None, Param("Accept only the change with this digest.")] = None,
+    ) -> dict[str, Any]:
+        """List the facts that MEMORY.md and USER.md might have, and say yes or no to one."""
+        if accept and reject:
+            raise InvalidRequest("accept and reject: only one of them", cure="answer twice")
+        if accept:
+            answered = await self._proposals.accept(accept, digest)
+        elif reject:
+            answered = await self._proposals.reject(reject)
+        else:
+            found = await self._proposals.all()
+            return {"proposals": [proposal.as_json() for proposal in found], "done": ""}
+        return {"proposals": [answered.proposal.as_json()], "done": answered.outcome}
+
+    @PROPOSALS.slash(
+        "proposals",
+        "Show what may be added to MEMORY.md and USER.md",
+        "accept or reject, and an id",
+        owners=NOTES,
+    )
+    async def proposals_typed(self, session: SessionKey, text: str) -> str:
+        """What is proposed, or what was done."""
+        match text.split():
+            case []:
+                return await self._listed()
+            case ["accept", fact_id]:
+                return _done(await self._proposals.accept(fact_id))
+            case ["reject", fact_id]:
+                return _done(await self._proposals.reject(fact_id))
+        raise InvalidRequest(
+            "the command needs an answer and an id",
+            cure="write it like: /proposals accept k3f9q2ma",
+        )
+
+    async def _listed(self) -> str:
+        found = await self._proposals.all()
+        if not found:
+            return "Nothing is proposed: a fact has to be said a few times before."
+        shown = [_shown(proposal) for proposal in found[:_MOST]]
+        if len(found) > _MOST:
+            shown.append(f"… and {len(found) - _MOST} more, once these are answered.")
+        return "\n\n".join(shown)
+
+
+def _done(answered: Answered) -> str:
+    proposal = answered.proposal
+    line = _DONE[answered.outcome].format(path=proposal.path, problem=proposal.problem)
+    return f"{line}\n\n{_shown(proposal)}" if answered.outcome == "changed" else line
+
+
+def _shown(proposal: Proposal) -> str:
+    seen = proposal.sayings
+    times = f"said once, on {seen.first:%Y-%m-%d}"
+    if seen.times > 1:
+        times = f"said {seen.times} times, from {seen.first:%Y-%m-%d} to {seen.last:%Y-%m-%d}"
+    if proposal.problem:
+        return f"{proposal.text} ({times})\n{proposal.problem}"
+    lines = [f"{proposal.path}, {times}:", "```diff", proposal.diff.rstrip(), "```"]
+    if proposal.warnings:
+        lines.append(f"Careful: {'; '.join(map(str, proposal.warnings))}.")
+    lines.append(f"/proposals accept {proposal.id} · /proposals reject {proposal.id}")
+    return "\n".join(lines)

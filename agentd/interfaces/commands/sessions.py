@@ -1,0 +1,257 @@
+"""`sessions`: the conversations that the daemon keeps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+from agentd.core.transcript import export_row
+from agentd.core.turn import MAIN, SessionKey, kind_of
+from agentd.interfaces.commands.declaration import MODEL_SECONDS, Caller, Group, Param
+from agentd.interfaces.commands.keys import existing_key, is_unused
+from agentd.interfaces.commands.plain import fields, table
+
+if TYPE_CHECKING:
+    from agentd.core.compaction import RoomReport
+    from agentd.core.ports import Ledger, SessionStore
+    from agentd.core.transcript import SessionInfo
+
+SESSIONS = Group("sessions")
+
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)
+_PAGE_BYTES = 512 * 1024
+_ROWS_AT_ONCE = 200
+_COLUMNS = ("key", "updated_at", "rows", "turns", "context_tokens", "title")
+_UNSAVED = {  # by the reason of a report in which nothing was flushed
+    "flush": "nothing could be saved; `agentd logs` says why",
+    "below_threshold": "all that was said is saved already",
+}
+
+_Key = Annotated[str, Param("The session's key.", metavar="KEY")]
+_MainKey = Annotated[str, Param("The session's key.", metavar="KEY", usual="main")]
+
+
+class WorkingSessions(Protocol):
+    """The sessions at work."""
+
+    def is_busy(self, session: SessionKey) -> bool:
+        """Whether a turn runs."""
+
+    def is_waiting(self, session: SessionKey) -> bool:
+        """Whether messages wait for the model's service."""
+
+    def queued(self, session: SessionKey) -> int:
+        """How many turns wait."""
+
+    async def compact(self, session: SessionKey, wish: str = "") -> RoomReport:
+        """Make room now; `wish` is what the user wants of the summary."""
+
+    async def flush(self, session: SessionKey) -> RoomReport:
+        """Save to memory what no flush has saved."""
+
+    async def explain(self, session: SessionKey) -> dict[str, Any]:
+        """The inputs of the next decision about flush and compaction."""
+
+    async def start_over(self, session: SessionKey) -> RoomReport:
+        """Flush and begin an empty context."""
+
+
+class Importing(Protocol):
+    """What takes transcripts in."""
+
+    async def take(
+        self,
+        caller: object,
+        name: str,
+        given: Sequence[dict[str, Any]],
+        *,
+        more: bool,
+        chosen: bool,
+    ) -> dict[str, Any]:
+        """Add lines to the session with that name. `more` holds them back until the caller's last piece;
+        `chosen` says that the owner has chosen the name. Raises InvalidRequest, StorageError.
+        """
+
+
+def _listed(result: dict[str, Any]) -> str:
+    return table(result["sessions"], _COLUMNS, "no sessions")
+
+
+def _flushed(result: dict[str, Any]) -> str:
+    """The figures; `reason` is only what asked for the flush, so that it does not say why it failed."""
+    told = fields(result)
+    if result.get("flushed") is False:
+        told += f"\n{_UNSAVED.get(str(result.get('reason')), '')}".rstrip()
+    return told
+
+
+def _deleted(result: dict[str, Any]) -> str:
+    done = "is empty now" if result["kept"] else "is erased"
+    return f"{result['key']} {done}; notes made from it stay in your workspace, and old backups hold it"
+
+
+class SessionCommands:
+    """Sessions as their owner sees them."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        turns: WorkingSessions,
+        erase: Callable[[SessionKey], Awaitable[None]],
+        ledger: Ledger,
+        importer: Importing,
+    ) -> None:
+        """`erase` deletes a session everywhere."""
+        self._store = store
+        self._turns = turns
+        self._erase = erase
+        self._ledger = ledger
+        self._importer = importer
+
+    @SESSIONS.command(_listed, name="list")
+    async def all(self) -> dict[str, Any]:
+        """List the sessions, the last used first."""
+        infos = await self._store.sessions()
+        listed = (info for info in infos if not is_unused(info) or self._turns.queued(info.key))
+        return {"sessions": [session_json(info, self._turns) for info in listed]}
+
+    async def used(self, limit: int) -> list[dict[str, Any]]:
+        """Those that were used last, without those in which nothing was said."""
+        infos = [info for info in await self._store.sessions() if not is_unused(info)]
+        return [session_json(info, self._turns) for info in infos[:limit]]
+
+    @SESSIONS.command(fields)
+    async def show(self, key: _MainKey) -> dict[str, Any]:
+        """Show one session: what it cost, how its context stands, and what was said last."""
+        session = await self._existing(key)
+        info = next((i for i in await self._store.sessions() if i.key == session), None)
+        shown = session_json(info, self._turns) if info else {"key": session}
+        history = await self._store.load(session)
+        return {
+            **shown,
+            "summary": history.summary,
+            "context_from": history.context_from,
+            "covered_to": history.covered_to,
+            "flush_due": history.flush_due,
+            "flush_failures": history.flush_failures,
+            "cost": await self._cost(session),
+        }
+
+    async def _cost(self, session: SessionKey) -> dict[str, Any]:
+        """What the session's model calls used in all, its silent ones included."""
+        spent = [row for row in await self._ledger.breakdown(_EVER) if row[0] == session]
+        return {"tokens": sum(row[2] for row in spent), "usd": sum(row[3] for row in spent)}
+
+    @SESSIONS.command(fields)
+    async def export(
+        self,
+        key: _MainKey,
+        *,
+        first: Annotated[int, Param(least=1)] = 1,
+        limit: Annotated[int | None, Param(least=1)] = None,
+    ) -> dict[str, Any]:
+        """Print a session's transcript, one JSON object a line."""
+        # A page of rows: `next` is the first row of the page that follows, None at the end.
+        session = await self._existing(key)
+        lines: list[dict[str, Any]] = []
+        size, left = 0, limit
+        while left is None or left > 0:
+            count = _ROWS_AT_ONCE if left is None else min(left, _ROWS_AT_ONCE)
+            rows = await self._store.rows(session, first, count)
+            if not rows:
+                return {"lines": lines, "next": None}
+            for row in rows:
+                line = export_row(row)
+                size += len(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace"))
+                if lines and size > _PAGE_BYTES:
+                    return {"lines": lines, "next": row.seq}
+                lines.append(line)
+            first = rows[-1].seq + 1
+            left = None if left is None else left - len(rows)
+        more = await self._store.rows(session, first, 1)
+        return {"lines": lines, "next": first if more else None}
+
+    @SESSIONS.command(fields, name="import")
+    async def take_in(
+        self,
+        caller: Caller,
+        key: str,
+        lines: list[dict[str, Any]],
+        *,
+        more: bool = False,
+        chosen: bool = False,
+    ) -> dict[str, Any]:
+        """Bring in transcripts, ours, OpenClaw's or RustyClaw's; each becomes the session that its file is
+        named for, as `agentd export` names them, or else `chat:<file name>`.
+        """
+        return await self._importer.take(caller, key, lines, more=more, chosen=chosen)
+
+    @SESSIONS.command(fields, seconds=MODEL_SECONDS)
+    async def compact(
+        self,
+        key: _MainKey,
+        *,
+        instructions: Annotated[str, Param("What the summary should keep.", metavar="TEXT")] = "",
+    ) -> dict[str, Any]:
+        """Summarise the older part of a session, memories saved first."""
+        session = await self._existing(key)
+        return (await self._turns.compact(session, instructions.strip())).as_json()
+
+    @SESSIONS.command(_flushed, seconds=MODEL_SECONDS)
+    async def flush(
+        self,
+        key: _MainKey,
+        *,
+        explain: Annotated[
+            bool, Param("Only say what was decided, and from which figures.")
+        ] = False,
+    ) -> dict[str, Any]:
+        """Let the agent save what it should remember of a session."""
+        session = await self._existing(key)
+        if explain:
+            return await self._turns.explain(session)
+        return (await self._turns.flush(session)).as_json()
+
+    @SESSIONS.command(fields, seconds=MODEL_SECONDS)
+    async def reset(self, key: _Key) -> dict[str, Any]:
+        """Save what should be remembered, then begin the session anew under its key."""
+        session = await self._existing(key)
+        return (await self._turns.start_over(session)).as_json()
+
+    @SESSIONS.command(_deleted, seconds=MODEL_SECONDS)
+    async def delete(self, key: _Key) -> dict[str, Any]:
+        """Erase a session for good; `main` is emptied. Notes made from it stay."""
+        session = await self._existing(key)
+        await self._erase(session)
+        return {"key": session, "deleted": True, "kept": session == MAIN}
+
+    async def _existing(self, key: str) -> SessionKey:
+        """Raises NotFound."""
+        return await existing_key(self._store, key)
+
+
+def _state(key: SessionKey, turns: WorkingSessions) -> str:
+    if turns.is_waiting(key):
+        return "waiting"
+    return "running" if turns.is_busy(key) else "idle"
+
+
+def session_json(info: SessionInfo, turns: WorkingSessions) -> dict[str, Any]:
+    """A session in `status` and `sessions list`."""
+    return {
+        "key": info.key,
+        "kind": str(kind_of(info.key)),
+        "title": info.title,
+        "created_at": info.created_at.isoformat(),
+        "updated_at": info.updated_at.isoformat(),
+        "rows": info.rows,
+        "turns": info.turns,
+        "context_tokens": info.context_tokens,
+        "generation": info.generation,
+        "cwd": info.cwd,
+        "busy": turns.is_busy(info.key),
+        "state": _state(info.key, turns),
+        "queued": turns.queued(info.key),
+    }

@@ -1,0 +1,245 @@
+"""`status`, and the end of the daemon."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from agentd.core.health import Problem
+from agentd.interfaces.commands.declaration import Group
+from agentd.interfaces.commands.plain import counted, fields, span, spent, words
+
+if TYPE_CHECKING:
+    from agentd.core.beat import Standing
+    from agentd.core.memory import IndexState
+    from agentd.core.ports import Clock, Ledger
+    from agentd.core.retention import Retained
+
+STATUS = Group("")
+
+_SESSIONS = 50  # the last used ones; `sessions list` has all
+
+
+@dataclass(frozen=True, slots=True)
+class StatusParts:
+    """Where the lines of `agentd status` come from.
+
+    `started` is the clock's monotonic second at which the daemon began. `provider` answers
+    `{kind, model, why, effective_window}`, `compaction` the last one or None, `embedder`
+    `{provider, why}`, `graph` `{enabled, concepts, facts, episodes, consolidated}`, `facts`
+    `{active, proposed, refused, waiting}`, or nothing where facts are off. `loop` is how long the event
+    loop kept work waiting, `sessions` gives so many of those that were used last.
+    """
+
+    version: str
+    started: float
+    provider: Callable[[], Mapping[str, Any]]
+    heartbeat: Callable[[], Awaitable[Standing]]
+    compaction: Callable[[], Mapping[str, Any] | None]
+    index: Callable[[], Awaitable[IndexState]]
+    retention: Callable[[], Retained]
+    sessions: Callable[[int], Awaitable[Sequence[Mapping[str, Any]]]]
+    ledger: Ledger
+    graph: Callable[[], Awaitable[Mapping[str, Any]]]
+    facts: Callable[[], Awaitable[Mapping[str, Any]]]
+    embedder: Callable[[], Mapping[str, str]] = dict
+    loop: Callable[[], Mapping[str, Any]] = dict
+    mcp: Callable[[], Sequence[Mapping[str, Any]]] = tuple
+    problems: Callable[[], tuple[Problem, ...]] = tuple
+
+
+def _told(status: dict[str, Any]) -> str:
+    return "\n".join(_lines(status))
+
+
+class StatusCommands:
+    """How the daemon is, and its end."""
+
+    def __init__(self, parts: StatusParts, clock: Clock, stop: Callable[[], None]) -> None:
+        self._parts = parts
+        self._clock = clock
+        self._stop = stop
+
+    @STATUS.command(_told)
+    async def status(self) -> dict[str, Any]:
+        """Show how the daemon fares."""
+        parts = self._parts
+        index = await parts.index()
+        facts = dict(await parts.facts())
+        return {
+            "version": parts.version,
+            "pid": os.getpid(),
+            "uptime_s": round(self._clock.monotonic() - parts.started, 3),
+            "provider": dict(parts.provider()),
+            "sessions": list(await parts.sessions(_SESSIONS)),
+            "heartbeat": (await parts.heartbeat()).as_json(),
+            "compaction": {"last": parts.compaction()},
+            "index": {**index.as_json(), **parts.embedder()},
+            "retention": parts.retention().as_json(),
+            "facts": facts,
+            "graph": dict(await parts.graph()),
+            "loop": dict(parts.loop()),
+            "mcp": [dict(server) for server in parts.mcp()],
+            "cost": await self._cost(),
+            "problems": [one.as_json() for one in (*parts.problems(), *_undecided(facts))],
+        }
+
+    async def _cost(self) -> dict[str, Any]:
+        today = self._clock.now().astimezone(self._clock.zone)
+        today = today.replace(hour=0, minute=0, second=0, microsecond=0)
+        today_tokens, today_usd = await self._parts.ledger.spent(today)
+        month_tokens, month_usd = await self._parts.ledger.spent(today.replace(day=1))
+        cached, read = await self._parts.ledger.cache_use(today.replace(day=1))
+        parts = await self._parts.ledger.breakdown(today.replace(day=1))
+        return {
+            "today_usd": today_usd,
+            "month_usd": month_usd,
+            "today_tokens": today_tokens,
+            "month_tokens": month_tokens,
+            "cache_hit_ratio": round(cached / read, 3) if read else 0.0,
+            "month": [
+                {"session": session, "origin": str(origin), "tokens": tokens, "usd": usd}
+                for session, origin, tokens, usd in parts[:_SESSIONS]
+            ],
+        }
+
+    @STATUS.command(fields, line=False)
+    async def stop(self) -> dict[str, Any]:
+        """Ask the daemon to end."""
+        self._stop()
+        return {"stopping": True, "pid": os.getpid()}
+
+
+def _undecided(facts: Mapping[str, Any]) -> tuple[Problem, ...]:
+    """What waits for the owner's yes."""
+    count = facts.get("proposed", 0)
+    if not count:
+        return ()
+    text = f"{'1 fact waits' if count == 1 else f'{count} facts wait'} for your yes"
+    cure = "`agentd facts pending` lists what to accept or reject"
+    return (Problem("facts_proposed", text, cure),)
+
+
+def _lines(status: dict[str, Any]) -> Iterator[str]:
+    running = f"{status.get('version')}, process {status.get('pid')}"
+    yield f"agentd      {running}, up {span(timedelta(seconds=status.get('uptime_s') or 0))}"
+    yield f"provider    {_provider(status.get('provider') or {})}"
+    yield f"sessions    {_sessions(status.get('sessions') or [])}"
+    yield f"heartbeat   {_heartbeat(status.get('heartbeat') or {})}"
+    yield f"compaction  {_compaction((status.get('compaction') or {}).get('last'))}"
+    yield f"index       {_index(status.get('index') or {})}"
+    if facts := status.get("facts"):
+        yield f"facts       {_facts(facts)}"
+    if (graph := status.get("graph") or {}).get("enabled"):
+        yield f"graph       {_graph(graph)}"
+    if (retention := status.get("retention") or {}).get("days"):
+        yield f"retention   {_retention(retention)}"
+    for server in status.get("mcp") or []:
+        yield f"mcp         {_server(server)}"
+    if loop := status.get("loop"):
+        yield f"loop        {_loop(loop)}"
+    yield f"cost        {_cost(status.get('cost') or {})}"
+    for problem in status.get("problems") or []:
+        yield f"problem     {problem['text']} ({problem['code']})"
+        if problem.get("cure"):
+            yield f"            → {problem['cure']}"
+
+
+def _provider(provider: dict[str, Any]) -> str:
+    names = dict.fromkeys((str(provider.get("kind")), str(provider.get("model"))))
+    return f"{' '.join(names)} ({provider.get('why')})"
+
+
+def _sessions(sessions: list[dict[str, Any]]) -> str:
+    if not sessions:
+        return "none"
+    busy = sum(bool(session.get("busy")) for session in sessions)
+    return f"{len(sessions)}, {busy} at work; last used {words(sessions[0].get('updated_at'))}"
+
+
+def _heartbeat(beat: dict[str, Any]) -> str:
+    last = beat.get("last") or {}
+    told = f"{last['at']}: {_outcome(last)}" if last else "none yet"
+    if not beat.get("enabled"):
+        return f"off; last {told}"
+    paused = f"paused until {beat['paused_until']}; " if beat.get("paused_until") else ""
+    return f"{paused}next {words(beat.get('next_due'))}; last {told}"
+
+
+def _outcome(beat: dict[str, Any]) -> str:
+    outcome, reason = words(beat["outcome"]), words(beat["reason"])
+    return outcome if outcome == reason else f"{outcome} ({reason})"
+
+
+def _compaction(last: dict[str, Any] | None) -> str:
+    if not last:
+        return "none yet"
+    tokens = f"{last.get('tokens_before')} → {last.get('tokens_after')} tokens"
+    return f"last {words(last.get('at'))} in {last.get('session')} ({last.get('reason')}), {tokens}"
+
+
+def _index(index: dict[str, Any]) -> str:
+    files, chunks = (counted(index.get(f"{noun}s", 0), noun) for noun in ("file", "chunk"))
+    counts = f"{files}, {chunks}, {index.get('pending', 0)} pending"
+    why = f" ({index['why']})" if index.get("why") else ""
+    reason = f", {index['reason']}" if index.get("reason") else ""
+    return f"{counts}; {index.get('state')}, embedder {index.get('embedder')}{why}{reason}"
+
+
+def _facts(facts: dict[str, Any]) -> str:
+    counts = f"{facts.get('active', 0)} known, {facts.get('proposed', 0)} waiting for your yes"
+    unread = facts.get("waiting", 0)
+    told = f"{counts}, {counted(unread, 'conversation')} to be read" if unread else counts
+    refused = facts.get("refused") or {}
+    why = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in refused.items())
+    return f"{told}; not kept: {why}" if why else told
+
+
+def _loop(loop: dict[str, Any]) -> str:
+    worst = loop.get("worst") or {}
+    if not worst:
+        return "not measured yet"
+    usual = f"99 % of all work waits at most {loop.get('p99_ms')} ms for it"
+    over = loop.get("over_limit", 0)
+    limit = f"{loop.get('limit_ms', 0):.0f} ms"
+    often = f"{over} times over {limit}" if over else f"never over {limit}"
+    where = (worst.get("stack") or ["?"])[0]
+    told = f"{worst.get('ms')} ms ({worst.get('reason')}) at {worst.get('at')}, {where}"
+    return f"{usual}, {often}; worst {told}"
+
+
+def _server(server: dict[str, Any]) -> str:
+    why = f" ({words(server['reason'])})" if server.get("reason") else ""
+    counts = [counted(server.get("tools", 0), "tool")]
+    counts += [f"{server[key]} {key}" for key in ("denied", "changed") if server.get(key)]
+    return f"{server.get('name')}: {server.get('state')}{why}, {', '.join(counts)}"
+
+
+def _graph(graph: dict[str, Any]) -> str:
+    nouns = ("concept", "fact", "episode")
+    counts = ", ".join(counted(graph.get(f"{noun}s", 0), noun) for noun in nouns)
+    done = graph.get("consolidated")
+    if not done:
+        return f"{counts}; not consolidated yet"
+    told = f"{done['promoted']} promoted, {done['swept']} swept"
+    return f"{counts}; consolidated {words(done['at'])}: {told}"
+
+
+def _retention(retention: dict[str, Any]) -> str:
+    told = f"after {counted(retention['days'], 'day')}; last {words(retention.get('last'))}"
+    why = ", ".join(f"{n} {reason}" for reason, n in (retention.get("kept") or {}).items())
+    kept = f", unsaved ones kept: {why}" if why else ""
+    return f"{told}, {counted(retention.get('removed', 0), 'row')} erased{kept}"
+
+
+def _cost(cost: dict[str, Any]) -> str:
+    told = []
+    for name, key in (("today", "today"), ("this month", "month")):
+        usd, tokens = cost.get(f"{key}_usd", 0), cost.get(f"{key}_tokens", 0)
+        told.append(
+            f"{name} {spent(usd, tokens)}" + (f" ({counted(tokens, 'token')})" if usd else "")
+        )
+    return "; ".join(told)

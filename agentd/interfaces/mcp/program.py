@@ -1,0 +1,179 @@
+"""A server that is a program: its pipes, with bounds on whatever it writes, and its certain end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentd.interfaces.mcp.faults import ServerFault
+
+_LINE = 4 * 1024 * 1024  # bytes of one message
+_BURST = 32 * 1024 * 1024  # bytes that may come between two messages of ours
+_MESSAGES = 5000  # lines, likewise
+_TAIL = 2000  # bytes of its last words that are kept
+# What a program needs to be at home. Keys of the daemon, and its line to systemd, stay behind.
+_PASSED_ON = frozenset(
+    [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TERM",
+        "TMPDIR",
+        "XDG_RUNTIME_DIR",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "XDG_CACHE_HOME",
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "DBUS_SESSION_BUS_ADDRESS",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be started. Its environment is shown to nobody: secrets stand there."""
+
+    command: tuple[str, ...]
+    folder: Path
+    environ: Mapping[str, str] = field(repr=False)
+    grace: float = (
+        1.0  # seconds that it has to end by itself, and then once more when it was told to
+    )
+
+
+def environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """What of the daemon's environment programs of others see."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in _PASSED_ON or name.startswith("LC_")
+    }
+
+
+class Program:
+    """A running server. `ended` is set when it will say nothing more, `fault` tells why if that was its
+    own doing.
+    """
+
+    def __init__(self, process: Process, grace: float) -> None:
+        self._process = process
+        self._grace = grace
+        self._lines = 0
+        self._bytes = 0
+        self._last_words = b""
+        self.ended = asyncio.Event()
+        self.fault: ServerFault | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
+    async def send(self, line: bytes) -> None:
+        """Write a line. Raises ConnectionError when it has closed its end."""
+        assert self._process.stdin is not None
+        self._lines = self._bytes = 0
+        self._process.stdin.write(line)
+        await self._process.stdin.drain()
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """What it writes, line by line, until it ends or goes beyond its bounds."""
+        assert self._process.stdout is not None
+        try:
+            while line := await self._process.stdout.readline():
+                self._lines += 1
+                self._bytes += len(line)
+                if self._lines > _MESSAGES or self._bytes > _BURST:
+                    self.fault = ServerFault("flooded", "it wrote more than anybody had asked for")
+                    return
+                yield line
+        except ValueError:
+            mib = _LINE // 1024**2
+            self.fault = ServerFault("flooded", f"it wrote a message of more than {mib} MiB")
+        finally:
+            self.ended.set()
+
+    async def listen(self) -> None:
+        """Keep the last of what it says on its standard error."""
+        assert self._process.stderr is not None
+        while said := await self._process.stderr.read(65536):
+            self._last_words = (self._last_words + said)[-_TAIL:]
+
+    async def cause(self) -> ServerFault:
+        """Why it is gone, with its last words."""
+        if self.fault is not None:
+            return self.fault
+        await self._is_gone()
+        code = self._process.returncode
+        how = "closed its output" if code is None else f"ended with code {code}"
+        if code is not None and code < 0:
+            how = f"was killed by {signal.Signals(-code).name}"
+        lines = self._last_words.decode(errors="replace").strip().splitlines()
+        said = f": {lines[-1].strip()[:200]}" if lines else ""
+        return ServerFault("died", f"it {how}{said}")
+
+    async def end(self) -> None:
+        """Let it end, and see to it that nothing is left of it."""
+        process = self._process
+        if process.stdin is not None:
+            process.stdin.close()
+        if not await self._is_gone():
+            self._signal(signal.SIGTERM)
+            await self._is_gone()
+        self._signal(signal.SIGKILL)  # to its children, if it is gone
+        with suppress(ConnectionError):
+            if process.stdin is not None:
+                await process.stdin.wait_closed()
+
+    async def _is_gone(self) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._grace):
+                await self._process.wait()
+        return self._process.returncode is not None
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+
+@asynccontextmanager
+async def started(order: Order) -> AsyncIterator[Program]:
+    """The program while the block runs. Raises ServerFault when it cannot be started."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *order.command,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            limit=_LINE,
+            env=dict(order.environ),
+            cwd=order.folder,
+            start_new_session=True,  # a group of its own, so that its children end with it
+        )
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ServerFault(
+            "not_found",
+            f"{order.command[0]} cannot be started: {reason}",
+            cure="correct its command and cwd",
+        ) from None
+    program = Program(process, order.grace)
+    async with asyncio.TaskGroup() as group:
+        listening = group.create_task(program.listen())
+        try:
+            yield program
+        finally:
+            await program.end()
+            listening.cancel()

@@ -1,0 +1,141 @@
+"""JSON Schemas of others: bounded, and checked against without running anything that they say. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from agentd.core.message import JsonObject
+from agentd.interfaces.tools.fence import printable
+
+ANY: JsonObject = {"type": "object"}
+
+_LONGEST = 16_000  # characters of one schema
+_DEEPEST = 12
+_WORDS = 300  # characters of a description inside a schema
+# What models are told. Patterns, formats and references to elsewhere are left out: a pattern may take
+# for ever, and a reference would be fetched.
+_TABLES = frozenset({"properties", "$defs"})
+_SCHEMAS = frozenset({"items", "additionalProperties"})
+_CHOICES = frozenset({"anyOf", "oneOf", "allOf"})
+_TEXTS = frozenset({"description", "title"})
+_NUMBERS = frozenset({"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"})
+_IS: Mapping[str, Callable[[Any], bool]] = {
+    "object": lambda v: isinstance(v, Mapping),
+    "array": lambda v: isinstance(v, (list, tuple)),
+    "string": lambda v: isinstance(v, str),
+    "boolean": lambda v: isinstance(v, bool),
+    "null": lambda v: v is None,
+    "number": lambda v: isinstance(v, (int, float)) and not isinstance(v, bool),
+    "integer": lambda v: isinstance(v, int) and not isinstance(v, bool),
+}
+
+
+_PLAIN: Mapping[str, Callable[[Any], Any]] = {
+    "type": lambda value: _kinds(value),
+    "required": lambda value: _names(value),
+    "enum": lambda value: value if isinstance(value, list) and value else None,
+    "const": lambda value: value,
+    "default": lambda value: value,
+    "additionalProperties": lambda value: value if isinstance(value, bool) else None,
+}
+_KEPT = frozenset(_PLAIN) | _TABLES | _SCHEMAS | _CHOICES | _TEXTS | _NUMBERS
+
+
+def bounded(schema: Any) -> JsonObject:
+    """What of a tool's input schema models are told; that of any object where it is none, or too large."""
+    if not isinstance(schema, Mapping) or schema.get("type", "object") != "object":
+        return ANY
+    kept = {**_kept(schema, _DEEPEST), "type": "object"}
+    return kept if len(json.dumps(kept)) <= _LONGEST else ANY
+
+
+def mismatch(value: Any, schema: Mapping[str, Any], name: str = "the input") -> str:
+    """Where `value` does not fit a bounded schema, in words; "" where it fits."""
+    return next(_mismatches(value, schema, name, _DEEPEST), "")
+
+
+def signature(schema: Mapping[str, Any]) -> str:
+    """The names of what a tool takes: `path, head?`; those with `?` may be left out."""
+    required = set(schema.get("required", ()))
+    names = schema.get("properties", {})
+    order = sorted(names, key=lambda name: name not in required)
+    return ", ".join(name if name in required else f"{name}?" for name in order)
+
+
+def _kept(schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for word, value in schema.items():
+        if word in _KEPT and (inner := _keyword(word, value, depth)) is not None:
+            kept[word] = inner
+        elif word == "$ref" and isinstance(value, str) and value.startswith("#/$defs/"):
+            kept[word] = printable(value)[:_WORDS]
+    if isinstance(properties := kept.get("properties"), dict):
+        named = [n for n in kept.get("required", ()) if n in properties]
+        kept.pop("required", None)
+        kept.update({"required": named} if named else {})
+    return kept
+
+
+def _keyword(word: str, value: Any, depth: int) -> Any:
+    """The value of a keyword; None where it is not what that keyword has."""
+    if word in _TABLES:
+        return _table(value, depth) if isinstance(value, Mapping) else None
+    if word in _SCHEMAS and isinstance(value, Mapping):
+        return _inner(value, depth)
+    if word in _CHOICES:
+        parts = value if isinstance(value, list) else []
+        return [_inner(part, depth) for part in parts] or None
+    if word in _TEXTS:
+        return printable(value)[:_WORDS] if isinstance(value, str) else None
+    if word in _NUMBERS:
+        return value if _IS["number"](value) else None
+    return _PLAIN[word](value) if word in _PLAIN else None
+
+
+def _table(value: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    return {printable(str(name))[:100]: _inner(part, depth) for name, part in value.items()}
+
+
+def _kinds(value: Any) -> Any:
+    kinds = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    known = [kind for kind in kinds if isinstance(kind, str) and kind in _IS]
+    return (known[0] if isinstance(value, str) else known) if known else None
+
+
+def _names(value: Any) -> list[str] | None:
+    names = value if isinstance(value, list) else []
+    return [name for name in names if isinstance(name, str)] or None
+
+
+def _inner(schema: Any, depth: int) -> dict[str, Any]:
+    return _kept(schema, depth - 1) if isinstance(schema, Mapping) and depth > 0 else {}
+
+
+def _mismatches(value: Any, schema: Mapping[str, Any], name: str, depth: int) -> Iterator[str]:
+    kinds = schema.get("type", ())
+    kinds = (kinds,) if isinstance(kinds, str) else kinds
+    if kinds and not any(_IS[kind](value) for kind in kinds):
+        yield f"{name} must be {' or '.join(kinds)}"
+    elif "enum" in schema and value not in schema["enum"]:
+        yield f"{name} must be one of {json.dumps(schema['enum'], ensure_ascii=False)[:_WORDS]}"
+    elif "const" in schema and value != schema["const"]:
+        yield f"{name} must be {json.dumps(schema['const'], ensure_ascii=False)[:_WORDS]}"
+    elif depth > 0 and isinstance(value, Mapping):
+        yield from _in_object(value, schema, name, depth)
+    elif depth > 0 and isinstance(value, (list, tuple)) and "items" in schema:
+        for number, item in enumerate(value, start=1):
+            yield from _mismatches(item, schema["items"], f"{name}[{number}]", depth - 1)
+
+
+def _in_object(
+    value: Mapping[str, Any], schema: Mapping[str, Any], name: str, depth: int
+) -> Iterator[str]:
+    known = schema.get("properties", {})
+    yield from (f"{name} lacks {key!r}" for key in schema.get("required", ()) if key not in value)
+    for key, inner in value.items():
+        if key in known:
+            yield from _mismatches(inner, known[key], key, depth - 1)
+        elif schema.get("additionalProperties") is False:
+            yield f"{name} must not have {key!r}"

@@ -1,0 +1,261 @@
+"""The official SDK: one session with a server. Imported at the first start of one, for it is large."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import anyio
+import httpx2
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.session import ClientSession, IncomingMessage
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+from pydantic import BaseModel, ValidationError
+
+from agentd import __version__
+from agentd.interfaces.mcp.faults import ServerFault
+from agentd.interfaces.mcp.link import Answer, Said, Show
+from agentd.interfaces.mcp.program import Program
+
+_PAGES = 20
+_JUNK = (
+    100  # lines that are no messages, which are passed over: many programs greet on their output
+)
+_LARGE = 64 * 1024  # bytes that are read in a thread
+_BODY = 8 * 1024 * 1024  # bytes of one answer over HTTP
+_STOPPED = (anyio.ClosedResourceError, anyio.BrokenResourceError)
+
+R = TypeVar("R", bound=BaseModel)
+Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+Outgoing = MemoryObjectReceiveStream[SessionMessage]
+
+# What servers send stands in its tracebacks; what matters comes as an error to the caller.
+for _name in ("mcp", "client"):
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
+
+
+class SdkLink:
+    """A session with a server that has introduced itself."""
+
+    def __init__(self, session: ClientSession, cause: Callable[[], Awaitable[ServerFault]]) -> None:
+        self._session = session
+        self._cause = cause
+        self.changed = asyncio.Event()
+        self.ended = asyncio.Event()
+
+    async def introduce(self) -> None:
+        """Shake hands. Raises ServerFault."""
+        try:
+            await self._session.initialize()
+        except MCPError as error:
+            raise await self._fault(error) from None
+        except (ValidationError, RuntimeError) as error:
+            raise _nonsense(error) from None
+
+    async def said(self) -> Said:
+        """What the server says of itself. Raises ServerFault."""
+        self.changed.clear()
+        tools: list[Mapping[str, Any]] = []
+        cursor: str | None = None
+        has = self._session.server_capabilities
+        for _ in range(_PAGES if has and has.tools else 0):
+            request = types.ListToolsRequest(params=types.PaginatedRequestParams(cursor=cursor))
+            page = await self._ask(request, types.ListToolsResult)
+            tools += [tool.model_dump(by_alias=True, exclude_none=True) for tool in page.tools]
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        instructions = self._session.instructions or ""
+        return Said(instructions, tuple(tools), has_resources=bool(has and has.resources))
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], show: Show) -> Answer:
+        """What the tool answers; `show` is told how far it is. Raises ServerFault."""
+
+        async def advanced(progress: float, total: float | None, message: str | None) -> None:
+            counted = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+            show(f"{counted} {message or ''}".strip())
+
+        params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
+        # Not the session's own call: it would check the answer by a schema of the server's, which may
+        # hold patterns that take for ever.
+        request = types.CallToolRequest(params=params)
+        result = await self._ask(request, types.CallToolResult, advanced)
+        parts = [_told(block) for block in result.content]
+        if not parts and result.structured_content is not None:
+            parts = [str(result.structured_content)]
+        return Answer("\n\n".join(parts), is_error=bool(result.is_error))
+
+    async def read(self, uri: str) -> Answer:
+        """A resource. Raises ServerFault."""
+        params = types.ReadResourceRequestParams(uri=uri)
+        result = await self._ask(types.ReadResourceRequest(params=params), types.ReadResourceResult)
+        return Answer("\n\n".join(_held(one) for one in result.contents))
+
+    async def heard(self, message: IncomingMessage) -> None:
+        """Note that the server has other tools now."""
+        if isinstance(message, types.ToolListChangedNotification):
+            self.changed.set()
+
+    async def _ask(
+        self, request: types.Request[Any, Any], result: type[R], advanced: ProgressFnT | None = None
+    ) -> R:
+        try:
+            return await self._session.send_request(request, result, progress_callback=advanced)
+        except MCPError as error:
+            raise await self._fault(error) from None
+        except (ValidationError, RuntimeError, ValueError, TypeError) as error:
+            raise _nonsense(error) from None
+
+    async def _fault(self, error: MCPError) -> ServerFault:
+        # Servers use the number for errors of their own, too.
+        if error.error.code == types.CONNECTION_CLOSED and self.ended.is_set():
+            return await self._cause()
+        return ServerFault("refused", f"it answered: {error.error.message[:500]}")
+
+
+@asynccontextmanager
+async def to_program(program: Program) -> AsyncIterator[SdkLink]:
+    """A session over the pipes of a program. Raises ServerFault."""
+    incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(_receive(program, incoming)),
+            group.create_task(_send(program, outgoing)),
+        ]
+        try:
+            async with _session(read, write, program.cause) as link:
+                link.ended = program.ended
+                yield link
+        finally:
+            for task in tasks:
+                task.cancel()
+            for stream in (incoming, read, write, outgoing):
+                stream.close()
+
+
+@asynccontextmanager
+async def to_address(
+    url: str, headers: Mapping[str, str], timeout: timedelta
+) -> AsyncIterator[SdkLink]:
+    """A session over streamable HTTP. Raises ServerFault."""
+
+    async def gone() -> ServerFault:
+        return ServerFault("died", "the connection was closed")
+
+    client = httpx2.AsyncClient(
+        headers=dict(headers),
+        timeout=timeout.total_seconds(),
+        follow_redirects=False,
+        event_hooks={"response": [_bounded]},
+    )
+    try:
+        async with (
+            client,
+            streamable_http_client(url, http_client=client) as (read, write),
+            _session(read, write, gone) as link,
+        ):
+            yield link
+    except* (httpx2.HTTPError, OSError) as errors:
+        error = errors.exceptions[0]
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        raise ServerFault("unreachable", f"no answer ({type(error).__name__})") from None
+
+
+@asynccontextmanager
+async def _session(
+    read: Any, write: Any, cause: Callable[[], Awaitable[ServerFault]]
+) -> AsyncIterator[SdkLink]:
+    links: list[SdkLink] = []
+
+    async def heard(message: IncomingMessage) -> None:
+        for link in links:
+            await link.heard(message)
+
+    # Without callbacks for them the SDK declines sampling, elicitation and roots in words.
+    session = ClientSession(
+        read,
+        write,
+        message_handler=heard,
+        client_info=types.Implementation(name="agentd", version=__version__),
+    )
+    async with session:
+        links.append(SdkLink(session, cause))
+        yield links[0]
+
+
+async def _receive(program: Program, incoming: Incoming) -> None:
+    junk = 0
+    try:
+        async for line in program.lines():
+            message = await _message(line)
+            if message is not None:
+                await incoming.send(SessionMessage(message))
+            elif (junk := junk + bool(line.strip())) > _JUNK:
+                program.fault = ServerFault("protocol", "it writes what is no protocol message")
+                break
+    except _STOPPED:
+        pass  # the session was the first to go
+    finally:
+        program.ended.set()
+        incoming.close()
+
+
+async def _send(program: Program, outgoing: Outgoing) -> None:
+    with outgoing:
+        try:
+            async for message in outgoing:
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await program.send(text.encode(errors="replace") + b"\n")
+        except (ConnectionError, RuntimeError):
+            program.ended.set()
+
+
+async def _message(line: bytes) -> types.JSONRPCMessage | None:
+    try:
+        if len(line) > _LARGE:
+            return await asyncio.to_thread(_parsed, line)
+        return _parsed(line)
+    except ValueError:
+        return None
+
+
+def _parsed(line: bytes) -> types.JSONRPCMessage:
+    return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+
+
+async def _bounded(response: httpx2.Response) -> None:
+    """Refuse what says of itself that it is too large."""
+    if int(response.headers.get("content-length", 0)) > _BODY:
+        raise httpx2.HTTPError("the answer is too large")
+
+
+def _told(block: types.ContentBlock) -> str:
+    match block:
+        case types.TextContent(text=text):
+            return text
+        case types.EmbeddedResource(resource=resource):
+            return _held(resource)
+        case types.ResourceLink(uri=uri, name=name):
+            return f"[a resource: {name}, {uri}]"
+    return f"[{block.type}, {getattr(block, 'mime_type', 'of an unknown kind')}: not shown]"
+
+
+def _held(contents: types.TextResourceContents | types.BlobResourceContents) -> str:
+    if isinstance(contents, types.TextResourceContents):
+        return contents.text
+    return f"[{contents.mime_type or 'bytes'} of {contents.uri}: not shown]"
+
+
+def _nonsense(error: Exception) -> ServerFault:
+    where = error.title if isinstance(error, ValidationError) else type(error).__name__
+    return ServerFault("protocol", f"its answer is none of the protocol's ({where})")

@@ -1,0 +1,308 @@
+"""One server: started when it is called, stopped when it is idle, left alone for a while when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import structlog
+
+from agentd.core.errors import ShuttingDown
+from agentd.core.health import Problem
+from agentd.core.ports import Clock
+from agentd.core.redaction import Redactor
+from agentd.interfaces.mcp.catalogue import Catalogue
+from agentd.interfaces.mcp.definition import RESOURCE, RESOURCE_TOOL, Entry
+from agentd.interfaces.mcp.faults import ServerFault
+from agentd.interfaces.mcp.link import Answer, Dial, Link, Said, Show
+from agentd.interfaces.mcp.settings import McpServer
+from agentd.interfaces.mcp.waiting import first, within
+from agentd.interfaces.tools.fence import printable
+
+log = structlog.get_logger()
+T = TypeVar("T")
+
+_FIRST_PAUSE = 2.0  # seconds after a failure; doubles
+_LONGEST_PAUSE = 300.0
+_EACH = 1.0  # seconds between two words on how far a call is
+_SHOWN = 200  # characters of each
+_LIST_AGAIN = 10.0  # seconds between two looks at tools that a server says have changed
+
+
+class State(StrEnum):
+    """What a server does."""
+
+    IDLE = "idle"  # not started; it will be when it is called
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSED = "paused"  # it has failed, and is not tried again yet
+
+
+class Server:
+    """A configured server, whether it runs or not."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: McpServer,
+        dial: Dial,
+        catalogue: Catalogue,
+        clock: Clock,
+        redactor: Redactor,
+    ) -> None:
+        self.name = name
+        self.settings = settings
+        self.catalogue = catalogue
+        self._dial = dial
+        self._clock = clock
+        self._redactor = redactor
+        self._group: asyncio.TaskGroup | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._ready: asyncio.Future[Link] | None = None
+        self._stop = asyncio.Event()
+        self._is_leaving = False
+        self._listing = asyncio.Lock()
+        self._calls = 0
+        self._used = self._listed = clock.monotonic()
+        self._failures = 0
+        self._again = 0.0  # when it may be started once more
+        self.fault: ServerFault | None = None  # the last one, until it has worked again
+        self.starts = 0
+
+    def open(self, group: asyncio.TaskGroup) -> None:
+        """Let it be started, by tasks of this group."""
+        self._group = group
+
+    def close(self) -> None:
+        """Start it no more, and end what runs."""
+        self._group = None
+        self._stop.set()
+
+    @property
+    def state(self) -> State:
+        """What it does."""
+        if self._running is not None:
+            is_ready = self._ready is not None and self._ready.done()
+            return State.RUNNING if is_ready else State.STARTING
+        is_paused = self._failures and self._clock.monotonic() < self._again
+        return State.PAUSED if is_paused else State.IDLE
+
+    def entries(self) -> Mapping[str, Entry]:
+        """Its tools by name, but for those that the owner denies."""
+        known = self.catalogue.listing.entries.items()
+        allowed = self.settings.permission_of
+        return {name: entry for name, entry in known if allowed(name) != "deny"}
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], show: Show = lambda _: None
+    ) -> Answer:
+        """What the tool answers; `show` is told how far it is, at most once in a second. Raises
+        ServerFault.
+        """
+        entry = self.catalogue.listing.entries.get(tool)
+        if RESOURCE is not None and entry is not None and entry.now == RESOURCE:
+            return await self._use(lambda link: link.read(str(arguments["uri"])))
+        return await self._use(lambda link: link.call(tool, arguments, self._calmed(show)))
+
+    def accept(self, tool: str) -> None:
+        """The owner has seen what the tool is now, and said yes."""
+        self.catalogue.keep(self.catalogue.listing.accepted(tool))
+
+    async def refresh(self) -> None:
+        """Know what it says of itself now. A server that runs is not asked again unless it has said that
+        something changed. Raises ServerFault.
+        """
+        await self._use(self._relist_if_changed)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with it."""
+        found = []
+        if self.fault is not None:
+            text = f"the MCP server {self.name} failed: {self._redactor.text(self.fault.message)}"
+            cure = self.fault.cure or "correct [mcp.servers] or the server, then call it again"
+            found.append(Problem(f"mcp_{self.fault.kind}", text, cure))
+        if skipped := self.catalogue.listing.skipped:
+            text = f"{skipped} tools of the MCP server {self.name} are not offered: too many, or misnamed"
+            found.append(Problem("mcp_skipped", text, "have the server offer fewer tools"))
+        changed = sorted(name for name, one in self.entries().items() if one.is_changed)
+        if changed:
+            names = ", ".join(changed[:5])
+            text = (
+                f"the MCP server {self.name} describes these tools otherwise than before: {names}"
+            )
+            cure = "you are shown the new words, and asked, at the next call of each"
+            found.append(Problem("mcp_changed", text, cure))
+        return tuple(found)
+
+    def as_json(self) -> dict[str, Any]:
+        """Its line of `agentd status`."""
+        entries = self.catalogue.listing.entries
+        return {
+            "name": self.name,
+            "state": str(self.state),
+            "reason": self.fault.kind if self.fault else "",
+            "tools": len(self.entries()),
+            "denied": len(entries) - len(self.entries()),
+            "changed": sum(one.is_changed for one in self.entries().values()),
+            "starts": self.starts,
+        }
+
+    async def _use(self, work: Callable[[Link], Awaitable[T]]) -> T:
+        link = await self._link()
+        self._calls += 1
+        try:
+
+            async def both() -> T:
+                await self._relist_if_changed(link)
+                return await work(link)
+
+            done = await within(self._clock, self.settings.timeout.total_seconds(), both())
+        except TimeoutError:
+            if self._calls == 1:  # whoever else waits may still be answered
+                self._stop.set()
+            seconds = self.settings.timeout.total_seconds()
+            fault = ServerFault("timeout", f"it did not answer within {seconds:g} s")
+            raise self._failed(fault) from None
+        except ServerFault as fault:
+            if fault.kind == "refused":  # an answer like any other
+                if self.settings.url and self._calls == 1:
+                    self._stop.set()  # it may have been restarted, and know nothing of our session
+                raise self._named(fault) from None
+            raise self._failed(fault) from None
+        finally:
+            self._calls -= 1
+            self._used = self._clock.monotonic()
+        self._failures, self.fault = 0, None
+        return done
+
+    async def _link(self) -> Link:
+        while self._running is not None and (self._is_leaving or self._stop.is_set()):
+            await asyncio.wait([self._running])
+        if self._running is None:
+            if self._group is None:
+                raise ShuttingDown
+            if (wait := self._again - self._clock.monotonic()) > 0 and self.fault is not None:
+                msg = f"it failed ({self.fault.message}) and is tried again in {wait:.0f} s"
+                raise self._named(ServerFault("paused", msg))
+            self._ready = asyncio.get_running_loop().create_future()
+            self._stop.clear()
+            self._is_leaving = False
+            self.starts += 1
+            self._running = self._group.create_task(self._run(self._ready))
+        assert self._ready is not None
+        return await asyncio.shield(self._ready)
+
+    async def _run(self, ready: asyncio.Future[Link]) -> None:
+        """The server's life, in one task, as its session needs it."""
+        try:
+            async with AsyncExitStack() as stack:
+                link = await self._started(stack)
+                ready.set_result(link)
+                await self._attend(link)
+                self._is_leaving = True
+        except (ServerFault, TimeoutError, ExceptionGroup) as error:
+            self._tell(ready, self._failed(self._start_fault(error)))
+        except Exception as error:
+            # A library's fault ends this server alone.
+            log.exception("mcp_crashed", server=self.name)
+            self._tell(ready, self._failed(self._start_fault(error)))
+        finally:
+            self._running = None
+            if not ready.done():
+                ready.set_exception(ShuttingDown())
+                ready.exception()  # nobody may be waiting
+            log.info("mcp_stopped", server=self.name)
+
+    def _start_fault(self, error: Exception) -> ServerFault:
+        """What was wrong, however deep in groups of tasks it was raised."""
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, ServerFault):
+            return error
+        if isinstance(error, TimeoutError):
+            seconds = self.settings.start_timeout.total_seconds()
+            return ServerFault("start_timeout", f"it did not start within {seconds:g} s")
+        return ServerFault("crashed", f"its connection broke ({type(error).__name__})")
+
+    async def _started(self, stack: AsyncExitStack) -> Link:
+        async def start() -> Link:
+            link = await stack.enter_async_context(self._dial())
+            await link.introduce()
+            await self._relist(link)
+            return link
+
+        link = await within(self._clock, self.settings.start_timeout.total_seconds(), start())
+        log.info("mcp_started", server=self.name, tools=len(self.entries()))
+        return link
+
+    async def _attend(self, link: Link) -> None:
+        """Return when it has ended, is to be stopped, or was idle for long enough."""
+        idle = self.settings.idle.total_seconds()
+        self._used = self._clock.monotonic()
+        while not link.ended.is_set() and not self._stop.is_set():
+            left = self._used + idle - self._clock.monotonic()
+            if left <= 0 and not self._calls:
+                return
+            nap = self._clock.sleep(max(left, 1.0))
+            await first(link.ended.wait(), self._stop.wait(), link.changed.wait(), nap)
+            if link.changed.is_set():
+                await self._look_again(link)
+
+    async def _look_again(self, link: Link) -> None:
+        """List the tools that are said to have changed, however often it is said."""
+        wait = self._listed + _LIST_AGAIN - self._clock.monotonic()
+        if wait > 0:
+            await first(link.ended.wait(), self._stop.wait(), self._clock.sleep(wait))
+        if not link.ended.is_set() and not self._stop.is_set():
+            limit = self.settings.timeout.total_seconds()
+            await within(self._clock, limit, self._relist_if_changed(link))
+
+    async def _relist_if_changed(self, link: Link) -> None:
+        if link.changed.is_set():
+            await self._relist(link)
+
+    async def _relist(self, link: Link) -> None:
+        async with self._listing:
+            said: Said = await link.said()
+            self._listed = self._clock.monotonic()
+            tools = [*said.tools]
+            names = {one.get("name") for one in tools}
+            if said.has_resources and RESOURCE_TOOL["name"] not in names:
+                tools.append(RESOURCE_TOOL)
+            kept = self.catalogue.listing
+            self.catalogue.keep(kept.renewed(self.catalogue.source, said.instructions, tools))
+
+    def _calmed(self, show: Show) -> Show:
+        """`show`, but short and not too often."""
+        last = -_EACH
+
+        def calmly(text: str) -> None:
+            nonlocal last
+            if (now := self._clock.monotonic()) - last >= _EACH:
+                last = now
+                show(printable(self._redactor.text(text))[:_SHOWN])
+
+        return calmly
+
+    def _failed(self, fault: ServerFault) -> ServerFault:
+        """Note a failure, which makes the next start wait, and tell it."""
+        if fault is not self.fault:
+            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**self._failures)
+            self._failures += 1
+            self._again = self._clock.monotonic() + pause
+            self.fault = fault
+            log.warning("mcp_failed", server=self.name, reason=fault.kind)
+        return self._named(fault)
+
+    def _named(self, fault: ServerFault) -> ServerFault:
+        text = self._redactor.text(f"{self.name}: {fault.message}")
+        return ServerFault(fault.kind, text, cure=fault.cure)
+
+    @staticmethod
+    def _tell(ready: asyncio.Future[Link], fault: ServerFault) -> None:
+        if not ready.done():
+            ready.set_exception(fault)
+            ready.exception()  # whoever waited may have left

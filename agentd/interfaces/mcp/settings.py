@@ -1,0 +1,192 @@
+"""The `[mcp]` table, and a table for each server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, model_validator
+
+from agentd.core.settings import (
+    Apart,
+    PositiveDuration,
+    Reaches,
+    Settings,
+    Shown,
+    host_alone,
+    program_alone,
+)
+
+SEARCH = "tool_search"  # the tool that finds those of servers; it asks none of them
+
+Permission = Literal["ask", "allow", "deny"]
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,23}", re.ASCII)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_PLACES = ("credential:", "file:")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The place of a secret: `NAME` of an environment variable, `credential:NAME` of systemd, or
+    `file:PATH`; `table` is for messages.
+    """
+
+    text: str
+    table: str
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable; "" if it is elsewhere."""
+        return "" if self.text.startswith(_PLACES) else self.text
+
+    @property
+    def key_credential(self) -> str:
+        """The systemd credential; "" if it is elsewhere."""
+        return self._behind("credential:")
+
+    @property
+    def api_key_file(self) -> str:
+        """The file; "" if it is elsewhere."""
+        return self._behind("file:")
+
+    def _behind(self, prefix: str) -> str:
+        return self.text.removeprefix(prefix) if self.text.startswith(prefix) else ""
+
+
+class McpServer(Settings):
+    """A server: a program that is started, or an address."""
+
+    enabled: bool = Field(True, description="off: it is as if the table were not there")
+    command: tuple[str, ...] = Field((), description="the program and its arguments; no shell")
+    url: str = Field("", description="the address of a server that speaks streamable HTTP")
+    cwd: str = Field("", description="the folder in which the program runs; empty: the home folder")
+    env: dict[str, str] = Field(
+        {}, description="variables that the program sees, none of them secret"
+    )
+    secrets: dict[str, str] = Field(
+        {},
+        description="variables whose values are secrets, and where they stand: the name of a variable,"
+        ' "credential:NAME" or "file:PATH"',
+    )
+    bearer: str = Field("", description="where the token for `url` stands, written like a secret")
+    permission: Permission = Field(
+        "ask", description="what becomes of a call that `tools` does not name"
+    )
+    tools: dict[str, Permission] = Field(
+        {}, description='single tools, like { read_file = "allow", delete = "deny" }'
+    )
+    silent: tuple[str, ...] = Field(
+        (), description="tools that beats and jobs may call, where nobody is asked"
+    )
+    timeout: PositiveDuration = Field(timedelta(seconds=30), description="how long a call may take")
+    start_timeout: PositiveDuration = Field(
+        timedelta(seconds=30), description="how long it may take to start"
+    )
+    idle: PositiveDuration = Field(
+        timedelta(minutes=5), description="it is stopped when it was not called for so long"
+    )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if bool(self.command) == bool(self.url):
+            msg = 'needs one of command, like ["npx", "-y", "PACKAGE"], and url'
+            raise ValueError(msg)
+        if self.command and not self.command[0].strip():
+            msg = "command begins with the program's name"
+            raise ValueError(msg)
+        if self.url and not _is_web(self.url):
+            msg = 'url is no web address; write it like "https://example.org/mcp"'
+            raise ValueError(msg)
+        if self.url and (self.env or self.secrets or self.cwd):
+            msg = "env, secrets and cwd are for a command; a url takes bearer"
+            raise ValueError(msg)
+        if self.bearer and not self.url:
+            msg = "bearer is for a url; a command takes secrets"
+            raise ValueError(msg)
+        for variable in (*self.env, *self.secrets):
+            if not _VARIABLE.fullmatch(variable):
+                msg = f"{variable!r} is no name of a variable"
+                raise ValueError(msg)
+        if both := self.env.keys() & self.secrets.keys():
+            msg = f"{min(both)!r} stands in env and in secrets"
+            raise ValueError(msg)
+        return self
+
+    def permission_of(self, tool: str) -> Permission:
+        """What becomes of calls of this tool."""
+        return self.tools.get(tool, self.permission)
+
+    def vouched(self) -> frozenset[str]:
+        """The tools that the owner has allowed by name."""
+        return frozenset(self.silent) | {t for t, one in self.tools.items() if one == "allow"}
+
+
+def _is_web(url: str) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme in {"http", "https"} and bool(parts.hostname)
+
+
+def _checked_names(servers: dict[str, McpServer]) -> dict[str, McpServer]:
+    for name in servers:
+        if not _NAME.fullmatch(name):
+            msg = f"{name!r} is no name of a server: use at most 24 small letters, digits and `-`"
+            raise ValueError(msg)
+    return servers
+
+
+def _in_part(servers: Mapping[str, Any]) -> dict[str, Any]:
+    """The servers as `config show` tells them: arguments, paths of addresses and values may be secret."""
+    return {name: _one_in_part(server) for name, server in servers.items()}
+
+
+def _one_in_part(server: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **server,
+        "command": program_alone(server["command"]) if server["command"] else [],
+        "url": host_alone(server["url"]),
+        "env": dict.fromkeys(server["env"], "[not shown]"),
+    }
+
+
+class McpSettings(Settings):
+    """Tools of others: a table [mcp.servers.NAME] for each (docs/mcp.md)."""
+
+    prompt_bytes: int = Field(
+        1500,
+        ge=600,
+        le=200_000,
+        description="of these tools prompts carry at most so much; what does not fit is found by a search",
+    )
+    servers: Annotated[
+        dict[str, McpServer],
+        AfterValidator(_checked_names),
+        Apart(McpServer),
+        Shown(_in_part),
+        Reaches("is started or called, and its tools are offered to the model"),
+    ] = Field(
+        {},
+        description="each server has a table of its own, by the name that its tools have in front",
+    )
+
+    @property
+    def enabled(self) -> dict[str, McpServer]:
+        """The servers that are on."""
+        return {name: server for name, server in self.servers.items() if server.enabled}
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        """The environment variables that may hold secrets of servers."""
+        texts = [
+            text for one in self.servers.values() for text in (*one.secrets.values(), one.bearer)
+        ]
+        return tuple(filter(None, (Reference(text, "").key_variable for text in texts)))
+
+    @property
+    def vouched(self) -> frozenset[str]:
+        """The tools, as NAME.tool, that the owner has allowed by name."""
+        return frozenset(f"{n}.{t}" for n, one in self.enabled.items() for t in one.vouched())

@@ -1,0 +1,116 @@
+"""A server's tool as the engine knows tools."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from agentd.core.errors import ToolFailed
+from agentd.core.ports import Gate
+from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
+from agentd.interfaces.mcp.definition import Definition, Entry
+from agentd.interfaces.mcp.faults import ServerFault
+from agentd.interfaces.mcp.schema import mismatch
+from agentd.interfaces.mcp.server import Server
+from agentd.interfaces.tools.fence import fenced, printable
+
+_WORDS = 300  # characters of a description that prompts carry
+_AROUND = 400  # characters for the fence and what stands before it
+_OUTSIDE = frozenset({"refused", "died"})  # failures that are told in words of the server
+
+
+class McpTool:
+    """One tool of one server. `vouched` says that the owner has allowed it by name, `most` how many
+    characters of an answer models are shown.
+    """
+
+    def __init__(self, server: Server, entry: Entry, *, vouched: bool, most: int) -> None:
+        self._server = server
+        self._tool = entry.now.name
+        self._most = most
+        self.name = f"{server.name}.{self._tool}"
+        self.told = entry.told
+        self.spec = self._spec(entry.told, vouched=vouched)
+
+    def _spec(self, told: Definition, *, vouched: bool) -> ToolSpec:
+        is_asked = self._server.settings.permission_of(self._tool) == "ask"
+        # That it only reads is the server's word. It counts where the owner has vouched for the tool.
+        reads = told.reads and vouched
+        return ToolSpec(
+            self.name,
+            told.line[:_WORDS],
+            told.schema,
+            Effect.READ_ONLY if reads else Effect.EXTERNAL,
+            kind="read" if told.reads else "other",
+            asks=is_asked,
+        )
+
+    def check(self, call: ToolCall) -> None:
+        """Raise ToolFailed for an input that does not fit what models are told."""
+        _check(call, self.told)
+
+    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+        """What the server answers, as text of others; so are its failures."""
+        try:
+            await self._server.refresh()
+            await self._accept(call, gate)
+            answer = await self._server.call(self._tool, dict(call.input), gate.tell)
+        except ServerFault as fault:
+            outside = fault.kind in _OUTSIDE
+            said = fenced(fault.message) if outside else f"{fault.message}."
+            text = f"{call.name} failed ({fault.kind}): {said}"
+            return ToolOutput(text, is_error=True, tainted=outside)
+        text = _clipped(printable(answer.text), self._most - _AROUND)
+        how = "failed" if answer.is_error else "answered"
+        return ToolOutput(f"{call.name} {how}:\n{fenced(text)}", answer.is_error, tainted=True)
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        """Never asked for: what a program of others did when agentd was cut is unknown."""
+        raise ToolFailed(f"{self.name} was cut by a restart", cure="Look before you call it again.")
+
+    async def _accept(self, call: ToolCall, gate: Gate) -> None:
+        """Ask about a tool that is not what it was. Raises ToolFailed where that is not accepted."""
+        entry = self._server.entries().get(self._tool)
+        if entry is None:
+            raise ToolFailed(f"{self._server.name} has no tool {self._tool!r} any more")
+        if entry.is_changed:
+            if not await gate.approve(_change(self.name, entry)):
+                msg = f"{self.name} is not what it was, and the user has not accepted the change"
+                raise ToolFailed(msg, cure="Tell him; do not call it again.")
+            if self._server.entries().get(self._tool) != entry:
+                raise ToolFailed(f"{self.name} has changed once more while the user was asked")
+            self._server.accept(self._tool)
+        _check(call, entry.now)
+
+
+def _check(call: ToolCall, definition: Definition) -> None:
+    if wrong := mismatch(call.input, definition.schema):
+        schema = json.dumps(dict(definition.schema), ensure_ascii=False)
+        raise ToolFailed(
+            f"the input does not fit {call.name}: {wrong}", cure=f"its input is {schema}"
+        )
+
+
+def _change(name: str, entry: Entry) -> Approval:
+    """The question about a tool that says something else of itself than it did."""
+    before = _words(entry.known) if entry.known else ""
+    after = _words(entry.now)
+    parts = ["Before:", before, "", "Now:", after] if before else ["New:", after]
+    return Approval(
+        f"Accept what {name} is now",
+        hashlib.sha256(f"{name}\0{entry.now.pin}".encode()).hexdigest(),
+        new_text="\n".join(parts),
+        warnings=("the server describes this tool otherwise than when you came to know it",),
+    )
+
+
+def _words(definition: Definition) -> str:
+    schema = json.dumps(dict(definition.schema), ensure_ascii=False, indent=2)
+    return f"{definition.description}\n{schema}"
+
+
+def _clipped(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}\n[… {len(text) - most} of {len(text)} characters left out]"

@@ -1,0 +1,93 @@
+"""The tool `forget`: erase facts about the user for good.
+
+One fact that the query means for certain, and facts that are named by their ids, go at once; otherwise
+those that may be meant are listed. A turn that has read text from outside shows the user the sentences
+first. Turns that run without him erase nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from agentd.core.errors import NotFound, ToolFailed
+from agentd.core.fact import Fact
+from agentd.core.ports import FactService, Gate
+from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
+from agentd.core.turn import Kind, Origin
+from agentd.interfaces.tools.fence import Names, shown
+
+_CURE = "Ask the user to send “/forget …” himself."
+_MOST = 10  # facts that are listed
+_SPEC = ToolSpec(
+    "forget",
+    "Erase facts the user wants forgotten: by words or ids.",
+    {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string"},
+            "ids": {"type": "array", "items": {"type": "string"}},
+        },
+        "additionalProperties": False,
+    },
+    Effect.IDEMPOTENT,
+    is_guarded=True,
+)
+
+
+class Forget:
+    """Erases facts; what is gone stays gone, so that a call may be repeated."""
+
+    spec = _SPEC
+
+    def __init__(self, facts: FactService, names: Names) -> None:
+        self._facts = facts
+        self._names = names
+
+    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+        """What was erased, without saying it again, and what else mentions it. Raises ToolFailed."""
+        if call.kind is not Kind.MAIN:
+            raise ToolFailed("this session cannot erase facts about the owner")
+        if call.origin is not Origin.USER:
+            raise ToolFailed("this turn runs without the user: it cannot erase facts", cure=_CURE)
+        ids = [str(fact_id) for fact_id in call.input.get("ids", ())]
+        query = " ".join(ids) or str(call.input.get("query", "")).strip()
+        if not query:
+            raise ToolFailed("it is not said what to forget", cure="Give query or ids.")
+        matches = await self._facts.matching(query)
+        if ids and not matches.maybe and {fact.id for fact in matches.sure} != set(ids):
+            return ToolOutput(
+                "Not all of these are ids of facts; nothing was erased.", is_error=True
+            )
+        if matches.maybe or (not ids and len(matches.sure) != 1):
+            return _which(matches.sure or matches.maybe)
+        if call.tainted and not await gate.approve(_approval(matches.all_sure)):
+            return ToolOutput("The user wants to keep this.", is_error=True)
+        try:
+            report = await self._facts.forget([fact.id for fact in matches.all_sure])
+        except NotFound:
+            return ToolOutput("It was forgotten already.")
+        return await shown(self._names, report.in_words(len(matches.all_sure)), report.named)
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        """Never asked for: an erasure that was cut goes on by itself."""
+        raise ToolFailed("forgetting was cut by a restart", cure="Do it again.")
+
+
+def _which(facts: Sequence[Fact]) -> ToolOutput:
+    """Nothing is erased; which facts may be meant."""
+    if not facts:
+        return ToolOutput("No fact says that; nothing was erased.")
+    lines = "\n".join(f"{fact.id}: {fact.text}" for fact in facts[:_MOST])
+    return ToolOutput(
+        "Nothing was erased yet: it is not certain which fact is meant. Call forget with ids if the"
+        f" user's words say which of these, else show him these and ask:\n{lines}"
+    )
+
+
+def _approval(facts: Sequence[Fact]) -> Approval:
+    texts = "; ".join(f"“{fact.text}”" for fact in facts)
+    ids = "\0".join(sorted(fact.id for fact in facts))
+    digest = hashlib.sha256(f"forget\0{ids}".encode()).hexdigest()
+    return Approval(f"Forget for good: {texts}", digest)

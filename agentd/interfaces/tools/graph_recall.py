@@ -1,0 +1,48 @@
+"""The tool `graph_recall`: how what is known hangs together."""
+
+from __future__ import annotations
+
+from agentd.core.errors import GraphError, ToolFailed
+from agentd.core.ports import Gate
+from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.tool import Intent, ToolCall, ToolOutput
+from agentd.interfaces.tools.fence import fenced
+from agentd.memory.graph.service import GraphDesk
+
+_SPEC = ToolSpec(
+    "graph_recall",
+    "Facts over several steps, like 'my sister's employer's city', not in front of you. Ask in the user's"
+    " words.",
+    {
+        "type": "object",
+        "properties": {"query": {"type": "string"}},
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+    Effect.READ_ONLY,
+    "search",
+)
+
+
+class GraphRecall:
+    """Asks the graph for what this kind of session may know."""
+
+    spec = _SPEC
+
+    def __init__(self, desk: GraphDesk) -> None:
+        self._desk = desk
+
+    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+        """The facts, fenced, one to a line; without any, why. What others said taints the turn."""
+        try:
+            found = await self._desk.recall(str(call.input["query"]), call.session, call.kind)
+        except GraphError as error:
+            return ToolOutput(f"{error.message}\n{error.cure}".strip(), is_error=True)
+        told = found.answer.as_prompt()
+        for name, said in found.tellers.items():
+            told += f"\n(Not the user's word, but that of {name}: {'; '.join(said)})"
+        return ToolOutput(fenced(told), tainted=found.is_foreign)
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        """Never asked for: asking has no effect."""
+        raise ToolFailed("the question was cut by a restart", cure="Ask again.")

@@ -1,0 +1,98 @@
+"""The tool `memory_read`: some lines of a workspace file or a transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentd.core.errors import FileMissing, NotFound, ToolFailed
+from agentd.core.ports import Gate, Recall
+from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.tool import Intent, ToolCall, ToolOutput
+from agentd.core.workspace import FileView, Reader
+from agentd.interfaces.tools.fence import fenced, located, shown
+
+_LINES = 200
+_CHARS = 16_000
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string"},
+        "from": {"type": "integer"},
+        "lines": {"type": "integer"},
+    },
+    "required": ["path"],
+    "additionalProperties": False,
+}
+
+
+class MemoryRead:
+    """Reads, under the name `memory_read` or the alias it is given."""
+
+    def __init__(self, recall: Recall, name: str = "memory_read") -> None:
+        self._recall = recall
+        text = "Read lines of a file (from: 1-based)."
+        if name != "memory_read":
+            text = "Same as memory_read."
+        self.spec = ToolSpec(name, text, _SCHEMA, Effect.READ_ONLY, "read")
+
+    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+        """The lines asked for, fenced, with a notice where more follow."""
+        path = str(call.input["path"])
+        try:
+            view = await self._recall.read(path, Reader(call.session, call.kind))
+        except (FileMissing, NotFound):
+            return ToolOutput(f"No such file: {path}", is_error=True)
+        first = max(1, int(call.input.get("from", 1)))
+        page = _page(view, first, max(1, int(call.input.get("lines", _LINES))))
+        if page is None:
+            return await shown(self._recall, _nothing(view, first), [view.path])
+        text = "\n".join(page.lines)
+        outside = await self._recall.is_outside(view.path, first, page.last, text)
+        return await shown(self._recall, page.told, [view.path], outside=outside)
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        """Never asked for: reading has no effect."""
+        raise ToolFailed("a read was cut by a restart", cure="Read again.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Lines of a file, whole, and how they are told."""
+
+    lines: Sequence[str]
+    last: int
+    told: str
+
+
+def _page(view: FileView, first: int, count: int) -> _Page | None:
+    """The lines from `first` on, as many as there is room for; None where there are none."""
+    lines = _lines(view)
+    if first > len(lines):
+        return None
+    shown: list[str] = []
+    room = _CHARS
+    for line in lines[first - 1 : first - 1 + count]:
+        if shown and len(line) >= room:
+            break
+        shown.append(line if len(line) <= _CHARS else f"{line[:_CHARS]} [… {len(line)} characters]")
+        room -= len(line) + 1
+    last = first + len(shown) - 1
+    more = f"\n[{len(lines) - last} more lines: from={last + 1}]" if last < len(lines) else ""
+    text = "\n".join(shown)
+    told = f"{located(view.path, first, last)}\n{fenced(text)}{more}"
+    return _Page(lines[first - 1 : last], last, told)
+
+
+def _nothing(view: FileView, first: int) -> str:
+    count = len(_lines(view))
+    if not count:
+        return f"{view.path} is empty."
+    return f"{view.path} has {count} lines; none from {first} on."
+
+
+def _lines(view: FileView) -> list[str]:
+    lines = view.text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return lines

@@ -1,0 +1,52 @@
+"""The tool `memory_tree`: which files there are."""
+
+from __future__ import annotations
+
+from agentd.core.errors import ToolFailed
+from agentd.core.ports import Gate, Workspace
+from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.tool import Intent, ToolCall, ToolOutput
+from agentd.core.workspace import Reader
+from agentd.interfaces.tools.fence import fenced, shown
+
+_MOST = 400
+_SPEC = ToolSpec(
+    "memory_tree",
+    "List memory files.",
+    {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string"},
+            "depth": {"type": "integer", "minimum": 1, "maximum": 10},
+        },
+        "additionalProperties": False,
+    },
+    Effect.READ_ONLY,
+    "read",
+)
+
+
+class MemoryTree:
+    """Lists what this kind of session may see."""
+
+    spec = _SPEC
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+        """One entry a line, directories with a slash, files with their size."""
+        path = str(call.input.get("path", "")).strip()
+        depth = int(call.input.get("depth", 1))
+        reader = Reader(call.session, call.kind)
+        entries = await self._workspace.tree("" if path in {".", "/"} else path, depth, reader)
+        if not entries:
+            return ToolOutput(f"Nothing is below {path or 'the workspace'}.")
+        lines = [e.path if e.is_dir else f"{e.path} ({e.size} bytes)" for e in entries[:_MOST]]
+        more = f"\n[{len(entries) - _MOST} more entries]" if len(entries) > _MOST else ""
+        text = fenced("\n".join(lines)) + more
+        return await shown(self._workspace, text, [entry.path for entry in entries[:_MOST]])
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        """Never asked for: listing has no effect."""
+        raise ToolFailed("a listing was cut by a restart", cure="List again.")

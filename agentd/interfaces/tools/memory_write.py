@@ -1,0 +1,427 @@
+"""The tool `memory_write`: change one file of the workspace, after asking where that is due.
+
+Who may write what:
+
+- the owner's chats: any file; protected ones after the user's yes to these very bytes;
+- turns that have read text from outside: marked entries of today's note, all else after such a yes;
+- groups and isolated sessions: what is below `[workspace] group_paths`, each time after a yes;
+- heartbeats and flushes: further entries of today's note;
+- nobody: the page of facts, which has tools of its own, and the text of the concept graph.
+
+Keys are not written (the call comes without them), and a file that holds one is only added to: its bytes
+would have to be kept until the change is done.
+
+Text that nobody sees, in a file that prompts carry, needs a yes of its own; where nobody is asked it is
+refused. Anything else that is suspicious is a warning in the question, if there is one. What the user says
+yes to is his own from then on; what others write is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Any
+
+import structlog
+
+from agentd.core.errors import EditConflict, FileMissing, PathRefused, ToolFailed
+from agentd.core.ports import Clock, Gate, Workspace
+from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.redaction import Redactor
+from agentd.core.screening.scanner import Suspicion, scan_change
+from agentd.core.tool import Approval, FileAction, FileIntent, Intent, ToolCall, ToolOutput
+from agentd.core.turn import Kind, Origin, SessionKey
+from agentd.core.workspace import (
+    BOOTSTRAP_PATH,
+    FACTS_PATH,
+    TARGETS,
+    Author,
+    Reader,
+    is_graph_text,
+)
+from agentd.interfaces.tools.fence import MARK, printable, without_marks
+
+# What a call of `memory_write` asks for, and the bytes that come of it. Pure.
+
+MAX_BYTES = 64 * 1024  # of text in one call
+_BOOTSTRAP = "bootstrap.md"
+
+
+class Mode(StrEnum):
+    """How the file is to change."""
+
+    APPEND = "append"
+    REPLACE = "replace"
+    PATCH = "patch"
+    DELETE = "delete"
+
+    @property
+    def action(self) -> FileAction:
+        """The file's change that it takes."""
+        if self is Mode.APPEND:
+            return FileAction.APPEND
+        return FileAction.DELETE if self is Mode.DELETE else FileAction.WRITE
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change. `old` is what a patch replaces by `content`, everywhere if `every`."""
+
+    path: str
+    mode: Mode
+    content: str
+    old: str = ""
+    every: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What stands around the words of an entry in today's note."""
+
+    time: str  # HH:MM in the owner's zone
+    origin: str = ""  # "heartbeat", "job" or "untrusted"; "" for the owner's own words
+
+
+def parse(path: str, arguments: Mapping[str, Any]) -> Change:
+    """The change to `path`. Raises ToolFailed for text that may not be written."""
+    old = str(arguments.get("old_string") or "")
+    if old:
+        new = _clean(str(arguments.get("new_string") or ""))
+        return Change(path, Mode.PATCH, new, _unix(old), bool(arguments.get("replace_all", False)))
+    if "content" not in arguments:
+        raise ToolFailed("there is no content", cure="Give content, or old_string and new_string.")
+    content = _clean(str(arguments["content"]))
+    if not content.strip():
+        if path.casefold() == _BOOTSTRAP:
+            return Change(path, Mode.DELETE, "")
+        raise ToolFailed("the content is empty", cure="Say what is to be written.")
+    mode = Mode.APPEND if arguments.get("append", True) else Mode.REPLACE
+    return Change(path, mode, content)
+
+
+def written(change: Change, current: str | None, stamp: Stamp | None) -> bytes:
+    """The bytes to append, or the whole new file. `current` is None for an absent file; `stamp`
+    makes an append an entry of a daily note. Raises ToolFailed for a patch that does not fit.
+    """
+    match change.mode:
+        case Mode.APPEND:
+            if stamp is None:
+                return _ended(change.content).encode()
+            head = "" if current else f"# {PurePosixPath(change.path).stem}\n\n"
+            return (head + entry(change.content, stamp)).encode()
+        case Mode.REPLACE:
+            return _ended(change.content).encode()
+        case Mode.PATCH:
+            return _patched(change, current).encode()
+        case Mode.DELETE:
+            return b""
+
+
+def entry(text: str, stamp: Stamp) -> str:
+    """`text` as a list item of a daily note: `- [HH:MM] text`, further lines indented.
+
+    With an origin every line ends in a remark that names it, and blank lines are left out.
+    """
+    lines = text.strip().split("\n")
+    lines[0] = lines[0].removeprefix("- ").removeprefix("* ")
+    mark = f" <!-- agentd: origin={stamp.origin} -->" if stamp.origin else ""
+    kept = [line.rstrip() for line in lines if line.strip() or not mark]
+    body = [f"- [{stamp.time}] {kept[0]}", *(f"  {line}" if line else "" for line in kept[1:])]
+    return "".join(f"{line}{mark}\n" for line in body)
+
+
+def alters_marks(before: str, after: str) -> bool:
+    """Whether a line with a remark of ours is gone, changed or new."""
+    return _marked(before) != _marked(after)
+
+
+def _patched(change: Change, current: str | None) -> str:
+    count = (current or "").count(change.old)
+    if current is None or not count:
+        msg = f"old_string is not in {change.path}"
+        raise ToolFailed(msg, cure="Read the file and copy the text exactly.")
+    if count > 1 and not change.every:
+        msg = f"old_string stands {count} times in {change.path}"
+        raise ToolFailed(msg, cure="Give more of the surrounding text, or set replace_all.")
+    return current.replace(change.old, change.content)
+
+
+def _marked(text: str) -> list[str]:
+    return sorted(line for line in text.split("\n") if MARK.search(line))
+
+
+def _clean(text: str) -> str:
+    text = _unix(text)
+    size = len(text.encode(errors="replace"))
+    if size > MAX_BYTES:
+        msg = f"the content has {size} bytes; at most {MAX_BYTES} are written at once"
+        raise ToolFailed(msg, cure="Write it in smaller parts.")
+    if printable(text) != text:
+        raise ToolFailed(
+            "the content has control characters", cure="Write plain text without them."
+        )
+    return without_marks(text)
+
+
+def _unix(text: str) -> str:
+    for end in ("\r\n", "\u2028", "\u2029"):  # what others take for the end of a line is one here
+        text = text.replace(end, "\n")
+    return text
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+log = structlog.get_logger()
+
+_MOST_WARNINGS = 10  # shown with one question
+_SELF = SessionKey("memory_write")  # what the tool looks at, the model has not seen
+_SPEC = ToolSpec(
+    "memory_write",
+    "Write memory. target: daily_log (default), memory, heartbeat, bootstrap or an .md path. Appends; "
+    "append=false replaces, old_string/new_string patch (read first). Empty content ends bootstrap.",
+    {
+        "type": "object",
+        "properties": {
+            "content": {"type": "string"},
+            "target": {"type": "string"},
+            "append": {"type": "boolean"},
+            "old_string": {"type": "string"},
+            "new_string": {"type": "string"},
+            "replace_all": {"type": "boolean"},
+        },
+        "additionalProperties": False,
+    },
+    Effect.FILE,
+    "edit",
+    is_guarded=True,
+)
+_DONE = {
+    Mode.APPEND: "Added to",
+    Mode.REPLACE: "Wrote",
+    Mode.PATCH: "Changed",
+    Mode.DELETE: "Deleted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A change worked out against what is on disk; `approval` if the user must say yes."""
+
+    intent: FileIntent
+    approval: Approval | None
+
+
+class MemoryWrite:
+    """Writes through the workspace, durably intended before and settled after a crash."""
+
+    spec = _SPEC
+
+    def __init__(
+        self, workspace: Workspace, clock: Clock, redactor: Redactor | None = None
+    ) -> None:
+        self._workspace = workspace
+        self._redactor = redactor or Redactor()
+        self._clock = clock
+
+    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+        """Which file was changed. Raises ToolFailed, EditConflict, PathRefused with the cure."""
+        note = self._workspace.daily_note()  # once: the day may turn while this runs
+        change = parse(self._path(call, note), call.input)
+        is_entry = change.path == note and change.mode is Mode.APPEND
+        self._permit(call, change, is_entry=is_entry)
+        stamp = self._stamp(call) if is_entry else None
+        approved: FileIntent | None = None
+        while True:
+            async with self._workspace.lock(change.path):
+                draft = await self._draft(call, change, stamp)
+                if draft.approval is None or draft.intent == approved:
+                    await gate.intend(draft.intent)
+                    allowed = approved is not None
+                    await self._apply(draft.intent, replace(call, approved=allowed))
+                    return ToolOutput(f"{_DONE[change.mode]} {change.path}.")
+            if approved is not None:
+                raise _changed(change.path)
+            if not await gate.approve(draft.approval):
+                return ToolOutput(f"The user did not allow a change of {change.path}.", True)
+            approved = draft.intent
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        """Finish the change if the file is as it was before; never overwrite anything else."""
+        if intent.file is None:
+            raise ToolFailed("a restart cut this write before it began", cure="Write again.")
+        path = intent.file.path
+        async with self._workspace.lock(path):
+            state = await self._workspace.inspect(intent.file)
+            if state == "before":
+                await self._apply(intent.file, intent.call)
+        if state in {"before", "after"}:
+            return ToolOutput(f"Saved {path}.")
+        return ToolOutput(
+            f"A restart cut this write, and {path} has changed since: nothing was written. "
+            "Read it and decide again.",
+            is_error=True,
+        )
+
+    def _path(self, call: ToolCall, note: str) -> str:
+        target = str(call.input.get("target") or "daily_log")
+        if target == "daily_log":
+            return note
+        path = self._workspace.canonical(TARGETS.get(target, target))
+        if path.startswith(("@", "sessions/")):
+            msg = f"{path} can only be read"
+            raise PathRefused(msg, cure="Write to a file of the workspace itself.")
+        is_page = path.casefold() == self._workspace.canonical(FACTS_PATH).casefold()
+        if is_page or is_graph_text(path):
+            msg = f"{path} is written by agentd alone"
+            raise PathRefused(msg, cure="Use remember or forget.")
+        if not path.casefold().endswith(".md"):  # else the words are saved where nobody finds them
+            msg = f"{path} is no note: only .md files are searched and shown"
+            raise PathRefused(msg, cure=f"Write to {path}.md, or to a target that has a name.")
+        return path
+
+    def _permit(self, call: ToolCall, change: Change, *, is_entry: bool) -> None:
+        runs_alone = call.origin is not Origin.USER
+        if (
+            call.kind is not Kind.MAIN
+        ):  # all its words are of others: the owner is asked for each write
+            if runs_alone or self._workspace.is_owner_only(change.path):
+                raise _forbidden(change.path)
+        elif runs_alone and not is_entry:
+            msg = "this turn runs without the user: it may only add to today's note"
+            raise ToolFailed(msg, cure="Use target daily_log with append.")
+
+    def _stamp(self, call: ToolCall) -> Stamp:
+        time = self._clock.now().astimezone(self._clock.zone).strftime("%H:%M")
+        if call.tainted:
+            return Stamp(time, "untrusted")
+        is_owners = call.origin in {Origin.USER, Origin.FLUSH}  # whose words are the conversation's
+        return Stamp(time, "" if is_owners else str(call.origin))
+
+    async def _draft(self, call: ToolCall, change: Change, stamp: Stamp | None) -> _Draft:
+        current, digest = await self._current(change.path, call.kind)
+        if change.mode in {Mode.REPLACE, Mode.PATCH} and self._redactor.holds(current or ""):
+            msg = f"{change.path} holds a key, so agentd only adds to it"
+            raise ToolFailed(msg, cure="Append, or ask the user to keep the key somewhere else.")
+        data = written(change, current, stamp)
+        intent = await self._planned(call, change, data)
+        if intent.before != digest:
+            raise _changed(change.path)
+        if change.mode in {Mode.REPLACE, Mode.PATCH} and current:
+            reader = Reader(call.session, call.kind)
+            if not await self._workspace.has_seen(change.path, intent.before, reader):
+                msg = f"{change.path} has text that this session has not read as it is now"
+                raise EditConflict(msg, cure="Read it with memory_read, then write.")
+        before = current or ""
+        after = intent.data.decode()
+        if change.mode is Mode.APPEND:
+            after = before + after
+        found = await self._screened(change.path, before, after, call)
+        is_hidden = any(suspicion.is_high for suspicion in found)
+        ask = (
+            call.careful
+            or call.kind is not Kind.MAIN
+            or (call.tainted and stamp is None)
+            or self._workspace.is_protected(change.path)
+            or (change.mode is not Mode.APPEND and alters_marks(before, after))
+            or (change.mode is Mode.PATCH and await self._holds_outside(change.path, before))
+        )
+        if is_hidden and not ask and (call.tainted or call.origin is not Origin.USER):
+            msg = f"{change.path} would hold text that nobody sees: {next(filter(_is_high, found))}"
+            raise ToolFailed(msg, cure="Write it without such characters.")
+        if not ask and not is_hidden:
+            return _Draft(intent, None)
+        approval = Approval(
+            title=f"{'Delete' if change.mode is Mode.DELETE else 'Write'} {change.path}",
+            digest=intent.after or hashlib.sha256(b"").hexdigest(),
+            path=change.path,
+            old_text=current,
+            new_text=after,
+            scope=await self._scope(call, change.path, found),
+            warnings=tuple(f"{change.path}:{suspicion}" for suspicion in found[:_MOST_WARNINGS]),
+        )
+        return _Draft(intent, approval)
+
+    async def _holds_outside(self, path: str, text: str) -> bool:
+        """Whether part of what a patch leaves there is from outside."""
+        return any(await self._workspace.outside(path, text.split("\n")))
+
+    async def _planned(self, call: ToolCall, change: Change, data: bytes) -> FileIntent:
+        try:
+            return await self._workspace.plan(change.path, change.mode.action, data)
+        except PathRefused:
+            if call.kind is Kind.MAIN:
+                raise
+            raise _forbidden(change.path) from None  # whatever is there, others do not learn it
+
+    async def _screened(
+        self, path: str, before: str, after: str, call: ToolCall
+    ) -> tuple[Suspicion, ...]:
+        """What is suspicious in the change of a file that prompts carry."""
+        if not self._workspace.is_injected(path):
+            return ()
+        found = await asyncio.to_thread(scan_change, before, after)
+        for suspicion in found:
+            log.warning(
+                "suspicious_write",
+                session=call.session,
+                path=path,
+                severity=str(suspicion.severity),
+                reason=suspicion.reason,
+                line=suspicion.line,
+                column=suspicion.column,
+            )
+        return found
+
+    async def _scope(self, call: ToolCall, path: str, found: Iterable[Suspicion]) -> str:
+        """While this very BOOTSTRAP.md has text, one yes for a protected file covers the conversation, but
+        nothing that is hidden.
+        """
+        if any(suspicion.is_high for suspicion in found):
+            return "once"
+        if call.kind is not Kind.MAIN or not self._workspace.is_protected(path):
+            return "once"
+        # A yes is for this bootstrap: another file of that name is another one.
+        life = await self._workspace.life(BOOTSTRAP_PATH)
+        return f"bootstrap:{life}:{path}" if life else "once"
+
+    async def _current(self, path: str, kind: Kind) -> tuple[str | None, str]:
+        try:
+            view = await self._workspace.read(path, Reader(_SELF, kind))
+        except FileMissing:
+            return None, ""
+        return view.text, view.digest
+
+    async def _apply(self, intent: FileIntent, call: ToolCall) -> None:
+        # Adding to a file that the session has not read does not show it what was there before.
+        reader = Reader(call.session, call.kind)
+        seen = await self._workspace.has_seen(intent.path, intent.before, reader)
+        kind = "model" if call.origin is Origin.USER else str(call.origin)
+        # What he has allowed is his own; what others write stays theirs, whoever lets them.
+        is_his = call.approved and call.kind is Kind.MAIN
+        by = Author(
+            kind,
+            call.session,
+            call.id,
+            tainted=not is_his and (call.tainted or call.kind is not Kind.MAIN),
+            approved=is_his,
+        )
+        await self._workspace.apply(intent, reader if seen else Reader(_SELF, call.kind), by)
+
+
+def _is_high(suspicion: Suspicion) -> bool:
+    return suspicion.is_high
+
+
+def _forbidden(path: str) -> ToolFailed:
+    return ToolFailed(f"this session cannot write {path}")
+
+
+def _changed(path: str) -> EditConflict:
+    msg = f"{path} changed meanwhile; nothing was written"
+    return EditConflict(msg, cure="Read it and write again.")

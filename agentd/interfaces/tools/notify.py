@@ -1,0 +1,63 @@
+"""The tool `notify`: tell the owner something now, marked where text from outside may say it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from agentd.core.alert import Recipients, alert_digest
+from agentd.core.errors import ToolFailed
+from agentd.core.ports import Gate, Outbox
+from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.tool import Intent, ToolCall, ToolOutput
+from agentd.core.turn import Kind, Origin
+from agentd.interfaces.tools.fence import printable
+
+_CHARS = 4_000
+_SPEC = ToolSpec(
+    "notify",
+    "Alert the user now. Only for what cannot wait.",
+    {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+    Effect.IDEMPOTENT,
+    is_guarded=True,
+)
+
+
+class Notify:
+    """Puts an alert into the outbox. `targets` says for a turn's origin whom it goes to, `wake` tells
+    what delivers alerts.
+    """
+
+    spec = _SPEC
+
+    def __init__(
+        self, outbox: Outbox, targets: Callable[[Origin], Recipients], wake: Callable[[], None]
+    ) -> None:
+        self._outbox = outbox
+        self._targets = targets
+        self._wake = wake
+
+    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+        """Whether the alert was stored, or is a repetition within 24 hours."""
+        if call.kind is not Kind.MAIN:
+            raise ToolFailed("this session cannot alert the owner")
+        text = printable(str(call.input["text"])).strip()
+        if not text:
+            raise ToolFailed("the alert has no text")
+        if len(text) > _CHARS:
+            msg = f"the alert has {len(text)} characters; at most {_CHARS} are allowed"
+            raise ToolFailed(msg, cure="Say it shorter.")
+        recipients = self._targets(call.origin)
+        alert = recipients.alert(text, str(call.origin), alert_digest(text), tainted=call.tainted)
+        if await self._outbox.put(alert) is None:
+            return ToolOutput("The user was told exactly this within 24 hours; not sent again.")
+        self._wake()
+        return ToolOutput("Alert stored for delivery.")
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        """Never asked for: an alert put twice is one, so the call runs again."""
+        raise ToolFailed("an alert was cut by a restart", cure="Send it again.")

@@ -1,0 +1,116 @@
+"""The tool `remember`: keep what the user told.
+
+Nothing of the calling turn's wording is kept: the message that the model quotes is read once more, by
+itself, and what is read out of it becomes a fact. What the user did not say himself (words of a quotation,
+of an attachment) he is asked about. In a turn that has read text from outside, his whole sentence is kept
+as he wrote it. Turns that run without him keep nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from agentd.core.errors import ToolFailed
+from agentd.core.fact import Learned, Refusal
+from agentd.core.ports import FactService, Gate
+from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
+from agentd.core.turn import Kind, Origin
+from agentd.interfaces.tools.fence import printable
+
+_SPEC = ToolSpec(
+    "remember",
+    "Keep what the user asks to be remembered. text: one sentence; quote: their words, verbatim;"
+    " replaces: ids.",
+    {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string"},
+            "quote": {"type": "string"},
+            "replaces": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+    Effect.IDEMPOTENT,
+    is_guarded=True,
+)
+_REFUSED = {
+    Refusal.EMPTY: "it says nothing",
+    Refusal.FORGOTTEN: "the user had this forgotten",
+    Refusal.CREDENTIAL: "it looks like a secret",
+    Refusal.TOO_LONG: "it is too long for one fact",
+    Refusal.UNKNOWN_ID: "no fact that holds has that id",
+    Refusal.UNPROVEN: "the user did not say so",
+}
+
+
+class Remember:
+    """Keeps facts; the same sentence twice is one fact, so that a call may be repeated."""
+
+    spec = _SPEC
+
+    def __init__(self, facts: FactService) -> None:
+        self._facts = facts
+
+    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+        """What was kept, and what it replaced. Raises ToolFailed."""
+        if call.kind is not Kind.MAIN:
+            raise ToolFailed("this session cannot keep facts about the owner")
+        if call.origin is not Origin.USER:
+            raise ToolFailed(
+                "this turn runs without the user: it cannot keep facts",
+                cure="Put it into today's note with memory_write.",
+            )
+        quote = str(call.input.get("quote", ""))
+        if call.tainted:
+            return await self._verbatim(call, quote)
+        text = _one_line(str(call.input["text"]))
+        replaces = [str(fact_id) for fact_id in call.input.get("replaces", ())]
+        learned = await self._facts.remember(text, call.session, quote, replaces)
+        return told(learned) if learned else await self._asked(text, call, gate)
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        """Never asked for: a call that is repeated finds its fact."""
+        raise ToolFailed("remembering was cut by a restart", cure="Do it again.")
+
+    async def _verbatim(self, call: ToolCall, quote: str) -> ToolOutput:
+        """Text from outside may have chosen the call and its words, so only the user's sentence counts."""
+        sentence = await self._facts.own_sentence(call.session, quote) if quote else ""
+        if not sentence:
+            raise ToolFailed(
+                "this turn has read text from outside: it keeps only what the user said himself",
+                cure="Call remember with quote: the user's own words, verbatim.",
+            )
+        return told(await self._facts.keep_verbatim(_one_line(sentence), call.session))
+
+    async def _asked(self, text: str, call: ToolCall, gate: Gate) -> ToolOutput:
+        if not await gate.approve(Approval(f"Remember: “{text}”", _digest(text))):
+            return ToolOutput("The user did not want this remembered.", is_error=True)
+        return told(await self._facts.keep_verbatim(text, call.session))
+
+
+def told(learned: Sequence[Learned]) -> ToolOutput:
+    """The answer in words."""
+    refused = [one.reason for one in learned if one.reason is not None]
+    if len(refused) == len(learned):
+        why = "; ".join(_REFUSED[reason] for reason in dict.fromkeys(refused))
+        return ToolOutput(f"Not kept: {why}.", is_error=True)
+    return ToolOutput("\n".join(_line(one) for one in learned if one.reason is None))
+
+
+def _line(learned: Learned) -> str:
+    old = " ".join(fact.text for fact in learned.gone)
+    if learned.fact is None:
+        return f"No longer so: {old}"
+    what = "Remembered" if learned.is_new else "Known already"
+    return f"{what}: {learned.fact.text}" + (f" It replaces: {old}" if old else "")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(printable(text).split())
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(f"remember\0{text}".encode()).hexdigest()

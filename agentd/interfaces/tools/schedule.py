@@ -1,0 +1,176 @@
+"""The tools for jobs: `schedule_create`, `schedule_list`, `schedule_cancel`.
+
+They are the owner's: what is put on the list or taken off it was shown to the user and allowed.
+Groups, isolated sessions and silent turns get nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from agentd.automation.jobs.agenda import Agenda, Order
+from agentd.core.errors import NotFound, ToolFailed
+from agentd.core.job import Job, NewJob, spelled
+from agentd.core.ports import Clock, Gate
+from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
+from agentd.core.turn import Kind, Origin
+from agentd.interfaces.tools.fence import printable
+
+_TEXT = {"type": "string"}
+_MOST_CHARS = 1_000  # all of it is shown when the user is asked
+
+
+def _spec(name: str, told: str, fields: dict[str, Any], needed: list[str]) -> ToolSpec:
+    effect = Effect.READ_ONLY if name == "schedule_list" else Effect.IDEMPOTENT
+    schema = {
+        "type": "object",
+        "properties": fields,
+        "required": needed,
+        "additionalProperties": False,
+    }
+    return ToolSpec(name, told, schema, effect, is_guarded=effect is not Effect.READ_ONLY)
+
+
+class ScheduleCreate:
+    """Puts a job on the agenda, once for a call however often a crash repeats it."""
+
+    spec = _spec(
+        "schedule_create",
+        'Schedule a reminder (text is sent) or kind "ask" (text is a prompt for you). One of '
+        'at "2026-12-01 09:00", every "1d", cron "0 9 * * 1-5".',
+        {
+            "text": _TEXT,
+            "at": _TEXT,
+            "every": _TEXT,
+            "cron": _TEXT,
+            "zone": _TEXT,
+            "kind": {"enum": ["remind", "ask"]},
+            "session": {"enum": ["main", "isolated"]},
+        },
+        ["text"],
+    )
+
+    def __init__(self, agenda: Agenda, clock: Clock) -> None:
+        self._agenda = agenda
+        self._clock = clock
+
+    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+        """The job's number and its first time. Raises ToolFailed, InvalidRequest with an example."""
+        _permit(call, "change")
+        key = _key(call)
+        if (known := await self._agenda.find(key)) is not None:
+            return self._told(known)
+        words = {name: printable(str(value)) for name, value in call.input.items()}
+        job, first = self._agenda.read(Order(**words, created_by="model"))
+        if len(job.text) > _MOST_CHARS:
+            msg = f"the text has {len(job.text)} characters; at most {_MOST_CHARS} are allowed"
+            raise ToolFailed(msg, cure="Put the details into a file and name it.")
+        if not await gate.approve(_approval(job, first, self._clock.zone)):
+            return ToolOutput("The user did not allow this job.", is_error=True)
+        return self._told(await self._agenda.add(job, first, key=key))
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        """Never asked for: a call that is repeated finds its job."""
+        raise ToolFailed("scheduling was cut by a restart", cure="Do it again.")
+
+    def _told(self, job: Job) -> ToolOutput:
+        due = "never" if job.next_due is None else _local(job.next_due, self._clock.zone)
+        return ToolOutput(f"Job {job.id} is scheduled; next: {due}.")
+
+
+class ScheduleList:
+    """Shows the agenda."""
+
+    spec = _spec("schedule_list", "List scheduled jobs.", {}, [])
+
+    def __init__(self, agenda: Agenda) -> None:
+        self._agenda = agenda
+
+    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+        """One job a line, as JSON."""
+        _permit(call, "see", silent=True)
+        lines = [
+            json.dumps(
+                {key: shown[key] for key in ("id", "kind", "text", "schedule", "next_due")},
+                ensure_ascii=False,
+            )
+            for shown in map(self._agenda.described, await self._agenda.jobs())
+        ]
+        return ToolOutput("\n".join(lines) or "No jobs are scheduled.")
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        """Never asked for: looking again is the same."""
+        raise ToolFailed("listing was cut by a restart", cure="List again.")
+
+
+class ScheduleCancel:
+    """Takes a job off the agenda."""
+
+    spec = _spec("schedule_cancel", "Cancel a job.", {"id": {"type": "integer"}}, ["id"])
+
+    def __init__(self, agenda: Agenda) -> None:
+        self._agenda = agenda
+
+    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+        """That it is gone; also if it was before. Raises ToolFailed."""
+        _permit(call, "change")
+        job_id = int(call.input["id"])
+        try:
+            job = await self._agenda.get(job_id)
+        except NotFound:
+            return ToolOutput(f"There is no job {job_id} (any more).")
+        title = f"Cancel job {job.id}: “{_line(job.what.text)}”"
+        if not await gate.approve(
+            Approval(title, _digest(["cancel", job.id, job.as_json()["text"]]))
+        ):
+            return ToolOutput("The user wants to keep this job.", is_error=True)
+        try:
+            await self._agenda.remove(job_id)
+        except NotFound:
+            return ToolOutput(f"There is no job {job_id} (any more).")
+        return ToolOutput(f"Job {job_id} is cancelled.")
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        """Never asked for: a job that is gone stays gone."""
+        raise ToolFailed("cancelling was cut by a restart", cure="Cancel again.")
+
+
+def _permit(call: ToolCall, what: str, *, silent: bool = False) -> None:
+    if call.kind is not Kind.MAIN:
+        msg = f"this session cannot {what} the owner's jobs"
+        raise ToolFailed(msg)
+    if not silent and call.origin is not Origin.USER:
+        msg = f"this turn runs without the user: it cannot {what} jobs"
+        raise ToolFailed(msg, cure="Ask the user to do it, with `agentd jobs`.")
+
+
+def _approval(job: NewJob, first: datetime, zone: ZoneInfo) -> Approval:
+    schedule = spelled(job.schedule)
+    when = " ".join(f"{name} {value}" for name, value in schedule.items() if name != "anchor")
+    when = "at" if "at" in schedule else f"{when}, first"
+    what = "Remind" if job.kind == "remind" else f"Ask the model ({job.session})"
+    title = f"{what}: “{_line(job.text)}”, {when} {_local(first, zone)}"
+    # An anchor is the moment of the call: not a matter that anybody says yes to.
+    bound = [job.text, {**schedule, "anchor": ""}, job.kind, job.session, job.misfire, job.model]
+    return Approval(title, _digest(bound), new_text=job.text)
+
+
+def _key(call: ToolCall) -> str:
+    return _digest([call.session, call.id, dict(call.input)])
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _local(at: datetime, zone: ZoneInfo) -> str:
+    return f"{at.astimezone(zone):%A %Y-%m-%d %H:%M} ({zone.key})"

@@ -1,0 +1,163 @@
+"""What the graph answers: rows with their facts in words, for people, models and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, NamedTuple, assert_never
+
+from agentd.core.graph import FactHash
+from agentd.memory.graph.paths import Way
+from agentd.memory.graph.query import Kind
+from agentd.zero.naming import MINUS
+
+Table = tuple[tuple[str, ...], ...]  # the first row has the headings
+
+_JOINERS: Final = "\u200c\u200d"
+_HEADS: Final[Mapping[Kind, tuple[str, ...]]] = {
+    Kind.CONCEPT: ("concept", "score", "confidence", "depth", "way"),
+    Kind.FACT: ("subject", "predicate", "object", "score", "confidence", "episodes", "newest"),
+    Kind.PATH: ("way", "score", "confidence", "depth"),
+}
+
+
+class Triple(NamedTuple):
+    """A fact with its labels."""
+
+    # A tuple, as Hop and Row are: an answer makes hundreds.
+
+    fact: FactHash
+    subject: str
+    predicate: str
+    object: str
+    confidence: float
+    episodes: int
+    newest: datetime
+
+    def __str__(self) -> str:
+        return one_line(f"{self.subject} {self.predicate.replace('_', ' ')} {self.object}")
+
+
+class Hop(NamedTuple):
+    """A fact of a path, walked from its subject to its object (`out`) or back (`in`)."""
+
+    triple: Triple
+    direction: str
+
+
+class Row(NamedTuple):
+    """One thing found: a concept, a fact (the last of its path) or a path.
+
+    `start` and `label` are where the path begins and ends. `confidence` is the path's product, for a
+    fact its own; `score` what it is worth to the way it was found by. Both lie in [0, 1].
+    """
+
+    start: str
+    label: str
+    path: tuple[Hop, ...]
+    confidence: float
+    score: float
+
+    @property
+    def depth(self) -> int:
+        """The number of facts in the path."""
+        return len(self.path)
+
+    @property
+    def fact(self) -> Triple:
+        """The last fact of the path."""
+        return self.path[-1].triple
+
+    @property
+    def way(self) -> str:
+        """The path in one line: `agent -needs-> memory <-uses- tool`."""
+        words = [self.start]
+        for hop in self.path:
+            triple = hop.triple
+            if hop.direction == "out":
+                words += [f"-{triple.predicate}->", triple.object]
+            else:
+                words += [f"<-{triple.predicate}-", triple.subject]
+        return one_line(" ".join(words))
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A name about which nothing is known, and labels that look like it."""
+
+    name: str
+    nearest: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        words = f"nothing is known about {one_line(self.name)!r}"
+        if self.nearest:
+            words += f"; did you mean {' or '.join(map(one_line, self.nearest))}?"
+        return words
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The rows, the best first. Without rows, `reason` says why. `unknown` are names of the question
+    about which nothing is known, also where others brought rows. `by` is the way they were found, which
+    says what their scores are.
+    """
+
+    kind: Kind
+    rows: tuple[Row, ...] = ()
+    reason: str = ""
+    unknown: tuple[Unknown, ...] = ()
+    by: Way = Way.PATHS
+
+    @property
+    def triples(self) -> tuple[Triple, ...]:
+        """The facts of all rows, each once, in the order of the rows: for facts the last of each path,
+        else whole paths.
+        """
+        hops = (
+            hop
+            for row in self.rows
+            for hop in (row.path[-1:] if self.kind is Kind.FACT else row.path)
+        )
+        return tuple({hop.triple.fact: hop.triple for hop in hops}.values())
+
+    @property
+    def proposed(self) -> frozenset[str]:
+        """The labels that `as_prompt` proposes for unknown names."""
+        return frozenset(name for one in self.unknown for name in one.nearest if not self.rows)
+
+    def as_prompt(self) -> str:
+        """One line `- subject predicate object` for each fact, for a model; without rows the reason."""
+        return "\n".join(f"- {triple}" for triple in self.triples) or self.reason
+
+    def as_table(self) -> Table:
+        """Headings, and one line of cells for each row."""
+        return (_HEADS[self.kind], *(_cells(self.kind, row) for row in self.rows))
+
+
+def one_line(text: str) -> str:
+    """The text with each run of white space and control characters as one blank. What joins letters, or
+    keeps them apart, stays: emoji, Persian and the scripts of India are written with it. The minus sign
+    of a label is the hyphen that people type.
+    """
+    shown = (c if c.isprintable() or c in _JOINERS else " " for c in text.replace(MINUS, "-"))
+    return " ".join("".join(shown).split())
+
+
+def _cells(kind: Kind, row: Row) -> tuple[str, ...]:
+    told = (_share(row.score), _share(row.confidence), str(row.depth))
+    match kind:
+        case Kind.CONCEPT:
+            return (one_line(row.label), *told, row.way)
+        case Kind.PATH:
+            return (row.way, *told)
+        case Kind.FACT:
+            fact = row.fact
+            names = map(one_line, (fact.subject, fact.predicate, fact.object))
+            said = (str(fact.episodes), f"{fact.newest:%Y-%m-%d}")
+            return (*names, _share(row.score), _share(fact.confidence), *said)
+    assert_never(kind)
+
+
+def _share(value: float) -> str:
+    return f"{value:.2f}"

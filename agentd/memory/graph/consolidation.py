@@ -1,0 +1,201 @@
+"""Consolidation: what was said often enough becomes what is held to be so; what has faded goes.
+
+A promotion is an episode like any other, with "consolidation" as its source: it does not fade, and names in
+its `refs` the episodes that it counts. Each episode is counted by one promotion at most, ever, unless that
+is taken out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+
+from agentd.core.erasure import Erasure
+from agentd.core.graph import (
+    CONSOLIDATION,
+    Concept,
+    ConceptHash,
+    Consolidated,
+    Context,
+    EpisodeHash,
+    FactHash,
+    KeptEpisode,
+    Record,
+    Relation,
+    Trace,
+    belief,
+    evidence,
+    read_evidence,
+)
+from agentd.core.ports import Clock, GraphRecords, GraphStore
+from agentd.core.text import Folded, trimmed
+from agentd.zero.formats.reading import read
+from agentd.zero.formats.records import canonical, told_by
+from agentd.zero.formats.writing import write
+from agentd.zero.naming import context_hash, episode_hash
+
+# Episodes that no fact says, as they are kept: what other agents said, and promotions. Pure.
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One episode, its row and what it says."""
+
+    row: KeptEpisode
+    record: Record
+
+    @property
+    def relation(self) -> Relation:
+        """The episode."""
+        return self.record.relations[0]
+
+    @property
+    def counted(self) -> frozenset[EpisodeHash]:
+        """The episodes that it counts: none unless it is a promotion."""
+        if self.record.contexts[0].source != CONSOLIDATION:
+            return frozenset()
+        return frozenset(read_evidence(ref)[0] for ref in self.relation.refs)
+
+    def says(self, erasure: Erasure) -> bool:
+        """Whether it says what is to be erased: the words stand in it, or both of its ends stand in them."""
+        labels = {one.hash: one.label for one in self.record.concepts}
+        said = [
+            labels[self.relation.subject],
+            self.relation.predicate,
+            labels[self.relation.object],
+        ]
+        subject, predicate, target = (_words(one) for one in said)
+        whole = Folded(f"{subject} {predicate} {target}")
+        for text in (*erasure.spans, *erasure.sentences):
+            words = Folded(text)
+            if any(whole.places(trimmed(_words(words.text)))):
+                return True
+            if any(words.places(subject)) and any(words.places(target)):
+                return True
+        return False
+
+
+def rows(
+    record: Record, teller: str, at: datetime, receipts: Mapping[EpisodeHash, str] | None = None
+) -> list[KeptEpisode]:
+    """The episodes of a record, one by one. `receipts` are what the chain gave for them."""
+    return [
+        KeptEpisode(
+            one.episode,
+            teller,
+            at,
+            write(alone(record, one)),
+            (receipts or {}).get(one.episode, ""),
+        )
+        for one in record.relations
+    ]
+
+
+def alone(record: Record, relation: Relation) -> Record:
+    """One episode of a record, with what it names."""
+    concepts = {one.hash: one for one in record.concepts}
+    contexts = tuple(one for one in record.contexts if one.hash == relation.context)
+    return canonical(Record(told_by(concepts, [relation]), contexts, (relation,)))
+
+
+def read_rows(kept: Iterable[KeptEpisode]) -> list[Kept]:
+    """What rows say. Raises GraphError for one that is damaged."""
+    return [Kept(row, read(row.said)) for row in kept]
+
+
+def valid(kept: Sequence[Kept], derived: Collection[EpisodeHash]) -> list[Kept]:
+    """Without the promotions that count what nobody says any more."""
+    known = {one.relation.episode for one in kept if not one.counted}.union(derived)
+    return [one for one in kept if one.counted <= known]
+
+
+def ends_of(relations: Iterable[Relation]) -> set[ConceptHash]:
+    """The concepts that episodes are about."""
+    return {end for one in relations for end in (one.subject, one.object)}
+
+
+def _words(label: str) -> str:
+    """A label as people write it."""
+    return Folded(label.replace("-", " ").replace("_", " ")).text
+
+
+MOST = 1_000  # episodes that one promotion counts: it names them all
+
+
+class Consolidation:
+    """The daily work on the graph. While it runs, nobody else takes episodes out: a promotion would
+    count what has just been forgotten.
+    """
+
+    def __init__(self, store: GraphStore, records: GraphRecords, clock: Clock) -> None:
+        self._store = store
+        self._records = records
+        self._clock = clock
+
+    async def run(self) -> Consolidated:
+        """Promote, then sweep, and remember that it was done.
+
+        Promoted is each group of at least three episodes that say the same fact in the same scope, or
+        deny it, and are worth more than 0.1 now, as one episode with the noisy-OR of what they are
+        worth; of more than a thousand, as several. It is sure at the moment what the fact was sure before,
+        and stays so. Promotions are kept before the tables say them. Raises StorageError.
+        """
+        now = self._clock.now()
+        made = await self._promotions(now)
+        if made:
+            await self._records.keep([row for record in made for row in rows(record, "", now)])
+            await self._store.insert(made)
+        swept = await self._store.sweep(now)
+        done = Consolidated(promoted=len(made), swept=len(swept), at=now)
+        await self._store.note(done)
+        return done
+
+    async def _promotions(self, now: datetime) -> list[Record]:
+        groups: defaultdict[tuple[FactHash, str, bool], list[Trace]] = defaultdict(list)
+        for trace in await self._store.promotable(now):
+            said = trace.relation
+            groups[said.fact, trace.scope, said.denied].append(trace)
+        ends = {e for traces in groups.values() for e in _ends(traces[0].relation)}
+        concepts = await self._store.concepts(sorted(ends))
+        several = (some for key in sorted(groups) for some in _portions(groups[key]))
+        return [promotion(some, concepts, now) for some in several]
+
+
+def promotion(
+    traces: Sequence[Trace], concepts: Mapping[ConceptHash, Concept], now: datetime
+) -> Record:
+    """The record that promotes episodes of one fact and scope. Its context has the time of the newest
+    of them and, as agent, a name made of all: the same evidence is the same episode.
+    """
+    refs = sorted(evidence(trace.relation.episode, trace.said) for trace in traces)
+    name = sha256("\n".join(refs).encode()).hexdigest()[:16]
+    where = (max(trace.said for trace in traces), CONSOLIDATION, traces[0].scope, name)
+    context = Context(context_hash(*where), *where)
+    said = traces[0].relation
+    relation = Relation(
+        fact=said.fact,
+        episode=episode_hash(said.fact, context.hash),
+        context=context.hash,
+        subject=said.subject,
+        predicate=said.predicate,
+        object=said.object,
+        confidence=belief(trace.effective(now) for trace in traces),
+        created=now,
+        denied=said.denied,
+        refs=tuple(refs),
+    )
+    return canonical(Record(told_by(concepts, [relation]), (context,), (relation,)))
+
+
+def _portions(traces: Sequence[Trace]) -> Iterator[Sequence[Trace]]:
+    """All of them, in as few lists of about one length as MOST allows."""
+    count = -(-len(traces) // MOST)
+    for number in range(count):
+        yield traces[number::count]
+
+
+def _ends(relation: Relation) -> tuple[ConceptHash, ConceptHash]:
+    return relation.subject, relation.object

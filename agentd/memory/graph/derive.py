@@ -1,0 +1,264 @@
+"""What facts and their evidence say to the graph: episodes, each with what vouches for it. Pure.
+
+Each time a fact was said is an episode of its own. The first stands, since the page of facts vouches for
+it; the others fade, reinforce it meanwhile, and are promoted where they are many. What was replaced or has
+ended is history: its episodes stay, and one that denies it says since when it is not believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from agentd.core.errors import GraphError
+from agentd.core.fact import Evidence, Fact, FactStatus, Triple
+from agentd.core.graph import ENDED, FACTS, SAID, EpisodeHash, Record
+from agentd.zero.compiler import record_of
+from agentd.zero.naming import (
+    Aliases,
+    context_hash,
+    episode_hash,
+    fact_hash,
+    normal_label,
+    normal_predicate,
+)
+from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
+
+# Which names mean the same thing: what the owner's facts call each other, and his own table. Pure.
+#
+# While it holds that the user's sister is Klara, and no other, "sister", "my sister", "the user's sister" and
+# "sister Klara" are names of Klara's, whatever the language of the relation; and while Klara's employer is
+# Bosch, "my sister's employer" is one of Bosch's. No word of any language is known here but `user`, the
+# possessive `'s`, and what the triples of facts are written with.
+
+OWNER = "user"
+OWNER_TOO = {"me": OWNER, "myself": OWNER}  # how the owner speaks of himself
+
+_OF = "'s-"  # between a thing and what it has
+_OWN = ("my-", f"the-{OWNER}{_OF}")  # what begins a name of something that the owner has
+_NAMED = (
+    "'s-name",
+    "-name",
+)  # ends the relation of those whose name is known: ("user", "dog name", "Rex")
+_ROUNDS = 4  # of names that follow from others
+
+
+class Names:
+    """The names that hold while these triples do. `own` is the owner's table, which wins over them."""
+
+    def __init__(self, own: Aliases, triples: Iterable[Triple] = ()) -> None:
+        self._own = dict(own.table)
+        self._one: Mapping[tuple[str, str], str] = {}  # what a thing has just one of
+        self._bare: Mapping[str, str] = {}  # names that do not say whose it is
+        fit = [one for one in map(_written, triples) if one is not None]
+        for _ in range(_ROUNDS):
+            before = self._one
+            self._learn(fit)
+            if self._one == before:
+                break
+
+    def resolve(self, name: str) -> str:
+        """The normal label of what a name stands for; what only says "sister" means the owner's. Raises
+        GraphError for what is no label.
+        """
+        return self._whom(normal_label(name))
+
+    def triple(self, triple: Triple) -> Triple:
+        """The triple in normal words, said of what it is about: what is told of the user as "sister's
+        employer" is Klara's employer. In a value "sister" is just a word. Raises GraphError for words
+        that are no labels.
+        """
+        return self._told(_labels(triple))
+
+    def _told(self, said: _Written) -> Triple:
+        about, relation = self._whom(said.subject), said.relation
+        head, possessive, last = f"{about}{_OF}{said.has}".rpartition(_OF)
+        if possessive and (holder := self._owned(head)) != head:
+            about, relation = holder, normal_predicate(last)
+        return Triple(about, relation, self._what(said.value))
+
+    def _whom(self, label: str) -> str:
+        found = self._what(label)
+        return self._aliased(self._bare.get(found, found))
+
+    def _what(self, label: str) -> str:
+        label = self._aliased(label)
+        for start in _OWN:
+            if label.startswith(start):
+                label = f"{OWNER}{_OF}{label.removeprefix(start)}"
+        return self._aliased(self._owned(label))
+
+    def _aliased(self, label: str) -> str:
+        return self._own.get(label, label)
+
+    def _owned(self, label: str) -> str:
+        """What "klara's employer" is, followed from the front; the label where it is not known."""
+        holder, possessive, rest = label.partition(_OF)
+        if not possessive:
+            return label
+        has = self._aliased(self._bare.get(holder, holder))
+        if (OWNER, spoken := label.replace(_OF, "-")) in self._one:
+            return self._one[OWNER, spoken]
+        while rest:
+            for whole in (rest, rest.replace(_OF, "-")):  # "sister's employer" or "sister employer"
+                if (has, whole) in self._one:
+                    return self._one[has, whole]
+            relation, _, rest = rest.partition(_OF)
+            if (has, relation) not in self._one:
+                return label
+            has = self._one[has, relation]
+        return has
+
+    def _learn(self, triples: Iterable[_Written]) -> None:
+        values: dict[tuple[str, str], set[str]] = {}
+        for said in triples:
+            told = self._told(said)
+            for name in _relations(told.relation.replace("_", "-")):
+                values.setdefault((told.subject, name), set()).add(told.value)
+        one = {key: next(iter(found)) for key, found in values.items() if len(found) == 1}
+        self._one = {key: value for key, value in one.items() if value != key[0]}
+        bare: dict[str, str] = {}
+        for (subject, relation), value in self._one.items():
+            if subject == OWNER:
+                bare[relation] = value
+                bare[f"{relation}-{value}"] = value
+        self._bare = bare
+
+
+class _Written(NamedTuple):
+    """A triple as labels and predicate; `has` is the relation as a label."""
+
+    subject: str
+    relation: str
+    has: str
+    value: str
+
+
+def _labels(triple: Triple) -> _Written:
+    """Raises GraphError."""
+    subject, value = normal_label(triple.subject), normal_label(triple.value)
+    return _Written(
+        subject, normal_predicate(triple.relation), normal_label(triple.relation), value
+    )
+
+
+def _written(triple: Triple) -> _Written | None:
+    try:
+        return _labels(triple)
+    except GraphError:
+        return None  # it is no label, and names nothing
+
+
+def _relations(relation: str) -> Iterable[str]:
+    """The relation, and what it is where it only tells the name: "dog" of "dog name"."""
+    yield relation
+    for ending in _NAMED:
+        if relation.endswith(ending) and relation != ending:
+            yield relation.removesuffix(ending)
+            return
+
+
+SCOPE = "main"  # facts are the owner's, and seen in his sessions alone
+
+_LITERAL = Aliases({})
+_SAYING = frozenset({FactStatus.ACTIVE, FactStatus.SUPERSEDED, FactStatus.ENDED})
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """An episode that facts vouch for: those that say the same thing at the same time and place are
+    one. It is as sure as the surest of them, and `refs` are their ids.
+    """
+
+    triple: Triple  # in labels that are resolved
+    at: datetime
+    source: str
+    session: str
+    confidence: float
+    refs: tuple[str, ...]
+
+    @property
+    def is_denial(self) -> bool:
+        """Whether it says that the fact holds no longer."""
+        return self.source == ENDED
+
+    def joined(self, other: Saying) -> Saying:
+        """Both, which are the same episode."""
+        refs = tuple(sorted({*self.refs, *other.refs}))
+        sure = max(self.confidence, other.confidence)
+        return Saying(self.triple, self.at, self.source, self.session, sure, refs)
+
+    def record(self) -> Record:
+        """It, compiled."""
+        said = self.triple.subject, self.triple.relation, self.triple.value
+        one = SemanticTuple(*said, self.confidence, denied=self.is_denial, refs=self.refs)
+        context = ContextMeta(self.at, self.source, SCOPE, session=self.session)
+        return record_of(CompilerInput((one,), context), _LITERAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What the graph is to hold of the facts, under these names. `holding` are the facts that hold now,
+    by id, each with its triple in these names; `unfit` are ids of facts whose words are no labels.
+    """
+
+    sayings: Mapping[EpisodeHash, Saying]
+    names: Names
+    holding: Mapping[str, tuple[Fact, Triple]]
+    unfit: tuple[str, ...] = ()
+
+
+def derived(
+    facts: Iterable[Fact], evidence: Mapping[str, Sequence[Evidence]], own: Aliases
+) -> Derived:
+    """The episodes of all facts with a triple that are neither forgotten nor proposed. `own` is the
+    owner's table of aliases.
+    """
+    known = [one for one in facts if one.status in _SAYING and one.triple is not None]
+    names = Names(own, (one.triple for one in known if one.is_active and one.triple is not None))
+    found: dict[EpisodeHash, Saying] = {}
+    holding: dict[str, tuple[Fact, Triple]] = {}
+    past: list[tuple[Fact, Triple]] = []
+    unfit: list[str] = []
+    for fact in known:
+        try:
+            assert fact.triple is not None
+            triple = names.triple(fact.triple)
+            for saying in _sayings(fact, triple, evidence.get(fact.id, ())):
+                _put(found, saying)
+        except GraphError:
+            unfit.append(fact.id)
+            continue
+        if fact.is_active:
+            holding[fact.id] = (fact, triple)
+        else:
+            past.append((fact, triple))
+    believed = {triple for _, triple in holding.values()}
+    for fact, triple in past:
+        if triple not in believed:
+            at = fact.valid_to or fact.noted_at
+            _put(found, Saying(triple, at, ENDED, "", 1.0, (fact.id,)))
+    return Derived(found, names, holding, tuple(unfit))
+
+
+def _sayings(fact: Fact, triple: Triple, evidence: Sequence[Evidence]) -> Iterator[Saying]:
+    told = sorted((one.at, one.session) for one in evidence if not one.is_context)
+    times = list(dict.fromkeys(told)) or [(fact.valid_from, fact.origin.session)]
+    for number, (at, session) in enumerate(times):
+        source = SAID if number else FACTS
+        yield Saying(triple, at, source, session, fact.confidence, (fact.id,))
+
+
+def _put(found: dict[EpisodeHash, Saying], saying: Saying) -> None:
+    name = _episode(saying)
+    known = found.get(name)
+    found[name] = known.joined(saying) if known else saying
+
+
+def _episode(saying: Saying) -> EpisodeHash:
+    """The name that the compiler gives it."""
+    triple = saying.triple
+    said = fact_hash(triple.subject, triple.relation, triple.value)
+    return episode_hash(said, context_hash(saying.at, saying.source, SCOPE, "", saying.session))

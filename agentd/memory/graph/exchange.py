@@ -1,0 +1,227 @@
+"""What leaves the graph as a whole, and what comes into it from other agents."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from agentd.core.errors import GraphError, InvalidRequest
+from agentd.core.graph import SHARED, Context, Record, Relation
+from agentd.core.ports import Clock, GraphStore
+from agentd.memory.graph.journal import Journal, Verdict
+from agentd.memory.graph.keeper import GraphKeeper
+from agentd.memory.graph.sharing import Sharing
+from agentd.memory.graph.text import Written
+from agentd.memory.graph.transfer import OWNER, Message, homed, imported, received, sender_of
+from agentd.zero import parse_all
+from agentd.zero.decompiler import decompile
+from agentd.zero.delta import Checkpoint, Delta, checkpoint, diff, merged
+from agentd.zero.formats.reading import read
+from agentd.zero.formats.records import canonical
+from agentd.zero.formats.seal import HEADER
+from agentd.zero.formats.writing import write
+
+FILE = "file"  # who says what a text says that is nobody's
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The graph as it is at a moment, and as `.0c`."""
+
+    checkpoint: Checkpoint
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What came of a message: episodes that were new, that were known, that were taken back, and that
+    did not come in because they had been taken back, or forgotten here, before.
+    """
+
+    new: int
+    known: int
+    withdrawn: int
+    kept_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """What a look at the chain came to, and of whom something else is kept than it says."""
+
+    verdict: Verdict
+    changed: tuple[str, ...] = ()
+
+
+class Exchange:
+    """The graph as others get it and give to it. Methods raise WorkspaceError, StorageError."""
+
+    def __init__(
+        self,
+        keeper: GraphKeeper,
+        store: GraphStore,
+        sharing: Sharing,
+        clock: Clock,
+        journal: Journal | None = None,
+    ) -> None:
+        self._keeper = keeper
+        self._store = store
+        self._sharing = sharing
+        self._clock = clock
+        self._journal = journal or Journal()
+        self._refresh: Callable[[], Awaitable[object]] | None = None
+        self._taking = asyncio.Lock()
+
+    def refresh_with(self, refresh: Callable[[], Awaitable[object]]) -> None:
+        """Await this before each answer: facts take in then what was done to their page."""
+        self._refresh = refresh
+
+    async def fresh(self) -> None:
+        """Let the graph say what the page and the text say now."""
+        if self._refresh is not None:
+            await self._refresh()
+        await self._keeper.level()
+
+    async def level(self) -> None:
+        """Let what is shared follow what holds, where facts are read at all."""
+        if self._refresh is not None and await self._sharing.is_used():
+            await self.fresh()
+            await self._sharing.level()
+
+    async def state(self) -> State:
+        """All that the owner may see, level with facts and text."""
+        await self.fresh()
+        record = await snapshot(self._store)
+        return State(*await asyncio.to_thread(_told, record))
+
+    async def since(self, old: str) -> Delta:
+        """What led to now from a state that `state` told. Raises GraphError for a text that is none."""
+        await self.fresh()
+        record = await snapshot(self._store)
+        return await asyncio.to_thread(lambda: diff(read(old), record))
+
+    async def export(self) -> Written:
+        """Write all of the graph's text anew. Raises GraphError."""
+        await self.fresh()
+        return await self._keeper.export()
+
+    async def logged(self) -> Logged:
+        """Whether the chain is as it was written, and what others said as it was entered: with all that
+        the facts say by now.
+        """
+        await self.fresh()
+        verdict = await self._journal.verdict()
+        if not verdict.is_sound:
+            return Logged(verdict)
+        return Logged(verdict, await self._journal.changed(await self._keeper.receipts()))
+
+    async def take(self, text: str, name: str, trust: float) -> Taken:
+        """Learn what another agent tells, which is called `name` here, in confidence times `trust`. What
+        was taken in before keeps its confidence: the same message once more changes nothing. Of what
+        the sender takes back, only what it said itself goes; nothing that went, or was forgotten here,
+        comes in again.
+
+        Additions come first and withdrawals second: after a failure between them, take it again.
+        Raises GraphError, and changes nothing, for a text that `received` refuses, for a message of
+        this agent's own, for a trust outside (0, 1] and for a name that is none, or somebody else's;
+        InvalidRequest where nothing is shared with anybody.
+        """
+        if not self._sharing.scopes:
+            raise InvalidRequest(
+                "nothing is shared with anybody, so nothing is taken in",
+                cure="name a space in `spaces` of the [graph] table of config.toml, then `agentd restart`",
+            )
+        now = self._clock.now()
+        message = await asyncio.to_thread(received, text, self._sharing.scopes, now)
+        if message.sender and message.sender == await self._sharing.agent():
+            raise GraphError("the message is of this agent itself", cure="take it in elsewhere")
+        name = self._named(name)
+        fresh = await asyncio.to_thread(homed, message, name, trust)
+        async with self._taking:
+            await self.fresh()
+            return await self._take(message, fresh, name)
+
+    async def take_text(self, text: str, name: str, trust: float) -> Taken:
+        """Learn what a text of the graph says, `.0` or `.0c`, in confidence times `trust`: as the word of
+        who is called `name` here, who is meant by `user` there, too; without a name as that of a file. The
+        same text once more changes nothing. Raises GraphError for a text that is not what its hashes
+        say, and for a name that is none or somebody else's.
+        """
+        teller = self._named(name) if name else FILE
+        record = await asyncio.to_thread(_read, text)
+        fresh = imported(record, teller, trust, teller if name else "")
+        async with self._taking:
+            await self.fresh()
+            return await self._take(Message("", fresh, frozenset()), fresh, teller)
+
+    async def _take(self, message: Message, fresh: Record, name: str) -> Taken:
+        here = await self._said_by(message.sender, name)
+        out = await self._keeper.kept_out() - here.keys()
+        said = [r for r in fresh.relations if r.refs[0] not in out]
+        added = await self._keeper.add(fresh, [r for r in said if r.refs[0] not in here], name)
+        gone = [here[one.hex].episode for one in message.withdrawn if one.hex in here]
+        withdrawn = await self._keeper.withdraw(gone) if gone else 0
+        known = len(said) - added.episodes
+        return Taken(added.episodes, known, withdrawn, len(fresh.relations) - len(said))
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether a chain is kept."""
+        return self._journal.is_kept
+
+    async def _said_by(self, sender: str, name: str) -> Mapping[str, Relation]:
+        """What this sender said before, by what it calls it. Raises GraphError where the sender is
+        known by another name, or the name is another sender's.
+        """
+        relations = await self._store.episodes()
+        contexts = await self._store.contexts(sorted({one.context for one in relations}))
+        foreign = {key: one for key, one in contexts.items() if one.source == SHARED}
+        for context in foreign.values():
+            _check_name(context, sender, name)
+        return {
+            ref: one
+            for one in relations
+            if one.context in foreign and foreign[one.context].agent == name
+            for ref in one.refs
+        }
+
+    def _named(self, name: str) -> str:
+        """The normal label of the sender. Raises GraphError."""
+        label = self._keeper.resolve(name)
+        if label == OWNER:
+            raise GraphError(f"{name[:40]!r} is the owner here", cure="give the sender a name")
+        return label
+
+
+async def snapshot(store: GraphStore) -> Record:
+    """All that the store's episodes say, in the order of their hashes. A concept that no episode speaks
+    of is no part of it: the port does not list those.
+    """
+    relations = await store.episodes()
+    ends = {end for one in relations for end in (one.subject, one.object)}
+    concepts = await store.concepts(sorted(ends))
+    contexts = await store.contexts(sorted({one.context for one in relations}))
+    return canonical(Record(tuple(concepts.values()), tuple(contexts.values()), tuple(relations)))
+
+
+def _check_name(context: Context, sender: str, name: str) -> None:
+    known, is_called = sender_of(context), context.agent
+    if sender and known == sender and is_called != name:
+        raise GraphError(
+            f"the sender is called {is_called!r} here, not {name!r}", cure=f"use --from {is_called}"
+        )
+    if sender and known != sender and is_called == name:
+        raise GraphError(
+            f"another sender is called {name!r} here", cure="give this one a name of its own"
+        )
+
+
+def _read(text: str) -> Record:
+    """Raises GraphError."""
+    if text.lstrip().startswith(HEADER):
+        return read(text)
+    return merged(decompile(graph).record for graph in parse_all(text))
+
+
+def _told(record: Record) -> tuple[Checkpoint, str]:
+    return checkpoint(record), write(record)

@@ -1,0 +1,165 @@
+"""What a walk found for one kind of question, scored: the step between paths and rows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple, Protocol
+
+from agentd.core.graph import Concept, ConceptHash, Edge
+from agentd.memory.graph.answer import Hop, Row, Triple
+from agentd.memory.graph.paths import Path, Step, Way
+from agentd.memory.graph.query import Fields, Kind
+from agentd.memory.graph.traversal import Traversal
+
+Names = Mapping[bytes, frozenset[str]]  # all that concepts are called, by their hashes
+
+_NAMELESS: Final = frozenset[str]()
+
+
+class Scores(Protocol):
+    """What paths are worth to a way of recall, in [0, 1]."""
+
+    def score(self, path: Path) -> float:
+        """Of the path, or of the concept that it leads to."""
+
+    def fact(self, path: Path) -> float:
+        """Of the last fact of the path."""
+
+
+class Labels:
+    """The labels of concepts; one that went away since it was found is shown by its hash."""
+
+    def __init__(self, labels: Mapping[ConceptHash, str]) -> None:
+        self._labels = {one.value: label for one, label in labels.items()}
+
+    def label(self, concept: ConceptHash) -> str:
+        """Its label."""
+        known = self._labels.get(concept.value)
+        return known if known is not None else f"#{concept.hex[:8]}"
+
+
+def spellings(concept: Concept) -> frozenset[str]:
+    """All that it is called: its label, and its aliases whatever their case."""
+    return frozenset((concept.label, *(alias.casefold() for alias in concept.aliases)))
+
+
+class Found(NamedTuple):
+    """A path, what it is shown as, and its score."""
+
+    kind: Kind
+    path: Path
+    score: float
+
+    @property
+    def edge(self) -> Edge:
+        """The last fact."""
+        return self.path.steps[-1].edge
+
+    @property
+    def confidence(self) -> float:
+        """Of the path, or of the fact if that is what was asked for."""
+        return self.edge.confidence if self.kind is Kind.FACT else self.path.confidence
+
+    def fields(self, names: Names) -> Fields:
+        """What the fields of a question say about it, if its concepts have these names."""
+        return lambda field: self._field(field, names)
+
+    def _field(self, field: str, names: Names) -> str | float | frozenset[str]:
+        edge = self.edge
+        match field:
+            case "label":
+                return names.get(self.path.end.value, _NAMELESS)
+            case "subject":
+                return names.get(edge.subject.value, _NAMELESS)
+            case "object":
+                return names.get(edge.object.value, _NAMELESS)
+            case "start":
+                return names.get(self.path.start.value, _NAMELESS)
+            case "predicate":
+                return edge.predicate
+            case "direction":
+                return self.path.steps[-1].direction
+            case _:
+                return self._number(field)
+
+    def _number(self, field: str) -> float:
+        numbers = {
+            "confidence": self.confidence,
+            "score": self.score,
+            "depth": self.path.depth,
+            "episodes": self.edge.episodes,
+        }
+        return numbers[field]
+
+
+def candidates(kind: Kind, traversal: Traversal, scores: Scores) -> list[Found]:
+    """All that a walk found of a kind, before any condition: a concept as often as it was arrived at,
+    a fact for each way it was walked. Where the walk began is no concept it found, but an end of paths.
+    """
+    if kind is Kind.FACT:
+        return [Found(kind, path, scores.fact(path)) for path in traversal.arrivals]
+    ends = {seed.value for seed in traversal.seeds} if kind is Kind.CONCEPT else set()
+    paths = (p for p in traversal.arrivals if p.end.value not in ends and not p.steps[-1].is_loop)
+    return [Found(kind, path, scores.score(path)) for path in paths]
+
+
+def best(found: Iterable[Found], by: Way = Way.PATHS) -> list[Found]:
+    """Each concept and each fact once, by its best path, the highest score first, BY breadth the fewest
+    facts before that; ties by path. What was found comes in the order of its paths.
+    """
+    kept: dict[bytes, Found] = {}
+    for one in found:
+        kept.setdefault(_identity(one), one)
+    rows = sorted(kept.values(), key=lambda one: -one.score)
+    return sorted(rows, key=lambda one: one.path.depth) if by is Way.BREADTH else rows
+
+
+def concepts_of(found: Iterable[Found]) -> list[ConceptHash]:
+    """All that their paths go through, and both sides of their last facts: each once."""
+    seen: dict[bytes, ConceptHash] = {}
+    for one in found:
+        seen[one.path.start.value] = one.path.start
+        for step in one.path.steps:
+            for end in (step.edge.subject, step.edge.object):
+                seen[end.value] = end
+    return list(seen.values())
+
+
+def rows(found: Iterable[Found], labels: Labels) -> tuple[Row, ...]:
+    """What was found in words."""
+    hops: dict[tuple[bytes, bool], Hop] = {}  # paths share their beginnings
+
+    def hop(step: Step) -> Hop:
+        if (known := hops.get(step.key)) is None:
+            known = hops[step.key] = _hop(step, labels)
+        return known
+
+    return tuple(
+        Row(
+            labels.label(one.path.start),
+            labels.label(one.path.end),
+            tuple(map(hop, one.path.steps)),
+            one.confidence,
+            one.score,
+        )
+        for one in found
+    )
+
+
+def _identity(found: Found) -> bytes:
+    match found.kind:
+        case Kind.CONCEPT:
+            return found.path.end.value
+        case Kind.FACT:
+            return found.edge.fact.value
+        case Kind.PATH:
+            return b"".join((*found.path.visited, found.path.trail))
+
+
+def _hop(step: Step, labels: Labels) -> Hop:
+    edge = step.edge
+    subject, obj = labels.label(edge.subject), labels.label(edge.object)
+    triple = Triple(
+        edge.fact, subject, edge.predicate, obj, edge.confidence, edge.episodes, edge.newest
+    )
+    return Hop(triple, step.direction)

@@ -1,0 +1,323 @@
+"""What happens to the graph, entered into its chain if one is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Protocol
+
+import structlog
+
+from agentd.core.errors import AgentdError, GraphError, StorageCorrupt, StorageError, WorkspaceError
+from agentd.core.failpoints import hit
+from agentd.core.graph import SIZE, Digest, Record
+from agentd.core.health import Problem
+from agentd.core.ports import Clock
+from agentd.core.workspace import CHAIN_HEAD_PATH, CHAIN_PATH
+from agentd.zero.formats.writing import write
+from agentd.zero.naming import stamp
+
+# A log of what happened to the graph that nobody can change unseen: each entry is hashed with the one
+# before. It holds no content, only salted digests, so erasing content leaves it valid.
+
+LOG = CHAIN_PATH
+HEAD = CHAIN_HEAD_PATH
+
+_KIND = re.compile(r"[a-z_]{1,32}")
+_ENTRY = re.compile(
+    r"(([1-9][0-9]{0,11}) [0-9TZ:.-]{20,27} [a-z_]{1,32} ([0-9a-f]{64})) ([0-9a-f]{64})\n"
+)
+_HEAD = re.compile(r"(0|[1-9][0-9]{0,11}) ([0-9a-f]{64})\n")
+
+
+class EntryHash(Digest):
+    """Names an entry by what it says and by all entries before it."""
+
+    __slots__ = ()
+
+
+START = EntryHash(bytes(SIZE))  # stands before the first entry
+
+
+class ChainFiles(Protocol):
+    """Where the chain is kept, by paths in the workspace. When a method returns, what it did is durable;
+    any may raise WorkspaceError or StorageError.
+    """
+
+    async def read(self, path: str) -> bytes | None:
+        """The whole file; None if there is none."""
+
+    async def append(self, path: str, data: bytes) -> None:
+        """Put the bytes behind the file's last; a crash may leave a part of them."""
+
+    async def replace(self, path: str, data: bytes) -> None:
+        """Make them the file: whole, or not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What proves later that an entry is about some content. `salt` is kept with the content and
+    erased with it: from then on nobody can tell what the entry was about, not even by guessing.
+    """
+
+    number: int
+    salt: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a look at the chain came to. `bad` is the number of the first entry that is not as it was
+    written, or is missing; 0 stands for the head record, and None says that all is well.
+    """
+
+    entries: int
+    bad: int | None = None
+    why: str = ""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing was changed or cut off."""
+        return self.bad is None
+
+    def check(self) -> None:
+        """Raises StorageCorrupt, which names the place, unless it is sound."""
+        if not self.is_sound:
+            what = f"entry {self.bad} of {LOG}" if self.bad else HEAD
+            raise StorageCorrupt(
+                f"the chain of the graph is not as it was written: {what}: {self.why}",
+                cure=f"put {LOG} and {HEAD} back from a backup, or move both away to begin a new chain",
+            )
+
+
+class Chain:
+    """The log and its head record, which says how long the log is and how it ends."""
+
+    def __init__(
+        self,
+        files: ChainFiles,
+        clock: Clock,
+        salt: Callable[[], bytes] = lambda: secrets.token_bytes(SIZE),
+    ) -> None:
+        self._files = files
+        self._clock = clock
+        self._salt = salt
+        self._lock = asyncio.Lock()
+        self._end: tuple[int, EntryHash] | None = None  # None: what the files hold is not known
+
+    async def append(self, kind: str, content: bytes) -> Receipt:
+        """Add an entry about the content; durable when this returns. `kind` is a word of small letters
+        and `_`, such as `inserted`.
+
+        What a crash left of an entry that was being written is taken away first. Raises StorageCorrupt,
+        and adds nothing, when the chain is not sound.
+        """
+        if not _KIND.fullmatch(kind):
+            raise GraphError(f"{kind[:40]!r} is no kind of entry", cure="use small letters and _")
+        async with self._lock:
+            if self._end and await self._files.read(HEAD) != _head(*self._end):
+                self._end = None  # it was put back, or moved away to begin a new chain
+            count, last = self._end or await self._recovered()
+            self._end = None
+            salt = self._salt()
+            said = f"{count + 1} {stamp(self._clock.now())} {kind} {digest(content, salt)}"
+            last = _chained(last, said)
+            await self._files.append(LOG, f"{said} {last}\n".encode())
+            hit("graph.chained")
+            await self._files.replace(HEAD, _head(count + 1, last))
+            self._end = count + 1, last
+            return Receipt(count + 1, salt)
+
+    async def verify(self) -> Verdict:
+        """Whether the chain is as it was written, from the files as they are now."""
+        async with self._lock:
+            found = judged(await self._files.read(LOG), await self._files.read(HEAD)).verdict
+            if not found.is_sound:
+                self._end = None
+            return found
+
+    async def proven(self, many: Sequence[tuple[bytes, Receipt]]) -> list[bool]:
+        """For each content whether its receipt's entry is about it. Raises StorageCorrupt when the chain
+        is not sound.
+        """
+        async with self._lock:
+            found = judged(await self._files.read(LOG), await self._files.read(HEAD))
+            found.verdict.check()
+        return [_is_of(content, receipt, found.digests) for content, receipt in many]
+
+    async def _recovered(self) -> tuple[int, EntryHash]:
+        """The number and the hash of the last entry, once the files agree."""
+        log = await self._files.read(LOG)
+        found = judged(log, await self._files.read(HEAD))
+        found.verdict.check()
+        if log is not None and found.whole < len(log):
+            await self._files.replace(LOG, log[: found.whole])
+        if found.is_behind:
+            await self._files.replace(HEAD, _head(found.verdict.entries, found.last))
+        return found.verdict.entries, found.last
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the files hold. `whole` is how many bytes of the log are whole entries; `is_behind` says that
+    the head record has yet to be brought up to the last entry.
+    """
+
+    verdict: Verdict
+    last: EntryHash = START
+    digests: Sequence[str] = ()
+    whole: int = 0
+    is_behind: bool = False
+
+
+def digest(content: bytes, salt: bytes) -> str:
+    """What an entry says of content: the keyed hash HMAC-SHA256 (RFC 2104) with the salt as key."""
+    return hmac.digest(salt, content, "sha256").hex()
+
+
+def judged(log: bytes | None, head: bytes | None) -> Judged:
+    """The chain in these bytes. What stands behind the entry that the head record names is what a crash
+    leaves, and no fault: whole entries that fit count, the rest does not.
+    """
+    named = _named(log, head)
+    if isinstance(named, Verdict):
+        return Judged(named)
+    count, end = named
+    last, whole = START, 0
+    digests: list[str] = []
+    for number, line in enumerate((log or b"").splitlines(keepends=True), start=1):
+        entry = _ENTRY.fullmatch(line.decode("ascii", "replace"))
+        said = entry[1] if entry else ""
+        after = _chained(last, said)
+        why = ""
+        if entry is None or int(entry[2]) != number:
+            why = "it cannot be read"
+        elif after.hex != entry[4]:
+            why = "it is not what its hash says, or another entry stood before it"
+        elif number == count and after != end:
+            why = "it is not the one that the head record names"
+        if why and number <= count:
+            return Judged(Verdict(number - 1, number, why))
+        if entry is None or why:
+            break
+        last, whole = after, whole + len(line)
+        digests.append(entry[3])
+    if len(digests) < count:
+        missing = len(digests) + 1
+        return Judged(Verdict(len(digests), missing, "it is missing: the log was cut off"))
+    is_behind = head is None or len(digests) > count
+    return Judged(Verdict(len(digests)), last, digests, whole, is_behind)
+
+
+def _named(log: bytes | None, head: bytes | None) -> tuple[int, EntryHash] | Verdict:
+    """How many entries there are and how they end, as the head record says."""
+    if head is None:
+        return Verdict(0, 0, "the head record is missing") if log else (0, START)
+    found = _HEAD.fullmatch(head.decode("ascii", "replace"))
+    if found is None or (found[1] == "0" and found[2] != START.hex):
+        return Verdict(0, 0, "the head record cannot be read")
+    return int(found[1]), EntryHash.from_hex(found[2])
+
+
+def _chained(before: EntryHash, said: str) -> EntryHash:
+    return EntryHash(sha256(before.value + said.encode()).digest())
+
+
+def _head(count: int, last: EntryHash) -> bytes:
+    return f"{count} {last}\n".encode()
+
+
+def _is_of(content: bytes, receipt: Receipt, digests: Sequence[str]) -> bool:
+    if not 0 < receipt.number <= len(digests):
+        return False
+    return hmac.compare_digest(digests[receipt.number - 1], digest(content, receipt.salt))
+
+
+log = structlog.get_logger()
+
+_RECEIPT = re.compile(r"([1-9][0-9]{0,11}) ([0-9a-f]{64})")
+
+
+class Journal:
+    """The chain of the graph; without one nothing is entered. That it cannot be written, or is broken,
+    holds up nobody: `problems` says so.
+    """
+
+    def __init__(self, chain: Chain | None = None) -> None:
+        self._chain = chain
+        self._failure: AgentdError | None = None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a chain."""
+        return self._chain is not None
+
+    async def enter(self, kind: str, content: bytes) -> str:
+        """Enter that this happens to the content; durable when it returns. Gives the receipt, which is
+        to be kept beside the content and erased with it: "" where nothing could be entered.
+        """
+        if self._chain is None:
+            return ""
+        try:
+            receipt = await self._chain.append(kind, content)
+        except (StorageError, WorkspaceError) as error:
+            self._fail(error)
+            return ""
+        self._failure = None
+        return f"{receipt.number} {receipt.salt.hex()}"
+
+    async def verdict(self) -> Verdict:
+        """Whether the chain is as it was written. Raises StorageError, WorkspaceError."""
+        if self._chain is None:
+            return Verdict(0)
+        found = await self._chain.verify()
+        try:
+            found.check()
+        except StorageError as error:
+            self._fail(error)
+        else:
+            self._failure = None
+        return found
+
+    async def look(self) -> None:
+        """The same for those who only want it to be among the problems."""
+        try:
+            await self.verdict()
+        except (StorageError, WorkspaceError) as error:
+            self._fail(error)
+
+    async def changed(self, receipts: Sequence[tuple[str, str, Record]]) -> tuple[str, ...]:
+        """Of records, each with who says it and its receipt, those who say something else by now than
+        was entered. Raises StorageCorrupt when the chain is not sound, WorkspaceError.
+        """
+        if self._chain is None:
+            return ()
+        read = await asyncio.to_thread(_contents, [one[1:] for one in receipts])
+        proven = await self._chain.proven(read)
+        found = (one[0] for one, is_so in zip(receipts, proven, strict=True) if not is_so)
+        return tuple(dict.fromkeys(found))
+
+    def problems(self) -> tuple[Problem, ...]:
+        """That the chain is broken, or cannot be written."""
+        if self._failure is None:
+            return ()
+        text = f"what happens to the graph is not entered in its chain: {self._failure.message}"
+        return (Problem("graph_chain", text, self._failure.cure),)
+
+    def _fail(self, error: AgentdError) -> None:
+        self._failure = error
+        log.warning("graph_chain_failed", reason=error.reason)
+
+
+def _receipt(text: str) -> Receipt:
+    """What `enter` gave; one that proves nothing for any other text."""
+    found = _RECEIPT.fullmatch(text)
+    return Receipt(int(found[1]), bytes.fromhex(found[2])) if found else Receipt(0, b"")
+
+
+def _contents(many: Sequence[tuple[str, Record]]) -> list[tuple[bytes, Receipt]]:
+    return [(write(record).encode(), _receipt(receipt)) for receipt, record in many]

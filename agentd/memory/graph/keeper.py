@@ -1,0 +1,353 @@
+"""The one owner of the graph: it keeps tables and text level with the facts, and with what others said."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+import structlog
+
+from agentd.core.erasure import Erasure
+from agentd.core.errors import AgentdError, FileMissing, GraphError, WorkspaceError
+from agentd.core.fact import Evidence, Fact, FactStatus
+from agentd.core.failpoints import hit
+from agentd.core.graph import (
+    LEAST,
+    SAID,
+    Consolidated,
+    EpisodeHash,
+    GraphCounts,
+    Held,
+    Inserted,
+    KeptEpisode,
+    Record,
+    Relation,
+    faded,
+)
+from agentd.core.health import Problem
+from agentd.core.ports import Clock, GraphRecords, GraphStore, Workspace
+from agentd.core.turn import Kind, SessionKey
+from agentd.core.workspace import GRAPH_FOLDER, Reader
+from agentd.memory.graph.consolidation import Consolidation, Kept, read_rows, rows, valid
+from agentd.memory.graph.derive import OWNER_TOO, Derived, Names, Saying, derived
+from agentd.memory.graph.journal import Journal
+from agentd.memory.graph.text import EarlierText, GraphText, Written
+from agentd.zero.naming import DEFAULT_ALIASES, Aliases, parse_aliases
+
+log = structlog.get_logger()
+
+ALIASES = f"{GRAPH_FOLDER}/aliases.md"
+AT_ONCE = 500  # episodes that come to the tables in one go
+
+_READER = Reader(SessionKey("graph"), Kind.MAIN)
+_SHOWN = 5  # ids of facts that cannot be in the graph
+
+
+class KnownFacts(Protocol):
+    """Where the facts are read, as FactStore has it. Methods raise StorageError."""
+
+    async def facts(self) -> Sequence[Fact]:
+        """All of them, forgotten ones as ids."""
+
+    async def evidence(self, fact_ids: Sequence[str]) -> Mapping[str, Sequence[Evidence]]:
+        """The words that say each of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the tables are to hold."""
+
+    derived: Derived
+    kept: tuple[Kept, ...]
+    forgotten: frozenset[str]  # ids of facts
+
+    def gone(self, held: Mapping[EpisodeHash, Held]) -> dict[EpisodeHash, Held]:
+        """What of it is not to be there, or is to say something else."""
+        due = {
+            name: Held(one.confidence, one.is_denial, one.refs, one.at)
+            for name, one in self.derived.sayings.items()
+        }
+        for one in self.kept:
+            said, at = one.relation, one.record.contexts[0].event_time
+            due[said.episode] = Held(said.confidence, said.denied, said.refs, at)
+        return {name: one for name, one in held.items() if due.get(name) != one}
+
+    def fresh(self, held: Mapping[EpisodeHash, Held], now: datetime) -> list[Saying]:
+        """The sayings that are not there. What has faded is not said again by a table that was lost."""
+        sayings = self.derived.sayings.items()
+        return [one for name, one in sayings if name not in held and _is_alive(one, now)]
+
+
+class GraphKeeper:
+    """Tables and text of the graph. Unless it is `fed` with facts, what they no longer say is only taken
+    out. Nothing is read before `level`.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        store: GraphStore,
+        records: GraphRecords,
+        facts: KnownFacts,
+        text: GraphText,
+        earlier: EarlierText,
+        clock: Clock,
+        *,
+        fed: bool = True,
+        journal: Journal | None = None,
+    ) -> None:
+        self._workspace = workspace
+        self._store = store
+        self._records = records
+        self._facts = facts
+        self._text = text
+        self._earlier = earlier
+        self._clock = clock
+        self._journal = journal or Journal()
+        self._is_fed = fed
+        self._consolidation = Consolidation(store, records, clock)
+        self._lock = asyncio.Lock()
+        self._own = Aliases({**DEFAULT_ALIASES, **OWNER_TOO})
+        self._names = Names(self._own)
+        self._alias_text: str | None = ""  # None: it could not be read
+        self._kept: tuple[Kept, ...] | None = None  # None: to be read again
+        self._is_due = True
+        self._forgotten = 0  # episodes that went with their facts and were not reported yet
+        self._unfit: tuple[str, ...] = ()
+        self._mistake: AgentdError | None = None  # in the table of aliases
+        self._failure: AgentdError | None = None
+
+    @property
+    def name(self) -> str:
+        """See Eraser."""
+        return "graph"
+
+    def touch(self) -> None:
+        """Facts have changed; `level` takes that in. Never blocks."""
+        self._is_due = True
+
+    def resolve(self, name: str) -> str:
+        """The normal label of the concept that a name stands for. Raises GraphError for what is none."""
+        return self._names.resolve(name)
+
+    async def level(self) -> None:
+        """Let the tables say what the facts say, and what others said. Raises WorkspaceError,
+        StorageError, GraphError for what is kept damaged; then it is tried again the next time.
+        """
+        async with self._lock:
+            await self._level()
+
+    async def write(self) -> None:
+        """Write the text of the days that have changed. Raises WorkspaceError, StorageError."""
+        await self._text.write()
+
+    async def export(self) -> Written:
+        """Write all of the text anew. Raises what `level` does."""
+        await self.level()
+        return await self._text.write_all()
+
+    async def erase(self, erasure: Erasure) -> int:
+        """See Eraser; counts episodes, those of facts that were forgotten since the last time included."""
+        async with self._lock:
+            await self._level()
+            gone = [one for one in await self._read_kept() if one.says(erasure)]
+            await self._take_out(gone, "erased", traceless=True)
+            await self._text.write()
+            taken, self._forgotten = self._forgotten, 0
+        return taken + len(gone)
+
+    async def consolidate(self) -> Consolidated:
+        """The work of every day: see Consolidation. Raises what `level` does."""
+        async with self._lock:
+            self._is_due = True
+            await self._level()
+            async with self._text.watching():
+                done = await self._consolidation.run()
+            self._kept = None
+            if done.promoted or done.swept:
+                told = f"{done.promoted} {done.swept} {done.at.isoformat()}"
+                await self._journal.enter("consolidated", told.encode())
+        log.info("graph_consolidated", promoted=done.promoted, swept=done.swept)
+        return done
+
+    async def said(self) -> Derived:
+        """What the facts say, in the names of now. Raises StorageError."""
+        async with self._lock:
+            await self._read_aliases()
+            return await self._derived(await self._facts.facts())
+
+    async def add(self, record: Record, relations: Sequence[Relation], teller: str) -> Inserted:
+        """Take in what others say: these of the record's. Raises what `level` does."""
+        wanted = {one.episode for one in relations}
+        fresh = rows(record, teller, self._clock.now())
+        async with self._lock:
+            await self._level()
+            kept = [await self._entered(row) for row in fresh if row.episode in wanted]
+            await self._records.keep(kept)
+            self._kept = None
+            parts = [one.record for one in await asyncio.to_thread(read_rows, kept)]
+            return await self._insert(parts)
+
+    async def withdraw(self, episodes: Collection[EpisodeHash]) -> int:
+        """Take these out of what others said; how many were there. Raises what `level` does."""
+        async with self._lock:
+            await self._level()
+            gone = [one for one in await self._read_kept() if one.relation.episode in episodes]
+            return await self._take_out(gone, "taken_back")
+
+    async def kept_out(self) -> frozenset[str]:
+        """The names of what other agents said that was taken back, or forgotten here: it does not come
+        in again. Raises StorageError.
+        """
+        return await self._records.withdrawn()
+
+    async def receipts(self) -> Sequence[tuple[str, str, Record]]:
+        """What others said that was entered in the chain: who says it, under which receipt, and what.
+        Raises StorageError, GraphError.
+        """
+        async with self._lock:
+            kept = await self._read_kept()
+        return [(one.row.teller, one.row.receipt, one.record) for one in kept if one.row.receipt]
+
+    async def counts(self) -> GraphCounts:
+        """How much there is."""
+        return await self._store.counts()
+
+    async def last(self) -> Consolidated | None:
+        """What was consolidated last."""
+        found = await self._store.consolidations(1)
+        return found[0] if found else None
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Mistakes in the table of aliases, facts that are no part of the graph, and why it is behind."""
+        found = []
+        if self._mistake is not None:
+            text = f"{ALIASES} is not used: {self._mistake.message}"
+            found.append(Problem("graph_aliases", text, self._mistake.cure))
+        if self._unfit:
+            text = f"facts whose words are no labels are not in the graph: {', '.join(self._unfit[:_SHOWN])}"
+            found.append(Problem("graph_unfit", text, "say them in other words"))
+        if self._failure is not None:
+            text = f"the graph is not level with the facts: {self._failure.message}"
+            found.append(Problem("graph_behind", text, self._failure.cure))
+        return tuple(found)
+
+    async def _level(self) -> None:
+        try:
+            await self._earlier.take()
+            await self._read_aliases()
+            if self._is_due:
+                self._is_due = False
+                await self._make_level(await self._wanted())
+        except BaseException as error:
+            self._is_due = True
+            if isinstance(error, AgentdError):
+                self._failure = error
+            raise
+        self._failure = None
+
+    async def _make_level(self, wanted: _Wanted) -> None:
+        held = await self._store.held()
+        gone = await asyncio.to_thread(wanted.gone, held)
+        if gone:
+            await self._journal.enter("removed", "\n".join(sorted(map(str, gone))).encode())
+            async with self._text.changing(one.said for one in gone.values()):
+                await self._store.remove(sorted(gone))
+            self._forgotten += sum(not wanted.forgotten.isdisjoint(o.refs) for o in gone.values())
+            held = await self._store.held()  # promotions went with what they count
+        if self._is_fed:
+            fresh = await asyncio.to_thread(wanted.fresh, held, self._clock.now())
+            await self._add_sayings(fresh)
+        missing = [one.record for one in wanted.kept if one.relation.episode not in held]
+        await self._insert(missing)
+        self._names, self._unfit = wanted.derived.names, wanted.derived.unfit
+
+    async def _add_sayings(self, fresh: Sequence[Saying]) -> None:
+        for start in range(0, len(fresh), AT_ONCE):
+            some = fresh[start : start + AT_ONCE]
+            records = await asyncio.to_thread(_compiled, some)
+            names = (str(one.episode) for record in records for one in record.relations)
+            await self._journal.enter("inserted", "\n".join(sorted(names)).encode())
+            await self._insert(records)
+
+    async def _insert(self, records: Sequence[Record]) -> Inserted:
+        if not records:
+            return Inserted()
+        times = [one.event_time for record in records for one in record.contexts]
+        async with self._text.changing(times):
+            done = await self._store.insert(records)
+            hit("graph.written")
+        return done
+
+    async def _wanted(self) -> _Wanted:
+        facts = await self._facts.facts()
+        said = await self._derived(facts)
+        forgotten = frozenset(one.id for one in facts if one.status is FactStatus.FORGOTTEN)
+        kept = await self._read_kept()
+        standing = await asyncio.to_thread(valid, kept, said.sayings.keys())
+        if len(standing) < len(kept):
+            there = {one.relation.episode for one in standing}
+            gone = [one.row.episode for one in kept if one.row.episode not in there]
+            await self._records.drop(gone, traceless=True)
+            self._kept = tuple(standing)
+        return _Wanted(said, tuple(standing), forgotten)
+
+    async def _derived(self, facts: Sequence[Fact]) -> Derived:
+        ids = [one.id for one in facts if one.triple is not None]
+        evidence = await self._facts.evidence(ids)
+        return await asyncio.to_thread(derived, facts, evidence, self._own)
+
+    async def _read_kept(self) -> tuple[Kept, ...]:
+        if self._kept is None:
+            found = await self._records.kept()
+            self._kept = tuple(await asyncio.to_thread(read_rows, found))
+        return self._kept
+
+    async def _take_out(self, gone: Sequence[Kept], kind: str, *, traceless: bool = False) -> int:
+        """Out of what is kept and of the tables, for good."""
+        names = [ref for one in gone if one.row.teller for ref in one.relation.refs]
+        episodes = [one.relation.episode for one in gone]
+        if gone:
+            await self._records.drop(episodes, names, traceless=traceless)
+            self._kept = None
+            await self._journal.enter(kind, "\n".join(sorted(map(str, episodes))).encode())
+        async with self._text.changing(one.record.contexts[0].event_time for one in gone):
+            return await self._store.remove(episodes, traceless=traceless)
+
+    async def _entered(self, row: KeptEpisode) -> KeptEpisode:
+        """It, entered in the chain if one is kept."""
+        receipt = await self._journal.enter("taken", row.said.encode())
+        return KeptEpisode(row.episode, row.teller, row.at, row.said, receipt)
+
+    async def _read_aliases(self) -> None:
+        """The table as it stands; one with a mistake changes nothing."""
+        try:
+            text = (await self._workspace.read(ALIASES, _READER)).text
+        except FileMissing:
+            text = ""
+        except WorkspaceError as error:  # nobody waits for it, least of all who forgets
+            self._alias_text, self._mistake = None, error
+            return
+        if text == self._alias_text:
+            return
+        self._alias_text = text
+        try:
+            self._own = Aliases({**DEFAULT_ALIASES, **OWNER_TOO, **parse_aliases(text)})
+        except GraphError as error:
+            self._mistake = error
+            return
+        self._mistake = None
+        self._is_due = True
+
+
+def _compiled(sayings: Sequence[Saying]) -> list[Record]:
+    return [one.record() for one in sayings]
+
+
+def _is_alive(saying: Saying, now: datetime) -> bool:
+    """Whether it has not faded."""
+    age = (now - saying.at).total_seconds()
+    return saying.source != SAID or faded(saying.confidence, age) >= LEAST

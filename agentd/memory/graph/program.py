@@ -1,0 +1,154 @@
+"""Graphs of a text run one behind the other, with a memory that may be kept for the next run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from agentd.core.errors import GraphError, InvalidRequest
+from agentd.core.ports import Clock
+from agentd.memory.graph.runtime import ZeroRuntime
+from agentd.zero import (
+    Array,
+    Confidence,
+    Constant,
+    External,
+    Graph,
+    Hash32,
+    Map,
+    Value,
+    constant,
+    parse,
+    parse_all,
+    write,
+)
+from agentd.zero.naming import normal_label, normal_predicate
+from agentd.zero.statements import SemanticTuple
+
+_STATES, _STATEMENTS = "states", "statements"
+
+
+class ProgramMemory:
+    """A RuntimeStore in memory, which can be written as text and read again."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, Value] = {}
+        self._said: list[tuple[SemanticTuple, frozenset[str], str]] = []
+
+    @classmethod
+    def read(cls, text: str) -> ProgramMemory:
+        """What `text` wrote; empty for "". Raises GraphError for any other text."""
+        memory = cls()
+        if not text:
+            return memory
+        graph = parse(text)
+        held = {node.id: node.type.value for node in graph.nodes if isinstance(node.type, Constant)}
+        states, said = held.get(_STATES), held.get(_STATEMENTS)
+        if not isinstance(states, Map) or not isinstance(said, Array):
+            raise GraphError("it is no state of programs", cure="begin anew under another name")
+        memory.keep(dict(states.items()), [_statement(one) for one in said])
+        return memory
+
+    def text(self) -> str:
+        """All that is kept, as `.0` text; "" where nothing is."""
+        if not (self._states or self._said):
+            return ""
+        said = [
+            {
+                "subject": one.subject,
+                "predicate": one.predicate,
+                "object": one.object,
+                "confidence": float(one.confidence),
+            }
+            for one, _, _ in self._said
+        ]
+        nodes = constant(_STATES, Map(self._states)), constant(_STATEMENTS, said)
+        return write(Graph("state", nodes, (_STATES, _STATEMENTS)))
+
+    def load(self, key: str) -> Value:
+        """As RuntimeStore says."""
+        return self._states.get(key)
+
+    def recall(
+        self, label: str, *, predicate: str, depth: int, limit: int
+    ) -> Sequence[SemanticTuple]:
+        """As RuntimeStore says. Raises GraphError for what is no label or predicate."""
+        wanted = normal_predicate(predicate) if predicate else ""
+        said = [one for one in self._said if not wanted or one[2] == wanted]
+        known = {normal_label(label)}
+        for _ in range(depth - 1):
+            known |= {end for _, ends, _ in said if ends & known for end in ends}
+        found = [statement for statement, ends, _ in said if ends & known]
+        return sorted(found, key=lambda one: -one.confidence)[:limit]
+
+    def keep(self, states: Mapping[str, Value], statements: Sequence[SemanticTuple]) -> None:
+        """As RuntimeStore says. Raises GraphError for what is no label or predicate."""
+        said = [
+            (
+                one,
+                frozenset(map(normal_label, (one.subject, one.object))),
+                normal_predicate(one.predicate),
+            )
+            for one in statements
+        ]
+        self._states.update(states)
+        self._said += said
+
+
+def run_all(
+    data: bytes,
+    inputs: Mapping[str, object],
+    clock: Clock,
+    memory: ProgramMemory | None = None,
+    key: bytes = b"",
+) -> Sequence[dict[str, object]]:
+    """What the graphs of a text come to, in their order: `{name, outputs, confidence, hash}`, the
+    outputs as JSON can say them. A graph knows what those before it saved and stored, and what `memory`
+    has kept. Sign and Verify use the `key`.
+
+    Raises ZeroError with the place, GraphError for a statement without names, and InvalidRequest for an
+    input that no graph asks for.
+    """
+    graphs = parse_all(data)
+    types = [node.type for graph in graphs for node in graph.nodes]
+    asked = {one.name for one in types if isinstance(one, External)}
+    if unknown := sorted(inputs.keys() - asked):
+        known = f"give one of these: {', '.join(sorted(asked))}" if asked else "leave it out"
+        raise InvalidRequest(f"no graph asks for the input {unknown[0][:40]!r}", cure=known)
+    runtime = ZeroRuntime(memory or ProgramMemory(), clock, key=key)
+    return [_told(runtime, graph, inputs) for graph in graphs]
+
+
+def _statement(value: Value) -> SemanticTuple:
+    """Raises GraphError."""
+    if isinstance(value, Map):
+        words = [value.get(name) for name in ("subject", "predicate", "object")]
+        sure = value.get("confidence")
+        subject, predicate, target = (one if isinstance(one, str) else "" for one in words)
+        if subject and predicate and target and isinstance(sure, float):
+            return SemanticTuple(subject, predicate, target, sure)
+    raise GraphError("it is no state of programs", cure="begin anew under another name")
+
+
+def _told(runtime: ZeroRuntime, graph: Graph, inputs: Mapping[str, object]) -> dict[str, object]:
+    run = runtime.run(graph, inputs)
+    return {
+        "name": graph.name,
+        "outputs": {name: _plain(value) for name, value in run.outputs.items()},
+        "confidence": run.confidence,
+        "hash": run.hash.hex,
+    }
+
+
+def _plain(value: Value) -> object:
+    """The value as JSON says it: Bytes and hashes as digits, a Confidence as a number."""
+    match value:
+        case Map():
+            return {name: _plain(item) for name, item in value.items()}
+        case Array():
+            return [_plain(item) for item in value]
+        case Hash32() | bytes():
+            return value.hex if isinstance(value, Hash32) else value.hex()
+        case Confidence(sure):
+            return sure
+        case _:
+            return value

@@ -1,0 +1,490 @@
+"""The language of questions to the graph: text to a Query.
+
+    FIND concept WHERE predicate = needs AND confidence > 0.5 FROM agent DEPTH 2 LIMIT 10
+
+    query      = "FIND" kind { clause }             each clause at most once, in any order
+    kind       = "concept" | "concepts" | "fact" | "facts" | "path" | "paths"
+    clause     = "WHERE" condition | "FROM" name { "," name } | "BY" way | "DEPTH" number | "LIMIT" number
+    way        = "paths" | "breadth" | "activation"
+    condition  = conjunct { "OR" conjunct }
+    conjunct   = term { "AND" term }
+    term       = "NOT" term | "(" condition ")" | comparison
+    comparison = text-field ( "=" | "!=" ) name
+               | number-field ( "=" | "!=" | "<" | "<=" | ">" | ">=" ) number
+    name       = word | number | quoted
+
+Keywords, ways and fields are read without case. A word has no blanks and none of `" = ! < > ( ) ,` in it; any
+other name stands in double or single quotes, in which a backslash takes the next character as it is. A
+keyword that is meant as a name is quoted too.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
+from typing import Final, TypeAlias, assert_never
+
+from agentd.core.errors import QueryError
+from agentd.memory.graph.paths import DEPTH, MAX_RESULTS, Way
+from agentd.zero.naming import normal_label, normal_predicate
+
+# A question to the graph in words, numbers and signs, each with its place.
+
+MAX_LENGTH = 8_000  # characters of a question
+KEYWORDS: Final = frozenset(("FIND", "WHERE", "FROM", "BY", "DEPTH", "LIMIT", "AND", "OR", "NOT"))
+
+_CURE = 'ask for example: FIND concept WHERE predicate = needs FROM "my agent" DEPTH 2 LIMIT 10'
+_TOKEN = re.compile(
+    r"""\s+
+    | (?P<quoted> "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' )
+    | (?P<sign> [!<>]= | [=<>(),] )
+    | (?P<number> (?:[0-9]+(?:\.[0-9]+)? | \.[0-9]+) (?![^\s"=!<>(),]) )
+    | (?P<word> [^\s"'=!<>(),][^\s"=!<>(),]* )""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
+class TokenKind(Enum):
+    """What a token is."""
+
+    WORD = auto()
+    NUMBER = auto()
+    QUOTED = auto()
+    SIGN = auto()
+    END = auto()
+
+
+_KINDS = {
+    "word": TokenKind.WORD,
+    "number": TokenKind.NUMBER,
+    "quoted": TokenKind.QUOTED,
+    "sign": TokenKind.SIGN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of a question: `text` as it stands there, `word` without its quotes. Places count from 1."""
+
+    kind: TokenKind
+    text: str
+    word: str
+    line: int
+    column: int
+
+    @property
+    def keyword(self) -> str:
+        """The keyword that it is, in capitals, or nothing."""
+        word = self.text.upper()
+        return word if self.kind is TokenKind.WORD and word in KEYWORDS else ""
+
+    def error(self, message: str) -> QueryError:
+        """The error that tells of this place."""
+        return QueryError(message, cure=_CURE, line=self.line, column=self.column)
+
+    def __str__(self) -> str:
+        if self.kind is TokenKind.END:
+            return "the end"
+        short = self.text if len(self.text) <= 40 else f"{self.text[:40]}…"
+        return repr(short)
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """The tokens of a question, and then the one that is its end. Raises QueryError for a sign that
+    begins none, for a quote that is never closed, and for a text that is too long.
+    """
+    if len(text) > MAX_LENGTH:
+        message = f"a question has at most {MAX_LENGTH} characters, not {len(text)}"
+        raise QueryError(message, cure=_CURE, line=1, column=1)
+    at, line, begin = 0, 1, 0  # where we are, its line, where that line begins
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise _stray(text[at], line, at - begin + 1)
+        if (kind := found.lastgroup) is not None:
+            yield Token(_KINDS[kind], found[0], _word(kind, found[0]), line, at - begin + 1)
+        if newlines := found[0].count("\n"):
+            line += newlines
+            begin = at + found[0].rindex("\n") + 1
+        at = found.end()
+    yield Token(TokenKind.END, "", "", line, at - begin + 1)
+
+
+def _word(kind: str, text: str) -> str:
+    return _ESCAPED.sub(r"\1", text[1:-1]) if kind == "quoted" else text
+
+
+def _stray(sign: str, line: int, column: int) -> QueryError:
+    if sign in "\"'":
+        message = f"the quote {sign} is never closed"
+    else:
+        message = f"the sign {sign!r} has no meaning here"
+    return QueryError(message, cure=_CURE, line=line, column=column)
+
+
+MAX_NESTING = 32  # NOTs and parentheses inside each other
+MAX_NAMES = 20
+LIMIT = 10
+CLAUSES: Final = ("WHERE", "FROM", "BY", "DEPTH", "LIMIT")
+
+TEXT_FIELDS: Final = {
+    "label": "the concept, or one of its aliases",
+    "predicate": "of the last fact",
+    "subject": "of the last fact",
+    "object": "of the last fact",
+    "start": "the concept of FROM that the path begins at",
+    "direction": "out: the last fact was walked from its subject to its object; in: back",
+}
+NUMBER_FIELDS: Final = {
+    "confidence": "of the path, for FIND fact of the fact, 0 to 1",
+    "score": "what it is worth to the way of BY, 0 to 1",
+    "depth": "the number of facts in the path",
+    "episodes": "how often the last fact was said",
+}
+
+
+class Kind(StrEnum):
+    """What is asked for."""
+
+    CONCEPT = "concept"
+    FACT = "fact"
+    PATH = "path"
+
+
+_QUERY_KINDS = {kind.value: kind for kind in Kind}
+_WAYS = {way.value: way for way in Way}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A field compared with a name (`value` is a str) or with a number (a float)."""
+
+    field: str
+    operator: str
+    value: str | float
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """What must not hold."""
+
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """What must hold all together."""
+
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disjunction:
+    """Of which one must hold."""
+
+    conditions: tuple[Condition, ...]
+
+
+Condition: TypeAlias = Comparison | Negation | Conjunction | Disjunction
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question; `names` are as they were written. Without names it is asked of all facts with the
+    predicate that `where` demands. Raises QueryError for a way that finds nothing of this kind, or has
+    nowhere to begin.
+    """
+
+    kind: Kind = Kind.CONCEPT
+    where: Condition | None = None
+    names: tuple[str, ...] = ()
+    depth: int = DEPTH
+    limit: int = LIMIT
+    by: Way = Way.PATHS
+
+    def __post_init__(self) -> None:
+        if wrong := _unfit(self.by, self.kind, self.names):
+            raise QueryError(wrong, cure="leave BY out, or ask BY paths")
+
+
+def parse(text: str) -> Query:
+    """The question that a text asks. Raises QueryError, with line and column, for any other text."""
+    return _Parser(tokens(text)).query()
+
+
+class _Parser:
+    """Reads tokens from left to right; what comes next is always known."""
+
+    def __init__(self, found: Iterator[Token]) -> None:
+        self._found = found
+        self._next = next(found)
+        self._nesting = 0
+
+    def query(self) -> Query:
+        self._keyword("FIND")
+        kind = self._kind()
+        places: dict[str, Token] = {}  # of the clauses: what stands behind each
+        where: Condition | None = None
+        names: tuple[str, ...] = ()
+        by, limit = Way.PATHS, LIMIT
+        while self._next.kind is not TokenKind.END:
+            clause = self._clause(places)
+            places[clause] = self._next
+            match clause:
+                case "WHERE":
+                    where = self._condition()
+                case "FROM":
+                    names = self._names()
+                case "BY":
+                    by = self._way()
+                case "DEPTH":
+                    self._whole("DEPTH")
+                case _:
+                    limit = _within(self._whole("LIMIT"), "LIMIT", MAX_RESULTS)
+        if wrong := _unfit(by, kind, names):
+            raise places["BY"].error(wrong)
+        far = places.get("DEPTH")  # how far one may go, the way says
+        depth = _within(far, "DEPTH", by.most) if far else by.depth
+        return Query(kind, where, names, depth, limit, by)
+
+    def _kind(self) -> Kind:
+        token = self._take()
+        word = token.word.lower().removesuffix("s")
+        if token.kind is TokenKind.WORD and word in _QUERY_KINDS:
+            return _QUERY_KINDS[word]
+        raise token.error(f"concept, fact or path is expected after FIND, not {token}")
+
+    def _way(self) -> Way:
+        token = self._take()
+        word = token.word.lower()
+        if token.kind is TokenKind.WORD and word in _WAYS:
+            return _WAYS[word]
+        raise token.error(f"paths, breadth or activation is expected after BY, not {token}")
+
+    def _clause(self, seen: Collection[str]) -> str:
+        token = self._take()
+        word = token.keyword
+        if word not in CLAUSES:
+            raise token.error(f"{_expected(seen)} is expected, not {token}{_blanks(token)}")
+        if word in seen:
+            raise token.error(f"{word} stands here a second time")
+        return word
+
+    def _condition(self) -> Condition:
+        parts = [self._conjunct()]
+        while self._next.keyword == "OR":
+            self._take()
+            parts.append(self._conjunct())
+        return parts[0] if len(parts) == 1 else Disjunction(tuple(parts))
+
+    def _conjunct(self) -> Condition:
+        parts = [self._term()]
+        while self._next.keyword == "AND":
+            self._take()
+            parts.append(self._term())
+        return parts[0] if len(parts) == 1 else Conjunction(tuple(parts))
+
+    def _term(self) -> Condition:
+        token = self._take()
+        if token.keyword != "NOT" and token.text != "(":
+            return self._comparison(token)
+        if self._nesting == MAX_NESTING:
+            raise token.error(f"more than {MAX_NESTING} conditions stand inside each other")
+        self._nesting += 1
+        inner: Condition
+        if token.keyword == "NOT":
+            inner = Negation(self._term())
+        else:
+            inner = self._condition()
+            end = self._take()
+            if end.text != ")":
+                raise end.error(f"AND, OR or ) is expected, not {end}{_blanks(end)}")
+        self._nesting -= 1
+        return inner
+
+    def _comparison(self, field: Token) -> Comparison:
+        name = field.word.lower() if field.kind is TokenKind.WORD else ""
+        if name not in TEXT_FIELDS and name not in NUMBER_FIELDS:
+            known = ", ".join([*TEXT_FIELDS, *NUMBER_FIELDS])
+            raise field.error(f"a field ({known}), NOT or ( is expected, not {field}")
+        operator = self._take()
+        allowed = ("=", "!=") if name in TEXT_FIELDS else ("=", "!=", "<", "<=", ">", ">=")
+        if operator.text not in allowed:
+            raise operator.error(
+                f"one of {' '.join(allowed)} is expected after {name}, not {operator}"
+            )
+        if name in NUMBER_FIELDS:
+            return Comparison(name, operator.text, self._number(f"{name} {operator.text}"))
+        value = self._take()
+        if name == "direction" and value.word.lower() not in ("in", "out"):
+            raise value.error(f"the direction is in or out, not {value}")
+        return Comparison(name, operator.text, _name(value))
+
+    def _names(self) -> tuple[str, ...]:
+        names = [_name(self._take())]
+        while self._next.text == ",":
+            self._take()
+            if len(names) == MAX_NAMES:
+                raise self._next.error(f"a question has at most {MAX_NAMES} names")
+            names.append(_name(self._take()))
+        return tuple(dict.fromkeys(names))
+
+    def _number(self, after: str) -> float:
+        token = self._take()
+        if token.kind is not TokenKind.NUMBER:
+            raise token.error(f"a number is expected after {after}, not {token}")
+        return float(token.word)
+
+    def _whole(self, clause: str) -> Token:
+        token = self._take()
+        if token.kind is not TokenKind.NUMBER or not token.word.isdecimal():
+            raise token.error(f"a whole number is expected after {clause}, not {token}")
+        return token
+
+    def _keyword(self, word: str) -> None:
+        token = self._take()
+        if token.keyword != word:
+            raise token.error(f"a question begins with {word}, not with {token}")
+
+    def _take(self) -> Token:
+        token = self._next
+        if token.kind is not TokenKind.END:
+            self._next = next(self._found)
+        return token
+
+
+def _within(token: Token, clause: str, most: int) -> int:
+    if not 1 <= float(token.word) <= most:
+        raise token.error(f"{clause} is a number from 1 to {most}, not {token}")
+    return int(float(token.word))
+
+
+def _unfit(by: Way, kind: Kind, names: Collection[str]) -> str:
+    """Why a question asked in this way has no meaning, or nothing."""
+    if by is not Way.PATHS and not names:
+        return f"BY {by} goes on from names, and the question has no FROM"
+    if by is Way.ACTIVATION and kind is Kind.PATH:
+        return "activation goes along all facts at once and finds concepts and facts, no paths"
+    return ""
+
+
+def _name(token: Token) -> str:
+    if token.keyword or token.kind not in (TokenKind.WORD, TokenKind.NUMBER, TokenKind.QUOTED):
+        hint = "; in quotes it would be one" if token.keyword else ""
+        raise token.error(f"a name is expected, not {token}{hint}")
+    if not token.word.strip():
+        raise token.error("a name has at least one letter")
+    return token.word
+
+
+def _expected(seen: Collection[str]) -> str:
+    left = [word for word in CLAUSES if word not in seen]
+    return ", ".join([*left, "or the end"]) if left else "the end"
+
+
+def _blanks(token: Token) -> str:
+    """A hint for who wrote a name of several words."""
+    if token.kind in (TokenKind.WORD, TokenKind.NUMBER) and not token.keyword:
+        return "; a name of several words stands in quotes"
+    return ""
+
+
+# Whether a condition of a question holds for a path. Pure.
+
+Fields = Callable[[str], "str | float | frozenset[str]"]
+
+LABELS: Final = frozenset(("label", "subject", "object", "start"))
+_OPERATORS: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Normalised:
+    """A condition whose names are in normal form, and what it needs to be told."""
+
+    condition: Condition
+    needs_labels: bool
+    predicate: str | None
+
+    def holds(self, fields: Fields) -> bool:
+        """It holds where a field has what `fields` says: a number, a name, or one of several names."""
+        return _holds(self.condition, fields)
+
+
+def normalised(condition: Condition, resolve: Callable[[str], str] = normal_label) -> Normalised:
+    """The condition with its labels as `resolve` and its predicates as `normal_predicate` spell them.
+
+    `predicate` is the one that every path which it holds for has in its last fact, if it demands one.
+    Raises GraphError for a name that is none.
+    """
+    normal = _normal(condition, resolve)
+    used = {comparison.field for comparison in _comparisons(normal)}
+    return Normalised(normal, bool(used & LABELS), _demanded(normal))
+
+
+def _normal(condition: Condition, resolve: Callable[[str], str]) -> Condition:
+    match condition:
+        case Comparison(field, sign, str(value)):
+            if field == "predicate":
+                return Comparison(field, sign, normal_predicate(value))
+            return Comparison(field, sign, resolve(value) if field in LABELS else value.lower())
+        case Comparison():
+            return condition
+        case Negation(inner):
+            return Negation(_normal(inner, resolve))
+        case Conjunction(parts):
+            return Conjunction(tuple(_normal(part, resolve) for part in parts))
+        case Disjunction(parts):
+            return Disjunction(tuple(_normal(part, resolve) for part in parts))
+    assert_never(condition)
+
+
+def _comparisons(condition: Condition) -> Iterator[Comparison]:
+    match condition:
+        case Comparison():
+            yield condition
+        case Negation(inner):
+            yield from _comparisons(inner)
+        case Conjunction(parts) | Disjunction(parts):
+            for part in parts:
+                yield from _comparisons(part)
+
+
+def _demanded(condition: Condition) -> str | None:
+    match condition:
+        case Comparison("predicate", "=", str(value)):
+            return value
+        case Conjunction(parts):
+            return next((name for part in parts if (name := _demanded(part)) is not None), None)
+    return None
+
+
+def _holds(condition: Condition, fields: Fields) -> bool:
+    match condition:
+        case Comparison(field, sign, value):
+            return _compare(fields(field), sign, value)
+        case Negation(inner):
+            return not _holds(inner, fields)
+        case Conjunction(parts):
+            return all(_holds(part, fields) for part in parts)
+        case Disjunction(parts):
+            return any(_holds(part, fields) for part in parts)
+    assert_never(condition)
+
+
+def _compare(found: str | float | frozenset[str], sign: str, value: str | float) -> bool:
+    if isinstance(value, str):
+        names = found if isinstance(found, frozenset) else (found,)
+        return (value in names) == (sign == "=")
+    assert isinstance(found, (int, float))
+    return _OPERATORS[sign](found, value)

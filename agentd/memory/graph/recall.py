@@ -1,0 +1,343 @@
+"""Recollection: questions to the graph, and what it knows about the things that a text names."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from agentd.core.errors import QueryError
+from agentd.core.graph import Concept, ConceptHash
+from agentd.core.ports import Clock, GraphStore, Walk
+from agentd.memory.graph import mentions
+from agentd.memory.graph.answer import Answer, Row, Unknown
+from agentd.memory.graph.found import (
+    Found,
+    Labels,
+    Names,
+    Scores,
+    best,
+    candidates,
+    concepts_of,
+    rows,
+    spellings,
+)
+from agentd.memory.graph.importance import Importance, rank
+from agentd.memory.graph.mentions import Relevance, told, words_of
+from agentd.memory.graph.paths import LIMITS, MAX_DEPTH, MAX_RESULTS, Limits, Path, View, Way
+from agentd.memory.graph.picture import Picture, neighbourhood
+from agentd.memory.graph.query import LIMIT, Kind, Normalised, Query, normalised, parse
+from agentd.memory.graph.traversal import Traversal, along, best_paths, fewest_hops, spread
+from agentd.zero.naming import Aliases, normal_label
+
+STATED = 500  # facts looked at for a question that begins nowhere
+LOOKED_AT = 100  # facts of a concept that are counted, to say why none was walked
+NEAREST = 3  # labels that are proposed for an unknown name
+
+_USUAL = Aliases()
+
+Scopes = Sequence[str] | None
+Near = Callable[
+    [Sequence[str], Sequence[str]], Awaitable[Mapping[str, Sequence[float]]]
+]  # texts, names: the best
+
+
+class Recollection:
+    """What the graph knows. `resolve` leads from a name as people write it to a normal label, `near` tells
+    the cosines of each of some names with each of some texts.
+
+    `scopes` names the audiences whose facts may be used; None means all. A concept without a fact in
+    them is treated like one that does not exist, and things are known by their labels alone: that
+    something has another name is a fact as well, and nobody knows any more who was told it.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        clock: Clock,
+        *,
+        resolve: Callable[[str], str] = normal_label,
+        near: Near | None = None,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._resolve = resolve
+        self._near = near
+        self._limits = limits
+
+    async def answer(self, query: Query | str, *, scopes: Scopes = None) -> Answer:
+        """The answer to a question (agentd/memory/graph/query.py), the best rows first.
+
+        Concepts and paths are found by their best path, facts once each; which is the best, and the
+        score, is up to the way (agentd/graph/ways.py). Raises QueryError for a text in another language
+        and for a question without a beginning, GraphError for a name that is no label.
+        """
+        asked = parse(query) if isinstance(query, str) else query
+        resolve = self._resolver(scopes)
+        where = normalised(asked.where, resolve) if asked.where is not None else None
+        view = self._view(scopes)
+        if asked.names:
+            return await self._from_names(asked, where, view)
+        if where is None or where.predicate is None:
+            raise QueryError(
+                "the question has no beginning",
+                cure="add FROM and a name, or WHERE predicate = and a predicate",
+            )
+        edges = await self._store.stating(where.predicate, STATED, scopes=view.scopes, now=view.now)
+        if not edges:
+            return Answer(asked.kind, reason=f"no fact has the predicate {where.predicate!r}")
+        traversal = along(edges, self._limits)
+        stated = _Reached(asked.by, traversal, Importance(traversal, self._clock.now()))
+        return await self._answer(asked, where, stated, view)
+
+    async def about(
+        self,
+        text: str,
+        limit: int = LIMIT,
+        *,
+        scopes: Scopes = None,
+        owner: str = "",
+        beside: int | None = None,
+    ) -> Answer:
+        """The facts that answer a text, along ways of up to four facts from the concepts that it names
+        (labels and other names of up to five words): first those whose relations it says in letters or by
+        meaning, each behind what leads to it; with `beside`, no more than so many that are no part of the
+        best way. `owner` is the label of whoever asks:
+        ways begin there, too, along relations that the text says, and none leads through it.
+        """
+        starts = await self._starts(text, scopes)
+        hub = await self._called([owner], scopes) if owner else ()
+        if not starts and not hub:
+            return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
+        relevance = await self._relevance(text, await self._store.predicates())
+        said = relevance.relevant()
+        seeds = [*starts, *(one.hash for one in hub if said)]
+        view, middle = self._view(scopes), hub[0].hash if hub else None
+        limits = replace(self._limits, depth=MAX_DEPTH)
+        traversal = await self._store.walk(
+            best_paths(list(dict.fromkeys(seeds)), limits, view, preferred=said, hub=middle)
+        )
+        paths = told(traversal, relevance, starts, middle, min(limit, MAX_RESULTS), beside)
+        if not paths:
+            return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
+        scores = Importance(traversal, self._clock.now())
+        found = [Found(Kind.FACT, path, scores.fact(path)) for path in paths]
+        return Answer(Kind.FACT, await self._rows(found))
+
+    async def picture(
+        self,
+        names: Sequence[str],
+        *,
+        depth: int | None = None,
+        most: int = 24,
+        scopes: Scopes = None,
+        by: Way = Way.PATHS,
+    ) -> Picture:
+        """What is around these names, as far as the way goes or `depth` says, with at most so many other
+        concepts. Without a known name the picture is empty, and its title says so. Raises GraphError for
+        a name that is no label.
+        """
+        seeds, unknown = await self._seeds(names, scopes)
+        far = by.depth if depth is None else depth
+        reached = await self._reach(sorted(seeds), far, self._view(scopes), by)
+        traversal = reached.traversal
+        missing = [*unknown, *_unseen(seeds, traversal)]
+        if len(missing) == len(names):
+            return Picture("; ".join(str(Unknown(name)) for name in missing), by=by)
+        ranked = reached.ranked(self._clock.now())
+        hashes = {one for edge in traversal.edges for one in (edge.subject, edge.object)}
+        labels = await self._store.labels(hashes)
+        how = "" if by is Way.PATHS else f", by {by}"
+        return neighbourhood(f"Around {', '.join(names)}{how}", traversal, ranked, labels, most, by)
+
+    async def _starts(self, text: str, scopes: Scopes) -> dict[ConceptHash, float]:
+        """The concepts that a text names, each with how many of its words do that."""
+        spans = mentions.spans(text, self._resolver(scopes))
+        wanted = sorted({label for span in spans for label in span.labels})
+        names: dict[str, list[Concept]] = {}
+        for concept in await self._called(wanted, scopes) if wanted else ():
+            for name in spellings(concept):
+                names.setdefault(name, []).append(concept)
+        found: dict[ConceptHash, float] = {}
+        for label, span in mentions.longest(spans, names.__contains__):
+            for concept in names[label]:
+                said = float(len(words_of(text[span.start : span.end])))
+                found[concept.hash] = max(said, found.get(concept.hash, 0.0))
+        return found
+
+    async def _relevance(self, text: str, predicates: Sequence[str]) -> Relevance:
+        names = {one: one.replace("_", " ") for one in predicates}
+        cosines: Mapping[str, Sequence[float]] = {}
+        if self._near is not None and names:
+            cosines = await self._near(words_of(text), list(names.values()))
+        return Relevance(text, names, {one: cosines.get(name, ()) for one, name in names.items()})
+
+    async def _from_names(self, asked: Query, where: Normalised | None, view: View) -> Answer:
+        seeds, unknown = await self._seeds(asked.names, view.scopes)
+        about = {where.predicate} if where and where.predicate is not None else ()
+        reached = await self._reach(sorted(seeds), asked.depth, view, asked.by, about=about)
+        missing = [*unknown, *_unseen(seeds, reached.traversal)]
+        strangers = [Unknown(name, await self._nearest(name, view)) for name in missing]
+        if not reached.traversal.edges:
+            weak = await self._weak(sorted(seeds), view)
+            reason = weak or "; ".join(map(str, strangers))
+            return Answer(
+                asked.kind, reason=reason, unknown=() if weak else tuple(strangers), by=asked.by
+            )
+        return await self._answer(asked, where, reached, view, tuple(strangers))
+
+    async def _answer(
+        self,
+        asked: Query,
+        where: Normalised | None,
+        reached: _Reached,
+        view: View,
+        unknown: tuple[Unknown, ...] = (),
+    ) -> Answer:
+        found = candidates(asked.kind, reached.traversal, reached.scores)
+        if where is not None:
+            names = await self._names(found, view) if where.needs_labels else {}
+            found = [one for one in found if where.holds(one.fields(names))]
+        if kept := best(found, asked.by)[: asked.limit]:
+            return Answer(asked.kind, await self._rows(kept), unknown=unknown, by=asked.by)
+        walked = len(reached.traversal.edges)
+        facts = "1 fact was" if walked == 1 else f"{walked} facts were"
+        reason = f"{facts} looked at, and no {asked.kind} among them fits the question"
+        return Answer(asked.kind, reason=reason, unknown=unknown, by=asked.by)
+
+    def _view(self, scopes: Scopes) -> View:
+        return View(scopes, self._clock.now())
+
+    async def _reach(
+        self,
+        seeds: Sequence[ConceptHash],
+        depth: int,
+        view: View,
+        by: Way = Way.PATHS,
+        *,
+        about: Collection[str] = (),
+    ) -> _Reached:
+        """What is around seeds; `about` are the predicates that the question is about."""
+        now = self._clock.now()
+        walk = _reach(seeds, by, depth, self._limits, view, now, preferred=about)
+        return await self._store.walk(walk)
+
+    def _resolver(self, scopes: Scopes) -> Callable[[str], str]:
+        """How a name as people write it leads to a label: the owner's own aliases are his alone."""
+        return self._resolve if scopes is None else _USUAL.resolve
+
+    async def _called(self, names: Sequence[str], scopes: Scopes) -> Sequence[Concept]:
+        """The concepts with these normal names."""
+        found = await self._store.named(names)
+        if scopes is None:
+            return found
+        wanted = set(names)
+        return [replace(one, aliases=()) for one in found if one.label in wanted]
+
+    async def _seeds(
+        self, names: Sequence[str], scopes: Scopes
+    ) -> tuple[dict[ConceptHash, str], Sequence[str]]:
+        """The concepts with these names, each with the name as written, and the names without one."""
+        resolve = self._resolver(scopes)
+        labels = {name: resolve(name) for name in names}
+        seeds: dict[ConceptHash, str] = {}
+        missing = dict.fromkeys(names)
+        for concept in await self._called(sorted(set(labels.values())), scopes):
+            for name, label in labels.items():
+                if label in spellings(concept):
+                    seeds[concept.hash] = name
+                    missing.pop(name, None)
+        return seeds, tuple(missing)
+
+    async def _weak(self, seeds: Sequence[ConceptHash], view: View) -> str:
+        """Why a walk from concepts with facts took none of them, or nothing."""
+        if not seeds:
+            return ""
+        edges = await self._store.edges(seeds, scopes=view.scopes, now=view.now, most=LOOKED_AT)
+        if not edges:
+            return ""
+        surest = max(edge.confidence for edge in edges)
+        count = len(edges) if len(edges) < LOOKED_AT else f"at least {LOOKED_AT}"
+        facts = "1 fact is" if count == 1 else f"{count} facts are"
+        least = self._limits.least
+        return f"{facts} known, but none as sure as {least:g}: the surest has {surest:.2g}"
+
+    async def _nearest(self, name: str, view: View) -> tuple[str, ...]:
+        similar = mentions.similar(self._resolver(view.scopes)(name))
+        concepts = await self._called(similar, view.scopes)
+        edges = await self._store.edges(
+            [one.hash for one in concepts], scopes=view.scopes, now=view.now, most=1
+        )
+        seen = {one for edge in edges for one in (edge.subject, edge.object)}
+        labels = {
+            c.label: min(map(_place(similar), spellings(c))) for c in concepts if c.hash in seen
+        }
+        return tuple(sorted(labels, key=lambda label: (labels[label], label)))[:NEAREST]
+
+    async def _rows(self, found: Sequence[Found]) -> tuple[Row, ...]:
+        return rows(found, Labels(await self._store.labels(concepts_of(found))))
+
+    async def _names(self, found: Sequence[Found], view: View) -> Names:
+        """What the concepts are called; by others than the owner, by their labels alone."""
+        if view.scopes is not None:
+            labels = await self._store.labels(concepts_of(found))
+            return {one.value: frozenset([label]) for one, label in labels.items()}
+        known = await self._store.concepts(concepts_of(found))
+        return {one.value: spellings(concept) for one, concept in known.items()}
+
+
+def _place(names: Sequence[str]) -> Callable[[str], int]:
+    places = {name: place for place, name in enumerate(names)}
+    return lambda name: places.get(name, len(names))
+
+
+def _unseen(seeds: dict[ConceptHash, str], traversal: Traversal) -> list[str]:
+    """The names of which the walk saw no fact."""
+    seen = {edge.subject.value for edge in traversal.edges}
+    seen |= {edge.object.value for edge in traversal.edges}
+    return sorted({*seeds.values()} - {name for one, name in seeds.items() if one.value in seen})
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """The facts that were walked, and the scores that the way gives: the importance along its paths,
+    or activation.
+    """
+
+    by: Way
+    traversal: Traversal
+    scores: Scores
+
+    def ranked(self, now: datetime) -> Sequence[tuple[Path, float]]:
+        """The path to each concept that was reached, with its score: the highest first, BY breadth the
+        fewest facts before that.
+        """
+        if self.by is Way.ACTIVATION:
+            return [(path, self.scores.score(path)) for path in self.traversal.reached]
+        scored = [(one.path, one.score) for one in rank(self.traversal, now)]
+        return sorted(scored, key=lambda one: one[0].depth) if self.by is Way.BREADTH else scored
+
+
+def _reach(
+    seeds: Sequence[ConceptHash],
+    by: Way,
+    depth: int,
+    limits: Limits,
+    view: View,
+    now: datetime,
+    *,
+    preferred: Collection[str] = (),
+) -> Walk[_Reached]:
+    """What is at most `depth` facts away from seeds, scored at this time. `preferred` are predicates
+    that the question is about (Adjacency). Raises ValueError for a depth that the way does not go.
+    """
+    if by is Way.ACTIVATION:
+        if not 1 <= depth <= by.most:
+            raise ValueError(f"activation spreads for 1 to {by.most} rounds, not {depth}")
+        spreading = yield from spread(seeds, limits, view, rounds=depth, preferred=preferred)
+        return _Reached(by, spreading.traversal, spreading)
+    walk = fewest_hops if by is Way.BREADTH else best_paths
+    limits = replace(limits, depth=depth)
+    traversal = yield from walk(seeds, limits, view, preferred=preferred)
+    return _Reached(by, traversal, Importance(traversal, now))

@@ -1,0 +1,255 @@
+"""What is asked of the graph, by people, commands and models: questions of its language, or plain words."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from agentd.core.errors import AgentdError, QueryError
+from agentd.core.graph import OWN, SHARED, EpisodeHash, FactHash, Relation, Trace
+from agentd.core.ports import Clock, GraphStore
+from agentd.core.turn import Kind, SessionKey
+from agentd.memory.graph import record
+from agentd.memory.graph.answer import Answer
+from agentd.memory.graph.history import histories
+from agentd.memory.graph.keeper import GraphKeeper
+from agentd.memory.graph.paths import Way
+from agentd.memory.graph.picture import Picture, columns
+from agentd.memory.graph.query import LIMIT
+from agentd.memory.graph.query import Kind as Wanted
+from agentd.memory.graph.recall import Recollection
+
+# Where in a question a mistake stands, shown below it. Pure.
+
+_AROUND = 36  # characters shown on each side of the place
+
+
+def pointed(question: str, error: QueryError) -> QueryError:
+    """The same error with the line of the question in its message, and `^` below the place. One that
+    has none is about what is missing, and that would stand behind the last word.
+    """
+    if not error.line:
+        words = question.rstrip().split("\n")
+        end = len(words), len(words[-1]) + 1
+        error = QueryError(error.message, cure=error.cure, line=end[0], column=end[1])
+    lines = question.split("\n")
+    if not 0 < error.line <= len(lines) or error.column < 1:
+        return error
+    line = "".join(c if c.isprintable() else " " for c in lines[error.line - 1])
+    at = min(error.column - 1, len(line))
+    start, stop = max(0, at - _AROUND), min(len(line), at + _AROUND)
+    before = f"{'…' if start else ''}{line[start:at]}"
+    after = f"{line[at:stop]}{'…' if stop < len(line) else ''}"
+    shown = f"  {before}{after}\n  {' ' * columns(before)}^"
+    return QueryError(f"{error.message}\n{shown}", cure=error.cure)
+
+
+# Working memory: what each session dealt with last, for as long as the process lives.
+
+CAPACITY = 20  # episodes of one session
+SESSIONS = 256  # that are remembered, those used last
+
+
+class WorkingMemory:
+    """The last episodes of each session, the oldest out first. Raises ValueError for a capacity below
+    one.
+    """
+
+    def __init__(self, capacity: int = CAPACITY, sessions: int = SESSIONS) -> None:
+        if capacity < 1 or sessions < 1:
+            raise ValueError("working memory holds at least one episode of one session")
+        self._capacity = capacity
+        self._most = sessions
+        self._sessions: OrderedDict[SessionKey, OrderedDict[EpisodeHash, Relation]] = OrderedDict()
+
+    def add(self, session: SessionKey, episodes: Iterable[Relation]) -> None:
+        """Take episodes in, the newest last. One that is there becomes the newest."""
+        held = self._sessions.setdefault(session, OrderedDict())
+        self._sessions.move_to_end(session)
+        for relation in episodes:
+            held[relation.episode] = relation
+            held.move_to_end(relation.episode)
+            if len(held) > self._capacity:
+                held.popitem(last=False)
+        while len(self._sessions) > self._most:
+            self._sessions.popitem(last=False)
+
+    def peek(self, session: SessionKey, n: int = CAPACITY) -> tuple[Relation, ...]:
+        """The last `n`, or all where there are fewer, the newest last; nothing changes. Raises
+        ValueError for a negative `n`.
+        """
+        if n < 0:
+            raise ValueError(f"there are no last {n} episodes")
+        held = tuple(self._sessions.get(session, OrderedDict()).values())
+        return held[max(0, len(held) - n) :]
+
+    def drop(self, session: SessionKey) -> None:
+        """Let go of the whole session."""
+        self._sessions.pop(session, None)
+
+
+log = structlog.get_logger()
+
+OWNER = "user"  # who asks, where all may be seen
+BESIDE = 5  # facts that a model is told beside those of the best way
+_KINDS = frozenset(form for kind in Wanted for form in (kind.value, f"{kind.value}s"))
+
+Scopes = Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What a session recalled. `is_foreign` says that others than the owner said some of it, or that they
+    alone have named what is proposed for an unknown name; `tellers` which other agents said what.
+    """
+
+    answer: Answer
+    is_foreign: bool = False
+    tellers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+class GraphDesk:
+    """The graph, made level before each answer; where that fails, what was known answers."""
+
+    def __init__(
+        self,
+        keeper: GraphKeeper,
+        recollection: Recollection,
+        store: GraphStore,
+        clock: Clock,
+    ) -> None:
+        self._keeper = keeper
+        self._recollection = recollection
+        self._store = store
+        self._clock = clock
+        self._refresh: Callable[[], Awaitable[object]] | None = None
+        self._working = WorkingMemory()
+
+    def refresh_with(self, refresh: Callable[[], Awaitable[object]]) -> None:
+        """Await this before each answer: facts take in then what was done to their page."""
+        self._refresh = refresh
+
+    async def ask(
+        self,
+        question: str,
+        *,
+        limit: int = LIMIT,
+        scopes: Scopes = None,
+        beside: int | None = None,
+    ) -> Answer:
+        """The answer to a question that begins with FIND, or the facts that answer any other text, at
+        most `limit`, and with `beside` so many that the best way does not need. Raises QueryError that
+        shows the place of a mistake, GraphError for a name that is no label.
+        """
+        await self._fresh()
+        if not is_query(question):
+            owner = OWNER if scopes is None else ""
+            return await self._recollection.about(
+                question, limit, scopes=scopes, owner=owner, beside=beside
+            )
+        try:
+            return await self._recollection.answer(question, scopes=scopes)
+        except QueryError as error:
+            raise pointed(question, error) from None
+
+    async def recall(self, question: str, session: SessionKey, kind: Kind) -> Recalled:
+        """The answer for a session: the owner's see all, any other what was said in it alone. A text
+        that names nothing known is about what the session recalled last. Raises as `ask` does.
+        """
+        scopes = None if kind is Kind.MAIN else (session,)
+        answer = await self.ask(question, scopes=scopes, beside=BESIDE)
+        if not answer.rows and not is_query(question) and (names := await self._last(session)):
+            answer = await self._recollection.about(names, scopes=scopes, beside=BESIDE)
+        traces = await self._store.traces([t.fact for t in answer.triples], scopes=scopes)
+        self._working.add(session, [trace.relation for trace in traces])
+        if fading := [trace.relation.episode for trace in traces if not trace.stands]:
+            await self._store.touch(fading, self._clock.now())
+        is_foreign = any(trace.source not in OWN for trace in traces)
+        is_foreign = is_foreign or await self._are_named_by_others(answer.proposed)
+        return Recalled(answer, is_foreign, await self.tellers(answer, traces))
+
+    async def tellers(
+        self, answer: Answer, traces: Sequence[Trace] | None = None
+    ) -> Mapping[str, Sequence[str]]:
+        """The names of other agents, each with what of the owner's answer it says."""
+        if traces is None:
+            traces = await self._store.traces([triple.fact for triple in answer.triples])
+        told = {trace.relation.context for trace in traces if trace.source == SHARED}
+        contexts = await self._store.contexts(sorted(told)) if told else {}
+        names: dict[FactHash, set[str]] = {}
+        for trace in traces:
+            if trace.relation.context in contexts:
+                name = contexts[trace.relation.context].agent
+                names.setdefault(trace.relation.fact, set()).add(name)
+        return {
+            name: [str(one) for one in answer.triples if name in names.get(one.fact, ())]
+            for name in sorted(set().union(*names.values()))
+        }
+
+    async def picture(
+        self,
+        name: str,
+        *,
+        depth: int | None = None,
+        most: int = 24,
+        scopes: Scopes = None,
+        by: Way = Way.PATHS,
+    ) -> Picture:
+        """What is around a name, as far as the way goes or `depth` says, each fact with its history.
+        Raises GraphError for a name that is no label.
+        """
+        await self._fresh()
+        picture = await self._recollection.picture(
+            [name], depth=depth, most=most, scopes=scopes, by=by
+        )
+        facts = [edge.fact for edge in picture.edges]
+        return picture.told(histories(await self._store.traces(facts, scopes=scopes)))
+
+    async def told(self, picture: Picture, form: record.Form) -> str:
+        """What the owner's picture shows as text in this form. Raises GraphError where it was erased
+        meanwhile.
+        """
+        return await record.told(self._store, picture.edges, form)
+
+    def deleted(self, session: SessionKey) -> None:
+        """A session was deleted: nothing is known any more of what it recalled."""
+        self._working.drop(session)
+
+    async def _are_named_by_others(self, labels: Collection[str]) -> bool:
+        """Whether the owner himself has never said one of these labels."""
+        for concept in await self._store.named(sorted(labels)) if labels else ():
+            if concept.label not in labels:
+                continue
+            said = await self._store.episodes([concept.hash])
+            contexts = await self._store.contexts(sorted({one.context for one in said}))
+            if not any(context.source in OWN for context in contexts.values()):
+                return True
+        return False
+
+    async def _last(self, session: SessionKey) -> str:
+        """The names of what the session dealt with last, the newest first."""
+        held = reversed(self._working.peek(session))
+        ends = dict.fromkeys(end for one in held for end in (one.object, one.subject))
+        labels = await self._store.labels(ends)
+        return ", ".join(labels[end] for end in ends if end in labels)
+
+    async def _fresh(self) -> None:
+        try:
+            if self._refresh is not None:
+                await self._refresh()
+            await self._keeper.level()
+        except AgentdError as error:  # `status` names it
+            log.warning("graph_not_level", reason=error.reason)
+
+
+def is_query(text: str) -> bool:
+    """Whether a text is meant as a question of the graph's language: it begins with FIND in capitals, or
+    in any case before what can be found.
+    """
+    first, *rest = text.split(maxsplit=2) or [""]
+    if first == "FIND":
+        return True
+    return first.casefold() == "find" and bool(rest) and rest[0].casefold() in _KINDS

@@ -1,0 +1,311 @@
+"""What the owner shares of the facts, and the messages that tell it.
+
+A fact is shared under a salt of its own, which is a part of what others are told. So what it was told
+as is known by a hash that says nothing once the fact is forgotten and the salt with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from agentd.core.erasure import Erasure
+from agentd.core.errors import FactsOff, InvalidRequest, NotFound
+from agentd.core.fact import Fact, Triple
+from agentd.core.graph import SHARED, EpisodeHash, Record, Share
+from agentd.core.ports import ShareStore
+from agentd.memory.graph.derive import Derived
+from agentd.memory.graph.journal import Journal
+from agentd.memory.graph.keeper import GraphKeeper
+from agentd.memory.graph.transfer import message, scope_of
+from agentd.zero.compiler import record_of
+from agentd.zero.delta import merged
+from agentd.zero.naming import Aliases, context_hash, episode_hash, fact_hash
+from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
+
+MOST = 2_000  # facts of one space, and as many that are taken back
+
+_LITERAL = Aliases({})
+
+Name = Callable[[str, str, str], EpisodeHash]  # of a fact's id, a space and a salt
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A fact that is shared in a space; `is_sent`: a message has said it."""
+
+    space: str
+    fact: Fact
+    is_sent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message: the text, how many facts it says and how many it takes back."""
+
+    text: str
+    facts: int
+    withdrawn: int
+
+
+class Sharing:
+    """The shared facts. `spaces` are those that the owner has named, `agent` gives the name by which
+    this agent tells messages of its own. Unless it is `fed` with facts, no more are shared. Methods
+    raise StorageError.
+    """
+
+    def __init__(
+        self,
+        keeper: GraphKeeper,
+        store: ShareStore,
+        spaces: Sequence[str],
+        agent: Callable[[], Awaitable[str]],
+        journal: Journal | None = None,
+        *,
+        fed: bool = True,
+        salt: Callable[[], str] = lambda: secrets.token_hex(16),
+    ) -> None:
+        self._keeper = keeper
+        self._store = store
+        self._spaces = tuple(spaces)
+        self._agent = agent
+        self._is_fed = fed
+        self._journal = journal or Journal()
+        self._salt = salt
+        self._lock = asyncio.Lock()
+
+    @property
+    def name(self) -> str:
+        """See Eraser."""
+        return "shared facts"
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """The scopes of the spaces."""
+        return frozenset(map(scope_of, self._spaces))
+
+    async def agent(self) -> str:
+        """The name by which this agent tells its own messages."""
+        return await self._agent()
+
+    async def shown(self) -> tuple[Shown, ...]:
+        """All that is shared."""
+        async with self._lock:
+            shares, known = await self._level()
+        return tuple(
+            Shown(one.space, known.facts[one.fact][0], one.is_sent)
+            for one in shares
+            if not one.is_gone
+        )
+
+    async def share(self, name: str, space: str | None = None) -> tuple[Shown, ...]:
+        """Share the facts of the page that are about a name now; those that come later are not. Gives
+        all of them, shared before or not. No space is the only one that there is.
+
+        Raises InvalidRequest for a space that the owner has not named and for one with too many facts,
+        FactsOff where facts are switched off, NotFound where no fact is about it, GraphError for a name
+        that is no label.
+        """
+        space = self._checked(space)
+        if not self._is_fed:
+            raise FactsOff(
+                "facts are switched off: no more of them are shared",
+                cure="set `enabled = true` in the [facts] table of config.toml, then `agentd restart`",
+            )
+        async with self._lock:
+            shares, known = await self._level()
+            about = known.about(name)
+            if not about:
+                raise NotFound(
+                    f"no fact that holds is about {name!r}",
+                    cure="`agentd facts list` shows what there is",
+                )
+            here = {one.fact: one for one in shares if one.space == space and not one.is_gone}
+            fresh = [
+                known.shared(fact, space, self._salt()) for fact in sorted(about - here.keys())
+            ]
+            if len(here) + len(fresh) > MOST:
+                raise InvalidRequest(
+                    f"the space {space!r} would have more than {MOST} facts",
+                    cure="take some back with `agentd facts unshare`, or use another space",
+                )
+            if fresh:
+                await self._store.put_shares(kept([*shares, *fresh]))
+        return tuple(
+            Shown(space, known.facts[one][0], one in here and here[one].is_sent)
+            for one in sorted(about)
+        )
+
+    async def unshare(self, name: str, space: str | None = None) -> tuple[Shown, ...]:
+        """Share the facts about a name no longer, in one space or in any; the next message takes them
+        back. Gives those it ended for. Raises NotFound where none is shared, GraphError.
+        """
+        async with self._lock:
+            shares, known = await self._level()
+            about = known.about(name)
+            gone = {
+                one: None
+                for one in shares
+                if one.fact in about and (space is None or one.space == space)
+            }
+            if not gone:
+                raise NotFound(
+                    f"no fact about {name!r} is shared", cure="`agentd facts share` shows what is"
+                )
+            left = [one for one in shares if one not in gone]
+            ended = (one.ended() for one in gone if one.is_sent)
+            await self._store.put_shares(kept([*left, *ended]))
+        return tuple(Shown(one.space, known.facts[one.fact][0], one.is_sent) for one in gone)
+
+    async def send(self, space: str, *, whole: bool = False) -> Sent:
+        """The message for a space: what is new since the last one, or all. What it says counts as sent
+        from then on. Raises InvalidRequest.
+        """
+        space = self._checked(space)
+        async with self._lock:
+            shares, known = await self._level()
+            due = [one for one in shares if one.space == space and (whole or not one.is_sent)]
+            said = [one for one in due if not one.is_gone]
+            gone = [one.episode for one in due if one.is_gone]
+            text = await asyncio.to_thread(known.message, said, space, gone)
+            if due:
+                await self._journal.enter("sent", text.encode())
+                told = set(due)
+                after = [replace(one, is_sent=one.is_sent or one in told) for one in shares]
+                await self._store.put_shares(kept(after))
+        return Sent(text, len(said), len(gone))
+
+    async def erase(self, _: Erasure) -> int:
+        """See Eraser; what is forgotten is shared no longer, and counted."""
+        async with self._lock:
+            before = await self._store.shares()
+            if not any(not one.is_gone for one in before):
+                return 0
+            shares, _known = await self._level(before, traceless=True)
+            return sum(not one.is_gone for one in before) - sum(not one.is_gone for one in shares)
+
+    async def is_used(self) -> bool:
+        """Whether anything is shared."""
+        async with self._lock:
+            return any(not one.is_gone for one in await self._store.shares())
+
+    async def level(self) -> None:
+        """Let what is shared follow what holds. The facts are those of the page: who calls it has let
+        them be read, since what is not there yet would be taken back.
+        """
+        async with self._lock:
+            if before := await self._store.shares():
+                await self._level(before)
+
+    def _checked(self, space: str | None) -> str:
+        """A space that the owner has named. Raises InvalidRequest."""
+        if space is None and len(self._spaces) == 1:
+            return self._spaces[0]
+        if space is None and self._spaces:
+            there = ", ".join(self._spaces)
+            raise InvalidRequest(f"there are several spaces: {there}", cure="say in which: --space")
+        if space is not None and space in self._spaces:
+            return space
+        what = f"nothing is shared in a space {space[:40]!r}" if space else "no space is named"
+        raise InvalidRequest(
+            what,
+            cure="name it in `spaces` of the [graph] table of config.toml, then `agentd restart`",
+        )
+
+    async def _level(
+        self, before: Sequence[Share] | None = None, *, traceless: bool = False
+    ) -> tuple[tuple[Share, ...], _Known]:
+        if before is None:
+            before = await self._store.shares()
+        known = _Known(await self._keeper.said(), await self._agent())
+        shares = _settled(before, known.facts.keys(), known.name_of, self._salt)
+        if shares != tuple(before):
+            await self._store.put_shares(kept(shares), traceless=traceless)
+        return shares, known
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The facts that hold, and how this agent tells them."""
+
+    said: Derived
+    agent: str
+
+    @property
+    def facts(self) -> Mapping[str, tuple[Fact, Triple]]:
+        """By id."""
+        return self.said.holding
+
+    def about(self, name: str) -> set[str]:
+        """The ids of those with this subject or value. Raises GraphError for a name that is no label."""
+        label = self.said.names.resolve(name)
+        ends = ((one, {triple.subject, triple.value}) for one, (_, triple) in self.facts.items())
+        return {one for one, labels in ends if label in labels}
+
+    def name_of(self, fact: str, space: str, salt: str) -> EpisodeHash:
+        known, triple = self.facts[fact]
+        return _name_of(triple, known.valid_from, scope_of(space), self.agent, salt)
+
+    def shared(self, fact: str, space: str, salt: str) -> Share:
+        return Share(space, self.name_of(fact, space, salt), fact, salt)
+
+    def message(self, said: Sequence[Share], space: str, gone: Collection[EpisodeHash]) -> str:
+        scope = scope_of(space)
+        records = []
+        for one in said:
+            known, triple = self.facts[one.fact]
+            sure, at = known.confidence, known.valid_from
+            records.append(_told_of(triple, at, sure, scope, self.agent, one.salt))
+        return message(merged(records), [scope], gone)
+
+
+def kept(shares: Iterable[Share]) -> tuple[Share, ...]:
+    """Those that are worth keeping: of what is taken back in a space, the newest."""
+    found: list[Share] = []
+    gone: dict[str, int] = {}
+    for share in reversed(tuple(shares)):
+        gone[share.space] = gone.get(share.space, 0) + share.is_gone
+        if not share.is_gone or gone[share.space] <= MOST:
+            found.append(share)
+    return tuple(reversed(found))
+
+
+def _told_of(
+    triple: Triple, at: datetime, sure: float, scope: str, agent: str, salt: str
+) -> Record:
+    """What others are told of a fact with this triple, in normal words: an episode of the scope, at the
+    time from which it holds.
+    """
+    said = SemanticTuple(triple.subject, triple.relation, triple.value, sure)
+    where = ContextMeta(at, SHARED, scope, agent, salt)
+    return record_of(CompilerInput((said,), where), _LITERAL)
+
+
+def _name_of(triple: Triple, at: datetime, scope: str, agent: str, salt: str) -> EpisodeHash:
+    """The name of what `told_of` says."""
+    said = fact_hash(triple.subject, triple.relation, triple.value)
+    return episode_hash(said, context_hash(at, SHARED, scope, agent, salt))
+
+
+def _settled(
+    shares: Iterable[Share], holding: Collection[str], name: Name, salt: Callable[[], str]
+) -> tuple[Share, ...]:
+    """The shares as they are now that these facts hold: what no longer holds is taken back, and what is
+    called otherwise by now is taken back and shared anew.
+    """
+    kept: list[Share] = []
+    for share in shares:
+        holds = share.fact in holding
+        if share.is_gone or (holds and name(share.fact, share.space, share.salt) == share.episode):
+            kept.append(share)
+            continue
+        if share.is_sent:
+            kept.append(share.ended())
+        if holds:
+            anew = salt()
+            episode = name(share.fact, share.space, anew)
+            kept.append(Share(share.space, episode, share.fact, anew))
+    return tuple(kept)

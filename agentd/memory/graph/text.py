@@ -1,0 +1,363 @@
+"""`memory/graph/YYYY-MM-DD.0`: what was said on each day (UTC) as `.0` text, for the owner and for others.
+
+It is written and never read: the tables are made from facts, and from what others said. What others said
+stands behind the user's own, in graphs of its own, so that its lines can be told from his.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from typing import Final, Protocol, TypeVar
+
+import structlog
+
+from agentd.core.errors import FileMissing, GraphError
+from agentd.core.graph import (
+    FACTS,
+    OWN,
+    SHARED,
+    Concept,
+    ConceptHash,
+    Context,
+    ContextHash,
+    EpisodeHash,
+    Held,
+    KeptEpisode,
+    Record,
+    Relation,
+    Share,
+)
+from agentd.core.ports import Clock, GraphRecords, GraphStore, Workspace
+from agentd.core.turn import Kind, SessionKey
+from agentd.core.workspace import GRAPH_FOLDER, SHARED_PATH, TAKEN_BACK_PATH, Reader
+from agentd.memory.graph.consolidation import alone, rows
+from agentd.memory.graph.transfer import imported
+from agentd.zero import parse_all
+from agentd.zero.compiler import emit
+from agentd.zero.decompiler import decompile
+from agentd.zero.formats.records import canonical, told_by
+
+TOGETHER: Final = 25  # episodes in one graph of the text: fewer take much more of it
+
+_NOTE = "graph_text_due"  # of texts under "graph_due" nobody noted what of them is from outside
+_DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?:-\d{1,6})?\.0")
+_DAY = timedelta(days=1)
+
+
+T = TypeVar("T")
+
+
+class TextFiles(Protocol):
+    """Files of the workspace that agentd alone writes. Methods raise WorkspaceError."""
+
+    async def replace(self, path: str, data: bytes, outside: Collection[bytes] = ()) -> None:
+        """Make these bytes the file, durably: whole, or not at all. The lines `outside` are from outside,
+        and known as that before they stand there.
+        """
+
+    async def delete(self, path: str) -> None:
+        """Take the file away, if it is there."""
+
+    async def names(self, folder: str) -> list[str]:
+        """The names of the files in a folder; none if it is not there."""
+
+
+class Notes(Protocol):
+    """What is kept beside the tables, and lost with them. Methods raise StorageError."""
+
+    async def meta(self, name: str) -> str:
+        """What was noted under the name; "" if nothing."""
+
+    async def set_meta(self, name: str, value: str) -> None:
+        """Note something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How many files say the graph now, and how many episodes they say."""
+
+    files: int
+    episodes: int
+
+
+class GraphText:
+    """The text. Which days of it are to be written is noted before the tables change, and struck out when
+    that is done: whatever is cut short, no day is forgotten. Methods raise WorkspaceError, StorageError.
+    """
+
+    def __init__(self, files: TextFiles, store: GraphStore, notes: Notes) -> None:
+        self._files = files
+        self._store = store
+        self._notes = notes
+        self._writing = asyncio.Lock()
+        self._is_changed = True  # since it was last written; after a start nobody knows
+        self._changing = Counter[str]()  # days whose tables are being changed
+        self._late: set[str] = set()  # days that were noted while the text was being written
+
+    @asynccontextmanager
+    async def changing(self, times: Iterable[datetime]) -> AsyncIterator[None]:
+        """Remember that the block changes what was said at these times."""
+        days = Counter({_day(at).isoformat() for at in times})
+        self._changing += days
+        self._late.update(days)
+        try:
+            due = await self._due()
+            if due is not None and not days.keys() <= due:
+                await self._notes.set_meta(_NOTE, json.dumps(sorted(due.union(days))))
+            yield
+        finally:
+            self._changing -= days
+            self._is_changed = True
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """Remember what the block changes, whatever that is."""
+        before = await self._store.held()
+        async with self.changing([]), self._writing:
+            due = await self._due()
+            await self._notes.set_meta(_NOTE, "")
+            yield
+            if due is not None:
+                days = await asyncio.to_thread(_changed, before, await self._store.held())
+                await self._notes.set_meta(_NOTE, json.dumps(sorted(days | due)))
+
+    async def write(self) -> None:
+        """Write the days that have changed; all of them where that is not known."""
+        async with self._writing:
+            if self._is_changed:
+                await self._done(self._write_due())
+
+    async def write_all(self) -> Written:
+        """Write all of it, and take away what is no part of it any more."""
+        async with self._writing:
+            return await self._done(self._write_all())
+
+    async def _done(self, work: Awaitable[T]) -> T:
+        """It; what is cut short is done again the next time."""
+        is_done = False
+        try:
+            found = await work
+            is_done = True
+        finally:
+            self._is_changed = self._is_changed or not is_done
+        return found
+
+    async def _write_due(self) -> None:
+        due = await self._due()
+        if due is None:
+            await self._write_all()
+            return
+        self._begin()
+        for day in sorted(due):
+            await self._write(date.fromisoformat(day))
+        await self._end()
+
+    async def _write_all(self) -> Written:
+        await self._notes.set_meta(_NOTE, "")
+        self._begin()
+        times = [one.said for one in (await self._store.held()).values()]
+        days = {_day(at) for at in times}
+        for day in sorted(days):
+            await self._write(day)
+        wanted = {_path(day) for day in days}
+        for name in await self._files.names(GRAPH_FOLDER):
+            path = f"{GRAPH_FOLDER}/{name}"
+            if _DATED.fullmatch(name) and path not in wanted:
+                await self._files.delete(path)
+        await self._end()
+        return Written(len(days), len(times))
+
+    def _begin(self) -> None:
+        self._late = set(self._changing)
+        self._is_changed = False
+
+    async def _end(self) -> None:
+        """Strike out what is written."""
+        await self._notes.set_meta(_NOTE, json.dumps(sorted(self._late)))
+
+    async def _due(self) -> set[str] | None:
+        """The days whose text is to be written; None where all of it is."""
+        noted = await self._notes.meta(_NOTE)
+        return set(json.loads(noted)) if noted else None
+
+    async def _write(self, day: date) -> None:
+        begins = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        relations = await self._store.said_between(begins, begins + _DAY)
+        if not relations:
+            await self._files.delete(_path(day))
+            return
+        ends = {end for one in relations for end in (one.subject, one.object)}
+        concepts = await self._store.concepts(sorted(ends))
+        contexts = await self._store.contexts(sorted({one.context for one in relations}))
+        data, outside = await asyncio.to_thread(written, relations, concepts, contexts)
+        await self._files.replace(_path(day), data, outside)
+
+
+def written(
+    relations: Iterable[Relation],
+    concepts: Mapping[ConceptHash, Concept],
+    contexts: Mapping[ContextHash, Context],
+) -> tuple[bytes, frozenset[bytes]]:
+    """These episodes as `.0` text, some in each graph, with what they tell of their concepts; and which
+    lines of it are from outside: those that only stand where others than the user speak.
+    """
+    own: list[Relation] = []
+    others: list[Relation] = []
+    for one in relations:
+        if one.subject in concepts and one.object in concepts and one.context in contexts:
+            (own if contexts[one.context].source in OWN else others).append(one)
+    his, theirs = (
+        "".join(map(emit, _records(said, concepts, contexts))).encode() for said in (own, others)
+    )
+    return his + theirs, frozenset(theirs.splitlines()).difference(his.splitlines())
+
+
+def _records(
+    relations: list[Relation],
+    concepts: Mapping[ConceptHash, Concept],
+    contexts: Mapping[ContextHash, Context],
+) -> Iterator[Record]:
+    for start in range(0, len(relations), TOGETHER):
+        some = relations[start : start + TOGETHER]
+        where = {one.context for one in some}
+        told = told_by(concepts, some)
+        yield canonical(Record(told, tuple(contexts[name] for name in where), tuple(some)))
+
+
+def _changed(before: Mapping[EpisodeHash, Held], after: Mapping[EpisodeHash, Held]) -> set[str]:
+    """The days of which something else is said."""
+    names = before.keys() | after.keys()
+    differ = (name for name in names if before.get(name) != after.get(name))
+    found = ((before.get(name), after.get(name)) for name in differ)
+    return {_day(one.said).isoformat() for both in found for one in both if one is not None}
+
+
+def _day(at: datetime) -> date:
+    return at.astimezone(UTC).date()
+
+
+def _path(day: date) -> str:
+    return f"{GRAPH_FOLDER}/{day.isoformat()}.0"
+
+
+# The text in which releases before 0.9 kept the graph: what others said there is taken in, once.
+
+TELLER = "earlier-graph"  # who says what nobody is named for
+
+_READER = Reader(SessionKey("graph"), Kind.MAIN)
+_BEGINS = re.compile(r"^\ufeff?Graph\b", re.MULTILINE)
+_WITHDRAWN = re.compile(r"^[0-9a-f]{64}$", re.MULTILINE)
+_SHARE = re.compile(
+    r"^([a-z0-9-]{1,40}) (?:([0-9a-f]{1,64}) ([0-9a-f]{32})|gone) ([0-9a-f]{64}) (sent|new)$",
+    re.MULTILINE,
+)
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a file says beside facts, and how many graphs of it cannot be read."""
+
+    records: tuple[Record, ...]
+    damaged: int
+
+
+class EarlierText:
+    """The text, as long as it has not been taken in."""
+
+    def __init__(
+        self, workspace: Workspace, files: TextFiles, records: GraphRecords, clock: Clock
+    ) -> None:
+        self._workspace = workspace
+        self._files = files
+        self._records = records
+        self._clock = clock
+        self._is_done = False
+
+    async def take(self) -> None:
+        """Take in what others said, what they took back, and what is shared, if that was not done yet.
+        Raises WorkspaceError, StorageError.
+        """
+        if self._is_done:
+            return
+        if not await self._records.has_earlier():
+            await self._take()
+        self._is_done = True
+
+    async def _take(self) -> None:
+        now = self._clock.now()
+        kept: list[KeptEpisode] = []
+        damaged = 0
+        for path in await self._paths():
+            text = (await self._workspace.read(path, _READER)).text
+            found = await asyncio.to_thread(_read, text)
+            damaged += found.damaged
+            kept += [row for record in found.records for row in _rows(record, now)]
+        withdrawn = _WITHDRAWN.findall(await self._text(TAKEN_BACK_PATH))
+        shares = _shares(await self._text(SHARED_PATH))
+        await self._records.take_earlier(kept, withdrawn, shares, now)
+        for path in (TAKEN_BACK_PATH, SHARED_PATH):
+            await self._files.delete(path)
+        if kept or withdrawn or shares or damaged:
+            counts = {"episodes": len(kept), "withdrawn": len(withdrawn), "shares": len(shares)}
+            log.info("graph_text_taken_in", **counts, damaged=damaged)
+
+    async def _paths(self) -> Sequence[str]:
+        try:
+            entries = await self._workspace.tree(GRAPH_FOLDER, 1, _READER)
+        except FileMissing:
+            return ()
+        return [one.path for one in entries if not one.is_dir and one.path.endswith(".0")]
+
+    async def _text(self, path: str) -> str:
+        try:
+            return (await self._workspace.read(path, _READER)).text
+        except FileMissing:
+            return ""
+
+
+def _read(text: str) -> _Found:
+    starts = [found.start() for found in _BEGINS.finditer(text)]
+    records: list[Record] = []
+    damaged = 0
+    for start, end in pairwise([*starts, len(text)]):
+        try:
+            records += [decompile(graph).record for graph in parse_all(text[start:end])]
+        except GraphError:
+            damaged += 1
+    return _Found(tuple(records), damaged)
+
+
+def _rows(record: Record, now: datetime) -> Iterator[KeptEpisode]:
+    """What others say is kept as it is; what nobody is named for, promotions included, as that of one."""
+    contexts = {one.hash: one for one in record.contexts}
+    for relation in record.relations:
+        context, one = contexts[relation.context], alone(record, relation)
+        if context.source == SHARED:
+            yield from rows(one, context.agent, now)
+        elif context.source != FACTS:
+            yield from rows(imported(one, TELLER, 1.0), TELLER, now)
+
+
+def _shares(text: str) -> list[Share]:
+    return [
+        Share(space, EpisodeHash.from_hex(episode), fact, salt, sent == "sent")
+        for space, fact, salt, episode, sent in _SHARE.findall(text)
+    ]

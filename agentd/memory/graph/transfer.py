@@ -1,0 +1,235 @@
+"""What agents tell each other of their graphs: shared spaces alone, checked, and believed in part."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from agentd.core.errors import GraphError
+from agentd.core.graph import (
+    CONSOLIDATION,
+    SHARED,
+    Concept,
+    ConceptHash,
+    Context,
+    ContextHash,
+    EpisodeHash,
+    Record,
+    Relation,
+)
+from agentd.zero.delta import Delta, apply, checkpoint, diff, read_delta, united, write_delta
+from agentd.zero.formats.records import canonical, told_by
+from agentd.zero.naming import (
+    concept_hash,
+    context_hash,
+    episode_hash,
+    fact_hash,
+    normal_label,
+    normal_predicate,
+)
+
+SPACE = "space:"  # begins the scope of what is shared; any other scope is private
+MAIN = "main"  # the scope of what the owner alone sees
+OWNER = "user"  # what each agent calls its own owner
+NOTHING = Record()
+
+_AGENT = re.compile(r"[0-9a-f]{16}")
+_SALT = re.compile(r"[0-9a-f]{32}")
+_AHEAD = timedelta(days=1)  # how far another clock may be ahead
+
+
+_Context = Callable[[Context, str], Context]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What another agent says, checked, and which episodes of its own it takes back. `sender` is how it
+    names itself, "" where it says nothing.
+    """
+
+    sender: str
+    record: Record
+    withdrawn: frozenset[EpisodeHash]
+
+
+def scope_of(space: str) -> str:
+    """The scope of what is said in a space."""
+    return f"{SPACE}{space}"
+
+
+def shared(state: Record, scopes: Collection[str]) -> Record:
+    """What of a state may be told to those who share these spaces.
+
+    These are the episodes said in them, and of concepts what these episodes tell: times and confidence
+    are theirs. Aliases and refs stay here, because nobody knows any more who said them where, and so
+    do promotions, which each agent makes for itself. Raises GraphError for a space that is none: its
+    scope does not begin with `space:`.
+    """
+    _check_scopes(scopes)
+    contexts = {
+        one.hash: one
+        for one in state.contexts
+        if one.scope in scopes and one.source != CONSOLIDATION
+    }
+    told = [replace(one, refs=()) for one in state.relations if one.context in contexts]
+    concepts = told_by({one.hash: one for one in state.concepts}, told)
+    used = tuple(contexts[digest] for digest in {one.context for one in told})
+    return canonical(Record(concepts, used, tuple(told)))
+
+
+def message(state: Record, scopes: Collection[str], withdrawn: Collection[EpisodeHash] = ()) -> str:
+    """What to tell those who share these spaces, as text: a delta that leads from nothing to what of the
+    state may be told, and takes back the `withdrawn` episodes.
+
+    Raises GraphError as `shared` does, and for a state that is not what its hashes say.
+    """
+    told = diff(NOTHING, shared(state, scopes))
+    return write_delta(replace(told, episodes=tuple(sorted(withdrawn))))
+
+
+def received(text: str, scopes: Collection[str], now: datetime) -> Message:
+    """The message of another agent. Raises GraphError for a text that `read_delta` refuses, for one with
+    anything that `message` would not write of facts that are shared in these spaces, for one of the
+    future, and for one that does not lead from nothing to the state that it names.
+    """
+    _check_scopes(scopes)
+    delta = read_delta(text)
+    for context in delta.record.contexts:
+        _check_context(context, scopes)
+        _check_time(context.event_time, now)
+    for concept in delta.record.concepts:
+        _check_concept(concept)
+        _check_time(concept.updated, now)
+    for relation in delta.record.relations:
+        _check_relation(relation)
+        _check_time(relation.created, now)
+    agents = {context.agent for context in delta.record.contexts}
+    if len(agents) > 1:
+        raise _unfit("it speaks for several agents")
+    _check_way(delta)
+    return Message("".join(agents), delta.record, frozenset(delta.episodes))
+
+
+def homed(message: Message, name: str, trust: float) -> Record:
+    """What the message says, as it is kept here: said by `name`, in confidence times `trust`, with the
+    sender's name of each episode as its ref. What the sender calls `user` is called `name` here.
+
+    Raises GraphError for a trust outside (0, 1], and for a name that is no label in normal form.
+    """
+    return _homed(message.record, name, trust, name, _context_here)
+
+
+def imported(record: Record, name: str, trust: float, owner: str = "") -> Record:
+    """What a text of the graph says, as it is kept here: for the owner alone, else as `homed` does. What it
+    calls `user` is called `owner` here, or stays what it is. Raises as that does.
+    """
+    return _homed(record, name, trust, owner or OWNER, _context_imported)
+
+
+def _homed(record: Record, name: str, trust: float, owner: str, context: _Context) -> Record:
+    if not 0 < trust <= 1:
+        raise GraphError(f"the trust {trust} is not above 0 and at most 1", cure="set it between")
+    if normal_label(name) != name:
+        raise GraphError(f"{name[:40]!r} is no name in normal form", cure="write it as a label")
+    contexts = {one.hash: context(one, name) for one in record.contexts}
+    labels = {one.hash: owner if one.label == OWNER else one.label for one in record.concepts}
+    concepts: dict[ConceptHash, Concept] = {}
+    for one in record.concepts:
+        label = labels[one.hash]
+        here = replace(
+            one, hash=concept_hash(label), label=label, confidence=one.confidence * trust
+        )
+        concepts[here.hash] = united(concepts.get(here.hash, here), here)
+    said = [_relation_here(one, labels, contexts, trust) for one in record.relations]
+    return canonical(Record(tuple(concepts.values()), tuple(contexts.values()), tuple(said)))
+
+
+def sender_of(context: Context) -> str:
+    """How the agent names itself that said this; "" where nobody else did."""
+    return context.session.partition(":")[0] if context.source == SHARED else ""
+
+
+def _context_here(context: Context, name: str) -> Context:
+    session = f"{context.agent}:{context.session}"
+    names = context.source, context.scope, name, session
+    return Context(context_hash(context.event_time, *names), context.event_time, *names)
+
+
+def _context_imported(context: Context, name: str) -> Context:
+    names = SHARED, MAIN, name, f":{context.hash.hex[:32]}"
+    return Context(context_hash(context.event_time, *names), context.event_time, *names)
+
+
+def _relation_here(
+    one: Relation,
+    labels: dict[ConceptHash, str],
+    contexts: dict[ContextHash, Context],
+    trust: float,
+) -> Relation:
+    subject, object_ = labels[one.subject], labels[one.object]
+    fact = fact_hash(subject, one.predicate, object_)
+    context = contexts[one.context].hash
+    ends = concept_hash(subject), one.predicate, concept_hash(object_)
+    said = one.confidence * trust, one.created
+    return Relation(
+        fact,
+        episode_hash(fact, context),
+        context,
+        *ends,
+        *said,
+        denied=one.denied,
+        refs=(one.episode.hex,),
+    )
+
+
+def _check_scopes(scopes: Collection[str]) -> None:
+    for scope in scopes:
+        if not scope.startswith(SPACE) or scope == SPACE:
+            cure = f"name a shared space, such as {SPACE}household"
+            raise GraphError(f"the scope {scope[:40]!r} is private", cure=cure)
+
+
+def _check_context(context: Context, scopes: Collection[str]) -> None:
+    if context.source == CONSOLIDATION:
+        raise _unfit("it brings a promotion, which each agent makes for itself")
+    if context.scope not in scopes:
+        raise _unfit(f"it speaks of {context.scope[:40]!r}, which is not shared here")
+    if context.source != SHARED:
+        raise _unfit(f"it brings what was read from {context.source[:40]!r}")
+    if not (_AGENT.fullmatch(context.agent) and _SALT.fullmatch(context.session)):
+        raise _unfit("it does not say which agent it is of")
+
+
+def _check_time(at: datetime, now: datetime) -> None:
+    if at > now + _AHEAD:
+        raise _unfit(f"it speaks of the future, {at:%Y-%m-%d}")
+
+
+def _check_concept(concept: Concept) -> None:
+    if concept.aliases:
+        raise _unfit(f"it gives {concept.label[:40]!r} other names, which no message may")
+    if normal_label(concept.label) != concept.label:
+        raise _unfit(f"its label {concept.label[:40]!r} is not in normal form")
+
+
+def _check_relation(relation: Relation) -> None:
+    if relation.refs:
+        raise _unfit("it gives a fact refs, which mean nothing here")
+    if relation.denied:
+        raise _unfit("it denies a fact, which no message may")
+    if normal_predicate(relation.predicate) != relation.predicate:
+        raise _unfit(f"its predicate {relation.predicate[:40]!r} is not in normal form")
+
+
+def _check_way(delta: Delta) -> None:
+    if delta.base != checkpoint(NOTHING).hash:
+        raise _unfit(f"it begins at the state {delta.base.hex[:12]}, and messages at nothing")
+    if delta.contexts or delta.concepts:
+        raise _unfit("it takes back what is no fact")
+    apply(NOTHING, delta)
+
+
+def _unfit(why: str) -> GraphError:
+    return GraphError(f"the message is refused: {why}", cure="ask the sender for another")

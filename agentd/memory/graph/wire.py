@@ -1,0 +1,141 @@
+"""Answers and pictures as plain data, for clients, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from agentd.core.graph import FactHash
+from agentd.memory.graph.answer import Answer, Hop, Row, Triple, Unknown
+from agentd.memory.graph.history import SEMANTIC, History
+from agentd.memory.graph.paths import Way
+from agentd.memory.graph.picture import Arrow, Node, Picture
+from agentd.memory.graph.query import Kind
+
+_ARROW = ("source", "target", "predicate", "confidence")
+
+
+def answer_json(answer: Answer) -> dict[str, Any]:
+    """`{kind, by, rows, reason, unknown}`; each row is `{start, label, way, depth, confidence, score, path}`,
+    its path the facts from `start` to `label` with the direction in which each was walked.
+    """
+    return {
+        "kind": str(answer.kind),
+        "by": str(answer.by),
+        "rows": [
+            {
+                "start": row.start,
+                "label": row.label,
+                "way": row.way,
+                "depth": row.depth,
+                "confidence": row.confidence,
+                "score": row.score,
+                "path": [_hop_json(hop) for hop in row.path],
+            }
+            for row in answer.rows
+        ],
+        "reason": answer.reason,
+        "unknown": [{"name": one.name, "nearest": list(one.nearest)} for one in answer.unknown],
+    }
+
+
+def answer_of(data: Mapping[str, Any]) -> Answer:
+    """What `answer_json` made the data of."""
+    rows = tuple(
+        Row(
+            row["start"],
+            row["label"],
+            tuple(map(_hop, row["path"])),
+            row["confidence"],
+            row["score"],
+        )
+        for row in data["rows"]
+    )
+    unknown = tuple(Unknown(one["name"], tuple(one["nearest"])) for one in data["unknown"])
+    return Answer(Kind(data["kind"]), rows, data["reason"], unknown, Way(data["by"]))
+
+
+def picture_json(picture: Picture) -> dict[str, Any]:
+    """`{title, by, nodes: [{label, depth, score}], arrows: [{source, target, predicate, confidence, history}],
+    hidden_nodes, hidden_arrows}`; arrows name nodes by their places, and their history is
+    `{said, denied, promoted, first, last, memory}` or None.
+    """
+    return {
+        "title": picture.title,
+        "by": str(picture.by),
+        "nodes": [asdict(node) for node in picture.nodes],
+        "arrows": [_arrow_json(arrow) for arrow in picture.arrows],
+        "hidden_nodes": picture.hidden_nodes,
+        "hidden_arrows": picture.hidden_arrows,
+    }
+
+
+def picture_of(data: Mapping[str, Any]) -> Picture:
+    """What `picture_json` made the data of."""
+    return Picture(
+        data["title"],
+        tuple(Node(**node) for node in data["nodes"]),
+        tuple(map(_arrow, data["arrows"])),
+        data["hidden_nodes"],
+        data["hidden_arrows"],
+        Way(data["by"]),
+    )
+
+
+def _arrow_json(arrow: Arrow) -> dict[str, Any]:
+    told = {name: getattr(arrow, name) for name in _ARROW}
+    if (history := arrow.history) is None:
+        return {**told, "history": None}
+    return {
+        **told,
+        "history": {
+            "said": history.said,
+            "denied": history.denied,
+            "promoted": history.promoted,
+            "first": history.first.isoformat(),
+            "last": history.last.isoformat(),
+            "memory": history.memory,
+        },
+    }
+
+
+def _arrow(data: Mapping[str, Any]) -> Arrow:
+    told = data["history"]
+    history = told and History(
+        told["said"],
+        told["denied"],
+        told["promoted"],
+        datetime.fromisoformat(told["first"]),
+        datetime.fromisoformat(told["last"]),
+        told["memory"] == SEMANTIC,
+    )
+    return Arrow(**{name: data[name] for name in _ARROW}, history=history)
+
+
+def _hop_json(hop: Hop) -> dict[str, Any]:
+    triple = hop.triple
+    return {
+        "fact": triple.fact.hex,
+        "subject": triple.subject,
+        "predicate": triple.predicate,
+        "object": triple.object,
+        "confidence": triple.confidence,
+        "episodes": triple.episodes,
+        "newest": triple.newest.isoformat(),
+        "direction": hop.direction,
+    }
+
+
+def _hop(data: Mapping[str, Any]) -> Hop:
+    triple = Triple(
+        FactHash.from_hex(data["fact"]),
+        data["subject"],
+        data["predicate"],
+        data["object"],
+        data["confidence"],
+        data["episodes"],
+        datetime.fromisoformat(data["newest"]),
+    )
+    return Hop(triple, data["direction"])

@@ -1,0 +1,1 @@
+"""Notes and conversations as chunks, and the search that finds them."""

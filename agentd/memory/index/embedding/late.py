@@ -1,0 +1,56 @@
+"""The embedder that ships with agentd, loaded at the first text: an idle daemon does without numpy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentd.core.errors import EmbedderFault
+from agentd.core.ports import Embedder
+
+CARD = Path(__file__).with_name("static_minilm") / "model.json"
+CURE = "Reinstall agentd (pip install --force-reinstall --no-deps agentd), then restart it."
+
+
+class LateStatic:
+    """The static embedder, once it is needed."""
+
+    def __init__(self, model: str, dimension: int) -> None:
+        self._model = model
+        self._dimension = dimension
+        self._inner: Embedder | None = None
+        self._opening = asyncio.Lock()
+
+    @property
+    def model(self) -> str:
+        """The identity of the vectors."""
+        return self._model
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector."""
+        return self._dimension
+
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> Sequence[bytes]:
+        """One vector for each text. Raises EmbedderFault if the model's files are damaged."""
+        async with self._opening:
+            if self._inner is None:
+                self._inner = await asyncio.to_thread(_load)
+        return await self._inner.embed(texts, query=query)
+
+
+def packaged(card: Path = CARD) -> LateStatic:
+    """The embedder that the card of the packaged model describes. Raises EmbedderFault."""
+    try:
+        found = json.loads(card.read_bytes())
+        return LateStatic(str(found["model"]), int(found["dimension"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EmbedderFault(f"{card} cannot be read: {error}.", cure=CURE) from error
+
+
+def _load() -> Embedder:
+    from agentd.memory.index.embedding import static
+
+    return static.load()

@@ -1,0 +1,110 @@
+"""The files of a model in ONNX format: the net, its tokenizer, and a manifest with their digests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from agentd.core.errors import EmbedderFault
+from agentd.memory.index.embedding import places
+
+NET, TOKENIZER, MANIFEST = "model.onnx", "tokenizer.json", "manifest.json"
+VOCABULARY = "vocabulary.txt"  # in place of a tokenizer: agentd reads as BERT does by itself
+CURE = "`agentd memory index --export-onnx` makes it again."
+PACKAGED = Path(__file__).with_name("minilm_int8")
+REINSTALL = (
+    "Reinstall agentd (pip install --force-reinstall agentd, or rm -r .venv; make run), then restart "
+    'it; provider = "static" in [memory_search] does without.'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxFiles:
+    """Where a model is. Of a file that somebody else made only the places are known."""
+
+    model: Path
+    tokenizer: Path
+    dimension: int = 0
+    limit: int = 0  # tokens of a text that it reads
+    name: str = ""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    cure: str = CURE
+
+    @classmethod
+    def at(cls, source: Path) -> Self:
+        """A folder with a manifest, or a single .onnx file with `tokenizer.json` beside it or one folder up.
+
+        Raises EmbedderFault if it is neither.
+        """
+        if source.is_dir() and (source / MANIFEST).is_file():
+            return cls._listed(source)
+        net = source / NET if source.is_dir() else source
+        places = (net.with_name(TOKENIZER), net.parent.parent / TOKENIZER)
+        tokenizer = next((place for place in places if place.is_file()), None)
+        if not net.is_file() or tokenizer is None:
+            missing = net if not net.is_file() else places[0]
+            raise EmbedderFault(
+                f"{missing} is missing.",
+                cure="Let model in [memory_search.embedder] name an .onnx file with its "
+                "tokenizer.json beside it.",
+            )
+        return cls(net, tokenizer, _dimension(tokenizer.with_name("config.json")))
+
+    @classmethod
+    def _listed(cls, folder: Path) -> Self:
+        """Of an export, or of the model that agentd comes with: a package carries its net."""
+        cure = REINSTALL if folder == PACKAGED else CURE
+        try:
+            card: dict[str, Any] = json.loads((folder / MANIFEST).read_bytes())
+            package = str(card.get("package", ""))
+            return cls(
+                (places.package(package) if package else folder) / NET,
+                folder / str(card.get("tokenizer", TOKENIZER)),
+                int(card["dimension"]),
+                int(card["limit"]),
+                str(card["model"]),
+                dict(card["sha256"]),
+                cure,
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise EmbedderFault(
+                f"The model in {folder} cannot be read: {error}.", cure=cure
+            ) from error
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells this net from others."""
+        return self.digests.get(NET, "")[:12]
+
+    def check(self) -> None:
+        """Raise EmbedderFault if a file is not the one that the manifest means."""
+        for name, digest in self.digests.items():
+            path = self.model if name == NET else self.tokenizer.with_name(name)
+            check_digest(path, digest, self.cure)
+
+
+def check_digest(path: Path, digest: str, cure: str) -> None:
+    """Raise EmbedderFault unless the file has this SHA-256."""
+    try:
+        found = sha256(path)
+    except OSError as error:
+        raise EmbedderFault(f"{path} cannot be read: {error.strerror}.", cure=cure) from error
+    if found != digest:
+        raise EmbedderFault(f"{path} is not the file that its manifest names.", cure=cure)
+
+
+def sha256(path: Path) -> str:
+    """The digest of a file. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _dimension(settings: Path) -> int:
+    try:
+        return int(json.loads(settings.read_bytes())["hidden_size"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0

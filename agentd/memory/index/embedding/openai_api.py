@@ -1,0 +1,186 @@
+"""One HTTP client for an embeddings endpoint. Importing this module imports httpx."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpx
+
+from agentd.core.errors import EmbedderFault
+from agentd.core.ports import Clock
+from agentd.core.secrets import Secret
+from agentd.core.service import OPENAI_URL
+from agentd.memory.index.embedding import vectors
+from agentd.memory.index.embedding.settings import ModelSettings
+
+_CHATTY = ("httpx", "httpcore")
+_LONGEST_ANSWER = 64 << 20  # bytes
+_PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_CURES = {
+    401: "Check the key that {table} names.",
+    403: "Check the key that {table} names, and what it may do.",
+    404: "Check base_url and model in {table}.",
+}
+_USED_UP = "insufficient_quota"  # told with status 429, but waiting does not help
+
+
+class Refused(EmbedderFault):
+    """The service did not answer with vectors. `counts` says whether that is the service's fault."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        cure: str = "",
+        passes: bool = False,
+        counts: bool = True,
+        wait: float = 0.0,
+    ) -> None:
+        super().__init__(message, cure=cure)
+        self.passes = passes
+        self.counts = counts
+        self.wait = wait  # seconds that it asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The vectors of one request, and how many tokens it was, 0 if that was not told."""
+
+    rows: Sequence[bytes]
+    tokens: int
+
+
+class EmbeddingsApi:
+    """One client with its connections."""
+
+    def __init__(self, settings: ModelSettings, secret: Secret | None, clock: Clock) -> None:
+        for name in _CHATTY:  # below this level they write addresses and headers into the log
+            logging.getLogger(name).setLevel(logging.WARNING)
+        self._clock = clock
+        self._table = settings.table
+        self._url = f"{settings.base_url.rstrip('/') or OPENAI_URL}/embeddings"
+        headers = {"content-type": "application/json"}
+        if secret is not None:
+            headers["authorization"] = f"Bearer {secret.reveal()}"
+        self._timeout = settings.timeout.total_seconds()
+        self._client = httpx.AsyncClient(
+            headers=headers,
+            timeout=httpx.Timeout(self._timeout, connect=min(10.0, self._timeout)),
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def ask(self, body: dict[str, Any], model: str, dimension: int) -> Answer:
+        """The vectors for `body["input"]`, every one checked. Raises EmbedderFault, of it Refused."""
+        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        try:
+            async with (
+                asyncio.timeout(self._timeout),
+                self._client.stream("POST", self._url, content=content) as response,
+            ):
+                data = await _read(response)
+        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, TimeoutError) as error:
+            what = "gave no answer in time" if _is_late(error) else "cannot be reached"
+            raise Refused(
+                f"The embeddings service at {self._url} {what}.",
+                cure=f"Check the network, and base_url in {self._table}.",
+                passes=True,
+            ) from None
+        if response.status_code != 200:
+            raise self._refusal(response, data)
+        count = len(body["input"])
+        return await asyncio.to_thread(_answer, data, count, model, dimension, self._table)
+
+    def _refusal(self, response: httpx.Response, data: bytes) -> Refused:
+        status = response.status_code
+        code, told = _told(data)
+        passes = status in _PASSING and code != _USED_UP
+        return Refused(
+            f"The embeddings service answered {status}{': ' if told else ''}{told}.",
+            cure=_CURES.get(status, "Look at the service's own pages for this answer.").format(
+                table=self._table
+            ),
+            passes=passes,
+            counts=status not in (400, 413, 422),
+            wait=self._wait(response.headers.get("retry-after", "")) if passes else 0.0,
+        )
+
+    def _wait(self, text: str) -> float:
+        """Seconds, from seconds or a date."""
+        try:
+            return max(0.0, float(text))
+        except ValueError:
+            pass
+        try:
+            return max(0.0, (parsedate_to_datetime(text) - self._clock.now()).total_seconds())
+        except (ValueError, TypeError):
+            return 0.0
+
+
+async def _read(response: httpx.Response) -> bytes:
+    found = bytearray()
+    async for piece in response.aiter_bytes():
+        found += piece
+        if len(found) > _LONGEST_ANSWER:
+            raise Refused("The embeddings service's answer has no end.")
+    return bytes(found)
+
+
+def _is_late(error: Exception) -> bool:
+    return isinstance(error, (httpx.TimeoutException, TimeoutError))
+
+
+def _told(data: bytes) -> tuple[str, str]:
+    """The code and the first words of an error."""
+    try:
+        body = json.loads(data)
+        body = body[0] if isinstance(body, list) and body else body
+        error = body.get("error", body)
+        if not isinstance(error, dict):
+            return "", str(error)[:200]
+        words = error.get("message") or error.get("detail") or ""
+        return str(error.get("code") or error.get("type") or ""), str(words)[:200].rstrip(". ")
+    except (ValueError, AttributeError, RecursionError):
+        return "", ""
+
+
+def _answer(data: bytes, count: int, model: str, dimension: int, table: str) -> Answer:
+    """The rows in the order of the texts. Raises EmbedderFault unless there is one for each."""
+    try:
+        body = json.loads(data)
+        entries = body["data"]
+        if len(entries) != count:
+            raise EmbedderFault(f"{model} gave {len(entries)} vectors for {count} texts.")
+        places = [entry.get("index", at) for at, entry in enumerate(entries)]
+        if sorted(places) != list(range(count)):
+            raise EmbedderFault(f"{model} numbered its vectors wrongly.")
+        rows = [b""] * count
+        for place, entry in zip(places, entries, strict=True):
+            numbers = [float(number) for number in entry["embedding"]]
+            if len(numbers) != dimension:
+                raise vectors.wrong_size(model, len(numbers), dimension, table)
+            rows[place] = vectors.unit(numbers, model)
+        tokens = (body.get("usage") or {}).get("total_tokens", 0)
+        return Answer(rows, max(0, tokens) if isinstance(tokens, int) else 0)
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
+        raise EmbedderFault(
+            f"What {model} answered holds no vectors.",
+            cure=f"Check that base_url in {table} leads to an embeddings endpoint.",
+        ) from error

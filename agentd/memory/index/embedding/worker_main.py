@@ -1,0 +1,212 @@
+"""The embedder process: `python -m agentd.memory.index.embedding.worker_main`, with frames on its standard streams.
+
+The first frame is a Spec, or the order to export a model; each further one has texts to embed. Ends
+with the daemon, and when nobody has asked for a while.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import resource
+import select
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from agentd.core.errors import AgentdError
+from agentd.memory.index.embedding.frames import LENGTH, Frame, pack, size, unpack
+from agentd.memory.index.embedding.spec import Spec
+
+# The embedder process's end of the pipes.
+
+IDLE = None
+
+
+class Wire:
+    """Frames from standard input, frames to standard output; nothing else of the process gets there."""
+
+    def __init__(self) -> None:
+        self._in = os.dup(0)
+        self._out = os.dup(1)
+        os.dup2(2, 1)  # what libraries print must not stand between frames
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+
+    def receive(self, idle: float | None = IDLE) -> Frame | None:
+        """The next frame; None when nobody asks for so long, or never will again. Raises BadFrame."""
+        if idle is not None and not select.select([self._in], [], [], idle)[0]:
+            return None
+        prefix = self._read(LENGTH.size)
+        content = self._read(size(prefix)) if prefix is not None else None
+        return unpack(content) if content is not None else None
+
+    def send(self, body: bytes = b"", **head: Any) -> None:
+        """Send a frame."""
+        left = memoryview(pack(Frame(head, body)))
+        while left:
+            left = left[os.write(self._out, left) :]
+
+    def _read(self, count: int) -> bytes | None:
+        parts = []
+        while count:
+            part = os.read(self._in, min(count, 1 << 20))
+            if not part:
+                return None
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+
+# What makes a process an embedder: its name, its limits, its end with the daemon.
+
+TITLE = "agentd-embedder"
+
+_SET_DEATH_SIGNAL, _SET_NAME = 1, 15  # of prctl(2)
+_ARGUMENTS = slice(
+    45, 47
+)  # in /proc/self/stat behind the name: where the command line begins and ends
+
+
+def settle(parent: int) -> None:
+    """Take the title, and die when the parent does. Raises SystemExit if it is dead already."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_SET_NAME, ctypes.c_char_p(TITLE.encode()), 0, 0, 0)
+    libc.prctl(_SET_DEATH_SIGNAL, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:
+        raise SystemExit(1)
+    with suppress(OSError, ValueError, IndexError):
+        _rename_command_line()
+    with suppress(OSError):  # when memory runs out, this goes and not the daemon
+        Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
+
+
+def limit_memory(megabytes: int) -> None:
+    """Let allocations beyond that fail. A service may have forbidden to set limits: it has its own."""
+    with suppress(OSError, ValueError):
+        size = megabytes << 20
+        resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+
+
+def _rename_command_line() -> None:
+    """Write the title over the arguments: that is where `ps` reads them."""
+    fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    start, end = map(int, fields[_ARGUMENTS])
+    room = end - start
+    if room > len(TITLE) + 1:
+        # A last byte that is not zero tells the kernel that a title stands here, up to the first zero.
+        title = TITLE.encode().ljust(room - 1, b"\0") + b"."
+        ctypes.memmove(start, title, room)
+
+
+# Several models as one: their vectors one behind the other, each with its weight.
+
+
+class Model(Protocol):
+    """What turns texts into vectors."""
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector."""
+
+    def embed(self, texts: list[str], *, query: bool) -> npt.NDArray[np.float32]:
+        """One row of length 1 for each text, or of zeros."""
+
+
+class Joined:
+    """The cosine of two of its vectors is the weighted mean of the models' cosines."""
+
+    def __init__(self, parts: Sequence[tuple[Model, float]]) -> None:
+        self._parts = parts
+        self.dimension = sum(model.dimension for model, _ in parts)
+
+    def embed(self, texts: list[str], *, query: bool) -> npt.NDArray[np.float32]:
+        """One row of length 1 for each text, of zeros where all models have none."""
+        rows = [model.embed(texts, query=query) * weight**0.5 for model, weight in self._parts]
+        found: npt.NDArray[np.float32] = np.concatenate(rows, axis=1).astype(np.float32)
+        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+        return found
+
+
+log = logging.getLogger("agentd.memory.index.embedding")
+
+
+def main() -> int:
+    """Serve until nobody asks any more."""
+    settle(os.getppid())
+    wire = Wire()
+    order = wire.receive()
+    if order is None:
+        return 1
+    try:
+        return _export(order, wire) if "export" in order.head else _serve(order, wire)
+    except (AgentdError, MemoryError) as error:
+        wire.send(error=str(error) or "not enough memory", cure=getattr(error, "cure", ""))
+    except Exception as error:
+        # Libraries raise what they like; the daemon is told, and decides what comes next.
+        log.exception("the embedder failed")
+        wire.send(error=f"{type(error).__name__}: {error}"[:300])
+    return 1
+
+
+def _serve(order: Frame, wire: Wire) -> int:
+    spec = Spec.from_json(order.head)
+    limit_memory(spec.memory_limit_mb)
+    model = load(spec, wire)
+    wire.send(ready=True, dimension=model.dimension)
+    while (request := wire.receive(spec.idle)) is not None:
+        rows = model.embed(request.head["texts"], query=request.head["query"])
+        wire.send(rows.astype("<f4", copy=False).tobytes(), id=request.head["id"])
+    return 0
+
+
+def load(spec: Spec, wire: Wire) -> Model:
+    """The model, with the libraries that it needs and no others. Raises EmbedderFault."""
+    if spec.backend == "onnx":
+        from agentd.memory.index.embedding.onnx_model import OnnxModel
+
+        return OnnxModel(Path(spec.source), spec.threads)
+    if spec.backend in ("multilingual", "both"):
+        from agentd.memory.index.embedding.e5_files import E5Files
+        from agentd.memory.index.embedding.e5_model import E5Model
+
+        files = E5Files.find(Path(spec.source))
+        many = E5Model(files, spec.threads)
+        if spec.backend == "multilingual":
+            return many
+        from agentd.memory.index.embedding.onnx_files import PACKAGED
+        from agentd.memory.index.embedding.onnx_model import OnnxModel
+
+        return Joined(((OnnxModel(PACKAGED, spec.threads), 1.0), (many, files.weight)))
+    from agentd.memory.index.embedding.torch_model import TorchModel
+
+    source = spec.source
+    if spec.download:
+        from agentd.memory.index.embedding.hub import fetch
+
+        source = fetch(spec, lambda text: wire.send(progress=text))
+    return TorchModel(source, spec.threads)
+
+
+def _export(order: Frame, wire: Wire) -> int:
+    from agentd.memory.index.embedding.onnx_export import export
+
+    source, target = order.head["export"], order.head["target"]
+    limit_memory(order.head["memory_limit_mb"])
+    made = export(
+        Path(source), Path(target), order.head["name"], lambda text: wire.send(progress=text)
+    )
+    wire.send(ready=True, **made)
+    return 0
+
+
+if __name__ == "__main__":
+    # Libraries of models take a second to tidy up what the kernel takes back anyway.
+    os._exit(main())

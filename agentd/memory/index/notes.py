@@ -1,0 +1,491 @@
+"""The part of the index that holds the workspace's markdown files."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+
+from agentd.core.errors import ScopeMissing, WorkspaceError
+from agentd.core.health import Problem
+from agentd.core.memory import OWNERS, SHARED, Chunk, Source
+from agentd.core.offloading import offload
+from agentd.core.ports import Clock, MemoryIndex, Workspace
+from agentd.core.turn import Kind, SessionKey
+from agentd.core.workspace import FileView, Reader, TreeEntry
+from agentd.memory.index.chunking.paragraphs import Standing
+from agentd.memory.index.chunks import (
+    PARAGRAPHS,
+    Chunker,
+    chunker_for,
+    chunks_of,
+    lines_of,
+    without_boilerplate,
+)
+
+# What a look at the workspace has listed, sorted out. Pure.
+
+DEPTH = 32  # levels of folders that are looked at
+_MOST_NAMED = 20
+_GROUP = 16  # files that are taken at once: more keep others waiting and are no quicker
+_GROUP_BYTES = 4 * 1024 * 1024
+
+
+def sorted_out(
+    entries: Iterable[TreeEntry],
+) -> tuple[dict[str, TreeEntry], list[str]]:
+    """The notes by path, and the folders into which nobody has looked."""
+    notes: dict[str, TreeEntry] = {}
+    deep: list[str] = []
+    for entry in entries:
+        if entry.is_dir:
+            if entry.path.count("/") - entry.path.startswith("@") == DEPTH:
+                deep.append(entry.path)
+        elif entry.path.casefold().endswith(".md"):
+            notes[entry.path] = entry
+    return notes, deep
+
+
+def too_deep(folders: Sequence[str]) -> Iterator[Problem]:
+    """The first of them, and how many more there are."""
+    cure = "Move it up."
+    for path in folders[:_MOST_NAMED]:
+        text = f"{path} is {DEPTH} folders deep: nothing in it is searched"
+        yield Problem("folder_too_deep", text, cure)
+    if (more := len(folders) - _MOST_NAMED) > 0:
+        yield Problem("folder_too_deep", f"{more} more folders are as deep", cure)
+
+
+def groups(entries: Sequence[TreeEntry]) -> Iterator[list[TreeEntry]]:
+    """The entries in groups whose files fit into memory together."""
+    group: list[TreeEntry] = []
+    size = 0
+    for entry in entries:
+        if group and (len(group) == _GROUP or size + entry.size > _GROUP_BYTES):
+            yield group
+            group, size = [], 0
+        group.append(entry)
+        size += entry.size
+    if group:
+        yield group
+
+
+def is_scope(path: str) -> bool:
+    """Whether it is the root of another workspace."""
+    return path.startswith("@") and path.count("/") == 1
+
+
+# Notes that only grew, cut from where they grew: what a line added to a note costs does not depend on
+# the lines above it.
+
+_MOST = 64  # notes, those changed last
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a note is cut. Another one makes all of its chunks others."""
+
+    chunker: Chunker
+    scope: str
+    day: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The chunks of a note that begin at the line `since`, from 1, or later. All before it are as they
+    were.
+    """
+
+    since: int
+    chunks: Sequence[Chunk]
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """Where a note can be cut on: behind so many characters and lines, as long as it begins with the
+    `proven` characters that have this digest.
+    """
+
+    indexed: str  # what it was when it was cut so far
+    way: Way
+    begin: int
+    above: int
+    proven: int
+    digest: bytes
+    standing: Standing
+
+
+class Growing:
+    """Remembers where notes can be cut on."""
+
+    def __init__(self) -> None:
+        self._marks: OrderedDict[str, _Mark] = OrderedDict()
+
+    def cut(self, view: FileView, way: Way, indexed: str, becomes: str) -> Part:
+        """What of a note is to be indexed anew, where the index holds what stands in its state `indexed`,
+        "" for none, and will hold its state `becomes`.
+        """
+        mark = self._marks.pop(view.path, None)
+        if mark and not (mark.indexed == indexed and mark.way == way and _goes_on(view.text, mark)):
+            mark = None
+        begin, above = (mark.begin, mark.above) if mark else (0, 0)
+        lines = lines_of(view.text[begin:])
+        pieces, standing = way.chunker.cut(lines, mark.standing if mark else None)
+        if mark and not pieces:
+            return self.cut(view, way, indexed, becomes)  # the whole of it
+        if standing is not None:
+            first, _ = lines.span(standing.line, standing.line + 1)
+            _, end = lines.span(standing.upto, standing.upto + 1)
+            digest = _digest(view.text, begin + end)
+            line = above + standing.line
+            mark = _Mark(becomes, way, begin + first, line, begin + end, digest, standing)
+        if mark is not None:
+            self._keep(view.path, replace(mark, indexed=becomes))
+        chunks = chunks_of(view.path, pieces, scope=way.scope, day=way.day, above=above)
+        return Part(above + 1, chunks)
+
+    def _keep(self, path: str, mark: _Mark) -> None:
+        self._marks[path] = mark
+        if len(self._marks) > _MOST:
+            self._marks.popitem(last=False)
+
+
+def _goes_on(text: str, mark: _Mark) -> bool:
+    """Whether a note still begins as it did, down to the end of a line."""
+    ends = len(text) == mark.proven or text[mark.proven : mark.proven + 1] == "\n"
+    return ends and _digest(text, mark.proven) == mark.digest
+
+
+def _digest(text: str, size: int) -> bytes:
+    return hashlib.sha256(text[:size].encode(errors="surrogatepass")).digest()
+
+
+# Whether notes have to be looked at before a search, or nothing can have changed since the last look.
+
+CHEAP = 0.010  # seconds: a look that takes no longer is not worth saving
+_LAST = 10  # looks whose quickest counts: others may have kept one waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One that has begun."""
+
+    mark: Hashable | None
+    began: float
+
+
+class Freshness:
+    """Keeps what looks cost, and what had been told of changes when the last one began."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._mark: Callable[[], Hashable | None] = lambda: None
+        self._costs: deque[float] = deque(maxlen=_LAST)
+        self._level: Hashable | None = None
+
+    def trust(self, mark: Callable[[], Hashable | None]) -> None:
+        """`mark` gives another value whenever a change is told; None while changes may go untold."""
+        self._mark = mark
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether looking would cost something and find nothing."""
+        is_cheap = min(self._costs, default=0.0) < CHEAP
+        return not is_cheap and self._level is not None and self._mark() == self._level
+
+    def begin(self) -> Look:
+        """A look begins."""
+        return Look(self._mark(), self._clock.monotonic())
+
+    def listed(self, look: Look) -> None:
+        """All files have been listed, which is what a look costs where nothing has changed."""
+        self._costs.append(self._clock.monotonic() - look.began)
+
+    def settle(self, look: Look) -> None:
+        """What the look has found is taken in."""
+        self._level = look.mark
+
+    def lose(self) -> None:
+        """Something is to be taken in."""
+        self._level = None
+
+
+_FEW = 2_000  # entries that are gone through at once
+_SHORT = 10_000  # letters that are cut at once; more would keep others waiting
+_FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
+_Stamp = tuple[int, ...]  # as TreeEntry has it
+_OWNER = Reader(SessionKey("indexer"), Kind.MAIN)
+_OTHERS = Reader(SessionKey("indexer"), Kind.GROUP)
+_SHARED = ":shared:"  # in the digest of what groups may find
+
+
+class NoteIndexer:
+    """Brings the index level with the files. A file whose stamp is as before is not read, after a
+    restart neither: it stands behind its digest in the index. One that another chunker has
+    cut is cut again, and found in its old pieces until then.
+    """
+
+    def __init__(
+        self,
+        index: MemoryIndex,
+        workspace: Workspace,
+        clock: Clock,
+        chunker: Chunker = PARAGRAPHS,
+        shipped: Mapping[str, frozenset[str]] | None = None,
+        aging: Iterable[str] = (),
+    ) -> None:
+        """`shipped` are the lines of files as they come with agentd, by path. Files of the scopes
+        `aging` that bear no date are of the day when they were last changed.
+        """
+        self._index = index
+        self._workspace = workspace
+        self._clock = clock
+        self._wanted = chunker
+        self._shipped = shipped or {}
+        self._aging = tuple(f"@{scope}/" for scope in aging)
+        self._days: dict[str, date] = {}
+        self._chunkers = self._by_path(chunker)
+        self._lock = asyncio.Lock()
+        self._known: dict[str, str] | None = None
+        self._stamps: dict[str, _Stamp] = {}
+        self._stale: set[str] = set()
+        self._shared: set[str] = set()  # those listed last that groups may see
+        self._unread: set[str] = set()
+        self._unlisted: Sequence[Problem] = ()
+        self._left = 0
+        self._growing = Growing()
+        self.freshness = Freshness(clock)
+        # Whether what groups find is what they may: the index may be of other settings until then.
+        self.is_sharing_checked = False
+
+    @property
+    def left(self) -> int:
+        """How many files the look that is under way has still to read."""
+        return self._left
+
+    def adopt(self, chunker: Chunker) -> None:
+        """Cut notes in this way from the next look on."""
+        self._wanted = chunker
+        self.freshness.lose()
+
+    async def sync(self, between: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Look at every file, and do what `between` says between groups of them. Raises StorageError."""
+        async with self._lock:
+            await self._look(between)
+
+    async def level(self) -> None:
+        """`sync`, unless that would find nothing, as far as can be told. Raises StorageError."""
+        if self.freshness.is_sure:
+            return
+        async with self._lock:
+            if not self.freshness.is_sure:  # another look may have ended meanwhile
+                await self._look(None)
+
+    async def level_shared(self) -> None:
+        """Take in what has changed of what groups may see, without a look at anything else. Raises
+        StorageError.
+        """
+        async with self._lock:
+            entries, _ = sorted_out(await self._workspace.tree("", DEPTH, _OTHERS))
+            known = self._known
+            if known is None:  # no look at everything yet
+                known = dict(await self._index.digests(Source.NOTES))
+            if not self.is_sharing_checked:
+                self._shared = {path for path, digest in known.items() if _SHARED in digest}
+            await self._forget(self._shared - entries.keys(), known)
+            self.is_sharing_checked = True
+            self._shared = set(entries)
+            due = [e for e in entries.values() if self._stamps.get(e.path) != e.stamp]
+            for group in groups(due):
+                await self._visit(group, known)
+
+    async def _look(self, between: Callable[[], Awaitable[None]] | None) -> None:
+        if self._wanted.identity != self._chunkers[""].identity:
+            self._chunkers = self._by_path(self._wanted)
+            self.reset()
+        look = self.freshness.begin()
+        entries, unlisted = await self._entries()
+        known = self._known
+        if known is None:
+            known = dict(await self._index.digests(Source.NOTES))
+            self._stamps = await asyncio.to_thread(self._noted, known, entries)
+            self._known = known
+            self._stale = {
+                path
+                for path, digest in known.items()
+                if (entry := entries.get(path)) and not digest.startswith(self._way(entry))
+            }
+        due, gone = await offload(len(entries), lambda: self._changed(entries, known), light=_FEW)
+        self._shared = {entry.path for entry in entries.values() if entry.is_shared}
+        self.freshness.listed(look)
+        if due or gone:
+            self.freshness.lose()
+        self._left = len(due)
+        try:
+            for group in groups(due):
+                if between is not None:
+                    await between()
+                await self._visit(group, known)
+                self._left -= len(group)
+        finally:
+            self._left = 0
+        await self._forget(gone, known)
+        if lost := sorted(self._unread - entries.keys()):
+            await self._workspace.look(lost, _OWNER)  # what was wrong with them is over
+            self._unread.difference_update(lost)
+        self._unlisted = unlisted
+        self.freshness.settle(look)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether there are notes that are to be cut again."""
+        return bool(self._stale)
+
+    def reset(self) -> None:
+        """What is indexed is no longer what was known of it."""
+        self._known = None
+        self.is_sharing_checked = False
+        self._stamps.clear()
+        self.freshness.lose()
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Folders that are not in the index. Files that are not are the workspace's to name."""
+        return tuple(self._unlisted)
+
+    async def _entries(self) -> tuple[dict[str, TreeEntry], list[Problem]]:
+        """All notes by path, and the folders that cannot be listed or are too deep."""
+        found = list(await self._workspace.tree("", DEPTH, _OWNER))
+        unlisted: list[Problem] = []
+        listed = {entry.path for entry in found}
+        for scope in [e.path for e in found if e.is_dir and is_scope(e.path)]:
+            if any(path != scope and path.startswith(scope) for path in listed):
+                continue
+            try:
+                found += await self._workspace.tree(scope.rstrip("/"), DEPTH, _OWNER)
+            except ScopeMissing:
+                continue  # which the workspace names itself
+            except WorkspaceError as error:  # a disk that fails: the rest still counts
+                text = f"{scope} is not searched: {error.message}"
+                unlisted.append(Problem("scope_unreadable", text, error.cure))
+        notes, deep = await offload(len(found), lambda: sorted_out(found), light=_FEW)
+        return notes, [*unlisted, *too_deep(deep)]
+
+    def _changed(
+        self, entries: Mapping[str, TreeEntry], known: Mapping[str, str]
+    ) -> tuple[list[TreeEntry], list[str]]:
+        """The files to read, and the paths of those that went."""
+        due = [e for e in entries.values() if self._stamps.get(e.path) != e.stamp]
+        return due, [path for path in known if path not in entries]
+
+    async def _visit(self, group: Sequence[TreeEntry], known: dict[str, str]) -> None:
+        now_ns = int(self._clock.now().timestamp()) * 10**9
+        for entry in group:
+            self._stamps.pop(entry.path, None)
+        aging = [e for e in group if e.mtime_ns and e.path.startswith(self._aging)]
+        self._days = {entry.path: self._changed_on(entry) for entry in aging}
+        views = await self._workspace.look([entry.path for entry in group], _OWNER)
+        found: list[FileView] = []
+        for entry, view in zip(group, views, strict=True):
+            if isinstance(view, FileView):
+                found.append(view)
+                self._unread.discard(entry.path)
+                continue
+            self._unread.add(entry.path)
+            await self._forget([entry.path], known)
+        settled = [e for e in group if 0 < (e.ctime_ns or e.mtime_ns) < now_ns - _FRESH_NS]
+        stamps = {entry.path: entry.stamp for entry in settled}
+        await self._take(found, stamps, known)
+        for view in found:
+            if view.path in stamps:
+                self._stamps[view.path] = stamps[view.path]
+
+    async def _take(
+        self, views: Sequence[FileView], stamps: Mapping[str, _Stamp], known: dict[str, str]
+    ) -> None:
+        """Index those that are not as they were, and note the stamps of all."""
+        digests = {view.path: self._digest(view) for view in views}
+        marks = {path: digest + _suffix(stamps.get(path)) for path, digest in digests.items()}
+        changed = [v for v in views if known.get(v.path, "").partition("@")[0] != digests[v.path]]
+        touched = marks.keys() - {v.path for v in changed}
+        held = {view.path: known.get(view.path, "").partition("@")[0] for view in changed}
+
+        def cut() -> list[Part]:
+            return [self._cut(view, held[view.path], digests[view.path]) for view in changed]
+
+        if sum(len(view.text) for view in changed) <= _SHORT:
+            parts = cut()
+        else:
+            parts = await asyncio.to_thread(cut)
+
+        async def replace(path: str, part: Part) -> None:
+            await self._index.replace(path, marks[path], part.chunks, part.since)
+            known[path] = marks[path]
+            self._stale.discard(path)
+
+        async def note(path: str) -> None:
+            await self._index.extend(path, marks[path], ())
+            known[path] = marks[path]
+
+        try:
+            async with asyncio.TaskGroup() as tasks:  # so that they are written together
+                for view, part in zip(changed, parts, strict=True):
+                    tasks.create_task(replace(view.path, part))
+                for path in touched:
+                    if path in stamps and known[path] != marks[path]:
+                        tasks.create_task(note(path))
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None
+
+    def _digest(self, view: FileView) -> str:
+        day = self._days.get(view.path)
+        return f"{self._way(view)}{view.digest}{f'/{day}' if day else ''}"
+
+    def _changed_on(self, entry: TreeEntry) -> date:
+        return datetime.fromtimestamp(entry.mtime_ns / 1e9, self._clock.zone).date()
+
+    def _way(self, file: FileView | TreeEntry) -> str:
+        """How a file is cut, for whom, and whether it is of the day of its last change."""
+        scope = _SHARED if file.is_shared else ":owner:"
+        ages = "aging:" if file.path.startswith(self._aging) else ""
+        return f"{self._chunker(file.path).identity}{scope}{ages}"
+
+    def _chunker(self, path: str) -> Chunker:
+        return chunker_for(path, self._chunkers.get(path, self._chunkers[""]))
+
+    def _by_path(self, chunker: Chunker) -> Mapping[str, Chunker]:
+        """The chunkers of files that were shipped, and under "" that of all others."""
+        own = {path: without_boilerplate(chunker, lines) for path, lines in self._shipped.items()}
+        return {"": chunker, **own}
+
+    def _noted(
+        self, known: Mapping[str, str], entries: Mapping[str, TreeEntry]
+    ) -> dict[str, _Stamp]:
+        """The stamps behind the digests of files that are indexed in the present way."""
+        noted = {}
+        for path, entry in entries.items():
+            digest, _, stamp = known.get(path, "").partition("@")
+            if stamp and digest.startswith(self._way(entry)):
+                noted[path] = tuple(map(int, stamp.split(",")))
+        return noted
+
+    def _cut(self, view: FileView, indexed: str, becomes: str) -> Part:
+        scope = SHARED if view.is_shared else OWNERS
+        way = Way(self._chunker(view.path), scope, self._days.get(view.path))
+        return self._growing.cut(view, way, indexed, becomes)
+
+    async def _forget(self, paths: Iterable[str], known: dict[str, str]) -> None:
+        gone = [path for path in paths if path in known]
+        if gone:
+            await self._index.remove(gone)
+        for path in gone:
+            del known[path]
+            self._stamps.pop(path, None)
+            self._stale.discard(path)
+
+
+def _suffix(stamp: _Stamp | None) -> str:
+    """What stands behind the digest of a file."""
+    return f"@{','.join(map(str, stamp))}" if stamp else ""

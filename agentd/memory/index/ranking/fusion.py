@@ -1,0 +1,87 @@
+"""Two legs' scores made one, by ranks or by scaled scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# The weights of ranking, fitted by `python -m benchmarks.fit`.
+#
+# `structured.features` and `confidence.evidence` say what each of them weighs, docs/retrieval.md what each
+# fit finds in the collection that it did not see.
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """`structured`: of features, for searches with (`both`) and without (`keywords`) vectors.
+    `certainty`: for the same, bias and slope of the log-odds that a unit of a structured score answers.
+    `confidence`: bias and weights of the log-odds that a query has an answer at all, by what is known.
+    """
+
+    structured: Mapping[str, Mapping[str, float]]
+    certainty: Mapping[str, tuple[float, float]]
+    confidence: Mapping[str, tuple[float, Mapping[str, float]]]
+
+
+FITTED = Weights(
+    structured={
+        "both": {
+            "nearness": 1.26, "nearness_covered": -0.86, "nearness_around": 0.71, "keyword": -2.91,
+            "cover": 5.49, "wide_cover": 3.32, "answers": 2.52, "asks": -4.44, "date": 4.93,
+            "exact": 1.35,
+        },
+        "keywords": {
+            "keyword": 2.58, "cover": 2.54, "wide_cover": 4.99, "answers": 2.63, "asks": -2.42,
+            "date": 4.9, "exact": 0.86,
+        },
+    },
+    certainty={"both": (-2.24, 0.32), "keywords": (-2.85, 0.33)},
+    confidence={
+        "kind": (-0.61, {"best": 0.49, "cover": 0.19, "apart": -0.42, "kind": 1.68}),
+        "both": (-1.79, {"best": 0.07, "cover": 2.26, "apart": 4.92}),
+        "keywords": (-1.56, {"best": 0.19, "cover": 2.08}),
+    },
+)  # fmt: skip
+
+
+Floats = NDArray[np.float32]
+
+RRF_K = 60
+
+
+def rrf(legs: Sequence[Floats], trust: Sequence[float]) -> Floats:
+    """Reciprocal rank fusion: the sum of trust/(60 + rank), ranks from 1, over the legs that found
+    a candidate. A leg gives each candidate a score, `-inf` where it did not find it; equal scores
+    share a rank. Trusts are scaled so that the highest is 1: first in two trusted legs is 2/61.
+    """
+    most = max(trust, default=0.0) or 1.0
+    total = np.zeros(len(legs[0]) if legs else 0, np.float32)
+    for scores, weight in zip(legs, trust, strict=True):
+        found = np.isfinite(scores)
+        ranks = np.searchsorted(np.sort(-scores[found]), -scores[found]) + 1
+        total[found] += weight / most / (RRF_K + ranks)
+    return total
+
+
+def weighted(legs: Sequence[Floats], weights: Sequence[float]) -> Floats:
+    """The weighted mean of scores already scaled to 0..1, over the legs there are; `-inf`, where a
+    leg did not find a candidate, counts as 0. Weights need not sum to 1.
+    """
+    whole = sum(weights)
+    total = np.zeros(len(legs[0]) if legs else 0, np.float32)
+    for scores, weight in zip(legs, weights, strict=True):
+        share = weight / whole if whole > 0 else 1.0 / len(weights)
+        total += np.float32(share) * np.where(np.isfinite(scores), scores, np.float32(0.0))
+    return total
+
+
+def scaled(scores: Floats) -> Floats:
+    """Scores as shares of the best one, 0 at the least: the weakest of good matches keeps its worth."""
+    found = np.isfinite(scores)
+    high = float(scores[found].max(initial=0.0))
+    if high <= 0.0:
+        return np.where(found, np.float32(0.0), scores)
+    return np.where(found, np.clip(scores / high, 0.0, 1.0), scores).astype(np.float32)

@@ -1,0 +1,187 @@
+"""Which units are worth ranking for a query: the best of each leg, and what stands beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from math import isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentd.core.memory import Source
+from agentd.core.search import SearchOptions
+from agentd.memory.index.ranking import temporal as moments
+from agentd.memory.index.ranking.temporal import Anchored
+from agentd.memory.index.search import words
+from agentd.memory.index.search.corpus import Asked, Corpus
+from agentd.memory.index.search.entries import UNDATED
+from agentd.memory.index.search.postings import Floats, Postings, Slots, best
+from agentd.memory.index.search.query import Query, parse
+from agentd.memory.index.search.vectors import Vectors
+from agentd.memory.index.search.vocabulary import Spelling
+
+DEPTH = 200  # units that each leg proposes
+SEEDS = 60  # of which the neighbours are proposed too
+EVENTS = 30  # units among which the days of an event are looked for
+QUIET = 20  # units that are no transcripts' and are ranked at least
+ALTERNATIVES = 2  # known words that stand for one that is not
+GUESSED = 0.7  # what they count
+
+NOWHERE = np.float32(-np.inf)
+
+
+@dataclass(slots=True)
+class Candidates:
+    """The units that are ranked, and their scores by name; kept in the order of their rank."""
+
+    slots: Slots
+    score: Floats
+    partial: dict[str, Floats]
+
+    def take(self, order: NDArray[np.int64]) -> None:
+        """Put the candidates into another order, or keep some of them."""
+        self.slots, self.score = self.slots[order], self.score[order]
+        self.partial = {name: column[order] for name, column in self.partial.items()}
+
+    def reorder(self, order: Sequence[int]) -> None:
+        """Put the candidates into another order; the scores stay where they are, falling."""
+        score = self.score
+        self.take(np.array(order, np.int64))
+        self.score = score
+
+    def explained(self, rows: Sequence[int]) -> list[dict[str, float]]:
+        """The scores by name of some candidates, to four digits; those that they have."""
+        table = np.stack([column[rows] for column in self.partial.values()], axis=1)
+        return [
+            {
+                name: value
+                for name, value in zip(self.partial, values, strict=True)
+                if isfinite(value)
+            }
+            for values in np.round(table.astype(np.float64), 4).tolist()
+        ]
+
+
+class Proposer:
+    """Reads queries and proposes units, from the parts of a searcher."""
+
+    def __init__(self, corpus: Corpus, postings: Postings, spelling: Spelling) -> None:
+        self._corpus = corpus
+        self._postings = postings
+        self._spelling = spelling
+
+    def asked(self, text: str, vector: Floats | None, options: SearchOptions) -> Asked:
+        """What a text asks for here: its terms mended, and the days it names found."""
+        query = parse(text, options.today)
+        window = query.window
+        if query.anchor is not None and options.today is not None:
+            window = self._anchored(query.anchor, options.today) or window
+        only_days = query.only_days and window is not None
+        return Asked(query, self._terms(query), vector, window, options, only_days=only_days)
+
+    def _terms(self, query: Query) -> tuple[tuple[str, float], ...]:
+        """The query's terms with weight 1; of one that nothing holds, the nearest that are known."""
+        known: dict[str, float] = {}
+        for term in query.terms:
+            known[term] = 1.0
+            if self._postings.frequency(term):
+                continue
+            near = self._spelling.near(query.spelled.get(term, term))
+            fixed = [t for word, far in near if far == near[0][1] for t in words.terms(word)[:1]]
+            fixed = [t for t in dict.fromkeys(fixed) if self._postings.frequency(t)][:ALTERNATIVES]
+            if fixed:
+                del known[term]
+                known |= {t: GUESSED for t in fixed if t not in known}
+        return tuple(known.items())
+
+    def _anchored(self, anchor: Anchored, today: date) -> tuple[int, int] | None:
+        """The days that an event names: it is searched for, and what tells of its days is best."""
+        event = parse(anchor.event).terms
+        slots, scores = self._postings.top([(term, 1.0) for term in event], EVENTS)
+        if not len(slots):
+            return None
+        column = self._corpus.column
+        told, day = column("told")[slots], column("day")[slots]
+        lasting = column("told_last")[slots] > told
+        worth = scores * np.where(told == UNDATED, 1.0, np.where(lasting, 1.6, 1.3))
+        worth = np.where((told == UNDATED) & (day == UNDATED), -1.0, worth)
+        equals = np.flatnonzero(worth == worth.max()).tolist()
+        best = min(equals, key=lambda at: self._corpus.place(int(slots[at])))
+        first = int(told[best] if told[best] != UNDATED else day[best])
+        last = int(column("told_last")[slots[best]]) if told[best] != UNDATED else first
+        if first == UNDATED:
+            return None
+        span = (date.fromordinal(last if anchor.closing else first), date.fromordinal(last))
+        days = moments.beside(span, anchor.unit, anchor.side, anchor.count)
+        return days[0].toordinal(), days[1].toordinal()
+
+    def propose(self, asked: Asked, vectors: Vectors | None) -> Candidates:
+        """The best of each leg and what stands beside them, in the order of their places."""
+        allowed = self._corpus.allowed(asked.options.sources)
+        mask = None if asked.options.sources is None else allowed  # legs know what is alive
+        terms = asked.terms
+        legs = [self._settled(*self._postings.top(terms, DEPTH, mask))]
+        if asked.vector is not None and vectors is not None:
+            legs.append(self._settled(*vectors.top(asked.vector, DEPTH, mask)))
+        if asked.window is not None:
+            inside = allowed & self._corpus.within(asked.window)
+            legs.append(self._postings.top(terms, SEEDS, inside)[0])
+            if asked.vector is not None and vectors is not None:
+                legs.append(vectors.top(asked.vector, SEEDS, inside)[0])
+        if asked.only_days:
+            legs.append(self._dated(asked, allowed))
+        legs += self._quiet(asked, vectors, np.concatenate(legs))
+        near = self._corpus.around(np.concatenate([leg[:SEEDS] for leg in legs]), 1).ravel()
+        near = near[near >= 0]
+        slots = np.unique(np.concatenate([*legs, near[allowed[near]]])).astype(np.int64)
+        slots = np.array(sorted(slots.tolist(), key=self._corpus.place), np.int64)
+        weights = np.array([weight for _, weight in terms], np.float32)
+        keyword = (self._postings.impacts(slots, [term for term, _ in terms]) * weights).sum(axis=1)
+        partial = {"keyword": np.where(np.isin(slots, legs[0]), keyword, NOWHERE)}
+        if asked.vector is not None and vectors is not None:
+            cosine = vectors.some(asked.vector, slots)
+            partial["vector"] = np.where(np.isin(slots, legs[1]), cosine, NOWHERE)
+        if asked.window is not None and asked.only_days:
+            dated = self._corpus.dated(slots, asked.window)
+            if dated.any():
+                partial["dated"] = dated
+        return Candidates(slots, np.zeros(len(slots), np.float32), partial)
+
+    def _dated(self, asked: Asked, allowed: NDArray[np.bool_]) -> Slots:
+        """Units of the days that are named, or that tell of them: those that say most first."""
+        if asked.window is None:
+            return np.zeros(0, np.int64)
+        slots = np.flatnonzero(allowed & self._corpus.within(asked.window))
+        says = np.log1p(self._corpus.column("tokens")[slots]).astype(np.float32)
+        worth = self._corpus.dated(slots, asked.window) * self._corpus.importance(slots) * says
+        at, scores = best(worth.astype(np.float32), DEPTH, above=0.0)
+        equals = slots[at[scores == scores[-1:]]].tolist()
+        equals.sort(key=self._corpus.place)
+        return np.concatenate([slots[at[scores > scores[-1:]]], np.array(equals, np.int64)])[:DEPTH]
+
+    def _settled(self, slots: Slots, scores: Floats) -> Slots:
+        """A leg's units with those that tie for the last seed in the order of their places, so that
+        the same texts give the same seeds whatever was indexed first.
+        """
+        if len(slots) <= SEEDS or scores[SEEDS - 1] != scores[SEEDS]:
+            return slots
+        tied = scores == scores[SEEDS]
+        slots = slots.copy()
+        slots[tied] = sorted(slots[tied].tolist(), key=self._corpus.place)
+        return slots
+
+    def _quiet(self, asked: Asked, vectors: Vectors | None, proposed: Slots) -> list[Slots]:
+        """The best units of other sources, where transcripts have left them hardly any place."""
+        talk = self._corpus.number(Source.SESSIONS)
+        source = self._corpus.column("source")
+        if asked.options.chatter >= 1.0 or (source[proposed] != talk).sum() >= QUIET:
+            return []
+        others = self._corpus.allowed(asked.options.sources) & (source != talk)
+        if not others.any():
+            return []
+        legs = [self._postings.top(asked.terms, QUIET, others)[0]]
+        if asked.vector is not None and vectors is not None:
+            legs.append(vectors.top(asked.vector, QUIET, others)[0])
+        return legs

@@ -1,0 +1,275 @@
+"""The embedders of a collection, from the best on: which answers now, and whose vectors are worth their room."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import structlog
+
+from agentd.core.errors import AgentdError, EmbedderFault
+from agentd.core.health import Problem
+from agentd.core.memory import IndexState
+from agentd.core.ports import Clock
+from agentd.core.search import Lack
+from agentd.memory.index.search.backfill import Backfill
+
+WARMING = 1.5  # seconds that a model has to answer when it is first asked
+FEW = 256  # texts without a vector: more are left to the background
+GATHER = 5.0  # seconds in which those gather that nobody has asked for
+AGAIN = 60.0  # seconds after an error of the store that embedding is tried again
+LATE = 60.0  # seconds after which it is a problem that pieces have no vector
+STANDING_IN = 600.0  # seconds after its last answer that a model's vectors stay in memory
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Vectors of what was asked, None where no embedder answers; `model` made them. `lack` is what the
+    search has to do without, "" for nothing.
+    """
+
+    vectors: Sequence[bytes] | None
+    model: str
+    lack: str
+
+
+class Chain:
+    """`backfills` are asked from the best on, each for so many `seconds`; the last should be quick. One that
+    has its model to load has `warming` seconds at least, and the better ones only with `waits`.
+
+    All texts get vectors of the best and of the last, which answers meanwhile. Those in between stand in:
+    they are given texts only while all before them fail, as a service wants to be paid for each.
+    """
+
+    def __init__(
+        self,
+        backfills: Sequence[Backfill],
+        clock: Clock,
+        seconds: float,
+        *,
+        warming: float = WARMING,
+        waits: bool = True,
+    ) -> None:
+        self._backfills = tuple(backfills)
+        self._wakes = tuple(asyncio.Event() for _ in self._backfills)
+        self._clock = clock
+        self._seconds = seconds
+        self._warming = warming
+        self._waits = waits
+        self._lacking_since: float | None = None
+        self._is_asked = False  # whether anybody has searched
+        self._answered: dict[str, float] = {}  # when each model did last
+        self._tasks: asyncio.TaskGroup | None = None  # while it runs
+        self._filling: dict[str, asyncio.Task[None]] = {}  # by model
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """The models whose vectors are to be in memory: of the best one that has seen all, and of those
+        that answered a moment ago, as they stand in for one that is slow or down.
+        """
+        now = self._clock.monotonic()
+        lately = {model for model, at in self._answered.items() if now - at < STANDING_IN}
+        best = [backfill.model for backfill in self._backfills if backfill.left <= FEW][:1]
+        return frozenset({*lately, *best})
+
+    @property
+    def left(self) -> int:
+        """How many texts have no vector of the best one, as far as was looked."""
+        return self._backfills[0].left if self._backfills else 0
+
+    async def run(self) -> None:
+        """Embed what is new until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                for backfill, wake in zip(self._backfills, self._wakes, strict=True):
+                    wake.set()
+                    self._tasks.create_task(self._embed(backfill, wake))
+        finally:
+            self._tasks = None
+
+    def notice(self) -> None:
+        """There are new texts."""
+        for backfill, wake in zip(self._backfills, self._wakes, strict=True):
+            backfill.notice()
+            wake.set()
+
+    async def fill(self) -> None:
+        """Give vectors to all texts, as far as the embedders can. Raises StorageError."""
+        for backfill in (*self._backfills[-1:], *self._backfills[:-1]):
+            if self._is_wanted(backfill):
+                await backfill.fill()
+
+    async def fill_quickest(self) -> None:
+        """Give them those of the last embedder. Raises StorageError."""
+        for backfill in self._backfills[-1:]:
+            await backfill.fill()
+
+    async def vectors(
+        self, texts: Sequence[str], seconds: float | None = None, *, query: bool = True
+    ) -> Asked:
+        """Vectors of what is looked for, of the best embedder that answers in time; without `query` of texts
+        like those of the collection, to compare them with. Raises StorageError.
+        """
+        reason, self._is_asked = "", True
+        for backfill in self._backfills:
+            if backfill.embedder.pause:
+                reason = Lack.EMBEDDER_DOWN
+                continue
+            found, is_late = None, False
+            patience = self._patience(backfill, seconds or self._seconds)
+            try:
+                async with asyncio.timeout(patience):
+                    left = await backfill.look()
+                    if left > FEW and backfill is not self._backfills[-1]:
+                        self._wake(backfill)
+                        continue  # the next one answers until this one has seen all
+                    few = await self._few(backfill, left)
+                    found = await self._asked(backfill, texts, query=query)
+                    if found is not None and few is not None:
+                        await asyncio.shield(few)  # what is new is found, too, if that is quick
+            except TimeoutError:
+                is_late = True
+            if found is None:
+                if is_late:
+                    backfill.embedder.was_late(patience)
+                reason = Lack.EMBEDDER_SLOW if is_late else Lack.EMBEDDER_DOWN
+                continue
+            self._answered[backfill.model] = self._clock.monotonic()
+            reason = reason or (Lack.VECTORS_MISSING if backfill.left else "")
+            return Asked(found, backfill.model, reason)
+        return Asked(None, "", reason)
+
+    async def told(self, state: IndexState) -> IndexState:
+        """The state of an index with what is known of its vectors. Raises StorageError."""
+        if not self._backfills:
+            return state
+        left = [await backfill.look() for backfill in self._backfills]
+        serving = next(
+            (
+                n
+                for n, few in enumerate(left)
+                if few <= FEW and not self._backfills[n].embedder.fails
+            ),
+            len(left) - 1,
+        )
+        lacks = bool(left[0]) and len(left) > 1  # what a quick one lacks waits for a search
+        now = self._clock.monotonic()
+        self._lacking_since = (self._lacking_since or now) if lacks else None
+        busy = any(backfill.is_busy for backfill in self._backfills)
+        behind = busy or lacks
+        return replace(
+            state,
+            embedder=self._backfills[serving].model,
+            vectors=left[0],
+            pending=left[0] if behind else 0,
+            state="embedding" if behind else state.state,
+            reason=self._reason(),
+        )
+
+    def _reason(self) -> str:
+        """What a search would have to do without at this moment."""
+        best = self._backfills[0]
+        if best.embedder.fails:
+            return Lack.EMBEDDER_DOWN if best.embedder.problem else Lack.EMBEDDER_SLOW
+        return Lack.VECTORS_MISSING if best.left and len(self._backfills) > 1 else ""
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Embedders that fail, what they fail at, and pieces that have lacked a vector for long."""
+        told = [problem for backfill in self._backfills for problem in backfill.problems()]
+        since = self._lacking_since
+        if since is not None and self._clock.monotonic() - since > LATE and not told:
+            best = self._backfills[0]
+            text = (
+                f"{best.left} pieces have no vector of {best.model} yet: other words may miss them"
+            )
+            cure = "wait; `agentd memory status` tells how many are left"
+            told.append(Problem("vectors_missing", text, cure))
+        return tuple(told)
+
+    def _patience(self, backfill: Backfill, seconds: float) -> float:
+        """How many seconds it has to answer. Models load when they are first asked."""
+        if backfill is self._backfills[-1]:
+            is_loading = not backfill.embedder.has_answered
+        else:
+            is_loading = self._waits and not any(b.embedder.has_answered for b in self._backfills)
+        return max(seconds, self._warming) if is_loading else seconds
+
+    def _is_wanted(self, backfill: Backfill) -> bool:
+        """Whether all texts are to have its vectors: of a stand-in while all before it fail."""
+        better = self._backfills[: self._backfills.index(backfill)]
+        is_last = backfill is self._backfills[-1]
+        return is_last or all(each.embedder.fails for each in better)
+
+    def _wake(self, backfill: Backfill) -> None:
+        self._wakes[self._backfills.index(backfill)].set()
+
+    async def _few(self, backfill: Backfill, left: int) -> asyncio.Task[None] | None:
+        """The work of embedding the few that are left, which goes on when nobody waits for it any more;
+        None if there are none, or too many, or if it is done because nothing runs beside searches.
+        """
+        if not 0 < left <= FEW:
+            if left:
+                self._wake(backfill)
+            return None
+        if self._tasks is None:
+            await self._filled(backfill, left)
+            return None
+        task = self._filling.get(backfill.model)
+        if task is None or task.done():
+            task = self._tasks.create_task(self._filled(backfill, left))
+            self._filling[backfill.model] = task
+        return task
+
+    async def _filled(self, backfill: Backfill, left: int) -> None:
+        """Embed so many. What goes wrong ends no search: the background tries again."""
+        try:
+            await backfill.fill(left)
+        except AgentdError as error:
+            log.warning("embedding_failed", reason=error.reason)
+            self._wake(backfill)
+
+    async def _asked(
+        self, backfill: Backfill, texts: Sequence[str], *, query: bool
+    ) -> Sequence[bytes] | None:
+        """The vectors; None if the embedder fails, or has failed a moment ago."""
+        if backfill.embedder.pause:
+            return None
+        try:
+            return await backfill.embedder.ask(texts, query=query)
+        except EmbedderFault:
+            return None
+
+    async def _embed(self, backfill: Backfill, wake: asyncio.Event) -> None:
+        while True:
+            await wake.wait()
+            wake.clear()
+            pause = 0.0
+            try:
+                if await self._is_due(backfill):
+                    await backfill.fill(is_wanted=partial(self._is_wanted, backfill))
+                pause = backfill.embedder.pause
+            except AgentdError as error:
+                log.warning("embedding_failed", reason=error.reason)
+                pause = AGAIN
+            if pause:
+                await self._clock.sleep(pause)
+                wake.set()
+
+    async def _is_due(self, backfill: Backfill) -> bool:
+        """Whether there is something to embed now. A few gather for a moment; those of the quick one,
+        which is in this process, wait for the first search, as it may never be needed.
+        """
+        left = await backfill.look()
+        if not self._is_wanted(backfill):
+            return False
+        if not 0 < left <= FEW:
+            return bool(left)
+        if backfill is self._backfills[-1] and not self._is_asked:
+            return False
+        if not self._is_asked:
+            await self._clock.sleep(GATHER)
+        return True

@@ -1,0 +1,420 @@
+"""What ranking knows of each unit: arrays by slot, and the order of units within a file."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from sys import getsizeof
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agentd.core.memory import Chunk, Source
+from agentd.core.search import SearchOptions
+from agentd.core.workspace import FACTS_PATH
+from agentd.memory.index.ranking import newest as nearness
+from agentd.memory.index.ranking.structured import Evidence
+from agentd.memory.index.search import words
+from agentd.memory.index.search.arrays import Arrays, inside, of_strings, part, strings
+from agentd.memory.index.search.entries import ASKS, QUESTION, UNDATED
+from agentd.memory.index.search.postings import Floats, Postings, Slots, numbered
+from agentd.memory.index.search.query import Query
+from agentd.memory.index.search.vectors import Vectors
+from agentd.memory.index.search.vocabulary import Vocabulary
+
+Ints = NDArray[np.int64]
+
+NOBODY = -1  # the speaker, and the neighbour, that a unit lacks
+IMPORTANCE_FLOOR = 0.8  # so that no trust in a source outweighs what was asked for
+FAINT = 0.25  # importance below that is of what nobody wrote down here: it has no floor
+TELLS = 0.65  # of what a unit of a day is worth, is one that tells of the day
+LASTING = 14  # days that one thing may go on
+
+_SOURCES = tuple(Source)
+_TRAITS = np.dtype(
+    [("version", "<u2"), ("head", "<u4"), ("tokens", "<u4"), ("told", "<i4"), ("told_last", "<i4"),
+     ("flags", "u1")]
+)  # fmt: skip
+
+
+class Corpus:
+    """Units by slot. `numpy` views of its columns are valid until the next change."""
+
+    def __init__(self, vocabulary: Vocabulary | None = None) -> None:
+        self._columns = {name: array("i") for name in _COLUMNS}
+        self._alive = bytearray()
+        self._offsets = array("q", [0])
+        self._terms = array("i")
+        self._term_ids = Vocabulary() if vocabulary is None else vocabulary
+        self._path_ids = Vocabulary()
+        self._speakers: dict[str, int] = {}
+        self._speaker_ids: dict[str, int] = {}
+        self._names: dict[str, set[int]] = {}
+        self._files: dict[int, array[int]] = {}  # slots in reading order
+        self._restored: _Order | None = None  # of files whose slots nobody has asked for yet
+
+    def __len__(self) -> int:
+        """How many slots there are, the forgotten ones among them."""
+        return len(self._alive)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays and tables, without the vocabulary."""
+        arrays = (*self._columns.values(), self._offsets, self._terms, self._alive)
+        speakers = (self._speakers, self._speaker_ids, self._names)
+        folded = sum(map(getsizeof, (*self._names, *self._names.values(), *self._speaker_ids)))
+        files = getsizeof(self._files) + sum(map(getsizeof, self._files.values()))
+        files += 0 if self._restored is None else self._restored.nbytes
+        tables = folded + files + self._path_ids.nbytes
+        return tables + sum(map(getsizeof, (*arrays, *speakers)))
+
+    @classmethod
+    def restored(
+        cls, arrays: Mapping[str, NDArray[Any]], vocabulary: Vocabulary | None = None
+    ) -> Self:
+        """The units of `arrays`."""
+        own = cls(vocabulary)
+        for name, column in part("column", arrays).items():
+            own._columns[name].frombytes(column.tobytes())
+        own._alive.extend(arrays["alive"].tobytes())
+        own._offsets = array("q", arrays["offsets"].tobytes())
+        own._terms.frombytes(arrays["terms"].tobytes())
+        own._path_ids = Vocabulary(strings(arrays["paths"]))
+        for name in strings(arrays["speakers"]):
+            own._speaker(name)  # numbered as they were
+        own._restored = _Order(arrays["alive"] > 0, part("column", arrays))
+        return own
+
+    def arrays(self) -> Arrays:
+        """All of it but the vocabulary, to be restored from; valid until the next change."""
+        columns = {name: np.frombuffer(column, np.int32) for name, column in self._columns.items()}
+        return {
+            **inside("column", columns),
+            "alive": np.frombuffer(self._alive, np.uint8),
+            "offsets": np.frombuffer(self._offsets, np.int64),
+            "terms": np.frombuffer(self._terms, np.int32),
+            "paths": of_strings(self._path_ids.names),
+            "speakers": of_strings(list(self._speaker_ids)),
+        }
+
+    def add(
+        self, chunks: Sequence[Chunk], terms: Sequence[Sequence[str]], traits: Sequence[bytes]
+    ) -> list[int]:
+        """Add units with the terms and the traits of their own text; gives their slots."""
+        first = len(self._alive)
+        for name, values in self._values(chunks, traits).items():
+            self._columns[name].frombytes(np.asarray(values, np.int32).tobytes())
+        self._alive.extend(b"\1" * len(chunks))
+        self._terms.frombytes(numbered(terms, self._term_ids.__getitem__).tobytes())
+        lengths = np.fromiter(map(len, terms), np.int64, len(terms))
+        self._offsets.frombytes((self._offsets[-1] + np.cumsum(lengths)).tobytes())
+        slots = range(first, len(self._alive))
+        for slot in slots:
+            self._link(slot)
+        return list(slots)
+
+    def remove(self, slots: Sequence[int]) -> None:
+        """Forget units; their neighbours become each other's."""
+        for slot in slots:
+            if self._alive[slot]:
+                self._unlink(slot)
+                self._alive[slot] = 0
+
+    def column(self, name: str) -> NDArray[np.int32]:
+        """One of: file line end day source speaker tokens question asks told told_last
+        evergreen importance previous next.
+        """
+        return np.frombuffer(self._columns[name], np.int32)
+
+    def alive(self) -> NDArray[np.bool_]:
+        """Which slots hold a unit."""
+        return np.frombuffer(self._alive, np.bool_)
+
+    def path(self, slot: int) -> str:
+        """The path of a unit."""
+        return self._path_ids.names[self._columns["file"][slot]]
+
+    def place(self, slot: int) -> tuple[str, int, int]:
+        """Path and lines: what breaks ties, whatever the order of insertion."""
+        return self.path(slot), self._columns["line"][slot], self._columns["end"][slot]
+
+    def slots(self, path: str) -> list[int]:
+        """The units of a file, in reading order."""
+        number = self._path_ids.get(path)
+        return [] if number is None else self._of_file(number).tolist()
+
+    def number(self, source: Source) -> int:
+        """What stands for a source in the column `source`."""
+        return _SOURCES.index(source)
+
+    def speakers(self, name: str) -> frozenset[int]:
+        """The numbers of the speakers whose name holds this folded word."""
+        return frozenset(self._names.get(name, ()))
+
+    def allowed(self, sources: frozenset[Source] | None) -> NDArray[np.bool_]:
+        """Which slots hold a unit of these sources; None stands for all of them."""
+        if sources is None:
+            return self.alive()
+        wanted = np.array([source in sources for source in _SOURCES])
+        allowed: NDArray[np.bool_] = self.alive() & wanted[self.column("source")]
+        return allowed
+
+    def ages(self, slots: Ints, today: date) -> NDArray[np.float32]:
+        """The ages of units in days; NaN for those that do not age."""
+        days = self.column("day")[slots].astype(np.float32)
+        aged = self.column("evergreen")[slots] == 0
+        return np.where(aged, np.float32(today.toordinal()) - days, np.float32(np.nan))
+
+    def timely(self, slots: Ints, window: tuple[int, int]) -> NDArray[np.float32]:
+        """How well units' days, or the days they tell of, fit a window of days."""
+        day, told, last = (self.column(name)[slots] for name in ("day", "told", "told_last"))
+        return np.maximum(nearness.fits(day, day, window), nearness.fits(told, last, window))
+
+    def dated(self, slots: Ints, window: tuple[int, int]) -> NDArray[np.float32]:
+        """1 for units of a window of days, TELLS for others that tell of it, else 0. What tells of a
+        month tells of none of its days.
+        """
+        day, told, last = (self.column(name)[slots] for name in ("day", "told", "told_last"))
+        on = (day >= max(window[0], 0)) & (day <= window[1])
+        tells = (told >= 0) & (told <= window[1]) & (last >= window[0])
+        tells &= last - told <= max(window[1] - window[0], LASTING)
+        return np.where(on, 1.0, np.where(tells, TELLS, 0.0)).astype(np.float32)
+
+    def within(self, window: tuple[int, int]) -> NDArray[np.bool_]:
+        """Which slots' days, or the days they tell of, touch a window of days."""
+        day, told, last = (self.column(name) for name in ("day", "told", "told_last"))
+        on = (day >= max(window[0], 0)) & (day <= window[1])
+        tells: NDArray[np.bool_] = (told >= 0) & (told <= window[1]) & (last >= window[0])
+        return on | tells
+
+    def importance(self, slots: Ints) -> NDArray[np.float32]:
+        """How much the scores of units count: IMPORTANCE_FLOOR..1, less only for those below FAINT."""
+        given = self.column("importance")[slots].astype(np.float32) / 1000.0
+        usual = IMPORTANCE_FLOOR + (1.0 - IMPORTANCE_FLOOR) * given
+        counted: NDArray[np.float32] = np.minimum(usual, given / FAINT).astype(np.float32)
+        return counted
+
+    def term_id(self, term: str) -> int:
+        """The number of a term; -1 for one that no unit holds."""
+        return self._term_ids.get(term, -1)
+
+    def term(self, number: int) -> str:
+        """The term of a number."""
+        return self._term_ids.names[number]
+
+    def term_set(self, slot: int) -> frozenset[int]:
+        """The distinct terms of a unit's own text."""
+        return frozenset(self.terms(slot).tolist())
+
+    def terms(self, slot: int) -> NDArray[np.int32]:
+        """The numbers of the terms of a unit's own text, in reading order."""
+        return np.frombuffer(self._terms, np.int32)[self._offsets[slot] : self._offsets[slot + 1]]
+
+    def spread(self, slots: Ints) -> tuple[Ints, Ints, NDArray[np.int32]]:
+        """The terms of many units, one after the other: the unit's row, the place in it, the number."""
+        offsets = np.frombuffer(self._offsets, np.int64)
+        starts = offsets[slots]
+        lengths = offsets[slots + 1] - starts
+        rows = np.repeat(np.arange(len(slots)), lengths)
+        places = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return rows, places, np.frombuffer(self._terms, np.int32)[starts[rows] + places]
+
+    def around(self, slots: Ints, reach: int) -> Ints:
+        """The neighbours of units in their files: a row per unit, `reach` before, the unit itself,
+        and `reach` after; NOBODY past the ends.
+        """
+        out = np.full((len(slots), 2 * reach + 1), NOBODY, np.int64)
+        out[:, reach] = slots
+        for name, step in (("previous", -1), ("next", 1)):
+            links = self.column(name)
+            at = slots.astype(np.int64)
+            for distance in range(1, reach + 1):
+                at = np.where(at >= 0, links[at], NOBODY)
+                out[:, reach + step * distance] = at
+        return out
+
+    def _values(self, chunks: Sequence[Chunk], traits: Sequence[bytes]) -> dict[str, ArrayLike]:
+        """What units add to each column."""
+        read = np.frombuffer(b"".join(traits), _TRAITS)
+        given = np.array([chunk.importance for chunk in chunks])
+        return {
+            "file": [self._path_ids[chunk.path] for chunk in chunks],
+            "line": [chunk.start_line for chunk in chunks],
+            "end": [chunk.end_line for chunk in chunks],
+            "day": [chunk.date.toordinal() if chunk.date else UNDATED for chunk in chunks],
+            "source": [_SOURCES.index(chunk.source) for chunk in chunks],
+            "speaker": [self._speaker(chunk.speaker) for chunk in chunks],
+            "tokens": read["tokens"],
+            "question": read["flags"] & QUESTION > 0,
+            "asks": read["flags"] & ASKS > 0,
+            "told": read["told"],
+            "told_last": read["told_last"],
+            "evergreen": [is_evergreen(chunk) for chunk in chunks],
+            "importance": np.rint(1000 * np.clip(given, 0.0, 1.0)),
+            "previous": np.full(len(chunks), NOBODY),
+            "next": np.full(len(chunks), NOBODY),
+        }
+
+    def _link(self, slot: int) -> None:
+        order = self._of_file(self._columns["file"][slot])
+        at = bisect_left(order, self._lines(slot), key=self._lines)
+        order.insert(at, slot)
+        if self.path(slot) == FACTS_PATH:
+            return  # each fact stands alone: what is beside it is about something else
+        before = order[at - 1] if at else NOBODY
+        after = order[at + 1] if at + 1 < len(order) else NOBODY
+        self._join(before, slot)
+        self._join(slot, after)
+
+    def _unlink(self, slot: int) -> None:
+        order = self._of_file(self._columns["file"][slot])
+        del order[bisect_left(order, self._lines(slot), key=self._lines)]
+        self._join(self._columns["previous"][slot], self._columns["next"][slot])
+
+    def _of_file(self, file: int) -> array[int]:
+        """The slots of a file in reading order, to be changed along with them."""
+        if (order := self._files.get(file)) is None:
+            held = b"" if self._restored is None else self._restored.of(file)
+            order = self._files[file] = array("i", held)
+        return order
+
+    def _lines(self, slot: int) -> tuple[int, int, int]:
+        """Where a unit stands in its file."""
+        return self._columns["line"][slot], self._columns["end"][slot], slot
+
+    def _join(self, before: int, after: int) -> None:
+        if before >= 0:
+            self._columns["next"][before] = after
+        if after >= 0:
+            self._columns["previous"][after] = before
+
+    def _speaker(self, name: str) -> int:
+        number = self._speaker_ids.get(name)
+        if number is None:
+            number = self._speaker_ids[name] = self._new_speaker(name)
+        return number
+
+    def _new_speaker(self, name: str) -> int:
+        folded = [words.fold(word) for word in words.raw_words(name)]
+        if not folded:
+            return NOBODY
+        number = self._speakers.setdefault(" ".join(folded), len(self._speakers))
+        for word in folded:
+            self._names.setdefault(word, set()).add(number)
+        return number
+
+
+class _Order:
+    """The slots of each file in reading order, as they were when this was made."""
+
+    def __init__(self, alive: NDArray[np.bool_], columns: Mapping[str, NDArray[np.int32]]) -> None:
+        slots = np.flatnonzero(alive).astype(np.int32)
+        file, line, end = (columns[name][slots] for name in ("file", "line", "end"))
+        order = np.lexsort((slots, end, line, file))
+        self._files, self._slots = file[order], slots[order]
+        self.nbytes = self._files.nbytes + self._slots.nbytes
+
+    def of(self, file: int) -> bytes:
+        """The slots of a file."""
+        low, high = self._files.searchsorted(np.array([file, file + 1], np.int32)).tolist()
+        return self._slots[low:high].tobytes()
+
+
+_COLUMNS = (
+    "file", "line", "end", "day", "source", "speaker", "tokens", "question", "asks",
+    "told", "told_last", "evergreen", "importance", "previous", "next",
+)  # fmt: skip
+
+
+def is_evergreen(chunk: Chunk) -> bool:
+    """Whether age means nothing to a unit: MEMORY.md, and whatever has no date."""
+    return chunk.date is None or chunk.path.rsplit("/", 1)[-1] == "MEMORY.md"
+
+
+# What is known of the candidates of one query, gathered from the legs and the corpus.
+
+REACH = 3  # neighbours that are looked at to each side
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query with its vector, for the units of one corpus."""
+
+    query: Query
+    terms: tuple[tuple[str, float], ...]  # what is searched for, and how much it counts
+    vector: Floats | None
+    window: tuple[int, int] | None  # of the days that the query names
+    options: SearchOptions
+    only_days: bool = False  # whether it asks for what there was then, and no more
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The terms of `count` units one after the other, see `Corpus.spread`."""
+
+    count: int
+    rows: NDArray[np.int64]
+    places: NDArray[np.int64]
+    numbers: NDArray[np.int32]
+
+
+class Gatherer:
+    """Gathers evidence from the parts of a searcher."""
+
+    def __init__(self, corpus: Corpus, postings: Postings) -> None:
+        self._corpus = corpus
+        self._postings = postings
+
+    def evidence(self, asked: Asked, slots: Slots, vectors: Vectors | None) -> Evidence:
+        """What is known of the units at `slots`."""
+        corpus, query = self._corpus, asked.query
+        grid = corpus.around(slots, REACH)
+        units, at = np.unique(grid, return_inverse=True)
+        at = at.reshape(grid.shape)
+        missing = units == NOBODY
+        units = np.maximum(units, 0)
+        terms = [term for term, _ in asked.terms]
+        weights = np.array([weight for _, weight in asked.terms], np.float32)
+        impacts = self._postings.impacts(units, terms) * weights
+        impacts[missing] = 0.0
+        cosines = None
+        if asked.vector is not None and vectors is not None:
+            cosines = np.where(missing, np.float32(0.0), vectors.some(asked.vector, units))[at]
+        question = corpus.column("question")[units].astype(np.bool_) & ~missing
+        idf = self._postings.idfs(terms) * weights
+        own = slots.astype(np.int64)
+        return Evidence(
+            impacts=impacts[at],
+            idf=idf,
+            cosines=cosines,
+            question=question[at],
+            asks=corpus.column("asks")[own].astype(np.bool_),
+            spoken=corpus.column("speaker")[own] != NOBODY,
+            date=self._timely(asked, slots),
+            exact=_exact(query, Spread(len(slots), *corpus.spread(slots)), corpus),
+        )
+
+    def _timely(self, asked: Asked, slots: Slots) -> Floats:
+        if asked.window is None:
+            return np.zeros(len(slots), np.float32)
+        return self._corpus.timely(slots, asked.window)
+
+
+def _exact(query: Query, spread: Spread, corpus: Corpus) -> Floats:
+    """The share of the query's quoted phrases and identifiers that each unit holds word for word."""
+    out: Floats = np.zeros(spread.count, np.float32)
+    for phrase in query.exact:
+        numbers = [corpus.term_id(term) for term in phrase]
+        size = len(spread.rows) - len(numbers) + 1
+        if size <= 0 or NOBODY in numbers:
+            continue
+        begins = spread.rows[:size] == spread.rows[len(numbers) - 1 :]
+        for ahead, number in enumerate(numbers):
+            begins &= spread.numbers[ahead : ahead + size] == number
+        out[np.unique(spread.rows[:size][begins])] += 1.0
+    out /= max(len(query.exact), 1)
+    return out

@@ -1,0 +1,38 @@
+"""Chunks that were found, as hits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agentd.core.memory import Chunk, Hit, Source
+
+if TYPE_CHECKING:
+    from agentd.memory.index.search.in_memory import Match
+
+
+def hit_of(match: Match) -> Hit:
+    """The hit as a reader is given it."""
+    return Hit(joined(match.chunks), match.score, match.scores, match.superseded_by)
+
+
+def joined(chunks: Sequence[Chunk]) -> Chunk:
+    """Neighbours of one file in reading order as one chunk, whose text is exactly its lines; of a
+    transcript what was said, and by whom.
+    """
+    if chunks[0].source is Source.SESSIONS:
+        return replace(_span(chunks), text="\n".join(chunk.shown for chunk in chunks), speaker="")
+    lines: list[str] = []
+    first = chunks[0].start_line
+    for chunk in chunks:
+        lines += [""] * (chunk.start_line - first - len(lines))  # what stands between is blank
+        own = chunk.text.split("\n")
+        if len(lines) == chunk.start_line - first + 1 and own[0] != lines[-1]:
+            lines[-1] += f" {own[0]}"  # a line that was too long for one chunk
+        lines += own[first + len(lines) - chunk.start_line :]
+    return replace(_span(chunks), text="\n".join(lines))
+
+
+def _span(chunks: Sequence[Chunk]) -> Chunk:
+    return replace(chunks[0], end_line=max(chunk.end_line for chunk in chunks))

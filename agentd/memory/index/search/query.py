@@ -1,0 +1,147 @@
+"""What a query asks for, read from its text. Any string is valid."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from agentd.memory.index.ranking import temporal as moments
+from agentd.memory.index.ranking.temporal import Anchored, Named
+from agentd.memory.index.search import words
+
+MAX_TERMS = 48
+_HEAD = 500  # letters in which days and what is asked for are looked for
+
+_QUOTED = re.compile(r"[\"“«„`]([^\"“”«»„`]{2,200})[\"”»`“]")
+# Beside a day these words only ask what there was: they stand in no answer rather than in another.
+_FILLERS = frozenset(
+    words.terms(
+        "note noted noting write wrote written happen happened happening say said saying tell told "
+        "telling talk talked talking speak spoke spoken mention mentioned discuss discussed remember "
+        "recall remind passiert passierte geschah geschehen notiert notiz notizen aufgeschrieben "
+        "geschrieben gemacht getan gesagt erzahlt gesprochen geredet besprochen erinnere erinnerst "
+        "passe fait faisait dit ecrit parle souviens rappelle paso hice hicimos hizo dije dijo anote "
+        "escribi hable hablamos recuerdas ocurrio nota notas"
+    )
+)
+# These do so where nothing else is asked for.
+_VAGUE = _FILLERS | frozenset(
+    words.terms(
+        "record recorded log logged entry entries diary journal occur occurred event go goes going went "
+        "discussion chat chatted conversation memory thing anything something everything nothing stuff "
+        "day date show list give make made summary summarize summarise overview los machte weisst tag "
+        "jour chose choses cosa cosas dia"
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query's terms and what kind of answer it wants."""
+
+    text: str
+    terms: tuple[str, ...]  # distinct, in reading order
+    spelled: Mapping[str, str]  # the folded word of a term
+    exact: tuple[tuple[str, ...], ...]  # quoted phrases and identifiers, as terms
+    window: tuple[int, int] | None = None  # first and last of the days that it names
+    anchor: Anchored | None = None  # days that it names by an event
+    only_days: bool = False  # whether it asks for what there was on the days it names, and no more
+
+
+@dataclass(frozen=True, slots=True)
+class _Days:
+    """The days that a text names, and which of its terms say what about them."""
+
+    window: tuple[int, int] | None = None
+    anchor: Anchored | None = None
+    spoken: frozenset[str] = frozenset()  # nobody wrote "last week" into what is looked for
+    fillers: frozenset[str] = frozenset()
+    only: bool = False
+
+
+def parse(text: str, today: date | None = None) -> Query:
+    """The query that a text makes; what `words.asked` leaves out is not looked at. Without `today`
+    no days are read from it.
+    """
+    text = words.asked(text)
+    found = list(words.raw_words(text))
+    terms = tuple(dict.fromkeys(words.terms(text)))[:MAX_TERMS]
+    days = _days(text, today)
+    topic = tuple(term for term in terms if term not in days.fillers)
+    terms = tuple(term for term in topic if term not in days.spoken) or topic or terms
+    quoted = [tuple(words.terms(m.group(1))) for m in _QUOTED.finditer(text)]
+    identifiers = [tuple(words.terms(w)[:1]) for w in found[:MAX_TERMS] if words.is_identifier(w)]
+    folded = {w: words.fold(words.bare(w)) for w in found[:MAX_TERMS]}
+    return Query(
+        text=text,
+        terms=terms,
+        spelled={term: plain for w, plain in folded.items() for term in words.terms(w)[:MAX_TERMS]},
+        exact=tuple(dict.fromkeys(e for e in [*quoted, *identifiers] if e)),
+        window=days.window,
+        anchor=days.anchor,
+        only_days=days.only and len(text) <= _HEAD,
+    )
+
+
+def _days(text: str, today: date | None) -> _Days:
+    if today is None:
+        return _Days()
+    folded = words.fold(text[:_HEAD])
+    found = moments.named(folded, today)
+    anchor = moments.anchored(folded)
+    if anchor is not None and any(
+        one.start <= anchor.start and one.end > anchor.event_start for one in found
+    ):
+        anchor = None  # "the day before yesterday" is a day itself
+    whens = [(one.start, one.end) for one in found]
+    spoken = [folded[one.start : one.end] for one in found if one.relative]
+    window = None
+    if anchor is not None:
+        spoken.append(anchor.unit)
+        event = _named_event(anchor, found, folded)
+        if event is None:
+            whens.append((anchor.start, anchor.end))
+        else:
+            window = moments.beside(
+                (event.first, event.last), anchor.unit, anchor.side, anchor.count
+            )
+            whens.append((anchor.start, event.end))
+        found = [one for one in found if one.end <= anchor.start or one.start >= anchor.end]
+        anchor = anchor if event is None else None
+    if window is None and found:
+        window = found[0].first, found[0].last
+    if window is None and anchor is None:
+        return _Days()
+    when, rest = _parted(folded, whens)
+    topic = frozenset(words.terms(rest))
+    return _Days(
+        window=None if window is None else (window[0].toordinal(), window[1].toordinal()),
+        anchor=anchor,
+        spoken=frozenset(words.terms(" ".join(spoken))),
+        fillers=(topic & _FILLERS) - frozenset(words.terms(when)),
+        only=topic <= _VAGUE and all(one.is_when for one in found),
+    )
+
+
+def _named_event(anchor: Anchored, found: Sequence[Named], folded: str) -> Named | None:
+    """The days that are themselves the event: "the week of 3 May"."""
+    for one in found:
+        if anchor.start < one.start < anchor.end:
+            before = folded[anchor.event_start : one.start]
+            if before.strip() in {"", "the", "dem", "den", "le", "el"}:
+                return one
+    return None
+
+
+def _parted(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, str]:
+    """What stands in the spans of a text, and what beside them."""
+    inside = [False] * len(text)
+    for start, end in spans:
+        inside[start:end] = [True] * (end - start)
+    kept = (
+        "".join(c if within is wanted else " " for c, within in zip(text, inside, strict=True))
+        for wanted in (True, False)
+    )
+    return next(kept), next(kept)

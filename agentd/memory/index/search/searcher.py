@@ -1,0 +1,449 @@
+"""Search in memory: legs, gate, fusion, decay, importance, diversity, threshold, token budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentd.core.memory import Chunk, Source
+from agentd.core.search import (
+    EmptyReason,
+    Entry,
+    Fusion,
+    Ranked,
+    Ranking,
+    SearchOptions,
+    StoredChunk,
+)
+from agentd.core.transcript import RowRole
+from agentd.memory.index.ranking import confidence, decay, fusion, gate, newest, packing, structured
+from agentd.memory.index.ranking import selection as diversity
+from agentd.memory.index.ranking import selection as shares
+from agentd.memory.index.ranking.fusion import FITTED, Weights
+from agentd.memory.index.ranking.kinds import Kinds
+from agentd.memory.index.search import words
+from agentd.memory.index.search.arrays import Arrays, inside, of_strings, part, strings
+from agentd.memory.index.search.candidates import QUIET, Candidates, Proposer
+from agentd.memory.index.search.corpus import NOBODY, Asked, Corpus, Gatherer
+from agentd.memory.index.search.entries import entry, head_size
+from agentd.memory.index.search.postings import Floats, Postings, Slots
+from agentd.memory.index.search.vectors import Vectors
+from agentd.memory.index.search.vocabulary import Spelling, Vocabulary
+
+HEAD = 30  # units that are compared with each other for diversity
+RIVAL = 0.2  # of the best score: below that a unit is no answer
+CHANCE = 0.1  # cosines below that are those of texts about different things
+UNKNOWN = 8.0  # weight of a term that no unit holds
+TAIL = 300  # units of which hits are made
+
+
+class Searcher:
+    """Units by slot, searched. A change must not run beside a search, nor two changes at once."""
+
+    def __init__(
+        self,
+        dimension: int = 0,
+        weights: Weights = FITTED,
+        restored: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        """`restored` are units as `arrays` gave them; their vectors are set anew."""
+        self.weights = weights
+        if restored:
+            self.vocabulary = Vocabulary(strings(restored["terms"]))
+            self.corpus = Corpus.restored(part("corpus", restored), self.vocabulary)
+            self.postings = Postings.restored(part("postings", restored), self.vocabulary)
+            self.spelling = Spelling.restored(part("spelling", restored))
+        else:
+            self.vocabulary = Vocabulary()
+            self.corpus = Corpus(self.vocabulary)
+            self.postings = Postings(self.vocabulary)
+            self.spelling = Spelling()
+        self.vectors = Vectors(dimension) if dimension else None
+        self.kinds: Kinds | None = None  # of the model that made the vectors
+        self._proposer = Proposer(self.corpus, self.postings, self.spelling)
+        self._gatherer = Gatherer(self.corpus, self.postings)
+
+    def __len__(self) -> int:
+        """How many units can be found."""
+        return len(self.postings)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that it holds but the vectors."""
+        parts = (self.vocabulary, self.corpus, self.postings, self.spelling)
+        return sum(part.nbytes for part in parts)
+
+    def arrays(self) -> Arrays:
+        """All of it but vectors, to be restored from; valid until the next change."""
+        return {
+            "terms": of_strings(self.vocabulary.names),
+            **inside("corpus", self.corpus.arrays()),
+            **inside("postings", self.postings.arrays()),
+            **inside("spelling", self.spelling.arrays()),
+        }
+
+    def add(self, units: Sequence[Chunk], vectors: NDArray[np.float32] | None = None) -> list[int]:
+        """Add units, with the vectors of their texts if these are known; gives their slots."""
+        slots = self.add_entries([entry(unit) for unit in units])
+        if vectors is not None:
+            self.set_vectors(slots, vectors)
+        return slots
+
+    def add_entries(self, entries: Sequence[Entry | StoredChunk]) -> list[int]:
+        """Add units that have been read by the present rules; gives their slots."""
+        written: dict[str, None] = {}  # in the same order at every start
+        for one in entries:
+            written.update(dict.fromkeys(words.raw_words(one.chunk.text)))
+        self.spelling.learn(map(words.fold, written))
+        terms = [one.terms.split() for one in entries]
+        traits = [one.traits for one in entries]
+        own = [all_[head_size(read) :] for all_, read in zip(terms, traits, strict=True)]
+        self.postings.add(terms)
+        return self.corpus.add([one.chunk for one in entries], own, traits)
+
+    def set_vectors(self, slots: Sequence[int], matrix: NDArray[np.float32]) -> None:
+        """Set the vectors of units. Raises ValueError when the dimension differs."""
+        if self.vectors is None:
+            self.vectors = Vectors(matrix.shape[1])
+        self.vectors.put(slots, matrix)
+
+    def remove(self, slots: Sequence[int]) -> None:
+        """Forget units. Their slots are not used again."""
+        self.corpus.remove(slots)
+        self.postings.remove(slots)
+        if self.vectors is not None:
+            self.vectors.remove(slots)
+
+    def search(
+        self, query: str, vector: NDArray[np.float32] | None, options: SearchOptions
+    ) -> Ranking:
+        """The best units for any text; `vector` is None when there is no vector leg."""
+        if not len(self):
+            return Ranking((), EmptyReason.NOTHING_INDEXED)
+        if not query.strip():
+            return Ranking((), EmptyReason.EMPTY_QUERY)
+        asked = self._proposer.asked(query, self._usable(vector), options)
+        found = self._proposer.propose(asked, self.vectors)
+        if len(found.slots):
+            evidence = self._gatherer.evidence(asked, found.slots, self.vectors)
+            found.partial |= structured.features(evidence)
+            found.take(_related(found.partial))
+        if not len(found.slots):
+            return Ranking((), EmptyReason.NO_MATCH, 0.0)
+        sure = self._fuse(found, asked)
+        self._age(found, options)
+        self._arrange(found, options)
+        newer = self._renew(found, asked)
+        self._share(found, asked)
+        found.score = np.sort(found.score)[::-1]  # the score of the place where a unit is now
+        return replace(self._pack(found, newer, options), confidence=sure)
+
+    def features(
+        self, query: str, vector: NDArray[np.float32] | None, options: SearchOptions
+    ) -> tuple[Slots, dict[str, Floats], NDArray[np.float32]]:
+        """What weights are fitted to: the candidates for a text, what structured fusion looks at of each,
+        by name, and the cosines of those that the vector leg found.
+        """
+        asked = self._proposer.asked(query, self._usable(vector), options)
+        found = self._proposer.propose(asked, self.vectors)
+        columns = structured.features(self._gatherer.evidence(asked, found.slots, self.vectors))
+        near = found.partial.get("vector", np.zeros(0, np.float32))
+        return found.slots, columns, near[np.isfinite(near)]
+
+    def _usable(self, vector: NDArray[np.float32] | None) -> Floats | None:
+        if vector is None or self.vectors is None or not len(self.vectors):
+            return None
+        vector = np.asarray(vector, np.float32)
+        if vector.shape != (self.vectors.dimension,) or not np.isfinite(vector).all():
+            return None
+        return vector if vector.any() else None
+
+    def _fuse(self, found: Candidates, asked: Asked) -> float:
+        """Score the candidates, best first, relative to the best; gives how likely any answers."""
+        options, columns = asked.options, found.partial
+        known = "both" if "nearness" in columns else "keywords"
+        structure = structured.score(columns, self.weights.structured[known])
+        certain = confidence.certainty(structure, self.weights.certainty[known])
+        sure = self._confidence(asked, found, structure)
+        fused = structure
+        if options.fusion is not Fusion.STRUCTURED:
+            fused = self._by_legs(found, asked, float(columns["exact"].max()))
+            certain = (fused / max(float(fused.max()), 1e-9) * certain.max()).astype(np.float32)
+        found.partial |= {"fused": fused, "structure": structure, "certainty": certain}
+        found.score = confidence.scaled(certain, sure)
+        if "dated" in found.partial:
+            found.score = confidence.of_days(certain, found.partial["dated"])
+            sure = float(found.score.max())
+        order = np.argsort(-found.score, kind="stable")
+        source = self.corpus.column("source")[found.slots[order[TAIL:]]]
+        quiet = order[TAIL:][source != self.corpus.number(Source.SESSIONS)][:QUIET]
+        found.take(np.concatenate([order[:TAIL], quiet]))
+        return sure
+
+    def _by_legs(self, found: Candidates, asked: Asked, exact: float) -> Floats:
+        """The legs' scores fused by ranks or by weights, each leg trusted as far as the query lets it;
+        `exact` is the share of its phrases and identifiers that the best candidate holds.
+        """
+        options = asked.options
+        legs = [found.partial[name] for name in ("keyword", "vector") if name in found.partial]
+        trust = (1.0, 1.0)
+        if options.gate:
+            idf = self.postings.idfs([term for term, _ in asked.terms])
+            held = np.array(
+                [self.postings.frequency(term) > 0 for term, _ in asked.terms], np.bool_
+            )
+            trust = gate.trust(idf[held], len(self), exact, vectors=len(legs) > 1)
+        if options.fusion is Fusion.RRF:
+            return fusion.rrf(legs, trust[: len(legs)])
+        weights = (options.text_weight * trust[0], options.vector_weight * trust[1])
+        return fusion.weighted([fusion.scaled(leg) for leg in legs], weights[: len(legs)])
+
+    def _confidence(self, asked: Asked, found: Candidates, structure: Floats) -> float:
+        """How likely any candidate answers."""
+        cover, cosines = found.partial["cover"], found.partial.get("vector")
+        near = None if cosines is None else cosines[np.isfinite(cosines)]
+        if near is None or asked.vector is None or not len(near):
+            told = confidence.evidence(structure, None, cover, None)
+            return confidence.answered(told, self.weights)
+        if self.kinds is None:
+            told = confidence.evidence(structure, near, cover, None)
+            return confidence.answered(told, self.weights)
+        kind = self.kinds.has_answer(asked.vector)
+        told = confidence.evidence(structure, near, cover, kind)
+        return confidence.answered(told, self.weights) * self.kinds.about(float(near.max()))
+
+    def _age(self, found: Candidates, options: SearchOptions) -> None:
+        """Let age and importance weigh on the scores."""
+        if options.recency and options.today is not None and "dated" not in found.partial:
+            ages = self.corpus.ages(found.slots, options.today)
+            found.partial["decay"] = decay.factors(
+                ages, options.half_life_days, options.recency_floor
+            )
+            found.score = found.score * found.partial["decay"]
+        if options.importance:
+            found.partial["importance"] = self.corpus.importance(found.slots)
+            found.score = found.score * found.partial["importance"]
+        found.take(np.argsort(-found.score, kind="stable"))
+
+    def _arrange(self, found: Candidates, options: SearchOptions) -> None:
+        """Move near copies of better hits down."""
+        if options.mmr:
+            head = found.slots[:HEAD].tolist()
+            likeness = diversity.by_terms([self.corpus.term_set(slot) for slot in head])
+            order = diversity.mmr(found.score[:HEAD], likeness, options.mmr_lambda)
+            found.reorder([*order, *range(len(head), len(found.slots))])
+
+    def _renew(self, found: Candidates, asked: Asked) -> dict[int, int]:
+        """Move the newest of units that say how one thing stands before the others, unless days are
+        asked for. Gives the slot that is newer, by slot.
+        """
+        if not asked.options.newest_first or asked.window is not None:
+            return {}
+        head = found.slots[: newest.HEAD]
+        if asked.vector is not None and self.vectors is not None:
+            nearness = self.vectors.near(int(head[0]), head)
+        else:
+            likeness = diversity.by_terms([self.corpus.term_set(slot) for slot in head.tolist()])
+            shared = likeness(0, np.arange(len(head)))
+            nearness = 2.0 * shared / (1.0 + shared)  # Dice's measure of it: half of each is .5
+        state = None
+        if self.kinds is not None and asked.vector is not None:
+            state = self.kinds.asks_state(asked.vector)
+        days = self.corpus.column("day")[found.slots].tolist()
+        for at, slot in enumerate(head.tolist()):
+            if self.corpus.column("asks")[slot] or self._is_retold(slot):
+                days[at] = min(days[at], 0)  # it tells nothing new, whenever it is said
+        renewed = newest.newest_first(nearness, days, found.partial["structure"].tolist(), state)
+        slots = found.slots.tolist()
+        found.reorder(list(renewed.order))
+        return {slots[old]: slots[new] for old, new in renewed.newer.items()}
+
+    def _share(self, found: Candidates, asked: Asked) -> None:
+        """Let no bare asking stand before an answer, and no chatter drown what was written down."""
+        near = (found.score >= RIVAL * found.score[0]).tolist()
+        asks = np.flatnonzero(self.corpus.column("question")[found.slots[:HEAD]])
+        if len(asks):
+            echoes = np.zeros(len(near), np.bool_)
+            echoes[asks] = [
+                self._is_echo(slot, asked) and not self._is_answered(slot)
+                for slot in found.slots[asks].tolist()
+            ]
+            found.reorder(shares.answers_first(echoes.tolist(), near))
+        source = self.corpus.column("source")[found.slots]
+        chatter = source == self.corpus.number(Source.SESSIONS)
+        if asked.options.chatter < 1.0 and chatter.any() and not chatter.all():
+            order = shares.shared(chatter.tolist(), near, asked.options.chatter)
+            found.reorder(order)
+
+    def _is_echo(self, slot: int, asked: Asked) -> bool:
+        """Whether what a question says is little more than the query."""
+        terms = self.corpus.term_set(slot)
+        weights = self._weights(terms)
+        common = terms & {self.corpus.term_id(term) for term, _ in asked.terms}
+        return sum(weights[t] for t in common) >= shares.ECHO * sum(weights.values())
+
+    def _is_answered(self, slot: int) -> bool:
+        """Whether what stands behind a question may be where its answer was told: the agent's replies
+        are not, as it knows no more than what else is found.
+        """
+        after = int(self.corpus.column("next")[slot])
+        if after < 0 or self.corpus.column("question")[after]:
+            return False
+        asker, speaker = self.corpus.column("speaker")[[slot, after]].tolist()
+        is_agent = speaker in self.corpus.speakers(RowRole.ASSISTANT)
+        return speaker == NOBODY or (speaker != asker and not is_agent)
+
+    def _is_retold(self, slot: int) -> bool:
+        """Whether the agent says it in reply to a question: it tells again what it has found."""
+        column = self.corpus.column
+        agent = self.corpus.speakers(RowRole.ASSISTANT)
+        before = slot
+        while before >= 0 and int(column("speaker")[before]) in agent:
+            before = int(column("previous")[before])
+        return before not in {slot, NOBODY} and bool(column("question")[before])
+
+    def _weights(self, numbers: frozenset[int]) -> dict[int, float]:
+        """How much terms weigh, by number."""
+        known = [number for number in numbers if number >= 0]
+        idfs = self.postings.idfs([self.corpus.term(number) for number in known]).tolist()
+        return dict.fromkeys(numbers, UNKNOWN) | dict(zip(known, idfs, strict=True))
+
+    def _pack(self, found: Candidates, newer: dict[int, int], options: SearchOptions) -> Ranking:
+        kept = found.score >= options.min_score
+        if not kept.any():
+            return Ranking((), EmptyReason.BELOW_THRESHOLD)
+        found.take(np.flatnonzero(kept))
+        units = [
+            packing.Unit(slot, tokens, before, after, score)
+            for slot, score, tokens, before, after in zip(
+                found.slots.tolist(),
+                found.score.tolist(),
+                *(
+                    self.corpus.column(n)[found.slots].tolist()
+                    for n in ("tokens", "previous", "next")
+                ),
+                strict=True,
+            )
+        ]
+        horizon = packing.JOIN_TOKENS if options.join else 0
+        if options.max_tokens is not None:
+            horizon = min(horizon, options.max_tokens)
+        groups = packing.join(units, horizon)
+        cost = {unit.slot: unit.tokens for unit in units}
+        costs = [sum(cost[slot] for slot in group) for group in groups]
+        chosen = packing.within(costs, options.max_tokens, options.limit)
+        if not chosen:
+            return Ranking((), EmptyReason.BUDGET)
+        row = {slot: at for at, slot in enumerate(found.slots.tolist())}
+        best = [min(row[slot] for slot in groups[at]) for at in chosen]
+        hits = (
+            Ranked(groups[at], score, costs[at], partial, newer.get(slot))
+            for at, slot, score, partial in zip(
+                chosen,
+                found.slots[best].tolist(),
+                found.score[best].tolist(),
+                found.explained(best),
+                strict=True,
+            )
+        )
+        return Ranking(tuple(hits), None if chosen[0] == 0 else EmptyReason.BUDGET)
+
+
+def _related(partial: Mapping[str, Floats]) -> NDArray[np.intp]:
+    """The rows of candidates that hold a word of the query, or stand beside one that does, are of its days,
+    or come near its meaning.
+    """
+    related = (partial["wide_cover"] > 0.0) | (partial["date"] > 0.0)
+    for name, least in (("cosine", CHANCE), ("dated", 0.0)):
+        if name in partial:
+            related |= partial[name] > least
+    return np.flatnonzero(related)
+
+
+# One ranking of the same thing asked in several ways: in other words, in other languages.
+
+DEPTH = 100  # units that each way of asking proposes
+# Added to ranks before they count by their reciprocals. Of 1, 5, 20 and 60 this is best over two years
+# of notes by different authors: what one phrasing finds first outweighs what all of them find far down.
+RANK = 5
+
+Phrasing = tuple[str, NDArray[np.float32] | None]
+
+
+def search(searcher: Searcher, asked: Sequence[Phrasing], options: SearchOptions) -> Ranking:
+    """The best units for a text and its vector, or for several that ask the same: ranked for each, and
+    then by the sum of their reciprocal ranks. A unit is found once, with the score and the parts of
+    where it scores highest; joined, limited and within the budget are those of all together.
+    """
+    if len(asked) == 1:
+        return searcher.search(*asked[0], options)
+    wide = replace(options, limit=max(DEPTH, options.limit), max_tokens=None, join=False)
+    rankings = [searcher.search(text, vector, wide) for text, vector in asked]
+    confidence = max(
+        ranking.confidence for ranking in rankings if ranking.hits or not any(rankings)
+    )
+    hits = _newest_first(_fused(rankings))
+    if not hits:
+        return Ranking((), rankings[0].reason, confidence)
+    chosen = tuple(_packed(searcher, hits, options))
+    is_best_told = bool(chosen) and hits[0].slots[0] in chosen[0].slots
+    return Ranking(chosen, None if is_best_told else EmptyReason.BUDGET, confidence)
+
+
+def _fused(rankings: Iterable[Ranking]) -> list[Ranked]:
+    """Every unit once, best first; scores are the highest that were found, in falling order."""
+    worth: dict[int, float] = {}
+    best: dict[int, Ranked] = {}
+    for ranking in rankings:
+        for rank, hit in enumerate(ranking, 1):
+            (slot,) = hit.slots
+            worth[slot] = worth.get(slot, 0.0) + 1.0 / (RANK + rank)
+            known = best.get(slot, hit)
+            newer = hit.superseded_by if known.superseded_by is None else known.superseded_by
+            best[slot] = replace(max(known, hit, key=_score), superseded_by=newer)
+    order = sorted(worth, key=lambda slot: -worth[slot])
+    return _scored([best[slot] for slot in order])
+
+
+def _newest_first(hits: Sequence[Ranked]) -> list[Ranked]:
+    """The hits, those that are outdated behind what is newer."""
+    place = {hit.slots[0]: at for at, hit in enumerate(hits)}
+    newer = {
+        at: place[hit.superseded_by]
+        for at, hit in enumerate(hits)
+        if hit.superseded_by is not None and hit.superseded_by in place
+    }
+    return _scored([hits[at] for at in newest.behind(len(hits), newer)])
+
+
+def _scored(hits: Sequence[Ranked]) -> list[Ranked]:
+    """The hits in this order, each with the score of the place where it is now."""
+    scores = sorted((hit.score for hit in hits), reverse=True)
+    return [replace(hit, score=score) for hit, score in zip(hits, scores, strict=True)]
+
+
+def _packed(searcher: Searcher, hits: Sequence[Ranked], options: SearchOptions) -> Iterable[Ranked]:
+    """Neighbours as one hit, as many as are wanted and fit the budget."""
+    by_slot = {hit.slots[0]: hit for hit in hits}
+    slots = list(by_slot)
+    before, after = (searcher.corpus.column(n)[slots].tolist() for n in ("previous", "next"))
+    units = [
+        packing.Unit(hit.slots[0], hit.tokens, earlier, later, hit.score)
+        for hit, earlier, later in zip(hits, before, after, strict=True)
+    ]
+    horizon = packing.JOIN_TOKENS if options.join else 0
+    if options.max_tokens is not None:
+        horizon = min(horizon, options.max_tokens)
+    groups = packing.join(units, horizon)
+    costs = [sum(by_slot[slot].tokens for slot in group) for group in groups]
+    for at in packing.within(costs, options.max_tokens, options.limit):
+        best = max((by_slot[slot] for slot in groups[at]), key=_score)
+        yield replace(best, slots=groups[at], tokens=costs[at])
+
+
+def _score(hit: Ranked) -> float:
+    return hit.score

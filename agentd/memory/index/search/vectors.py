@@ -1,0 +1,238 @@
+"""The vector leg: unit vectors, one row per slot, compared with a query exactly.
+
+Up to some size with all of them; then with those that their codes (see `codes.py`) single out, and the
+rows are kept in 16 bits for each number, whose error is far below what tells two texts apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentd.memory.index.search.arrays import Arrays
+from agentd.memory.index.search.codes import Codes
+from agentd.memory.index.search.postings import Floats, Slots, best
+
+Rows = NDArray[np.float32 | np.int16]
+
+# Rows that are all compared. To compare the codes of more takes less time, and their rows half the room.
+EXACT = 30_000
+SINGLED_OUT = 1500  # rows that are compared where there are more
+# Bytes of rows that room is taken for at once. Pages are taken as they are filled: of 4 MB and more
+# numpy asks for large ones, which would hold up to 2 MB of nothing.
+BLOCK = (4 << 20) - 1
+SLACK = np.float32(1e-6)  # a cosine made with many others may be as far from one made alone
+FINE = np.float32(32767)  # steps from 0 to 1 in 16 bits
+
+
+class Vectors:
+    """Vectors by slot; a slot without one never matches. Rows are scaled to length 1, and stand in
+    blocks of `_block` slots, so that none moves when more come.
+    """
+
+    def __init__(self, dimension: int, exact: int = EXACT) -> None:
+        self.dimension = dimension
+        self._exact = exact
+        self._block = max(1, BLOCK // (4 * dimension))
+        self._blocks: list[Rows] = []
+        self._present = np.zeros(0, np.bool_)
+        self._size = 0
+        self._count = 0
+        self._codes: Codes | None = None
+
+    def __len__(self) -> int:
+        """How many slots have a vector."""
+        return self._count
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]], exact: int = EXACT) -> Self:
+        """The vectors of `arrays`, whose rows stay where they are."""
+        first, codes = arrays["block0"], arrays["codes"]
+        vectors = cls(first.shape[1], exact)
+        count = sum(name.startswith("block") for name in arrays)
+        vectors._blocks = [arrays[f"block{number}"] for number in range(count)]
+        vectors._present = arrays["present"].astype(np.bool_)
+        vectors._size = len(vectors._present)
+        vectors._count = int(np.count_nonzero(vectors._present))
+        if first.dtype == np.int16:
+            vectors._codes = Codes(first.shape[1], codes)
+        return vectors
+
+    def arrays(self) -> Arrays:
+        """All of it, to be restored from; valid until the next change."""
+        codes = (
+            np.zeros((0, 0), np.uint64) if self._codes is None else self._codes.words(self._size)
+        )
+        blocks = {f"block{number}": rows for number, rows in enumerate(self._blocks)}
+        return {**blocks, "present": self.present(), "codes": codes}
+
+    def present(self) -> NDArray[np.bool_]:
+        """Which of the slots up to the last that has a vector have one."""
+        return self._present[: self._size]
+
+    @property
+    def nbytes(self) -> int:
+        """What rows and codes hold in memory; room for more rows takes none."""
+        codes = 0 if self._codes is None else self._codes.nbytes
+        width = self.dimension * np.dtype(self._kind).itemsize
+        return self._size * width + self._present.nbytes + codes
+
+    def put(self, slots: Sequence[int], matrix: NDArray[np.float32]) -> None:
+        """Set the vectors of slots. Raises ValueError when the dimension differs."""
+        if not len(slots):
+            return
+        if matrix.shape != (len(slots), self.dimension):
+            raise ValueError(f"{matrix.shape} is not {len(slots)} rows of {self.dimension}")
+        self._grow(max(slots) + 1)
+        at = np.asarray(slots, np.int64)
+        rows = unit_rows(matrix)
+        if self._codes is None:
+            self._set(at, rows)
+        else:
+            self._set(at, _rounded(rows))
+            self._codes.put(at, rows)
+        self._present[at] = True
+        self._count = int(np.count_nonzero(self._present))
+
+    def remove(self, slots: Sequence[int]) -> None:
+        """Forget vectors."""
+        known = [slot for slot in slots if slot < len(self._present)]
+        self._present[known] = False
+        self._count = int(np.count_nonzero(self._present))
+
+    def scores(self, query: Floats) -> Floats:
+        """The exact cosine of every slot; -1 where there is no vector."""
+        scaled = self._scaled(query)
+        cosines = np.empty(self._size, np.float32)
+        for number, rows in enumerate(self._blocks):
+            own = cosines[number * self._block : (number + 1) * self._block]
+            np.matmul(rows[: len(own)].astype(np.float32, copy=False), scaled, out=own)
+        if self._count < self._size:
+            cosines[~self._present[: self._size]] = -1.0
+        return cosines
+
+    def top(
+        self, query: Floats, k: int, allowed: NDArray[np.bool_] | None = None
+    ) -> tuple[Slots, Floats]:
+        """The `k` slots of highest cosine, all that tie with the last among them. Above `exact`
+        slots one may be missing: on texts, one in a thousand of the first ten.
+        """
+        if self._codes is None:
+            scores = self.scores(query)
+            if allowed is not None:
+                scores[~_widened(allowed, self._size)] = -1.0
+            slots, near = best(scores, k, above=-1.0)
+            if len(slots):
+                slots = np.flatnonzero(scores >= near[-1] - SLACK)
+            order, cosines = best(self.some(query, slots), k, above=-1.0)
+            return slots[order], cosines
+        usable = None if self._count == self._size else self._present[: self._size]
+        if allowed is not None:
+            usable = _widened(allowed, self._size) & self._present[: self._size]
+        wanted = max(SINGLED_OUT, 4 * k)
+        if usable is not None and np.count_nonzero(usable) <= 4 * wanted:
+            slots = np.flatnonzero(usable)
+        else:
+            slots = self._codes.nearest(query, self._size, wanted, usable)
+        order, cosines = best(self.some(query, slots), k, above=-1.0)
+        return slots[order], cosines
+
+    def some(self, query: Floats, slots: Slots) -> Floats:
+        """The cosines of some slots; 0 where there is no vector. Each is made alone: equal texts have
+        equal ones, whichever others are asked for.
+        """
+        known = slots < self._size
+        known[known] = self._present[slots[known]]
+        at = np.where(known, slots, 0) if self._size else slots[:0]
+        rows = self._take(at)
+        cosines = np.zeros(len(slots), np.float32)
+        np.multiply(np.vecdot(rows, self._scaled(query)), known[: len(at)], out=cosines[: len(at)])
+        return cosines
+
+    def rows(self, slots: Slots) -> Floats:
+        """The vectors of some slots, of length 1 but for rounding; zeros where there is none."""
+        found = np.zeros((len(slots), self.dimension), np.float32)
+        known = slots < self._size
+        known[known] = self._present[slots[known]]
+        found[known] = self._take(slots[known])
+        return found if self._codes is None else (found / FINE).astype(np.float32)
+
+    def near(self, slot: int, slots: Slots) -> Floats:
+        """The cosines of some slots to another slot's vector; 0 where either has none."""
+        if slot >= self._size or not self._present[slot]:
+            return np.zeros(len(slots), np.float32)
+        return self.some(self._take(np.array([slot]))[0], slots)
+
+    def _scaled(self, query: Floats) -> Floats:
+        """The query to multiply rows with, so that cosines come out."""
+        unit: Floats = unit_rows(query[None, :])[0]
+        return unit if self._codes is None else (unit / FINE).astype(np.float32)
+
+    @property
+    def _kind(self) -> type[np.float32 | np.int16]:
+        """As what rows are kept."""
+        return np.float32 if self._codes is None else np.int16
+
+    def _set(self, slots: Slots, rows: Rows) -> None:
+        for number, own in self._by_block(slots):
+            self._blocks[number][slots[own] - number * self._block] = rows[own]
+
+    def _take(self, slots: Slots) -> Floats:
+        """The rows of slots below `_size`, as they are kept."""
+        rows = np.empty((len(slots), self.dimension), np.float32)
+        for number, own in self._by_block(slots):
+            rows[own] = self._blocks[number][slots[own] - number * self._block]
+        return rows
+
+    def _by_block(self, slots: Slots) -> Iterator[tuple[int, Slots]]:
+        """The blocks in which slots lie, each with the places of its own among them."""
+        blocks = slots // self._block
+        order = np.argsort(blocks, kind="stable")
+        numbers, starts = np.unique(blocks[order], return_index=True)
+        return zip(numbers.tolist(), np.split(order, starts)[1:], strict=True)
+
+    def _grow(self, size: int) -> None:
+        have = len(self._present)
+        if size > have:
+            present = np.zeros(max(size, have + have // 2), np.bool_)
+            present[:have] = self._present
+            self._present = present
+        if size > self._exact:
+            self._code()
+        while size > self._block * len(self._blocks):
+            room: Rows = np.zeros((self._block, self.dimension), self._kind)
+            self._blocks.append(room)
+        self._size = max(self._size, size)
+
+    def _code(self) -> None:
+        """Have codes for all rows there are, and room for more; the rows are rounded."""
+        if self._codes is not None:
+            self._codes.reserve(len(self._present))
+            return
+        self._codes = Codes(self.dimension)
+        self._codes.reserve(len(self._present))
+        for number, rows in enumerate(self._blocks):
+            first = number * self._block
+            slots = np.arange(first, min(first + self._block, self._size))
+            self._codes.put(slots, rows[: len(slots)].astype(np.float32, copy=False))
+            self._blocks[number] = _rounded(rows)
+
+
+def unit_rows(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows scaled to length 1; a zero row, and one that holds what is no number, stays zero."""
+    matrix = np.nan_to_num(np.asarray(matrix, np.float32), nan=0.0, posinf=0.0, neginf=0.0)
+    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    scaled: Floats = np.divide(matrix, norms, out=np.zeros_like(matrix), where=norms > 0)
+    return scaled
+
+
+def _rounded(rows: Rows) -> NDArray[np.int16]:
+    return np.rint(np.multiply(rows, FINE)).astype(np.int16)
+
+
+def _widened(allowed: NDArray[np.bool_], size: int) -> NDArray[np.bool_]:
+    """A mask for `size` slots; those it does not reach are not allowed."""
+    return np.pad(allowed[:size], (0, max(0, size - len(allowed))))

@@ -1,0 +1,171 @@
+"""Texts as keyword terms: folded, stemmed, without stop words; identifiers whole and in parts;
+scripts without spaces as pairs of letters; emoji. Any string is valid input.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+import Stemmer
+
+# Words that say too little to be searched for, per language. All folded as `words.fold` folds.
+
+_ENGLISH = """
+a about after all also am an and any are aren as at be because been before being between both but by
+can cannot could couldn did didn do does doesn doing don done down during each else ever few for from
+further get gets getting got had hadn has hasn have haven having he her here hers herself him himself
+his how i if in into is isn it its itself just let like ll me might more most much must mustn my
+myself no nor not now of off oh ok on once one only or other our ours ourselves out over own per
+please re really s same shall shan she should shouldn so some such t than that the their theirs them
+themselves then there these they this those through to too under until up us ve very was wasn we were
+weren what when where whether which while who whom whose why will with won would wouldn yes yet you
+your yours yourself
+"""
+_GERMAN = """
+aber als am an auch auf aus bei bin bis bist da das dass dein deine dem den der des die dies diese
+dieser dieses doch du durch ein eine einem einen einer eines er es euch fur hab habe haben hat hatte
+hatten ich ihm ihn ihr ihre im in ist ja kann kein keine mal man mein meine mich mir mit nach nicht
+noch nur ob oder sein seine sich sie sind so uber um und uns unser vom von war waren warum was wann
+welche welcher welches wenn wer werden wie wir wird wo wurde zu zum zur
+"""
+_FRENCH = """
+au aux avec ce ces cette dans de des du elle elles en est et etait etre eu il ils je la le les leur
+lui ma mais mes moi mon nos notre nous ou par pas pour quand que quel quelle quelles quels qui quoi sa
+ses son sont sur ta tes toi ton tu un une vos votre vous
+"""
+_SPANISH = """
+al algo como con cual cuando cuanto de del donde el ella ellas ellos en era eran es esa ese eso esta
+estaba este esto fue ha han hay la las lo los me mi mis muy nos nuestra nuestro o para pero por porque
+que quien se ser si sin sobre son su sus te tiene tu tus un una uno unos y yo
+"""
+
+STOPWORDS = frozenset(f"{_ENGLISH} {_GERMAN} {_FRENCH} {_SPANISH}".split()) - {"die", "son"}
+
+
+CACHED = 2_048  # words whose terms are kept, 300 bytes each: most words of a text are among them
+VERSION = 4  # of the rules by which texts are read; another one makes every file be indexed again
+MAX_LETTERS = 10_000  # of a query that are looked at
+MAX_TERM = 64  # letters of a term that count; longer ones are blobs
+
+# Scripts written without spaces, and Hangul, whose words carry their particles: Kana, Han, Hangul,
+# Thai, Lao, Burmese and Khmer.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+_WORD = f"[^\\W_{_UNSPACED}]"
+_RUN = re.compile(f"[{_UNSPACED}]+")
+# A flag is two letters; of other emoji each sign counts by itself, whatever its colour.
+_EMOJI = (
+    "[\U0001f1e6-\U0001f1ff]{2}|[\u2600-\u27bf\u2b05-\u2b55\u231a-\u23ff\U0001f000-\U0001f0ff"
+    "\U0001f300-\U0001f3fa\U0001f400-\U0001faff]"
+)
+# An unspaced run, or words held together by the marks of paths, addresses, versions and options, or
+# an emoji.
+_FOUND = re.compile(f"[{_UNSPACED}]+|{_WORD}+(?:[-_./:@#+'’]+{_WORD}+)*|{_EMOJI}")
+_FOUND_ASCII = re.compile("[A-Za-z0-9]+(?:[-_./:@#+']+[A-Za-z0-9]+)*")  # the same, twice as fast
+_PART = re.compile(f"{_WORD}+")
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_APOSTROPHE = re.compile(r"['’]")
+
+_stem = Stemmer.Stemmer("english", 0).stemWord
+
+
+def terms(text: str) -> list[str]:
+    """The terms of a text in reading order, with repetitions. An identifier such as
+    `memory/2026-11-21.md` yields itself and its parts.
+    """
+    return terms_of(raw_words(text))
+
+
+def asked(text: str) -> str:
+    """What of a query is looked at: its first letters, blanks next to each other counted as one."""
+    return " ".join(text.split())[:MAX_LETTERS]
+
+
+def raw_words(text: str) -> list[str]:
+    """The text's words as written, in normal form C."""
+    if text.isascii():
+        return _FOUND_ASCII.findall(text)
+    return _FOUND.findall(unicodedata.normalize("NFC", text))
+
+
+def terms_of(written: Iterable[str]) -> list[str]:
+    """The terms of words as `raw_words` finds them."""
+    found = (_known(word) if len(word) <= MAX_TERM else _read(word) for word in written)
+    return [term for own in found for term in own]
+
+
+def count_tokens(text: str) -> int:
+    """About the number of tokens that a text costs: its words and punctuation marks."""
+    return len(_TOKEN.findall(text))
+
+
+def is_identifier(word: str) -> bool:
+    """Whether a word is a name made for machines: letters mixed with digits or inner marks, inner
+    capitals, or a number of four digits and more.
+    """
+    if _APOSTROPHE.search(word) or _RUN.match(word):
+        return False
+    digits = sum(c.isdigit() for c in word)
+    letters = sum(c.isalpha() for c in word)
+    inner = any(c in "_./:@#" for c in word) or bool(re.search(r"[a-z][A-Z]", word))
+    year = digits == len(word) == 4 and word[:2] in {"19", "20"}
+    return (digits >= 4 and not year) or bool(digits and letters) or inner
+
+
+def fold(word: str) -> str:
+    """The word without case and diacritics."""
+    if word.isascii():
+        return word.lower()
+    lowered = unicodedata.normalize("NFD", word.casefold())
+    return unicodedata.normalize("NFC", "".join(c for c in lowered if not unicodedata.combining(c)))
+
+
+def bare(word: str) -> str:
+    """The longest piece of a word with apostrophes: `what` of what's, `école` of l'école."""
+    return max(_APOSTROPHE.split(word), key=len)
+
+
+def stem(folded: str) -> str:
+    """The stem of a folded word; figures and words of other scripts stay."""
+    if len(folded) > 3 and folded.isascii() and folded.isalpha():
+        return str(_stem(folded[:MAX_TERM]))
+    return folded[:MAX_TERM]
+
+
+@lru_cache(maxsize=CACHED)
+def _known(word: str) -> tuple[str, ...]:
+    return _read(word)
+
+
+def _read(word: str) -> tuple[str, ...]:
+    if _RUN.match(word):
+        return tuple(word[i : i + 2] for i in range(len(word) - 1)) or (word,)
+    if (piece := bare(word)) != word:
+        return tuple(terms_of([piece]))
+    parts = _PART.findall(word)
+    if not parts:  # an emoji, by its code: the database knows letters and digits only
+        return ("u" + "".join(f"{ord(c):x}" for c in word),)
+    if len(parts) == 1:
+        whole = fold(word)
+        if whole in STOPWORDS:
+            return ()
+        camel = _CAMEL.findall(word) if _is_camel(word) else []
+        return (stem(whole), *(t for piece in camel for t in _plain(piece)))
+    return (fold(word)[:MAX_TERM], *terms_of(parts))
+
+
+def _is_camel(word: str) -> bool:
+    return (
+        word.isascii() and len(word) > 3 and re.search(r"[a-z][A-Z]|[A-Za-z]\d", word) is not None
+    )
+
+
+def _plain(piece: str) -> tuple[str, ...]:
+    folded = fold(piece)
+    return () if folded in STOPWORDS or len(folded) < 2 else (stem(folded),)

@@ -1,0 +1,385 @@
+"""The events of one Messages API stream, put together to one whole answer or to an error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import structlog
+
+from agentd.core.message import (
+    Block,
+    Image,
+    Message,
+    Opaque,
+    Role,
+    Text,
+    ToolResult,
+    ToolUse,
+    encode_block,
+)
+from agentd.core.prompt import Answered, ModelStop, Prompt, TextDelta, ThoughtDelta, ToolSpec
+from agentd.core.strict import as_unicode, is_unicode, joined
+from agentd.core.turn import Usage
+from agentd.providers.faults import failure, kind_of
+from agentd.providers.pictures import NO_PICTURES, Pictures
+from agentd.providers.received import (
+    Arguments,
+    TextStream,
+    Written,
+    call_id,
+    call_name,
+    model_name,
+    token_count,
+    tool_call,
+    tool_name,
+)
+from agentd.providers.settings import ServiceSettings
+
+# A prompt as the body of a request to the Messages API.
+
+PROVIDER = "anthropic"
+
+_CACHE = {"type": "ephemeral"}
+_CACHEABLE = frozenset({"text", "image", "tool_use", "tool_result"})
+
+Json = dict[str, Any]
+
+
+def request_body(
+    prompt: Prompt, settings: ServiceSettings, model: str, pictures: Pictures = NO_PICTURES
+) -> Json:
+    """The body without `stream`. `pictures` are the bytes of the prompt's images.
+
+    Cache breakpoints (the API allows four) stand behind the tools, the system text, the messages
+    that stay, and the last message. `thinking = "off"` sends nothing, since not every model lets
+    itself be told not to think.
+    """
+    body: Json = {
+        "model": model,
+        "max_tokens": prompt.max_tokens or settings.max_tokens,
+        "messages": _messages(prompt.messages, prompt.cached_messages, pictures),
+    }
+    if system := [{"type": "text", "text": s} for s in prompt.system if s.strip()]:
+        _mark(system)
+        body["system"] = system
+    if tools := [_tool(t) for t in prompt.tools]:
+        tools[-1]["cache_control"] = _CACHE
+        body["tools"] = tools
+    if settings.thinking == "adaptive":
+        body["thinking"] = {"type": "adaptive"}
+    if prompt.effort:
+        body["output_config"] = {"effort": prompt.effort}
+    return body
+
+
+def _messages(messages: tuple[Message, ...], cached: int, pictures: Pictures) -> list[Json]:
+    out: list[Json] = []
+    for number, message in enumerate(messages, start=1):
+        blocks = [raw for b in message.blocks if (raw := _block(b, pictures)) is not None]
+        if blocks and out and out[-1]["role"] == message.role:
+            out[-1]["content"].extend(blocks)
+        elif blocks:
+            out.append({"role": str(message.role), "content": blocks})
+        if number == cached and out:
+            _mark(out[-1]["content"])
+    if out:
+        _mark(out[-1]["content"])
+    return out
+
+
+def _block(block: Block, pictures: Pictures) -> Json | None:
+    match block:
+        case Image(media_type, sha256):
+            data = pictures[sha256]
+            source = {"type": "base64", "media_type": media_type, "data": data}
+            return {"type": "image", "source": source}
+        case Text(text) if not text.strip():
+            return None  # the API refuses text without a visible character
+        case Text(text):
+            return {"type": "text", "text": text}
+        case Opaque(provider, raw):
+            # Signed thinking cannot be mended, and what is no Unicode cannot be sent.
+            return dict(raw) if provider == PROVIDER and is_unicode(raw) else None
+        case ToolUse(id_, name):
+            id_ = call_id(id_, strict=True)
+            block = replace(block, id=id_, name=call_name(name), refused="")
+        case ToolResult(id_):
+            block = replace(block, tool_use_id=call_id(id_, strict=True))
+    return encode_block(block)
+
+
+def _mark(blocks: list[Json]) -> None:
+    """Set a breakpoint on the last block that may carry one; thinking may not."""
+    for block in reversed(blocks):
+        if block["type"] in _CACHEABLE:
+            block["cache_control"] = _CACHE
+            return
+
+
+def _tool(spec: ToolSpec) -> Json:
+    return {
+        "name": tool_name(spec.name),
+        "description": spec.description,
+        "input_schema": dict(spec.input_schema),
+    }
+
+
+log = structlog.get_logger()
+
+_STOPS = {
+    "end_turn": ModelStop.END_TURN,
+    "stop_sequence": ModelStop.END_TURN,
+    "tool_use": ModelStop.TOOL_USE,
+    "max_tokens": ModelStop.MAX_TOKENS,
+    "refusal": ModelStop.REFUSAL,
+    "pause_turn": ModelStop.PAUSE,
+}
+_CUT = (ModelStop.MAX_TOKENS, ModelStop.REFUSAL)
+_USAGE = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
+# What a delta appends to: its type, its own key, and the key in the block.
+_APPEND = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", "signature"),
+}
+
+
+class Assembly:
+    """Takes a stream's events in order; `answered` may be called once the stream `is_complete`.
+
+    Raises ProviderError for an event that cannot follow the ones before, and for reported errors.
+    Event and block types that are not known pass through, as the API's versioning rule asks.
+    """
+
+    def __init__(self, model: str) -> None:
+        self.is_complete = False
+        self.written = Written()
+        self._model = model
+        self._started = False
+        self._blocks: list[_Part] = []
+        self._stop = ""
+        self._usage = dict.fromkeys(_USAGE, 0)
+
+    def feed(self, event: object) -> TextDelta | ThoughtDelta | None:
+        """Take one event; what of it can be shown at once comes back."""
+        if not isinstance(event, dict) or self.is_complete:
+            _bad("an event out of place")
+        try:
+            return self._feed(event)
+        except (KeyError, TypeError, AttributeError):
+            _bad("an event without its parts")
+
+    def _feed(self, event: Json) -> TextDelta | ThoughtDelta | None:
+        kind = event["type"]
+        if kind == "error":
+            error = event["error"]
+            raise failure(
+                kind_of(200, str(error.get("type")), str(error.get("message"))),
+                "reported inside the answer",
+            )
+        if kind == "message_start":
+            self._start(event["message"])
+        elif not self._started and kind != "ping":
+            _bad("an answer without a beginning")
+        elif kind == "content_block_start":
+            return self._open(event["index"], event["content_block"])
+        elif kind == "content_block_delta":
+            return self._current(event["index"]).add(event["delta"], self.written)
+        elif kind == "content_block_stop":
+            return self._current(event["index"]).close()
+        elif kind == "message_delta":
+            self._stop = event["delta"].get("stop_reason") or self._stop
+            self._count(event.get("usage"))
+        elif kind == "message_stop":
+            self.is_complete = True
+        return None
+
+    def _start(self, message: Json) -> None:
+        if self._started:
+            _bad("two answers in one")
+        self._started = True
+        self._model = model_name(message.get("model"), self._model)
+        self._count(message.get("usage"))
+
+    def _open(self, index: int, raw: Json) -> TextDelta | None:
+        if index != len(self._blocks) or any(p.is_open for p in self._blocks):
+            _bad("blocks out of order")
+        part = _Part(raw)
+        self._blocks.append(part)
+        return part.begun(self.written)
+
+    def _current(self, index: int) -> _Part:
+        if index != len(self._blocks) - 1 or not self._blocks[-1].is_open:
+            _bad("a piece of a block that is not open")
+        return self._blocks[-1]
+
+    def _count(self, usage: Json | None) -> None:
+        # The figures of a later event are totals, not additions; null means no news.
+        for key in _USAGE:
+            if usage and isinstance(usage.get(key), int):
+                self._usage[key] = token_count(usage[key])
+
+    def answered(self) -> Answered:
+        """The answer. Raises ProviderError if it is none, or tells of no call that could be run. Takes
+        time in proportion to what was written.
+        """
+        try:
+            return self._finish()
+        except (KeyError, TypeError, AttributeError):
+            _bad("an event without its parts")
+
+    def _finish(self) -> Answered:
+        if self._stop == "model_context_window_exceeded":
+            raise failure("overflow", "its window was full before the answer was complete")
+        if not self._stop:
+            raise failure("stream_cut", "no stop reason")
+        if self._stop not in _STOPS:
+            raise failure("unknown_stop")
+        stop = _STOPS[self._stop]
+        blocks = _cut_blocks(self._blocks) if stop in _CUT else _whole_blocks(self._blocks)
+        message = Message(Role.ASSISTANT, blocks)
+        if stop is ModelStop.END_TURN and message.tool_uses:
+            stop = ModelStop.TOOL_USE
+        if stop is ModelStop.TOOL_USE and not message.tool_uses:
+            _bad("a tool call without a tool")
+        if stop is ModelStop.END_TURN and not message.text.strip():
+            raise failure("empty_answer")
+        read, written = "cache_read_input_tokens", "cache_creation_input_tokens"
+        usage = Usage(
+            self._usage["input_tokens"],
+            self._usage["output_tokens"],
+            self._usage[read],
+            self._usage[written],
+        )
+        return Answered(message, stop, usage, self._model, PROVIDER)
+
+
+class _Part:
+    """A block that grows."""
+
+    def __init__(self, raw: Json) -> None:
+        self.kind = _str(raw["type"])
+        self.raw = dict(raw)
+        self.is_open = True
+        self.is_known = True
+        self._arguments = Arguments()
+        self._pieces: dict[str, list[str]] = {}
+        self._words: list[str] = []  # of a text block, as shown
+        self._shown = TextStream()
+
+    def begun(self, written: Written) -> TextDelta | None:
+        """The words that the block begins with."""
+        if self.kind != "text":
+            return None
+        piece = _str(self.raw.get("text") or "")
+        written.add(piece)
+        return self._said(piece)
+
+    def add(self, delta: Json, written: Written) -> TextDelta | ThoughtDelta | None:
+        """Take a piece, which counts as `written`; what of it can be shown at once comes back."""
+        kind = delta["type"]
+        if kind == "input_json_delta":
+            piece = _str(delta["partial_json"])
+            self._arguments.feed(piece, written)
+        elif kind in _APPEND:
+            source, target = _APPEND[kind]
+            piece = _str(delta[source])
+            written.add(piece)
+            if kind == "text_delta" and self.kind == "text":
+                return self._said(piece)
+            self._pieces.setdefault(target, []).append(piece)
+            if kind == "thinking_delta" and (thought := self._shown.feed(piece)):
+                return ThoughtDelta(thought)
+        elif self.kind != "text":  # a text block is its text, whatever else is said about it
+            self._drop(f"a {as_unicode(_str(kind))}")
+        return None
+
+    def close(self) -> TextDelta | ThoughtDelta | None:
+        """The block ends here; what of it was held back can be shown now."""
+        self.is_open = False
+        rest = self._shown.end()
+        if self.kind == "text":
+            self._words.append(rest)
+        if not rest:
+            return None
+        return TextDelta(rest) if self.kind == "text" else ThoughtDelta(rest)
+
+    def block(self) -> Block | None:
+        """The finished block; None if it cannot be rebuilt or is no Unicode. Raises ProviderError for
+        bad JSON.
+        """
+        if self.kind == "text":
+            text = "".join(self._words)
+            return Text(text) if text else None
+        raw = dict(self.raw)
+        for key, pieces in self._pieces.items():
+            raw[key] = joined([str(raw.get(key) or ""), *pieces])
+        if not self._arguments.is_empty:
+            raw["input"] = self._arguments.parsed()
+        if self.kind == "tool_use":
+            if not isinstance(raw.get("input"), dict):
+                raise failure("bad_tool_json")
+            return tool_call(
+                _name(raw["id"]),
+                _name(raw["name"]),
+                raw["input"],
+                any_id=False,
+                too_large=self._arguments.is_too_large,
+            )
+        if self.is_known and not is_unicode(raw):  # a signed text cannot be mended
+            self._drop("half of a surrogate pair")
+        return Opaque(PROVIDER, raw) if self.is_known else None
+
+    def _said(self, piece: str) -> TextDelta | None:
+        words = self._shown.feed(piece)
+        self._words.append(words)
+        return TextDelta(words) if words else None
+
+    def _drop(self, why: str) -> None:
+        self.is_known = False
+        log.warning("provider_block_dropped", type=as_unicode(self.kind), cause=why)
+
+
+def _whole_blocks(parts: list[_Part]) -> tuple[Block, ...]:
+    if any(p.is_open for p in parts):
+        _bad("a block without an end")
+    return tuple(b for p in parts if (b := p.block()) is not None)
+
+
+def _cut_blocks(parts: list[_Part]) -> tuple[Block, ...]:
+    """What may be kept of an answer that was ended early.
+
+    No tool call is: one that was cut before its first argument looks like a whole one without
+    arguments. Thinking at the end is not either: the API does not take it back there.
+    """
+    kept: list[Block] = []
+    for part in parts:
+        if part.kind in ("text", "thinking", "redacted_thinking"):
+            block = part.block()
+            if block is not None:
+                kept.append(block)
+    while kept and isinstance(kept[-1], Opaque):
+        kept.pop()
+    return tuple(kept)
+
+
+def _str(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _name(value: object) -> str:
+    if not _str(value):
+        _bad("a tool call without a name")
+    return str(value)
+
+
+def _bad(what: str) -> NoReturn:
+    raise failure("bad_stream", what)

@@ -1,0 +1,384 @@
+"""The chunks of one chat-completions stream, put together to one whole answer or to an error.
+
+The stop reason is what makes an answer whole. The token counts and `[DONE]` come behind it, and not
+every server sends them: their absence loses figures, never words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from enum import Enum, auto
+from typing import Any, NoReturn
+
+from agentd.core import strict
+from agentd.core.errors import ProviderError
+from agentd.core.message import Block, Image, Message, Role, Text, ToolResult, ToolUse
+from agentd.core.prompt import Answered, ModelStop, Prompt, TextDelta, ThoughtDelta, ToolSpec
+from agentd.core.strict import as_unicode
+from agentd.core.turn import Usage
+from agentd.providers.faults import failure, is_known, kind_of
+from agentd.providers.pictures import NO_PICTURES, Pictures
+from agentd.providers.received import (
+    Arguments,
+    TextStream,
+    Written,
+    call_id,
+    call_name,
+    model_name,
+    token_count,
+    tool_call,
+    tool_name,
+)
+from agentd.providers.settings import ServiceSettings
+
+# A prompt as the body of a request to a chat-completions server.
+
+PROVIDER = "openai"
+
+Json = dict[str, Any]
+
+
+def request_body(
+    prompt: Prompt, settings: ServiceSettings, model: str, pictures: Pictures = NO_PICTURES
+) -> Json:
+    """The body of a streamed request, `pictures` being the bytes of its images. The order of keys
+    and parts is always the same, the stable ones first: servers cache what begins like the request
+    before.
+    """
+    can = settings.capabilities
+    body: Json = {
+        "model": model,
+        "stream": True,
+        can.max_tokens_field: prompt.max_tokens or settings.max_tokens,
+    }
+    if can.stream_options:
+        body["stream_options"] = {"include_usage": True}
+    if effort := prompt.effort or can.reasoning_effort:
+        body["reasoning_effort"] = effort
+    if prompt.tools:
+        body["tools"] = [_tool(t) for t in prompt.tools]
+        if can.parallel_tool_calls is not None:
+            body["parallel_tool_calls"] = can.parallel_tool_calls
+    body["messages"] = list(_messages(prompt, can.system_role, pictures))
+    return body
+
+
+def _messages(prompt: Prompt, system_role: str, pictures: Pictures) -> Iterator[Json]:
+    if system := "\n\n".join(s for s in prompt.system if s.strip()):
+        yield {"role": system_role, "content": system}
+    for message in prompt.messages:
+        if message.role is Role.ASSISTANT:
+            yield from _assistant(message)
+        else:
+            yield from _user(message, pictures)
+
+
+def _assistant(message: Message) -> Iterator[Json]:
+    calls = [_call(use) for use in message.tool_uses]
+    text = message.text if message.text.strip() else None
+    if text or calls:
+        said: Json = {"role": "assistant", "content": text}
+        if calls:
+            said["tool_calls"] = calls
+        yield said
+
+
+def _user(message: Message, pictures: Pictures) -> Iterator[Json]:
+    """Tool results each as a message of their own, directly behind the calls, then the words."""
+    for block in message.blocks:
+        if isinstance(block, ToolResult):
+            # The format has no mark for an error: the words must say it.
+            text = f"Error: {block.text}" if block.is_error else block.text
+            id_ = call_id(block.tool_use_id, strict=False)
+            yield {"role": "tool", "tool_call_id": id_, "content": text}
+    said = [b for b in message.blocks if _is_said(b)]
+    if any(isinstance(b, Image) for b in said):
+        yield {"role": "user", "content": [_part(b, pictures) for b in said]}
+    elif said:
+        yield {"role": "user", "content": "\n\n".join(b.text for b in said if isinstance(b, Text))}
+
+
+def _is_said(block: Block) -> bool:
+    return isinstance(block, Image) or (isinstance(block, Text) and bool(block.text.strip()))
+
+
+def _part(block: Block, pictures: Pictures) -> Json:
+    if isinstance(block, Image):
+        url = f"data:{block.media_type};base64,{pictures[block.sha256]}"
+        return {"type": "image_url", "image_url": {"url": url}}
+    assert isinstance(block, Text)
+    return {"type": "text", "text": block.text}
+
+
+def _call(use: ToolUse) -> Json:
+    arguments = json.dumps(dict(use.input), ensure_ascii=False)
+    return {
+        "id": call_id(use.id, strict=False),
+        "type": "function",
+        "function": {"name": call_name(use.name), "arguments": arguments},
+    }
+
+
+def _tool(spec: ToolSpec) -> Json:
+    function = {
+        "name": tool_name(spec.name),
+        "description": spec.description,
+        "parameters": dict(spec.input_schema),
+    }
+    return {"type": "function", "function": function}
+
+
+# Thinking that a model writes into its text, told apart while it streams.
+
+_OPEN, _CLOSE = "<think>", "</think>"
+
+
+class ThinkTags:
+    """Splits a text that may begin with `<think>…</think>`; later tags are text like any other."""
+
+    def __init__(self) -> None:
+        self._place = _Place.BEGINNING
+        self._held = ""
+
+    def feed(self, piece: str) -> list[TextDelta | ThoughtDelta]:
+        """What of the text so far can be told; a piece that may be part of a tag is held back."""
+        self._held += piece
+        found: list[TextDelta | ThoughtDelta] = []
+        if self._place is _Place.BEGINNING:
+            self._begin()
+        if self._place is _Place.THINKING and (thought := self._thought()):
+            found.append(ThoughtDelta(thought))
+        if self._place is _Place.BEHIND:
+            self._held = self._held.lstrip()
+            self._place = _Place.TEXT if self._held else _Place.BEHIND
+        return found + self.end() if self._place is _Place.TEXT else found
+
+    def end(self) -> list[TextDelta | ThoughtDelta]:
+        """What was held back, once nothing more comes."""
+        held, self._held = self._held, ""
+        if not held:
+            return []
+        return [ThoughtDelta(held) if self._place is _Place.THINKING else TextDelta(held)]
+
+    def _begin(self) -> None:
+        start = self._held.lstrip()
+        if start.startswith(_OPEN):
+            self._place, self._held = _Place.THINKING, start.removeprefix(_OPEN)
+        elif not _OPEN.startswith(start):
+            self._place = _Place.TEXT
+
+    def _thought(self) -> str:
+        thought, tag, rest = self._held.partition(_CLOSE)
+        if tag:
+            self._place, self._held = _Place.BEHIND, rest
+            return thought
+        self._held = _beginning_of_tag(thought)
+        return thought.removesuffix(self._held)
+
+
+class _Place(Enum):
+    """Where in the text the next piece belongs."""
+
+    BEGINNING = auto()  # it may still turn out to be a tag
+    THINKING = auto()
+    BEHIND = auto()  # only blanks so far behind the thinking
+    TEXT = auto()
+
+
+def _beginning_of_tag(text: str) -> str:
+    sizes = range(len(_CLOSE) - 1, 0, -1)
+    return next((_CLOSE[:size] for size in sizes if text.endswith(_CLOSE[:size])), "")
+
+
+DONE = "[DONE]"
+
+_STOPS = {
+    "stop": ModelStop.END_TURN,
+    "tool_calls": ModelStop.TOOL_USE,
+    "length": ModelStop.MAX_TOKENS,
+    "content_filter": ModelStop.REFUSAL,
+}
+_THOUGHTS = ("reasoning_content", "reasoning")  # servers differ; some send both, with one content
+
+Shown = TextDelta | ThoughtDelta
+
+
+class Assembly:
+    """Takes a stream's events in order.
+
+    Raises ProviderError for an event that cannot follow the ones before, and for reported errors.
+    """
+
+    def __init__(self, model: str, *, think_tags: bool = False) -> None:
+        self.is_done = False  # nothing more comes
+        self.usage: Usage | None = None
+        self.written = Written()
+        self._model = model
+        self._tags = ThinkTags() if think_tags else None
+        self._words: list[str] = []
+        self._content, self._thoughts = TextStream(), TextStream()
+        self._calls: list[_Call] = []
+        self._stop = ""
+        self._is_refusal = False
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the model has said why it stopped: its words are complete."""
+        return bool(self._stop)
+
+    def feed(self, data: str) -> list[Shown]:
+        """Take the data of one event; what of it can be shown at once comes back."""
+        if data.strip() == DONE:
+            self.is_done = True
+            return []
+        try:
+            return list(self._feed(strict.loads(data)))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            # Its text is not passed on: a JSONDecodeError holds what it stumbled over.
+            raise failure("bad_stream", type(error).__name__) from None
+
+    def answered(self, usage: Usage) -> Answered:
+        """The answer. Raises ProviderError if it is not whole, or none at all. Takes time in proportion
+        to what was written.
+        """
+        if not self._stop:
+            raise failure("stream_cut", "no stop reason")
+        if self._stop not in _STOPS:
+            raise failure("unknown_stop")
+        stop = _STOPS[self._stop]
+        if self._is_refusal and stop is ModelStop.END_TURN:
+            stop = ModelStop.REFUSAL
+        calls: list[ToolUse] = []
+        if stop in (ModelStop.END_TURN, ModelStop.TOOL_USE):
+            calls = [call.finished(number) for number, call in enumerate(self._calls)]
+            if stop is ModelStop.TOOL_USE and not calls:
+                _bad("a tool call without a tool")
+            stop = ModelStop.TOOL_USE if calls else stop
+        text = "".join(self._words)
+        if stop is ModelStop.END_TURN and not text.strip():
+            raise failure("empty_answer")
+        blocks: tuple[Block, ...] = (Text(text),) if text.strip() else ()
+        message = Message(Role.ASSISTANT, (*blocks, *calls))
+        return Answered(message, stop, usage, self._model, PROVIDER)
+
+    def _feed(self, chunk: Json) -> Iterator[Shown]:
+        if chunk.get("error"):
+            raise reported(chunk["error"], "reported inside the answer")
+        self._model = model_name(chunk.get("model"), self._model)
+        self.usage = _usage(chunk.get("usage")) or self.usage
+        for choice in chunk.get("choices") or ():
+            if choice.get("index") not in (0, None):
+                continue
+            yield from self._delta(choice.get("delta") or {})
+            if reason := choice.get("finish_reason"):
+                yield from self._stopped(_str(reason))
+
+    def _delta(self, delta: Json) -> Iterator[Shown]:
+        thought = next((_str(delta[key]) for key in _THOUGHTS if delta.get(key)), "")
+        words, refusal = _str(delta.get("content") or ""), _str(delta.get("refusal") or "")
+        pieces = delta.get("tool_calls") or ()
+        if self._stop and (thought or words or refusal or pieces):
+            _bad("more words behind the stop reason")
+        for said in (thought, words, refusal):
+            self.written.add(said)
+        if thought := self._thoughts.feed(thought):
+            yield ThoughtDelta(thought)
+        if words := self._content.feed(words):
+            yield from self._told(words)
+        if refusal:
+            self._is_refusal = True
+            yield from self._said([TextDelta(as_unicode(refusal))])
+        for piece in pieces:
+            self._call(piece)
+
+    def _said(self, shown: list[Shown]) -> list[Shown]:
+        self._words += (event.text for event in shown if isinstance(event, TextDelta))
+        return shown
+
+    def _told(self, words: str) -> list[Shown]:
+        return self._said(self._tags.feed(words) if self._tags else [TextDelta(words)])
+
+    def _stopped(self, reason: str) -> Iterator[Shown]:
+        self._stop = reason
+        if thought := self._thoughts.end():
+            yield ThoughtDelta(thought)
+        if words := self._content.end():
+            yield from self._told(words)
+        if self._tags:
+            yield from self._said(self._tags.end())
+
+    def _call(self, piece: Json) -> None:
+        """Add a piece to its call: the one of its index, unless a new id begins another one."""
+        index, id_ = piece.get("index"), _str(piece.get("id") or "")
+        call = next((c for c in reversed(self._calls) if index is None or c.index == index), None)
+        if call is None or (id_ and call.id and id_ != call.id):
+            call = _Call(index)
+            self._calls.append(call)
+        call.id = call.id or id_
+        function = piece.get("function") or {}
+        call.name = call.name or _str(function.get("name") or "")
+        if arguments := _str(function.get("arguments") or ""):
+            call.arguments.feed(arguments, self.written)
+
+
+class _Call:
+    """A tool call that grows."""
+
+    def __init__(self, index: object) -> None:
+        self.index = index
+        self.id = ""
+        self.name = ""
+        self.arguments = Arguments()
+
+    def finished(self, number: int) -> ToolUse:
+        """The call; some servers give it no id."""
+        if not self.name:
+            _bad("a tool call without a name")
+        arguments = self.arguments.parsed()
+        return tool_call(
+            self.id or f"call_{number}",
+            self.name,
+            arguments,
+            any_id=True,
+            too_large=self.arguments.is_too_large,
+        )
+
+
+def reported(error: object, where: str) -> ProviderError:
+    """The error for an error object in a response of status 200."""
+    word = error_word(error)
+    code = error.get("code") if isinstance(error, dict) else None
+    status = code if isinstance(code, int) and 400 <= code < 600 else 200
+    return failure(kind_of(status, word, json.dumps(error)), where)
+
+
+def error_word(error: object) -> str:
+    """The service's own word for an error: the first one that has a meaning here, of its code and
+    its type.
+    """
+    if not isinstance(error, dict):
+        return ""
+    words = [w for key in ("code", "type") if isinstance(w := error.get(key), str)]
+    return next((w for w in words if is_known(w)), words[0] if words else "")
+
+
+def _usage(raw: Json | None) -> Usage | None:
+    if not raw:
+        return None
+    read = token_count((raw.get("prompt_tokens_details") or {}).get("cached_tokens"))
+    return Usage(
+        input_tokens=max(token_count(raw.get("prompt_tokens")) - read, 0),
+        output_tokens=token_count(raw.get("completion_tokens")),
+        cache_read_tokens=read,
+    )
+
+
+def _str(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _bad(what: str) -> NoReturn:
+    raise failure("bad_stream", what)

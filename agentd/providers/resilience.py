@@ -1,0 +1,445 @@
+"""A provider that never spends more than `[budget]` allows.
+
+The most that a call can use is set aside before it is made, and what it did use is charged after it.
+So no call goes over a limit, however many run at once and however often the daemon restarts.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any, NoReturn
+
+import structlog
+
+from agentd.core.durations import format_duration
+from agentd.core.errors import BudgetReached, ProviderError
+from agentd.core.health import Problem
+from agentd.core.offloading import ROWS, offload
+from agentd.core.ports import Clock, Ledger, Provider
+from agentd.core.prompt import (
+    Answered,
+    Prompt,
+    ProviderEvent,
+    Restarted,
+    RetryScheduled,
+    TextDelta,
+    ThoughtDelta,
+)
+from agentd.core.turn import SessionKey, Usage
+from agentd.engine import tokens
+from agentd.engine.budget import Budget, BudgetSettings
+from agentd.providers.events import closing
+from agentd.providers.faults import FAULTS, ONCE_MORE, failure
+from agentd.providers.settings import ServiceSettings
+
+# Trying again, patiently and not for ever.
+
+log = structlog.get_logger()
+
+_FIRST_WAIT = 0.5  # seconds, doubled by each try
+_LONGEST_WAIT = 8.0
+
+
+class Retrying:
+    """A provider that calls another one again when its failure may pass.
+
+    Waits double from half a second to eight, less up to half by chance, so that many clients do not
+    come back at once; a longer `Retry-After` is waited for, unless it is over the limit: then the
+    call fails at once. Deltas of a failed try are taken back with `Restarted`; every wait begins with
+    `RetryScheduled`.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        settings: ServiceSettings,
+        clock: Clock,
+        *,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._inner = provider
+        self._tries = settings.tries
+        self._limit = settings.retry_after_limit.total_seconds()
+        self._clock = clock
+        self._chance = chance
+
+    @property
+    def name(self) -> str:
+        """The wrapped provider's."""
+        return self._inner.name
+
+    @property
+    def model(self) -> str:
+        """The wrapped provider's."""
+        return self._inner.model
+
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
+        """Events of one answer, `Answered` last. Raises the last try's ProviderError."""
+        attempt = 1
+        while True:
+            shown = False
+            try:
+                async with closing(self._inner.stream(prompt)) as events:
+                    async for event in events:
+                        shown = shown or not isinstance(event, Answered)
+                        yield event
+                return
+            except ProviderError as error:
+                wait = self._wait(error, attempt)
+                reason, text = error.kind, _told(error)
+            log.info("provider_retry", kind=reason, attempt=attempt, wait_s=round(wait, 2))
+            if shown:
+                yield Restarted(reason)
+            yield RetryScheduled(reason, text, wait)
+            await self._clock.sleep(wait)
+            attempt += 1
+
+    def _wait(self, error: ProviderError, attempt: int) -> float:
+        """Seconds until the next try. Raises the error if there is to be none."""
+        tries = min(self._tries, 2) if error.kind in ONCE_MORE else self._tries
+        if not error.retryable or attempt >= tries:
+            raise error
+        asked = error.retry_after or 0.0
+        if asked > self._limit:
+            _refuse(error, asked, self._limit)
+        backoff = min(_FIRST_WAIT * 2.0 ** (attempt - 1), _LONGEST_WAIT)
+        return max(asked, backoff * (1 - self._chance() / 2))
+
+
+def _told(error: ProviderError) -> str:
+    """Why a try failed, without the details that its message has for the log."""
+    fault = FAULTS.get(error.kind)
+    return fault.message if fault else error.message
+
+
+def _refuse(error: ProviderError, asked: float, limit: float) -> NoReturn:
+    raise ProviderError(
+        f"{error.message} It asks for a pause of {asked:.0f} s, more than the {limit:.0f} s that "
+        "a call waits.",
+        cure=f"Try again in {format_duration(timedelta(seconds=round(asked)))}, or raise [provider] retry_after_limit.",
+        kind=error.kind,
+        retry_after=asked,
+        away=error.away,
+    ) from error
+
+
+# Not calling a service that keeps failing.
+
+_FAILURES = 5
+_FIRST_PAUSE = 30.0  # seconds, doubled by each failed probe
+_LONGEST_PAUSE = 600.0
+
+
+class CircuitBreaker:
+    """A provider that refuses calls to another one after five failures of the service in a row.
+
+    After 30 s one call is let through; if that fails too the pause doubles, up to ten minutes.
+    An answer closes the breaker, and so does an error which shows that the service works (a
+    malformed or too long prompt, for example). A call that is abandoned says nothing.
+    """
+
+    def __init__(self, provider: Provider, clock: Clock) -> None:
+        self._inner = provider
+        self._clock = clock
+        self._failures = 0
+        self._pause = 0.0  # 0 while closed
+        self._retry_at = 0.0
+        self._is_probing = False
+        self._cause: ProviderError | None = None
+
+    @property
+    def name(self) -> str:
+        """The wrapped provider's."""
+        return self._inner.name
+
+    @property
+    def model(self) -> str:
+        """The wrapped provider's."""
+        return self._inner.model
+
+    def is_open(self) -> bool:
+        """Whether calls are refused at the moment."""
+        return bool(self._pause) and (self._is_probing or self._left() > 0)
+
+    def status(self) -> dict[str, Any]:
+        """`{state, failures, retry_in_s, cause}` for `agentd status`."""
+        state = "open" if self.is_open() else "half_open" if self._pause else "closed"
+        return {
+            "state": state,
+            "failures": self._failures,
+            "retry_in_s": round(self._left(), 1),
+            "cause": self._cause.kind if self._cause else "",
+        }
+
+    def problems(self) -> tuple[Problem, ...]:
+        """The cause, as long as the breaker is not closed."""
+        if not self._pause or self._cause is None:
+            return ()
+        text = (
+            f"Calls to the model are paused after {self._failures} failures: {self._cause.message}"
+        )
+        return (Problem("breaker_open", text, self._cause.cure),)
+
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
+        """Events of one answer. Raises ProviderError `breaker_open` with the seconds left in
+        `retry_after` while calls are refused; it is `away` if the last failure was.
+        """
+        if self.is_open():
+            raise self._refusal()
+        is_probe = bool(self._pause)
+        self._is_probing = is_probe
+        try:
+            async with closing(self._inner.stream(prompt)) as events:
+                async for event in events:
+                    if isinstance(event, Answered):  # the reader may leave with it
+                        self._answered()
+                    yield event
+        except ProviderError as error:
+            self._failed(error, is_probe=is_probe)
+            raise
+        finally:
+            if is_probe:
+                self._is_probing = False
+
+    def _left(self) -> float:
+        return max(0.0, self._retry_at - self._clock.monotonic()) if self._pause else 0.0
+
+    def _refusal(self) -> ProviderError:
+        left = self._left()
+        wait = format_duration(timedelta(seconds=math.ceil(left)))
+        when = f"the next try comes in {wait}" if left else "a try is under way"
+        why = f"; last: {self._cause.message}" if self._cause else ""
+        away = self._cause is not None and self._cause.away
+        return failure("breaker_open", when + why, retry_after=left, away=away)
+
+    def _answered(self) -> None:
+        if self._pause:
+            log.info("provider_recovered", failures=self._failures)
+        self._failures, self._pause, self._cause = 0, 0.0, None
+
+    def _failed(self, error: ProviderError, *, is_probe: bool) -> None:
+        fault = FAULTS.get(error.kind)
+        if fault is not None and not fault.counts:
+            self._answered()
+            return
+        self._failures += 1
+        self._cause = error
+        if is_probe:
+            self._trip(min(self._pause * 2, _LONGEST_PAUSE))
+        elif self._failures >= _FAILURES and not self._pause:
+            self._trip(_FIRST_PAUSE)
+
+    def _trip(self, pause: float) -> None:
+        self._pause = pause
+        self._retry_at = self._clock.monotonic() + pause
+        kind = self._cause.kind if self._cause else ""
+        log.warning("provider_paused", failures=self._failures, pause_s=pause, kind=kind)
+
+
+# Asking another model when the first one's service fails.
+
+# No failures of the service, but reasons to ask the next one: it may be free.
+_GIVE_WAY = frozenset({"breaker_open", "budget"})
+
+
+class Fallback:
+    """A provider that asks the first of several, and the next one when a service fails.
+
+    Every call begins with the first again; one whose breaker is open costs nothing. What another
+    service would refuse as well goes to the caller at once: a prompt that is malformed or too long,
+    an answer that is none. A prompt's own model is the first provider's; the others have theirs.
+    """
+
+    def __init__(self, providers: Sequence[CircuitBreaker]) -> None:
+        self._providers = tuple(providers)
+        self._current = self._providers[0]  # whose answer came last
+        self._cause: ProviderError | None = None  # why it is not the first
+
+    @property
+    def name(self) -> str:
+        """The kind of the provider that answered last."""
+        return self._current.name
+
+    @property
+    def model(self) -> str:
+        """The model of the provider that answered last."""
+        return self._current.model
+
+    def is_open(self) -> bool:
+        """Whether no provider takes calls at the moment."""
+        return all(p.is_open() for p in self._providers)
+
+    def status(self) -> dict[str, Any]:
+        """The first one's breaker, but `state` open or closed for all together, and `chain`: each
+        provider's kind, model and breaker, and whether it answered last (`in_use`).
+        """
+        chain = [
+            {"kind": p.name, "model": p.model, "in_use": p is self._current, **p.status()}
+            for p in self._providers
+        ]
+        state = "open" if self.is_open() else "closed"
+        return {**self._providers[0].status(), "state": state, "chain": chain}
+
+    def why(self) -> str:
+        """Who answers instead of the first provider, and why; "" while that one does."""
+        if self._cause is None:
+            return ""
+        first = self._providers[0]
+        return f"{_label(self._current)} answers instead of {_label(first)} ({self._cause.kind})"
+
+    def problems(self) -> tuple[Problem, ...]:
+        """The open breakers, and the fallback while it is in use."""
+        found = tuple(problem for p in self._providers for problem in p.problems())
+        if self._cause is None:
+            return found
+        text = f"{self.why()}: {self._cause.message}"
+        return (Problem("provider_fallback", text, self._cause.cure), *found)
+
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
+        """Events of one answer, `Answered` last; `Restarted` takes back what a failed one has shown.
+
+        Raises the ProviderError that ends the matter, or `_all_failed` of all there were.
+        """
+        failures: list[tuple[CircuitBreaker, ProviderError]] = []
+        for provider in self._providers:
+            shown = False
+            try:
+                async with closing(provider.stream(_for(prompt, is_first=not failures))) as events:
+                    async for event in events:
+                        if isinstance(event, Answered):
+                            self._answered_by(provider, failures)
+                        shown = not isinstance(event, (Answered, Restarted, RetryScheduled))
+                        yield event
+                return
+            except ProviderError as error:
+                if not _is_of_the_service(error):
+                    raise
+                failures.append((provider, error))
+                reason = error.kind
+            log.warning("provider_gave_way", kind=provider.name, model=provider.model, why=reason)
+            if shown and provider is not self._providers[-1]:
+                yield Restarted(reason)
+        raise _all_failed(failures)
+
+    def _answered_by(
+        self, provider: CircuitBreaker, failures: Sequence[tuple[CircuitBreaker, ProviderError]]
+    ) -> None:
+        if provider is not self._current:
+            log.info("provider_in_use", kind=provider.name, model=provider.model)
+        self._current = provider
+        self._cause = failures[0][1] if failures else None
+
+
+def _for(prompt: Prompt, *, is_first: bool) -> Prompt:
+    return prompt if is_first else replace(prompt, model=None)
+
+
+def _is_of_the_service(error: ProviderError) -> bool:
+    fault = FAULTS.get(error.kind)
+    return fault is None or fault.counts or error.kind in _GIVE_WAY
+
+
+def _all_failed(failures: Sequence[tuple[CircuitBreaker, ProviderError]]) -> ProviderError:
+    """One error for all; its kind and cure are those of the first provider that was really asked."""
+    asked = [error for _, error in failures if error.kind != "breaker_open"]
+    main = asked[0] if asked else failures[0][1]
+    waits = [error.retry_after for _, error in failures if error.retry_after is not None]
+    told = " ".join(f"{_label(provider)}: {error.message}" for provider, error in failures)
+    return ProviderError(
+        f"No model answers. {told}",
+        cure=main.cure,
+        kind=main.kind,
+        retry_after=min(waits, default=None),
+        away=any(error.away for _, error in failures),
+    )
+
+
+def _label(provider: CircuitBreaker) -> str:
+    return f"{provider.name} {provider.model}"
+
+
+# The estimate may be under what the service counts; the reservation must not be.
+_MARGIN = 1.3
+
+
+class Metered:
+    """Wraps a provider; each call is one reservation."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        ledger: Ledger,
+        limits: BudgetSettings | Budget,
+        clock: Clock,
+        max_tokens: int,
+    ) -> None:
+        self._provider = provider
+        self._ledger = ledger
+        self._limits = limits
+        self._clock = clock
+        self._max_tokens = max_tokens
+
+    @property
+    def name(self) -> str:
+        """The wrapped provider's."""
+        return self._provider.name
+
+    @property
+    def model(self) -> str:
+        """The wrapped provider's."""
+        return self._provider.model
+
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
+        """The wrapped provider's events; `Answered` carries the reservation to be charged.
+
+        Raises ProviderError of kind `budget` instead of making a call that could pass a limit.
+        """
+        now = self._clock.now().astimezone(self._clock.zone)
+        caps = self._limits.caps(now, prompt.origin)
+        if not caps:
+            async with closing(self._provider.stream(prompt)) as events:
+                async for event in events:
+                    yield event
+            return
+        model = prompt.model or self.model
+        count = await offload(len(prompt.messages), partial(_input_tokens, prompt), light=ROWS)
+        most = most_of(count, prompt.max_tokens or self._max_tokens)
+        price = self._limits.price
+        try:
+            held = await self._ledger.reserve(prompt.origin, model, most, price(model, most), caps)
+        except BudgetReached as error:
+            refusal = failure("budget", error.message)
+            raise ProviderError(refusal.message, cure=error.cure, kind="budget") from error
+        used, answered = Usage(), False  # what to charge if no answer comes
+        try:
+            async with closing(self._provider.stream(prompt)) as events:
+                async for event in events:
+                    if isinstance(event, Answered):
+                        answered = True
+                        yield replace(event, reservation=held)
+                        return
+                    if isinstance(event, TextDelta | ThoughtDelta):
+                        begun = used if used.total_tokens else Usage(most.input_tokens)
+                        said = begun.output_tokens + tokens.of_text(event.text)
+                        used = replace(begun, output_tokens=said)
+                    yield event
+        finally:
+            if not answered:  # cut: a service that had begun to answer has counted the input
+                await self._ledger.charge(
+                    SessionKey(""), prompt.origin, model, used, price(model, used), reservation=held
+                )
+
+
+def most_of(input_tokens: int, max_tokens: int) -> Usage:
+    """What is set aside for a call of about so many tokens and an answer of `max_tokens` at most."""
+    return Usage(round(input_tokens * _MARGIN), max_tokens)
+
+
+def _input_tokens(prompt: Prompt) -> int:
+    words = sum(tokens.of_block(b) for m in prompt.messages for b in m.blocks)
+    return words + tokens.of_fixed(prompt.system, prompt.tools)

@@ -1,0 +1,161 @@
+"""What was typed in chats: a file beside the databases that chats write and the daemon erases.
+
+An entry is a line `# ` with the time and the session, and the lines of the words, each behind a `+`. Those
+of earlier versions name no session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+
+from agentd.core.erasure import Erasure, Written, replaced
+from agentd.core.errors import StorageError
+from agentd.core.ports import Wanted
+from agentd.core.turn import SessionKey
+
+_ENTRY = re.compile(rb"^# (\S+ \S+)(?: (.*))?$", re.MULTILINE)
+_START = re.compile(rb"^\n?# ", re.MULTILINE)
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+")
+_MARK = "+"
+_WHERE = "chat_history:"  # how marks name an entry, with its time behind it
+_PART = (".agentd-", ".tmp")
+
+
+class TypedWords:
+    """The file at `path`; a missing one is empty."""
+
+    name = "chat history"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def erase(self, session: SessionKey) -> None:
+        """Forget what was typed in a session, and what may have been: entries that name none. Raises
+        StorageError.
+        """
+        await asyncio.to_thread(self._erase, session)
+
+    async def erase_before(self, moment: datetime) -> None:
+        """Forget what was typed before then. Raises StorageError."""
+        await asyncio.to_thread(self._erase_before, moment)
+
+    async def erase_words(self, erasure: Erasure) -> int:
+        """Mask the words; returns how many entries had some. Raises StorageError."""
+        return await asyncio.to_thread(self._erase_words, erasure)
+
+    async def texts(self, _: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
+        """See Writings: all of them, they are few. Raises StorageError."""
+        entries = await asyncio.to_thread(self._entries)
+        yield [
+            Written(f"{_WHERE}{at}", words, _time(at.encode()), by_user=True)
+            for entry in entries
+            for at, words in (_read(entry),)
+            if words
+        ]
+
+    def _erase(self, session: SessionKey) -> None:
+        old = self._entries()
+        left = b"".join(entry for entry in old if _session(entry) not in {"", session})
+        if left == b"".join(old):
+            return
+        try:
+            if left:
+                self._replace(left)
+            else:
+                self._path.unlink(missing_ok=True)
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _erase_before(self, moment: datetime) -> None:
+        try:
+            text = self._path.read_bytes()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self._refused(error) from error
+        entries = [(_time(found[1]), found.start()) for found in _ENTRY.finditer(text)]
+        if not any(at and at < moment for at, _ in entries):
+            return
+        # In the order in which it was typed: all before the first that is young enough.
+        start = next((start for at, start in entries if at and at >= moment), len(text))
+        try:
+            self._replace(text[start:])
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _erase_words(self, erasure: Erasure) -> int:
+        old = self._entries()
+        new = [_masked(entry, erasure) for entry in old]
+        if new != old:
+            try:
+                self._replace(b"".join(new))
+            except OSError as error:
+                raise self._refused(error) from error
+        return sum(one != other for one, other in zip(old, new, strict=True))
+
+    def _entries(self) -> list[bytes]:
+        """The file, cut before each entry. Raises StorageError."""
+        try:
+            text = self._path.read_bytes()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise self._refused(error) from error
+        starts = [0, *(found.start() for found in _START.finditer(text)), len(text)]
+        return [text[start:end] for start, end in pairwise(starts)]
+
+    def _replace(self, text: bytes) -> None:
+        descriptor, part = tempfile.mkstemp(_PART[1], _PART[0], self._path.parent)  # 0600
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text)
+        Path(part).replace(self._path)
+
+    def _refused(self, error: OSError) -> StorageError:
+        return StorageError(
+            f"what was typed in chats cannot be erased ({error.strerror})",
+            cure=f"delete {self._path}",
+        )
+
+
+def _read(entry: bytes) -> tuple[str, str]:
+    """When an entry was typed, as it says, and its words."""
+    found = _ENTRY.search(entry)
+    at = _decoded(found[1]) if found else ""
+    lines = _decoded(entry).split("\n")
+    typed = (line.removeprefix(_MARK) for line in lines if line.startswith(_MARK))
+    return at, "\n".join(typed)
+
+
+def _session(entry: bytes) -> str:
+    """Where an entry was typed, "" if it does not say."""
+    found = _ENTRY.search(entry)
+    return _decoded(found[2] or b"") if found else ""
+
+
+def _masked(entry: bytes, erasure: Erasure) -> bytes:
+    """The entry with the words masked; its lines stay as they are otherwise."""
+    at, words = _read(entry)
+    spans = erasure.found(words, f"{_WHERE}{at}", begins=0)
+    if not spans:
+        return entry
+    rest = [line for line in _LINE.findall(entry) if not line.startswith(_MARK.encode())]
+    typed = (f"{_MARK}{line}\n" for line in replaced(words, spans).split("\n"))
+    return b"".join(rest) + "".join(typed).encode("utf-8", "surrogateescape")
+
+
+def _decoded(entry: bytes) -> str:
+    return entry.decode("utf-8", "surrogateescape")
+
+
+def _time(text: bytes) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text.decode("ascii").strip()).astimezone()
+    except ValueError:
+        return None

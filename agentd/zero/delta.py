@@ -1,0 +1,278 @@
+"""What changed between two states of the graph, and the same change made elsewhere. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Self, TypeVar
+
+from agentd.core.errors import GraphError
+from agentd.core.graph import (
+    Concept,
+    ConceptHash,
+    Context,
+    ContextHash,
+    Digest,
+    EpisodeHash,
+    Record,
+    Relation,
+)
+from agentd.zero.formats.cursor import CURE, Cursor
+from agentd.zero.formats.reading import record_of
+from agentd.zero.formats.records import canonical, confidence_word, read_whole, time_word, verify
+from agentd.zero.formats.seal import HEADER, opened, sealed
+from agentd.zero.formats.writing import body
+
+
+class StateHash(Digest):
+    """Names a state of the graph by all that it says."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A state by its hash, and how much it holds."""
+
+    hash: StateHash
+    concepts: int
+    contexts: int
+    relations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What leads from the state `base` to the state `target`.
+
+    `record` holds all that is new or says something else than before, as it is now, and the concepts
+    and contexts that its relations name, changed or not: it can be read without the base. What stands
+    in `episodes`, `contexts` and `concepts` is there no longer.
+    """
+
+    base: StateHash
+    target: StateHash
+    record: Record
+    episodes: tuple[EpisodeHash, ...] = ()
+    contexts: tuple[ContextHash, ...] = ()
+    concepts: tuple[ConceptHash, ...] = ()
+
+
+def checkpoint(state: Record) -> Checkpoint:
+    """The state's name: sha256 of one line of JSON for each thing, in the order of their hashes, with
+    everything that it says: confidences, aliases, times, denials and refs included. Raises GraphError
+    when two things that differ have one hash, and for a confidence or a time that none can have.
+    """
+    state = canonical(state)
+    seal = sha256()
+    for line in _lines(state):
+        seal.update(json.dumps(line).encode() + b"\n")
+    counts = len(state.concepts), len(state.contexts), len(state.relations)
+    return Checkpoint(StateHash(seal.digest()), *counts)
+
+
+def _lines(state: Record) -> Iterable[Sequence[object]]:
+    for concept in state.concepts:
+        times = time_word(concept.created), time_word(concept.updated)
+        sure = confidence_word(concept.confidence)
+        yield ["C", concept.hash.hex, concept.label, sure, *times, concept.aliases]
+    for context in state.contexts:
+        names = context.source, context.scope, context.agent, context.session
+        yield ["X", context.hash.hex, time_word(context.event_time), *names]
+    for one in state.relations:
+        hashes = one.episode, one.fact, one.context, one.subject, one.object
+        said = one.predicate, confidence_word(one.confidence), time_word(one.created), one.denied
+        yield ["R", *(digest.hex for digest in hashes), *said, one.refs]
+
+
+def merged(records: Iterable[Record]) -> Record:
+    """All of them as one: as after inserting each into an empty store. A concept that stands in several
+    gets all the aliases, the highest confidence, the earliest and the latest time; of an episode the
+    first counts. Raises GraphError when a context's hash means two contexts.
+    """
+    concepts: dict[ConceptHash, Concept] = {}
+    relations: dict[EpisodeHash, Relation] = {}
+    contexts: list[Context] = []
+    for record in records:
+        for concept in record.concepts:
+            concepts[concept.hash] = united(concepts.get(concept.hash, concept), concept)
+        for relation in record.relations:
+            relations.setdefault(relation.episode, relation)
+        contexts += record.contexts
+    return canonical(Record(tuple(concepts.values()), tuple(contexts), tuple(relations.values())))
+
+
+def united(one: Concept, other: Concept) -> Concept:
+    """Two views of the same concept as one."""
+    return Concept(
+        one.hash,
+        one.label,
+        max(one.confidence, other.confidence),
+        min(one.created, other.created),
+        max(one.updated, other.updated),
+        tuple(sorted({*one.aliases, *other.aliases})),
+    )
+
+
+def diff(old: Record, new: Record) -> Delta:
+    """What leads from the old state to the new one. Raises GraphError for states that are not what
+    their hashes say.
+    """
+    old, new = canonical(old), canonical(new)
+    verify(old)
+    verify(new)
+    before, after = _Things.of(old), _Things.of(new)
+    relations = [one for key, one in after.relations.items() if before.relations.get(key) != one]
+    concepts = {one.subject for one in relations} | {one.object for one in relations}
+    concepts |= {key for key, one in after.concepts.items() if before.concepts.get(key) != one}
+    contexts = {one.context for one in relations}
+    contexts |= {key for key in after.contexts if key not in before.contexts}
+    record = Record(
+        tuple(one for key, one in after.concepts.items() if key in concepts),
+        tuple(one for key, one in after.contexts.items() if key in contexts),
+        tuple(relations),
+    )
+    return Delta(
+        checkpoint(old).hash,
+        checkpoint(new).hash,
+        record,
+        tuple(key for key in before.relations if key not in after.relations),
+        tuple(key for key in before.contexts if key not in after.contexts),
+        tuple(key for key in before.concepts if key not in after.concepts),
+    )
+
+
+def apply(state: Record, delta: Delta) -> Record:
+    """The state after the change. Raises GraphError, and changes nothing, when the state is not the one
+    that the delta is for, when the delta is not what its hashes say, and when it does not lead to the
+    state that it names.
+    """
+    if (here := checkpoint(state).hash) != delta.base:
+        raise GraphError(
+            f"the changes are for the state {delta.base.hex[:12]}, and here is {here.hex[:12]}",
+            cure=f"ask for the changes since {here.hex}",
+        )
+    verify(delta.record)
+    things = _Things.of(state)
+    things.take_out(delta)
+    things.put_in(delta.record)
+    new = canonical(things.record())
+    verify(new)
+    if checkpoint(new).hash != delta.target:
+        raise GraphError(
+            f"the changes do not lead to the state {delta.target.hex[:12]} that they name",
+            cure="have them sent again",
+        )
+    return new
+
+
+@dataclass(frozen=True, slots=True)
+class _Things:
+    """A state by hashes, in their order."""
+
+    concepts: dict[ConceptHash, Concept]
+    contexts: dict[ContextHash, Context]
+    relations: dict[EpisodeHash, Relation]
+
+    @classmethod
+    def of(cls, state: Record) -> Self:
+        return cls(
+            {one.hash: one for one in state.concepts},
+            {one.hash: one for one in state.contexts},
+            {one.episode: one for one in state.relations},
+        )
+
+    def take_out(self, delta: Delta) -> None:
+        for episode in delta.episodes:
+            self.relations.pop(episode, None)
+        for context in delta.contexts:
+            self.contexts.pop(context, None)
+        for concept in delta.concepts:
+            self.concepts.pop(concept, None)
+
+    def put_in(self, record: Record) -> None:
+        self.concepts.update((one.hash, one) for one in record.concepts)
+        self.contexts.update((one.hash, one) for one in record.contexts)
+        self.relations.update((one.episode, one) for one in record.relations)
+
+    def record(self) -> Record:
+        return Record(
+            tuple(self.concepts.values()),
+            tuple(self.contexts.values()),
+            tuple(self.relations.values()),
+        )
+
+
+# Deltas as text: `.0c` of what is new, what is gone, and which state follows which.
+
+_Kind = TypeVar("_Kind", bound=Digest)
+
+
+def write_delta(delta: Delta) -> str:
+    """The delta as text that `read_delta` gives back: `D:base>target` with whole hashes, the lines of
+    its record, `-R:`, `-X:` and `-C:` with the hashes of what is gone, and a seal. Raises GraphError for
+    a delta that is not what its hashes say.
+    """
+    return sealed(
+        [
+            HEADER,
+            f"D:{delta.base.hex}>{delta.target.hex}",
+            *body(delta.record),
+            *(f"-R:{gone.hex}" for gone in delta.episodes),
+            *(f"-X:{gone.hex}" for gone in delta.contexts),
+            *(f"-C:{gone.hex}" for gone in delta.concepts),
+        ]
+    )
+
+
+def as_json(delta: Delta) -> dict[str, Any]:
+    """The shape in answers. Raises GraphError as `write_delta` does."""
+    return {
+        "base": delta.base.hex,
+        "state": delta.target.hex,
+        "episodes": len(delta.record.relations),
+        "gone": len(delta.episodes),
+        "text": write_delta(delta),
+    }
+
+
+def read_delta(text: str) -> Delta:
+    """The delta that the text says. Raises GraphError, with line and column, for a text that was cut
+    off or changed, and as `agentd.zero.formats.reading.read` does.
+    """
+    lines = list(opened(text, is_sealed=True))
+    base, target = _states(lines.pop(0) if lines else None)
+    episodes: list[EpisodeHash] = []
+    contexts: list[ContextHash] = []
+    concepts: list[ConceptHash] = []
+    rest = []
+    for line in lines:
+        if line.take("-R:"):
+            episodes.append(_gone(line, EpisodeHash))
+        elif line.take("-X:"):
+            contexts.append(_gone(line, ContextHash))
+        elif line.take("-C:"):
+            concepts.append(_gone(line, ConceptHash))
+        else:
+            rest.append(line)
+    record = record_of(rest)
+    return Delta(base, target, record, tuple(episodes), tuple(contexts), tuple(concepts))
+
+
+def _states(line: Cursor | None) -> tuple[StateHash, StateHash]:
+    if line is None or not line.take("D:"):
+        number = line.number if line else 2
+        msg = "these are no changes: they begin with D: and two states"
+        raise GraphError(msg, cure=CURE, line=number, column=1)
+    base = read_whole(line.placed(), StateHash, line)
+    line.expect(">", "between the two states")
+    target = read_whole(line.placed(), StateHash, line)
+    line.end()
+    return base, target
+
+
+def _gone(line: Cursor, kind: type[_Kind]) -> _Kind:
+    digest = read_whole(line.placed(), kind, line)
+    line.end()
+    return digest

@@ -1,0 +1,185 @@
+"""`.0c` as records: every line checked, every hash computed again from what it names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from agentd.core.graph import (
+    Concept,
+    ConceptHash,
+    Context,
+    Digest,
+    Record,
+    Relation,
+)
+from agentd.zero.formats.cursor import (
+    Cursor,
+    Fields,
+    NamedLine,
+    RelationLine,
+    Word,
+    concept_line,
+    context_line,
+    relation_line,
+)
+from agentd.zero.formats.records import canonical, read_confidence, read_time, strongest_saying
+from agentd.zero.formats.seal import opened
+from agentd.zero.naming import concept_hash, context_hash, episode_hash, fact_hash
+
+
+def read(text: str, *, is_sealed: bool = True) -> Record:
+    """The record that the text says, in the order of its hashes.
+
+    A text from another machine has a seal, and is refused without. One that was written by hand, or
+    with ordinal ids, has none. Raises GraphError, with line and column, for what `write` would never
+    write: unknown lines and fields, ids that stand for nothing or for two things, a hash that is not
+    that of what it names.
+    """
+    return record_of(opened(text, is_sealed=is_sealed))
+
+
+def record_of(cursors: Iterable[Cursor]) -> Record:
+    """The record of the lines of a body. Raises GraphError as `read` does."""
+    reader = _Reader()
+    for cursor in cursors:
+        reader.add(cursor)
+    return reader.record()
+
+
+class _Reader:
+    """Lines come in any order. A time that one leaves out is that of the context above it, or of the
+    first context if none is above; a concept's confidence that of its surest fact.
+    """
+
+    def __init__(self) -> None:
+        self._contexts: dict[str, Context] = {}
+        self._above: Context | None = None
+        self._named: list[tuple[NamedLine, Context | None]] = []
+        self._said: list[tuple[RelationLine, Context | None]] = []
+        self._seen: set[Digest] = set()
+
+    def add(self, cursor: Cursor) -> None:
+        """Take one line in."""
+        if cursor.take("C:"):
+            self._named.append((concept_line(cursor), self._above))
+        elif cursor.take("R:"):
+            self._said.append((relation_line(cursor), self._above))
+        elif cursor.take("X:"):
+            line = context_line(cursor)
+            self._above = _context(line)
+            self._once(line.cursor, self._above.hash, "the context")
+            _claim(line, self._contexts)
+            self._contexts[line.id.text] = self._above
+        else:
+            raise cursor.fault("a line begins with C:, X: or R:")
+
+    def record(self) -> Record:
+        """All that was taken in."""
+        first = next(iter(self._contexts.values()), None)
+        concepts: dict[str, Concept] = {}
+        for line, above in self._named:
+            concept = _concept(line, above or first)
+            self._once(line.cursor, concept.hash, "the concept")
+            _claim(line, concepts)
+            concepts[line.id.text] = concept
+        relations = []
+        for said, above in self._said:
+            relation = _relation(said, above or first, concepts)
+            self._once(said.cursor, relation.episode, "the fact, in this context,")
+            relations.append(relation)
+        strongest = strongest_saying(relations)
+        told = (_told(line, strongest, concepts) for line, _ in self._named)
+        return canonical(Record(tuple(told), tuple(self._contexts.values()), tuple(relations)))
+
+    def _once(self, cursor: Cursor, digest: Digest, what: str) -> None:
+        if digest in self._seen:
+            raise cursor.fault(f"{what} stands here twice", 1)
+        self._seen.add(digest)
+
+
+def _claim(line: NamedLine, known: Collection[str]) -> None:
+    if line.id.text in known:
+        raise line.cursor.fault(f"the id {line.id.text} stands for two things", line.id.column)
+
+
+def _context(line: NamedLine) -> Context:
+    time = read_time(line.fields["t"][0], line.cursor)
+    source, scope, agent, session = (
+        _text(line.fields, key) for key in ("src", "scope", "agent", "session")
+    )
+    digest = context_hash(time, source, scope, agent, session)
+    _check(line, digest, "the context")
+    return Context(digest, time, source, scope, agent, session)
+
+
+def _concept(line: NamedLine, above: Context | None) -> Concept:
+    digest = concept_hash(line.label)
+    _check(line, digest, repr(line.label[:40]))
+    created = _time(line.cursor, line.fields, "t", above.event_time if above else None)
+    return Concept(
+        digest,
+        line.label,
+        1.0,
+        created,
+        _time(line.cursor, line.fields, "u", created),
+        tuple(word.text for word in line.fields.get("a", ())),
+    )
+
+
+def _relation(
+    line: RelationLine, above: Context | None, concepts: Mapping[str, Concept]
+) -> Relation:
+    if above is None:
+        raise line.cursor.fault("the fact stands in no context: there is no line X:", 1)
+    subject, object_ = _known(line, line.subject, concepts), _known(line, line.object, concepts)
+    fact = fact_hash(subject.label, line.predicate, object_.label)
+    return Relation(
+        fact,
+        episode_hash(fact, above.hash),
+        above.hash,
+        subject.hash,
+        line.predicate,
+        object_.hash,
+        read_confidence(line.confidence, line.cursor),
+        _time(line.cursor, line.fields, "t", above.event_time),
+        denied="d" in line.fields,
+        refs=tuple(word.text for word in line.fields.get("r", ())),
+    )
+
+
+def _known(line: RelationLine, name: Word, concepts: Mapping[str, Concept]) -> Concept:
+    if name.text not in concepts:
+        raise line.cursor.fault(f"no line C: has the id {name.text}", name.column)
+    return concepts[name.text]
+
+
+def _check(line: NamedLine, digest: Digest, what: str) -> None:
+    """An ordinal number says nothing of the hash."""
+    if not line.id.is_ordinal and not digest.hex.startswith(line.id.text):
+        msg = f"{line.id.text} is not the hash of {what}: that is {digest.hex}"
+        raise line.cursor.fault(msg, line.id.column)
+
+
+def _told(
+    line: NamedLine, strongest: Mapping[ConceptHash, float], concepts: Mapping[str, Concept]
+) -> Concept:
+    """The concept with the confidence that its line says, or else its surest fact."""
+    concept = concepts[line.id.text]
+    if words := line.fields.get("c"):
+        return replace(concept, confidence=read_confidence(words[0], line.cursor))
+    return replace(concept, confidence=strongest.get(concept.hash, 1.0))
+
+
+def _time(cursor: Cursor, fields: Fields, key: str, usual: datetime | None) -> datetime:
+    words = fields.get(key)
+    if words:
+        return read_time(words[0], cursor)
+    if usual is None:
+        raise cursor.fault(f"there is no {key}=, and no context has a time for it")
+    return usual
+
+
+def _text(fields: Fields, key: str) -> str:
+    return fields[key][0].text if key in fields else ""

@@ -1,0 +1,258 @@
+"""Text to tokens, and offsets to lines and columns."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Collection, Iterator
+from typing import TypeAlias, TypeVar
+
+from agentd.zero.faults import BadShape, BadSyntax, LimitReached, NotText
+from agentd.zero.values import Array, Confidence, Map, Value, kind_of
+
+MAX_TEXT = 16 * 1024 * 1024  # characters
+Token: TypeAlias = tuple[str, str, int]  # its kind, its text, where it begins
+_TOKEN = re.compile(
+    r"""(?:[ \t\r\n]++|\#[^\n]*+)*+  # white space and comments
+    (?:(?P<string>"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+")
+    |(?P<number>-?[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+(?![\w.]))
+    |(?P<word>[^\W\d][\w-]*+)
+    |(?P<mark>[{}\[\]():,])
+    |(?P<end>\Z)
+    |(?P<bad>"(?:[^"\\\n]|\\.)*+|.))""",
+    re.VERBOSE | re.DOTALL,
+)
+_STRING, _MARK, _BAD = (_TOKEN.groupindex[kind] for kind in ("string", "mark", "bad"))
+_KINDS = {group: kind for kind, group in _TOKEN.groupindex.items()}
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})(?:\\u([dD][c-fC-F][0-9a-fA-F]{2}))?|(.))", re.DOTALL)
+_ESCAPES = {
+    '"': '"',
+    "\\": "\\",
+    "/": "/",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+}
+
+
+class Source:
+    """A text whose offsets can be told as lines and columns; `first` is the number of its first line. A
+    byte order mark is not part of it.
+    """
+
+    def __init__(self, data: str | bytes, first: int = 1) -> None:
+        self.text = _decoded(data) if isinstance(data, bytes) else data.removeprefix("\ufeff")
+        _refuse_binary(self.text[:16].encode(errors="replace"), line=first)
+        if len(self.text) > MAX_TEXT:
+            raise LimitReached(
+                f"the text has {len(self.text)} characters, and {MAX_TEXT} is the most",
+                line=first,
+                column=1,
+            )
+        self._first = first
+        self._starts = array("Q", [0])
+        self._starts.extend(match.end() for match in re.finditer("\n", self.text))
+        try:
+            self.text.encode()
+        except UnicodeEncodeError as error:
+            line, column = self.place(error.start)
+            raise NotText("half of a surrogate pair", line=line, column=column) from error
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """The line of an offset, and its column from 1."""
+        line = bisect_right(self._starts, offset)
+        return self._first + line - 1, offset - self._starts[line - 1] + 1
+
+    def fault(self, message: str, offset: int, cure: str = "") -> BadSyntax:
+        """An error at that place."""
+        line, column = self.place(offset)
+        return BadSyntax(message, cure=cure, line=line, column=column)
+
+    def tokens(self) -> Iterator[Token]:
+        """The tokens one by one, at last one of kind `end`. The kind of a punctuation mark is the mark
+        itself; a `string` is its value. Raises BadSyntax.
+        """
+        for match in _TOKEN.finditer(self.text):
+            group = match.lastindex
+            assert group is not None
+            found, at = match[group], match.start(group)
+            if group == _MARK:
+                yield found, found, at
+            elif group == _STRING:
+                inner = found[1:-1]
+                yield "string", self._unescaped(inner, at + 1) if "\\" in inner else inner, at
+            elif group == _BAD:
+                raise self._bad(found, at)
+            else:
+                yield _KINDS[group], found, at
+
+    def _unescaped(self, inner: str, start: int) -> str:
+        def letter(match: re.Match[str]) -> str:
+            high, low, plain = match.groups()
+            if plain is not None:
+                if plain not in _ESCAPES:
+                    raise self.fault(
+                        f"the escape \\{plain} has no meaning",
+                        start + match.start(),
+                        'known are \\" \\\\ \\/ \\b \\f \\n \\r \\t and \\u with four digits',
+                    )
+                return _ESCAPES[plain]
+            pair = high + low if low else high
+            if (0xD800 <= int(high, 16) < 0xDC00) != bool(low) or 0xDC00 <= int(high, 16) < 0xE000:
+                raise self.fault("half of a surrogate pair", start + match.start())
+            raw = bytes.fromhex(pair)
+            return raw.decode("utf-16-be")
+
+        return _ESCAPE.sub(letter, inner)
+
+    def _bad(self, found: str, at: int) -> BadSyntax:
+        if found.startswith('"'):
+            return self.fault("the string is not closed on its line", at, 'close it with "')
+        if found.isdigit() or found == "-":
+            return self.fault("this is no number", at, "put other words between quotation marks")
+        return self.fault(f"the character {found!r} has no meaning here", at)
+
+
+def _decoded(data: bytes) -> str:
+    _refuse_binary(data[:16], data)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        begin = data.rfind(b"\n", 0, error.start) + 1
+        column = len(data[begin : error.start].decode(errors="replace")) + 1
+        raise NotText("the text is not UTF-8", line=line, column=column) from error
+
+
+def _refuse_binary(head: bytes, data: bytes = b"", line: int = 1) -> None:
+    if _is_capnp(data):
+        raise NotText(
+            "this is a compiled Cap'n Proto graph, which has the same extension",
+            cure="give the text it was compiled from",
+            line=1,
+            column=1,
+        )
+    if 0 in head:
+        raise NotText(
+            "this is binary data, such as a compiled Cap'n Proto graph, and not text",
+            cure="give the text of the graph",
+            line=line,
+            column=1 + head.index(0),
+        )
+
+
+def _is_capnp(data: bytes) -> bool:
+    """Whether the table of segments that begins a Cap'n Proto stream fits the data: a count less one,
+    the words of each, four bytes each, little-endian, padded to words
+    (https://capnproto.org/encoding.html#serialization-over-a-stream).
+    """
+    if len(data) < 8 or len(data) % 8:
+        return False
+    segments = int.from_bytes(data[:4], "little") + 1
+    table = 4 * (segments + 1 + (segments + 1) % 2)
+    if segments > 512 or table > len(data):
+        return False
+    words = sum(int.from_bytes(data[at : at + 4], "little") for at in range(4, 4 + 4 * segments, 4))
+    return table + 8 * words == len(data)
+
+
+# What stands between the braces of a node or a graph, and where.
+
+Field = TypeVar("Field")
+_FIELDS_KINDS: dict[type, str] = {str: "a String", int: "an Int", Map: "a Map", Array: "an Array"}
+
+
+class Fields:
+    """Fields by name, each to be taken once. `owner` is what errors call the whole, `at` where it
+    begins.
+    """
+
+    def __init__(self, source: Source, owner: str, at: int) -> None:
+        self.owner = owner
+        self._source = source
+        self._at = at
+        self._values: dict[str, Value] = {}
+        self._places: dict[str, int] = {}
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The line and column of the whole."""
+        return self._source.place(self._at)
+
+    def add(self, name: str, value: Value, at: int) -> None:
+        """Keep a field. Raises BadSyntax if it is there already."""
+        if name in self._places:
+            line, column = self._source.place(at)
+            raise BadSyntax(f"the key {name[:40]!r} is there twice", line=line, column=column)
+        self._values[name] = value
+        self._places[name] = at
+
+    def has(self, name: str) -> bool:
+        """Whether it is there and was not taken."""
+        return name in self._values
+
+    def raw(self, name: str) -> Value:
+        """The field as it is, Null if it is absent."""
+        return self._values.pop(name, None)
+
+    def take(self, name: str, kind: type[Field], default: Field | None = None) -> Field:
+        """The field, which is of this kind, or the default if it is absent. Raises BadShape."""
+        if name not in self._values:
+            if default is None:
+                raise self.missing(name)
+            return default
+        value = self._values.pop(name)
+        if isinstance(value, kind) and (kind is not int or not isinstance(value, bool)):
+            return value
+        raise self.wrong(
+            name, f"{name} of {self.owner} is {_FIELDS_KINDS[kind]}, not {kind_of(value)}"
+        )
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """An Array of Strings; empty if it is absent. Raises BadShape."""
+        if name not in self._values:
+            return ()
+        value = self._values.pop(name)
+        if isinstance(value, Array):
+            found = tuple(item for item in value if isinstance(item, str))
+            if len(found) == len(value):
+                return found
+        raise self.wrong(name, f"{name} of {self.owner} is an Array of Strings")
+
+    def share(self, name: str, default: float) -> float:
+        """A number from 0 to 1, or the default if it is absent. Raises BadShape."""
+        if name not in self._values:
+            return default
+        found = share_of(self._values.pop(name))
+        if found is None:
+            raise self.wrong(name, f"{name} of {self.owner} is a number from 0 to 1")
+        return found
+
+    def rest(self, given: Collection[str]) -> dict[str, Value]:
+        """What nobody took. Raises BadShape if one of the names is among those given elsewhere."""
+        for name in self._values:
+            if name in given:
+                raise self.wrong(name, f"{name[:40]} of {self.owner} is given in two places")
+        return self._values
+
+    def missing(self, name: str) -> BadShape:
+        """The error of a field that is absent."""
+        line, column = self.place
+        return BadShape(f"{self.owner} has no {name}", line=line, column=column)
+
+    def wrong(self, name: str, message: str) -> BadShape:
+        """An error at the place of a field."""
+        line, column = self._source.place(self._places[name])
+        return BadShape(message, line=line, column=column)
+
+
+def share_of(value: Value) -> float | None:
+    """A number from 0 to 1, whatever kind of number it is; None for others."""
+    if isinstance(value, Confidence):
+        return value.value
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return float(value)
+    return None

@@ -1,0 +1,300 @@
+"""The values of the `.0` language: ten kinds that are never taken for one another.
+
+Null, Bool, Int, Float, String and Bytes are Python's own; Array, Map, Hash32 and Confidence are
+classes of this module. What holds other values knows its size and depth, so that neither grows
+without bound, however often a part of it is shared.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TypeAlias, overload
+
+from agentd.core.graph import Digest
+from agentd.zero.faults import LimitReached, WrongValue
+
+MAX_SIZE = 16 * 1024 * 1024  # of one value written out, about its bytes
+MAX_DEPTH = 64
+ENTRY = 64  # what one entry of an Array or Map counts for, beside its key and value
+_SCALAR = 8
+_WORDS = {None: b"n", True: b"t", False: b"f"}
+
+
+class Hash32(Digest):
+    """A SHA-256 as a value."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How sure something is, in [0, 1]. Raises ValueError outside of it."""
+
+    value: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.value <= 1.0:
+            raise ValueError(f"a confidence lies between 0 and 1, not at {self.value}")
+
+
+class Array(Sequence["Value"]):
+    """Values in an order. Raises LimitReached when it would be too large or too deep."""
+
+    __slots__ = ("_digest", "_items", "depth", "size")
+
+    def __init__(self, items: Sequence[Value] = ()) -> None:
+        self._items = tuple(items)
+        self.size, self.depth = _measure(self._items)
+        self._digest = b""
+
+    @overload
+    def __getitem__(self, index: int) -> Value: ...
+    @overload
+    def __getitem__(self, index: slice) -> Array: ...
+    def __getitem__(self, index: int | slice) -> Value | Array:
+        return Array(self._items[index]) if isinstance(index, slice) else self._items[index]
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Array) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"Array({list(self._items)!r})"
+
+    @property
+    def digest(self) -> bytes:
+        """The SHA-256 of its encoding."""
+        if not self._digest:
+            parts = [b"a", len(self._items).to_bytes(8), *map(_part, self._items)]
+            self._digest = sha256(b"".join(parts)).digest()
+        return self._digest
+
+
+class Map(Mapping[str, "Value"]):
+    """Values by name, equal in whatever order they came. Raises LimitReached like Array."""
+
+    __slots__ = ("_digest", "_items", "depth", "size")
+
+    def __init__(self, items: Mapping[str, Value] | None = None) -> None:
+        self._items = dict(items) if items else {}
+        size, self.depth = _measure(self._items.values())
+        self.size = _bounded(size + sum(map(len, self._items)))
+        self._digest = b""
+
+    def __getitem__(self, key: str) -> Value:
+        return self._items[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Map) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"Map({self._items!r})"
+
+    @property
+    def entries(self) -> dict[str, Value]:
+        """The dict behind it, for reading many entries fast; nobody changes it."""
+        return self._items
+
+    @property
+    def digest(self) -> bytes:
+        """The SHA-256 of its encoding, in the order of the keys."""
+        if not self._digest:
+            parts = [b"m", len(self._items).to_bytes(8)]
+            for key in sorted(self._items):
+                parts += (_part(key), _part(self._items[key]))
+            self._digest = sha256(b"".join(parts)).digest()
+        return self._digest
+
+
+Value: TypeAlias = bool | int | float | str | bytes | Array | Map | Hash32 | Confidence | None
+_NAMES = {
+    type(None): "Null",
+    bool: "Bool",
+    int: "Int",
+    float: "Float",
+    str: "String",
+    bytes: "Bytes",
+    Array: "Array",
+    Map: "Map",
+    Hash32: "Hash32",
+    Confidence: "Confidence",
+}
+
+
+def kind_of(value: Value) -> str:
+    """The name of its kind, such as `Int`."""
+    return _NAMES[type(value)]
+
+
+def is_truthy(value: Value) -> bool:
+    """False for Null, false, 0, 0.0, a Confidence of 0 and whatever is empty; a Hash32 is true."""
+    match value:
+        case Hash32():
+            return True
+        case Confidence(sure):
+            return sure > 0.0
+        case _:
+            return bool(value)
+
+
+def is_same(one: Value, other: Value) -> bool:
+    """Whether both are of one kind and equal: 1 is not 1.0, nor true."""
+    return type(one) is type(other) and encode(one) == encode(other)
+
+
+def encode(value: Value) -> bytes:
+    """The bytes that stand for a value in hashes and signatures: its kind, its length, itself. An
+    Array or Map is its SHA-256, so this takes no longer for what is shared many times.
+    """
+    return _part(value)
+
+
+def digest(value: Value) -> bytes:
+    """The SHA-256 that names a value: 32 bytes."""
+    return value.digest if isinstance(value, Array | Map) else sha256(_part(value)).digest()
+
+
+def shallow_size(value: Value) -> int:
+    """What the value itself counts for, without what its entries hold."""
+    if isinstance(value, str | bytes):
+        return _SCALAR + len(value)
+    if isinstance(value, Array | Map):
+        return _SCALAR + ENTRY * len(value)
+    return _SCALAR
+
+
+def _measure(items: Iterable[Value]) -> tuple[int, int]:
+    size = depth = 0
+    for item in items:
+        size += ENTRY
+        if isinstance(item, (str, bytes)):
+            size += len(item)
+        elif isinstance(item, (float, int)):
+            size += _SCALAR
+        elif isinstance(item, (Array, Map)):
+            size += item.size
+            depth = max(depth, item.depth)
+        else:
+            size += _SCALAR
+    if depth >= MAX_DEPTH:
+        raise LimitReached(f"a value is nested deeper than {MAX_DEPTH}")
+    return _bounded(size), depth + 1
+
+
+def _bounded(size: int) -> int:
+    if size > MAX_SIZE:
+        raise LimitReached(
+            f"a value would take {size} bytes, and {MAX_SIZE} is the most",
+            cure="keep less in one value, or share it between several",
+        )
+    return size
+
+
+def _part(value: Value) -> bytes:
+    match value:
+        case str():
+            raw = value.encode()
+            return b"s" + len(raw).to_bytes(8) + raw
+        case float():
+            return b"d" + struct.pack(">d", value + 0.0)  # adding makes the negative zero plain
+        case None | bool():
+            return _WORDS[value]
+        case int():
+            return b"i" + value.to_bytes(8, signed=True)
+        case Hash32(value=raw):
+            return b"h" + raw
+        case Array() | Map():
+            return b"v" + value.digest
+        case bytes():
+            return b"b" + len(value).to_bytes(8) + value
+        case Confidence(sure):
+            return b"c" + struct.pack(">d", sure + 0.0)
+
+
+EMPTY = Map()
+
+
+# Python objects to values.
+
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+
+
+def value_of(plain: object, depth: int = 0) -> Value:
+    """The value that a Python object stands for: dicts with names as keys, lists and tuples, scalars,
+    hashes, values themselves. Raises WrongValue for others and for what the language cannot hold (a
+    whole number of more than 64 bits, a float that is not finite, half of a surrogate pair), and
+    LimitReached.
+    """
+    if depth > MAX_DEPTH:
+        raise LimitReached(f"a value is nested deeper than {MAX_DEPTH}")
+    match plain:  # what is frequent comes first: to be told an Array or a Map takes longest
+        case str():
+            return text(plain)
+        case float():
+            return real(plain)
+        case None | bool() | bytes() | Hash32() | Confidence() | Array() | Map():
+            return plain
+        case int():
+            return whole(plain)
+        case Digest(value=raw):
+            return Hash32(raw)
+        case Mapping():
+            return Map({_name(key): value_of(item, depth + 1) for key, item in plain.items()})
+        case list() | tuple():
+            return Array([value_of(item, depth + 1) for item in plain])
+        case _:
+            raise WrongValue(f"a {type(plain).__name__} is no value of the language")
+
+
+def whole(number: int) -> int:
+    """The number, if it fits into 64 bits. Raises WrongValue."""
+    if not INT_MIN <= number <= INT_MAX:
+        raise WrongValue("a whole number does not fit into 64 bits")
+    return int(number)
+
+
+def real(number: float) -> float:
+    """The number, if it is finite. Raises WrongValue."""
+    if not math.isfinite(number):
+        raise WrongValue("a number is not finite")
+    return float(number)
+
+
+def text(characters: str) -> str:
+    """The text, if it can be written as UTF-8. Raises WrongValue."""
+    if not characters.isascii():
+        try:
+            characters.encode()
+        except UnicodeEncodeError as error:
+            raise WrongValue("a text holds half of a surrogate pair") from error
+    return str(characters)
+
+
+def _name(key: object) -> str:
+    if not isinstance(key, str):
+        raise WrongValue(f"a key of a Map is a String, not a {type(key).__name__}")
+    return text(key)

@@ -1,0 +1,147 @@
+"""The structure of agentd/ in figures, or as a map: `python scripts/structure.py [--map]`.
+
+The map is the first line of each module's docstring, so it is as true as the code it stands in.
+"""
+
+from __future__ import annotations
+
+import ast
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "agentd"
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Every module and package of agentd by its path below the root, parsed."""
+    return {
+        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
+
+
+def told(tree: ast.Module) -> str:
+    """The first line of what a module says of itself."""
+    return (ast.get_docstring(tree) or "").partition("\n")[0]
+
+
+def map_lines() -> Iterator[str]:
+    """One line for each package and each module in it."""
+    by_folder = sorted(modules().items(), key=lambda entry: Path(entry[0]).parent.parts)
+    for name, tree in by_folder:
+        path = Path(name)
+        if path.name == "__init__.py":
+            yield f"\n{path.parent}/  {told(tree)}"
+        else:
+            yield f"  {path.name:24} {told(tree)}"
+
+
+def lengths() -> list[int]:
+    """Lines of each module; of packages only those that hold more than their docstring."""
+    return sorted(
+        len((ROOT / name).read_text(encoding="utf-8").splitlines())
+        for name, tree in modules().items()
+        if not name.endswith("__init__.py") or len(tree.body) > 1
+    )
+
+
+def functions() -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Every function and method."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return [n for tree in modules().values() for n in ast.walk(tree) if isinstance(n, kinds)]
+
+
+def doubled_classes() -> list[str]:
+    """Names that more than one class has, private ones aside."""
+    names = Counter(
+        node.name
+        for tree in modules().values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    return sorted(name for name, times in names.items() if times > 1)
+
+
+def frequent_basenames() -> list[str]:
+    """File names that more than three modules have."""
+    names = Counter(Path(name).name for name in modules())
+    return sorted(n for n, times in names.items() if times > 3 and n != "__init__.py")
+
+
+def largest_port() -> tuple[str, int]:
+    """The Protocol of `agentd/core/ports/` with the most methods, and how many."""
+    methods = {
+        node.name: sum(isinstance(x, (ast.FunctionDef, ast.AsyncFunctionDef)) for x in node.body)
+        for name, tree in modules().items()
+        if name.startswith("agentd/core/ports/")
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    name = max(methods, key=methods.__getitem__)
+    return name, methods[name]
+
+
+def raising() -> tuple[int, int]:
+    """How many public functions say what they raise, and how many raise with a `raise` of their own."""
+    saying = total = 0
+    for function in functions():
+        if function.name.startswith("_") or not _raises(function):
+            continue
+        total += 1
+        saying += "aises" in (ast.get_docstring(function) or "")
+    return saying, total
+
+
+def _raises(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(isinstance(n, ast.Raise) and n.exc is not None for n in ast.walk(function))
+
+
+def deferred() -> int:
+    """Imports that stand inside functions."""
+    return sum(
+        isinstance(node, (ast.Import, ast.ImportFrom))
+        for function in functions()
+        for node in ast.walk(function)
+    )
+
+
+def figures() -> Iterator[tuple[str, str]]:
+    """Each figure with its name."""
+    lines = lengths()
+    port, methods = largest_port()
+    saying, total = raising()
+    entries = [p for p in PACKAGE.iterdir() if p.suffix == ".py" or (p / "__init__.py").is_file()]
+    yield "modules", str(len(lines))
+    yield (
+        "lines of a module, median / ninth tenth",
+        (f"{statistics.median(lines):.0f} / {lines[len(lines) * 9 // 10]}"),
+    )
+    yield "lines in all", str(sum(lines))
+    yield "top-level entries", str(len(entries))
+    yield "class names defined twice", str(len(doubled_classes()))
+    yield "file names used more than three times", ", ".join(frequent_basenames()) or "none"
+    yield "largest port", f"{port}, {methods} methods"
+    yield (
+        "public functions that say what they raise, of those that do",
+        (f"{saying} of {total} ({saying / total:.0%})"),
+    )
+    yield "deferred imports", str(deferred())
+
+
+def main() -> None:
+    """Print the map or the figures."""
+    if "--map" in sys.argv[1:]:
+        print("\n".join(map_lines()).strip())
+        return
+    for name, figure in figures():
+        print(f"{name:60} {figure}")
+
+
+if __name__ == "__main__":
+    main()
