@@ -33,6 +33,9 @@ from agentd.core.redaction import names_of_secrets
 from agentd.storage.lock import state_lock
 from agentd.storage.ownership import kept, secure
 
+log = structlog.get_logger()
+
+
 try:
     import uvloop
 except ImportError:  # a platform without it works on asyncio's own loop
@@ -44,8 +47,6 @@ SWITCH = 0.001  # seconds that a thread may keep the interpreter from another th
 GARBAGE = 10_000  # new objects after which garbage is looked for
 LARGE = 64 * 1024  # bytes from which memory is taken from the system, and given back, by itself
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # of malloc.h
-
-log = structlog.get_logger()
 
 
 class App(Protocol):

@@ -29,6 +29,9 @@ import structlog
 
 from agentd.core.ports import Clock
 
+log = structlog.get_logger()
+
+
 LIMIT = 0.1  # seconds; a longer delay is logged
 _REST = 1.0  # seconds between two looks at a loop that has nothing to do: each wakes the processor
 _STEP = 0.02  # seconds between two looks at one that works
@@ -46,8 +49,6 @@ _WAITING = frozenset(
 )  # modules in which a thread stands that has nothing to do
 _STATUS_BYTES = 4096  # of what the system tells of a thread
 _WAITS = re.compile(rb"^voluntary_ctxt_switches:\s*(\d+)", re.MULTILINE)
-
-log = structlog.get_logger()
 
 
 class Cause(StrEnum):

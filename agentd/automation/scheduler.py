@@ -1,10 +1,4 @@
-"""Wakes the heartbeat and the jobs through APScheduler.
-
-APScheduler compares wall times, and its timer does not notice a clock that is set back: it would
-sleep for the whole step. So it is told to wake within a minute at the latest, and a keeper on
-monotonic time wakes it within half of that once the wall clock has jumped. What is due is never its
-decision.
-"""
+"""APScheduler behind the ports: what wakes the heartbeat, the jobs and retention, and when."""
 
 from __future__ import annotations
 
@@ -28,6 +22,9 @@ from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.health import Problem
 from agentd.core.job import At, Cron, Every, Schedule
 from agentd.core.ports import Clock
+
+log = structlog.get_logger()
+
 
 # When schedules come round; APScheduler's triggers are the calculators.
 #
@@ -183,7 +180,12 @@ def _weekday(name: str) -> int:
     return number
 
 
-log = structlog.get_logger()
+# Wakes the heartbeat and the jobs through APScheduler.
+#
+# APScheduler compares wall times, and its timer does not notice a clock that is set back: it would
+# sleep for the whole step. So it is told to wake within a minute at the latest, and a keeper on
+# monotonic time wakes it within half of that once the wall clock has jumped. What is due is never its
+# decision.
 
 _LONGEST_SLEEP = 60.0
 _LATE = 3 * _LONGEST_SLEEP

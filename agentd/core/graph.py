@@ -1,4 +1,4 @@
-"""What agents tell each other of their graphs, as it is kept."""
+"""What the concept graph is made of: concepts and facts, who believes them, and what is exchanged."""
 
 from __future__ import annotations
 
@@ -378,6 +378,9 @@ def _noisy_or(confidences: Iterable[float]) -> float:
     for confidence in sorted(confidences):  # floats: the order would show in the last digit
         together += confidence * (1.0 - together)
     return together
+
+
+# What agents tell each other of their graphs, as it is kept.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,4 @@
-"""Text in the form in which words are compared, with the way back to the original. Pure.
-
-Letters are compared after NFKC and without case; quotation marks are one and dashes are one, blanks and
-ends of lines are one blank, what no reader sees is nothing. What JSON escapes counts as what it stands
-for. Words that were encoded otherwise (percent signs, base64) are not seen.
-"""
+"""Text as it is compared and taken apart: scripts without blanks, spans, sentences, folding."""
 
 from __future__ import annotations
 
@@ -113,6 +108,12 @@ def _sentence(text: str) -> Iterator[str]:
     if any(map(str.isalnum, text)):
         yield text.strip()
 
+
+# Text in the form in which words are compared, with the way back to the original. Pure.
+#
+# Letters are compared after NFKC and without case; quotation marks are one and dashes are one, blanks and
+# ends of lines are one blank, what no reader sees is nothing. What JSON escapes counts as what it stands
+# for. Words that were encoded otherwise (percent signs, base64) are not seen.
 
 _TAGS = range(0xE0000, 0xE0200)
 _SAME = str.maketrans(

@@ -1,4 +1,4 @@
-"""Questions to the model beside a conversation: one call, without tools, charged under its origin."""
+"""Questions that nobody sees: a background turn, a silent one beside a turn, a single completion."""
 
 from __future__ import annotations
 
@@ -193,6 +193,9 @@ class SilentTurns:
             and spec.effect is Effect.FILE
         )
         return Answer(turn.text, writes, turn.usage)
+
+
+# Questions to the model beside a conversation: one call, without tools, charged under its origin.
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Gathers what a turn's prompts have in common: instructions, workspace text, tools, history."""
+"""What a model is sent: the workspace's text, the tools, the history, and how rows become a prompt."""
 
 from __future__ import annotations
 
@@ -178,6 +178,8 @@ def clip(block: Block, limit: int) -> Block:
     cut = len(block.text) - limit
     return replace(block, text=block.text[:limit] + CLIPPED.format(cut=cut, total=len(block.text)))
 
+
+# Gathers what a turn's prompts have in common: instructions, workspace text, tools, history.
 
 _LONG_AGO = timedelta(minutes=5)
 

@@ -1,4 +1,4 @@
-"""Tasks that belong to the engine, not to whoever asked for them."""
+"""The queue of each session: who may run, a turn on its way, and the tasks that carry it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from agentd.core.event import Noticed, TurnStarted
 from agentd.core.ports import Audience
 from agentd.core.turn import Failure, Receipt, SessionKey, Turn, TurnRequest
 from agentd.engine.interrupt import Interrupt
+
+log = structlog.get_logger()
+
 
 # One turn at a time for each session, a limited number over all, in order of arrival.
 #
@@ -155,7 +158,7 @@ def reject(ended: asyncio.Future[T], error: AgentdError) -> None:
         ended.exception()  # seen: nobody has to wait for it
 
 
-log = structlog.get_logger()
+# Tasks that belong to the engine, not to whoever asked for them.
 
 _LAST_WORDS = 1  # seconds that cancelled tasks have to put their work aside
 

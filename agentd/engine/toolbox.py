@@ -35,6 +35,9 @@ from agentd.engine.durable import when_space
 from agentd.engine.interrupt import Interrupt, Interrupted
 from agentd.engine.settings import AgentSettings, ToolsSettings
 
+log = structlog.get_logger()
+
+
 # What a turn may call once its prompt carries text from outside. Pure.
 
 
@@ -91,8 +94,6 @@ class Grants:
         """The conversation has ended: another one begins under its key, or none."""
         self._scopes.pop(session, None)
 
-
-log = structlog.get_logger()
 
 UNKNOWN_OUTCOME = (
     "The daemon stopped while this ran, so its outcome is unknown after the restart. "

@@ -1,4 +1,4 @@
-"""Work that is done once a day."""
+"""Work that waits: for a nudge, several of which count once, or for the next day."""
 
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ class Nudged:
                 # Whoever nudged went on long ago; what was to be done ahead is done in its time.
                 log.exception("nudged_work_failed", work=self._name)
 
+
+# Work that is done once a day.
 
 FIRST = 600.0  # seconds after the start: what a start has to do comes before
 DAY = 86_400.0

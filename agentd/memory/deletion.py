@@ -1,4 +1,4 @@
-"""Retention: once a day, what has been kept for long enough is erased everywhere."""
+"""Deleting a session everywhere, and erasing what is too old."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from agentd.core.retention import Aged, Retained
 from agentd.core.turn import SessionKey
 from agentd.engine.sessions import Sessions
 from agentd.memory.index.indexer import Indexer
+
+log = structlog.get_logger()
+
 
 # Deleting a session everywhere it is kept.
 
@@ -53,10 +56,10 @@ class Erasure:
         await self._deleted(session)
 
 
+# Retention: once a day, what has been kept for long enough is erased everywhere.
+
 _EVERY = timedelta(days=1)
 _AGAIN = timedelta(hours=1)  # after a failure
-
-log = structlog.get_logger()
 
 
 class OldRows(Protocol):

@@ -26,6 +26,9 @@ from agentd.engine import tokens
 from agentd.engine.durable import when_space
 from agentd.memory.settings import MemoryFlushSettings
 
+log = structlog.get_logger()
+
+
 # What the model is told when it is to save memories.
 
 _FOLDER = "memory"  # where the prompts say that daily notes are
@@ -175,8 +178,6 @@ _STORED = "stored"
 _TOOLS = frozenset({"memory_read", "memory_search", "memory_write"})
 
 Ask = Callable[[Question], Awaitable[Answer]]
-
-log = structlog.get_logger()
 
 
 class MemoryFlush:

@@ -1,4 +1,4 @@
-"""The events of one Messages API stream, put together to one whole answer or to an error."""
+"""Claude's wire: a prompt as a request, and its stream as an answer."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ from agentd.providers.received import (
     tool_name,
 )
 from agentd.providers.settings import ServiceSettings
+
+log = structlog.get_logger()
+
 
 # A prompt as the body of a request to the Messages API.
 
@@ -125,7 +128,7 @@ def _tool(spec: ToolSpec) -> Json:
     }
 
 
-log = structlog.get_logger()
+# The events of one Messages API stream, put together to one whole answer or to an error.
 
 _STOPS = {
     "end_turn": ModelStop.END_TURN,

@@ -15,6 +15,8 @@ import structlog
 
 from agentd.core.errors import ContextOverflow, ProviderError
 
+log = structlog.get_logger()
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -290,8 +292,6 @@ def _by_class(status: int) -> str:
 
 
 # An HTTP response that refuses, as an error: the service's words are looked at, never repeated.
-
-log = structlog.get_logger()
 
 
 def refused(status: int, error_type: str, text: str, headers: Mapping[str, str]) -> ProviderError:

@@ -24,6 +24,9 @@ from agentd.providers.faults import failure, refused
 from agentd.providers.openai_wire import error_word, reported
 from agentd.providers.settings import ServiceSettings
 
+log = structlog.get_logger()
+
+
 # Server-sent events out of bytes, as the HTML standard reads them.
 #
 # Lines end at LF, CR or both and at nothing else: what else Unicode calls a line end is part of the
@@ -60,8 +63,6 @@ def _data(event: bytes) -> Iterator[str]:
         if name == b"data":
             yield value.removeprefix(b" ").decode()
 
-
-log = structlog.get_logger()
 
 _CHATTY = ("httpx", "httpcore")
 _LONGEST_BODY = 65_536  # bytes of an error's body that are looked at

@@ -1,8 +1,4 @@
-"""The chunks of one chat-completions stream, put together to one whole answer or to an error.
-
-The stop reason is what makes an answer whole. The token counts and `[DONE]` come behind it, and not
-every server sends them: their absence loses figures, never words.
-"""
+"""The wire of chat-completions servers: a prompt as a request, and its stream as an answer."""
 
 from __future__ import annotations
 
@@ -190,6 +186,11 @@ def _beginning_of_tag(text: str) -> str:
     sizes = range(len(_CLOSE) - 1, 0, -1)
     return next((_CLOSE[:size] for size in sizes if text.endswith(_CLOSE[:size])), "")
 
+
+# The chunks of one chat-completions stream, put together to one whole answer or to an error.
+#
+# The stop reason is what makes an answer whole. The token counts and `[DONE]` come behind it, and not
+# every server sends them: their absence loses figures, never words.
 
 DONE = "[DONE]"
 

@@ -1,8 +1,4 @@
-"""A provider that never spends more than `[budget]` allows.
-
-The most that a call can use is set aside before it is made, and what it did use is charged after it.
-So no call goes over a limit, however many run at once and however often the daemon restarts.
-"""
+"""Providers around a provider: retry, breaker, fallback and meter."""
 
 from __future__ import annotations
 
@@ -362,6 +358,11 @@ def _all_failed(failures: Sequence[tuple[CircuitBreaker, ProviderError]]) -> Pro
 def _label(provider: CircuitBreaker) -> str:
     return f"{provider.name} {provider.model}"
 
+
+# A provider that never spends more than `[budget]` allows.
+#
+# The most that a call can use is set aside before it is made, and what it did use is charged after it.
+# So no call goes over a limit, however many run at once and however often the daemon restarts.
 
 # The estimate may be under what the service counts; the reservation must not be.
 _MARGIN = 1.3

@@ -25,6 +25,9 @@ from agentd.core.health import Problem
 from agentd.core.paths import Places, ensure_private_dir, sync_directory
 from agentd.storage.keys import KEY_BYTES
 
+log = structlog.get_logger()
+
+
 # What has happened to the state database: told until the owner has taken note of it. Blocking.
 #
 # Each time there is a folder beside the database, with the files that were put aside and what is to be
@@ -100,8 +103,6 @@ def _problem(folder: Path) -> Problem | None:
         text = f"{folder} holds what was put aside of a damaged database; its report cannot be read"
         return Problem("state_salvaged", text, f"look at it, then remove it: rm -r {folder}")
 
-
-log = structlog.get_logger()
 
 _NOTE = "beside.json"
 _CONFIG_LOST = "config_lost"

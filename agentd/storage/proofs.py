@@ -1,8 +1,4 @@
-"""What proves that the state database holds what was stored and what was acknowledged.
-
-Each row of a transcript has a keyed digest (`seals`), each commit a number that is kept outside the
-database, too (`acknowledged`). To be used on the database's thread, but for `problems`.
-"""
+"""What proves the database whole: digests of rows, the end of the log, and the guard that holds them."""
 
 from __future__ import annotations
 
@@ -22,6 +18,9 @@ import structlog
 from agentd.core.health import Problem
 from agentd.core.paths import sync_directory
 from agentd.storage.keys import kept_key
+
+log = structlog.get_logger()
+
 
 # Keyed digests of the rows of transcripts, as functions that statements call.
 #
@@ -216,7 +215,10 @@ def _slots(data: bytes) -> Iterator[Commit]:
         yield Commit(number, ranges, (messages[0], messages[1]) if messages else None)
 
 
-log = structlog.get_logger()
+# What proves that the state database holds what was stored and what was acknowledged.
+#
+# Each row of a transcript has a keyed digest (`seals`), each commit a number that is kept outside the
+# database, too (`acknowledged`). To be used on the database's thread, but for `problems`.
 
 _MOST_NAMED = 5
 _COUNT = "UPDATE proof SET commits = commits + 1 RETURNING commits"

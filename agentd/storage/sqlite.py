@@ -29,6 +29,9 @@ from agentd.storage.soundness import (
     translate,
 )
 
+log = structlog.get_logger()
+
+
 # Transactions and looks that wait for the thread of their database.
 
 T = TypeVar("T")
@@ -67,9 +70,6 @@ def taken(waiting: deque[Waiting[Any]]) -> list[Waiting[Any]]:
     while waiting:
         found.append(waiting.popleft())
     return found
-
-
-log = structlog.get_logger()
 
 
 # What a statement of ours can get wrong, whatever the disk does.

@@ -28,6 +28,9 @@ from agentd.workspace.refusals import translated
 from agentd.workspace.settings import WorkspaceSettings
 from agentd.workspace.versions import Versions, digest_of
 
+log = structlog.get_logger()
+
+
 FOLDER = "archive"  # below the folder of daily notes
 ARCHIVE = Author("archive")
 
@@ -35,8 +38,6 @@ _NOTE = re.compile(r"(\d{4}-\d{2}-\d{2})\.md", re.ASCII)
 _RESTED = 3_600.0  # seconds since a note was last changed
 # What editors leave beside a file while it is open.
 _OPEN = (".{}.swp", ".{}.swo", ".#{}", "#{}#", ".~lock.{}#", ".{}.kate-swp")
-
-log = structlog.get_logger()
 
 
 class Archiving:

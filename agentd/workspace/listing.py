@@ -17,13 +17,14 @@ from agentd.workspace.folder import FOLDER_LINK, Entry, Folder
 from agentd.workspace.names import Name, below
 from agentd.workspace.visibility import Sight
 
+log = structlog.get_logger()
+
+
 # What is wrong with single files now: told once to the log, listed until it is cured.
 
 UNREADABLE = "file_unreadable"
 SCOPE = "scope_unreadable"
 IRREGULAR = "file_irregular"  # named like a note, but a link, a pipe or a device
-
-log = structlog.get_logger()
 
 
 class Complaints:

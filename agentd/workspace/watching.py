@@ -19,13 +19,14 @@ from watchfiles.main import FileChange
 from agentd.core.health import Problem
 from agentd.core.ports import Clock
 
+log = structlog.get_logger()
+
+
 STEP_MS = 400  # without a change for as long, what has changed is told
 _DEBOUNCE_MS = 1_000  # no change waits longer than this
 _QUIET_STEPS = 10  # without a change for as many steps, the watch shows that it is there
 _AGAIN = 600.0  # seconds after a failure
 _SOON = 5.0  # seconds after a change that cannot be told, or while there is nothing to watch
-
-log = structlog.get_logger()
 
 
 class Watching:

@@ -1,4 +1,4 @@
-"""In which order the nodes of a graph run, and whether they can."""
+"""A program as a graph of operations, and the order in which they run."""
 
 from __future__ import annotations
 
@@ -130,6 +130,8 @@ def operation(node_id: str, op: str, *inputs: str, **params: object) -> Node:
     made = Map({name: value_of(plain) for name, plain in params.items()}) if params else EMPTY
     return Node(node_id, Operation(op), inputs, made)
 
+
+# In which order the nodes of a graph run, and whether they can.
 
 _SHOWN = 6  # nodes of a cycle in a message
 

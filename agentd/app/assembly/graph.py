@@ -34,11 +34,12 @@ from agentd.storage.keys import kept_key
 from agentd.workspace.logfiles import LogFiles
 from agentd.workspace.versions import Versions
 
+log = structlog.get_logger()
+
+
 _SHORT = 0.1  # seconds of work that need no rest
 _RESTS = 9  # times as long as it worked: it takes a tenth of the time, however many facts come
 _WRITTEN_AFTER = 60.0  # seconds between looks at which days of the text have changed
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

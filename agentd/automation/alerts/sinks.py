@@ -1,4 +1,4 @@
-"""Alerts to a web address."""
+"""The sinks that carry an alert: a command, the journal, the main session, a webhook."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from agentd.core.turn import MAIN
 
 if TYPE_CHECKING:
     import httpx
+
+log = structlog.get_logger()
 
 
 # Alerts through a program of the user's.
@@ -114,8 +116,6 @@ def _about(alert: Alert) -> dict[str, str]:
 
 # Alerts in the log.
 
-log = structlog.get_logger()
-
 
 class JournalSink:
     """Writes alerts to the log: the one place where an alert's text is logged."""
@@ -158,6 +158,9 @@ class MainSessionSink:
         text = _ELSEWHERE.format(id=alert.id) if alert.tainted else alert.text
         await self._sessions.notice(MAIN, text, tag)
         self._events.emit(Noticed(MAIN, text, tag))
+
+
+# Alerts to a web address.
 
 
 class WebhookSink:

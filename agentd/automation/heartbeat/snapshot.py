@@ -1,4 +1,4 @@
-"""What a beat looks at before it decides."""
+"""What the gate looks at before a beat, and what a beat needs of the daemon."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from agentd.core.ports import BeatStore, Breaker, Clock, Ledger
 from agentd.core.turn import SessionKey
 from agentd.core.workspace import FileView
 from agentd.engine.background import Door
+
+log = structlog.get_logger()
+
 
 # What the heartbeat reaches.
 
@@ -41,7 +44,7 @@ class Surroundings:
     exists: Callable[[SessionKey], Awaitable[bool]]
 
 
-log = structlog.get_logger()
+# What a beat looks at before it decides.
 
 
 @dataclass(frozen=True, slots=True)

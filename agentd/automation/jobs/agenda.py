@@ -30,6 +30,9 @@ from agentd.core.job import (
 )
 from agentd.core.ports import Clock, JobStore, Triggers
 
+log = structlog.get_logger()
+
+
 # What somebody wants done when, as it was written; pure.
 
 _MOST_CHARS = 4_000
@@ -151,8 +154,6 @@ def _word(words: type[W], given: str, name: str) -> W:
         known = " or ".join(f'"{word}"' for word in words)
         raise InvalidRequest(f"{given!r} is no {name}", cure=f"write {known}") from None
 
-
-log = structlog.get_logger()
 
 _SHOWN = 5
 _COMPARED = 20  # slots of a cron expression that are looked at for how close they come

@@ -1,4 +1,4 @@
-"""Questions: a silent turn at a set time, told to the owner if its reply says something."""
+"""What happens when a job is due: a reminder, or a question to the model."""
 
 from __future__ import annotations
 
@@ -54,6 +54,8 @@ class Reminders:
             self._wake()
         return run
 
+
+# Questions: a silent turn at a set time, told to the owner if its reply says something.
 
 ISOLATED = SessionKey("isolated:jobs")  # constant: no job can make a session of its own
 

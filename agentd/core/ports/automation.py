@@ -1,4 +1,4 @@
-"""Reaching the user."""
+"""Beats and jobs, and the alerts that come of them."""
 
 from __future__ import annotations
 
@@ -123,6 +123,9 @@ class Triggers(Protocol):
 
     def after(self, schedule: Schedule, moment: datetime) -> datetime | None:
         """The first slot after the moment; None when there is none."""
+
+
+# Reaching the user.
 
 
 class Outbox(Protocol):

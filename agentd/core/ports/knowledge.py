@@ -1,4 +1,4 @@
-"""What agentd keeps, as text that may have to be erased."""
+"""What is known about the user, how it hangs together, and where words of it stand."""
 
 from __future__ import annotations
 
@@ -398,6 +398,9 @@ class ProgramStates(Protocol):
 
     async def keep_program_state(self, name: str, state: str, at: datetime) -> None:
         """Keep a text under the name; "" takes it away."""
+
+
+# What agentd keeps, as text that may have to be erased.
 
 
 class Wanted(Protocol):

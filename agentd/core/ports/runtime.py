@@ -1,4 +1,4 @@
-"""Whether a part is well."""
+"""Time, and whether a part is well."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Return after `seconds` of monotonic time."""
+
+
+# Whether a part is well.
 
 
 class Probe(Protocol):

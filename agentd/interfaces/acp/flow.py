@@ -1,4 +1,4 @@
-"""What waits to be written to one client, never more than its share."""
+"""Bounds of a connection: what comes in, what goes out, and how long either is waited for."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from agentd.core.ports import Clock
 from agentd.interfaces.acp import frames
 from agentd.interfaces.acp.frames import CallId, FrameError
 from agentd.interfaces.acp.settings import ServerSettings
+
+log = structlog.get_logger()
+
 
 # Time limits that run on the Clock.
 
@@ -173,7 +176,7 @@ def _call_id(head: bytes, tail: bytes) -> CallId | None:
     return None
 
 
-log = structlog.get_logger()
+# What waits to be written to one client, never more than its share.
 
 _PIECE = 64 * 1024
 

@@ -1,4 +1,4 @@
-"""`_agentd/facts/query` and `_agentd/facts/graph`: how what is known hangs together."""
+"""Questions and pictures of the graph, as methods whose arguments are checked."""
 
 from __future__ import annotations
 
@@ -50,6 +50,8 @@ def peer_handler(model: type[P], run: Callable[[P, Peer], Awaitable[Any]]) -> Ha
 
     return handle
 
+
+# `_agentd/facts/query` and `_agentd/facts/graph`: how what is known hangs together.
 
 NAMES = ("_agentd/facts/query", "_agentd/facts/graph")
 MOST = 100  # concepts of a picture

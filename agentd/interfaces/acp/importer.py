@@ -38,6 +38,9 @@ from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.interfaces.acp.roles import parse_key
 from agentd.memory.index.transcripts import path_of
 
+log = structlog.get_logger()
+
+
 # Tool calls and their results in a transcript from elsewhere, kept only as pairs. Pure.
 #
 # A model's service refuses a call without its result in the next message, and a result without its call.
@@ -247,8 +250,6 @@ def _named(name: str, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
             return (*blocks[:place], text, *blocks[place + 1 :])
     return blocks
 
-
-log = structlog.get_logger()
 
 _MOST_STAGED = 200_000  # lines of one import
 

@@ -19,6 +19,9 @@ from agentd.interfaces.acp.hub import Hub
 from agentd.interfaces.acp.peer import Peer, PeerGone, PeerRefused
 from agentd.interfaces.acp.settings import ServerSettings
 
+log = structlog.get_logger()
+
+
 # What a question shows of a change: all of it, in pages where it is long. Pure.
 
 Content = dict[str, Any]
@@ -107,8 +110,6 @@ def _paged(text: str) -> list[str]:
 def _text(words: str) -> Content:
     return {"type": "content", "content": {"type": "text", "text": words}}
 
-
-log = structlog.get_logger()
 
 _NO_ROOT = PurePath("/")
 _LONG = 64 * 1024  # characters; more is prepared beside the loop

@@ -28,6 +28,9 @@ from agentd.interfaces.acp.sessions import AcpSessions, Services, View
 from agentd.interfaces.acp.settings import ServerSettings
 from agentd.interfaces.commands.keys import absent
 
+log = structlog.get_logger()
+
+
 # What is left of the protocol for connections that are bound to one session.
 #
 # Named here is what they may call; a method that is not named does not exist for them, so a new one is
@@ -64,8 +67,6 @@ def _notification(listener: Listener) -> Listener:
 
     return listen
 
-
-log = structlog.get_logger()
 
 _TOO_MANY = frames.error(
     None,

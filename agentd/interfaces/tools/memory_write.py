@@ -45,6 +45,9 @@ from agentd.core.workspace import (
 )
 from agentd.interfaces.tools.fence import MARK, printable, without_marks
 
+log = structlog.get_logger()
+
+
 # What a call of `memory_write` asks for, and the bytes that come of it. Pure.
 
 MAX_BYTES = 64 * 1024  # of text in one call
@@ -176,8 +179,6 @@ def _unix(text: str) -> str:
 def _ended(text: str) -> str:
     return text if text.endswith("\n") else f"{text}\n"
 
-
-log = structlog.get_logger()
 
 _MOST_WARNINGS = 10  # shown with one question
 _SELF = SessionKey("memory_write")  # what the tool looks at, the model has not seen

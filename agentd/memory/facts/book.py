@@ -46,6 +46,9 @@ from agentd.memory.facts.operations import Batch, Context
 from agentd.memory.facts.page import MOST_CHARS, Trouble, clean, clean_triple
 from agentd.memory.facts.reconcile import Change, Differences, compare, page_facts, reconciled
 
+log = structlog.get_logger()
+
+
 # What `status` says of the page of facts, and of what was not kept.
 
 _SHOWN = 3
@@ -93,8 +96,6 @@ def _of_lines(code: str, what: str, lines: Sequence[Trouble]) -> Problem:
     more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
     return Problem(code, f"{len(lines)} lines of {FACTS_PATH} {what}: {named}{more}", lines[0].cure)
 
-
-log = structlog.get_logger()
 
 _T = TypeVar("_T")
 _TRIES = 5

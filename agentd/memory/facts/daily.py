@@ -39,6 +39,9 @@ from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.wire import line, objects, told
 from agentd.memory.index.ranking.importance import DAILY, OLDEST, importance
 
+log = structlog.get_logger()
+
+
 _INSTRUCTIONS = prompt("review")
 _ASK = "Say now which of these belong together."
 _REVIEW = SessionKey("review")  # under this name the mark of the last review is kept, as a day
@@ -53,8 +56,6 @@ _STALE = timedelta(days=180)  # after which what age has left nothing of goes
 _AT_FLOOR = timedelta(days=math.log(OLDEST) / math.log(DAILY))  # the age from which it lies there
 _AGEING = frozenset({Category.PROJECT, Category.DECISION, Category.OUTCOME})
 _LEFT = 0.9  # of the cap, after an eviction
-
-log = structlog.get_logger()
 
 
 class Book(Facts, Protocol):

@@ -25,6 +25,9 @@ from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.memory.facts.reader import Passage, Reader
 from agentd.memory.facts.settings import FactsSettings
 
+log = structlog.get_logger()
+
+
 TAG = "facts"  # of the notices that tell changes
 TRIES = 3  # then a passage is left unread, with a record of it
 
@@ -44,8 +47,6 @@ _OUTAGES = frozenset(
         "breaker_open",
     }
 )
-
-log = structlog.get_logger()
 
 
 class Learning:

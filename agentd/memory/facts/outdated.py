@@ -29,6 +29,9 @@ from agentd.memory.facts.links import terms
 from agentd.memory.facts.quotes import is_short
 from agentd.memory.index.ranking.packing import within
 
+log = structlog.get_logger()
+
+
 Said = Callable[[SessionKey, int], Awaitable[str]]
 
 MOST = 1_000  # facts that hold no longer, the latest, that hits are compared with
@@ -40,8 +43,6 @@ _LETTERS = 4  # of a token
 _PAST = frozenset({FactStatus.SUPERSEDED, FactStatus.ENDED})
 
 _INSIDE = re.compile(f"[^\\W_{UNSPACED}]{{2}}")  # two letters of one word
-
-log = structlog.get_logger()
 
 
 class Outdated:

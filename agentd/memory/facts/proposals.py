@@ -25,9 +25,11 @@ from agentd.core.workspace import OWNER, FileView, Reader
 from agentd.memory.facts import curating
 from agentd.memory.facts.curating import MEMORY, USER, Sayings, Wish
 
+log = structlog.get_logger()
+
+
 _READER = Reader(SessionKey("proposals"), Kind.MAIN)
 
-log = structlog.get_logger()
 
 Outcome = Literal["accepted", "rejected", "changed", "too_long"]
 

@@ -40,6 +40,9 @@ from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.wire import Item, Spoken
 from agentd.memory.facts.withheld import secret_spans
 
+log = structlog.get_logger()
+
+
 _INSTRUCTIONS = prompt("learning")
 _MAX_TOKENS = 4_096
 _PAGE = 200  # rows that are looked at together
@@ -49,8 +52,6 @@ _WORD = re.compile(r"\w+")
 _ID_TOKENS = 10  # beside the sentence: id and date
 _NEWEST = 10  # that are shown besides: what is corrected was often said just before
 _creation = attrgetter("noted_at", "id")
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

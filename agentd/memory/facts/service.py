@@ -38,6 +38,9 @@ from agentd.memory.facts.reader import Reader, spoken_in
 from agentd.memory.facts.wire import Spoken
 from agentd.memory.facts.withheld import Withheld
 
+log = structlog.get_logger()
+
+
 _PATIENCE = 20.0  # seconds that somebody waits for what was just said to be read
 _TURNS = 20  # in which a quote is looked for
 _MAYBE = 5
@@ -49,8 +52,6 @@ _ENDING = 3  # letters of such an ending
 _TELLING = 3  # letters of a word that may say which fact is meant
 _FRAME = frozenset({"the", "user"})  # what sentences of facts begin with
 _UNSPACED = re.compile(f"[{UNSPACED}]")
-
-log = structlog.get_logger()
 
 
 class Book(Facts, Protocol):

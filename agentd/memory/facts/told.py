@@ -27,6 +27,9 @@ from agentd.memory.facts.links import FactLinks, Way
 from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.wire import day, in_line, told
 
+log = structlog.get_logger()
+
+
 ALL_HEADING = "## What is known about the user"
 CHANGED_HEADING = "## Changes to what is known about the user"
 RELEVANT_HEADING = "## Relevant Memories"
@@ -49,8 +52,6 @@ LEAST = 0.5  # of the best way's score
 CHANGED = 0.5  # of the tokens of all facts, that changes may take
 
 _COMPACTION = "compaction"  # the tag of notices that a conversation was shortened or begins anew
-
-log = structlog.get_logger()
 
 
 @dataclass(slots=True)

@@ -22,6 +22,9 @@ from agentd.core.workspace import CHAIN_HEAD_PATH, CHAIN_PATH
 from agentd.zero.formats.writing import write
 from agentd.zero.naming import stamp
 
+log = structlog.get_logger()
+
+
 # A log of what happened to the graph that nobody can change unseen: each entry is hashed with the one
 # before. It holds no content, only salted digests, so erasing content leaves it valid.
 
@@ -236,8 +239,6 @@ def _is_of(content: bytes, receipt: Receipt, digests: Sequence[str]) -> bool:
         return False
     return hmac.compare_digest(digests[receipt.number - 1], digest(content, receipt.salt))
 
-
-log = structlog.get_logger()
 
 _RECEIPT = re.compile(r"([1-9][0-9]{0,11}) ([0-9a-f]{64})")
 

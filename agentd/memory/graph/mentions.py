@@ -20,6 +20,9 @@ from agentd.core.text import UNSPACED
 from agentd.memory.graph.paths import Path
 from agentd.memory.graph.traversal import Traversal
 
+log = structlog.get_logger()
+
+
 MAX_WORDS = 100  # of a text that are read
 LONGEST = 5  # words of a name
 MAX_LETTERS = 60  # of a text in a script without spaces, from which names are looked for
@@ -151,8 +154,6 @@ def _misspelt(label: str) -> Iterator[str]:
 SECONDS = 1.0  # that an answer waits for it
 MOST_TEXTS = 24
 MOST_NAMES = 500  # that are compared, and whose vectors are remembered
-
-log = structlog.get_logger()
 
 
 class Meaning:

@@ -1,4 +1,4 @@
-"""What is around concepts: their facts as steps, asked for one batch at a time."""
+"""Ways through the graph, and the neighbours they are made of."""
 
 from __future__ import annotations
 
@@ -165,6 +165,9 @@ class Path(NamedTuple):
     def nearness(self) -> tuple[int, tuple[float, int, bytes, bytes, bytes]]:
         """Sorts paths as `shorter` says."""
         return len(self.steps), self.order
+
+
+# What is around concepts: their facts as steps, asked for one batch at a time.
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,9 @@ from agentd.memory.graph.query import LIMIT
 from agentd.memory.graph.query import Kind as Wanted
 from agentd.memory.graph.recall import Recollection
 
+log = structlog.get_logger()
+
+
 # Where in a question a mistake stands, shown below it. Pure.
 
 _AROUND = 36  # characters shown on each side of the place
@@ -90,8 +93,6 @@ class WorkingMemory:
         """Let go of the whole session."""
         self._sessions.pop(session, None)
 
-
-log = structlog.get_logger()
 
 OWNER = "user"  # who asks, where all may be seen
 BESIDE = 5  # facts that a model is told beside those of the best way

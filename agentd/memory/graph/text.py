@@ -53,6 +53,9 @@ from agentd.zero.compiler import emit
 from agentd.zero.decompiler import decompile
 from agentd.zero.formats.records import canonical, told_by
 
+log = structlog.get_logger()
+
+
 TOGETHER: Final = 25  # episodes in one graph of the text: fewer take much more of it
 
 _NOTE = "graph_text_due"  # of texts under "graph_due" nobody noted what of them is from outside
@@ -267,8 +270,6 @@ _SHARE = re.compile(
     r"^([a-z0-9-]{1,40}) (?:([0-9a-f]{1,64}) ([0-9a-f]{32})|gone) ([0-9a-f]{64}) (sent|new)$",
     re.MULTILINE,
 )
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

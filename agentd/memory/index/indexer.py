@@ -20,10 +20,11 @@ from agentd.memory.index.notes import NoteIndexer
 from agentd.memory.index.transcripts import Delta, SessionIndexer
 from agentd.memory.settings import IndexSettings
 
+log = structlog.get_logger()
+
+
 _EVERY = 30.0  # seconds between looks at everything
 _GATHER = 0.25  # seconds in which turns and notes gather: many are taken at about the price of one
-
-log = structlog.get_logger()
 
 
 class _Due(Flag):

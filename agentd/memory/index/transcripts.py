@@ -1,4 +1,4 @@
-"""The part of the index that holds transcripts."""
+"""Conversations in the index: what of them is found, and how it is kept level."""
 
 from __future__ import annotations
 
@@ -86,6 +86,8 @@ def _is_open(row: Row) -> bool:
         return bool(row.as_message().tool_uses)
     return row.role is RowRole.USER
 
+
+# The part of the index that holds transcripts.
 
 _BATCH = 400  # rows read at once
 _SHORT = 20_000  # characters that are cut at once; more would keep others waiting

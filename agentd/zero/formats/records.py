@@ -1,4 +1,4 @@
-"""Whether records are what their hashes say, and their one order."""
+"""Records of the formats: their values, and the digests that prove them whole."""
 
 from __future__ import annotations
 
@@ -76,6 +76,8 @@ def names(hashes: Sequence[_Kind]) -> Mapping[_Kind, str]:
         lengths[other] = max(lengths[other], needed)
     return {digest: digest.hex[:length] for digest, length in lengths.items()}
 
+
+# Whether records are what their hashes say, and their one order.
 
 _CURE = "compile it again from its statements"
 _Thing = TypeVar("_Thing")

@@ -28,9 +28,10 @@ from agentd.memory.index.embedding.settings import EmbedderSettings, ModelSettin
 from agentd.memory.index.embedding.spec import Spec
 from agentd.memory.index.embedding.worker import Worker
 
-Work = Callable[[], Coroutine[Any, Any, None]]
-
 log = structlog.get_logger()
+
+
+Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)

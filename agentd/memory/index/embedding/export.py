@@ -16,6 +16,9 @@ from agentd.memory.index.embedding.frames import BadFrame, Frame
 from agentd.memory.index.embedding.settings import ModelSettings
 from agentd.memory.index.embedding.worker import COMMAND, Child
 
+log = structlog.get_logger()
+
+
 # What an embedder process gets to see of the environment: no secrets.
 
 _PASSED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH")
@@ -63,8 +66,6 @@ def clean(
 
 SILENCE = 300.0  # seconds without a word from the process
 THREADS = 2
-
-log = structlog.get_logger()
 
 
 class Exporter:

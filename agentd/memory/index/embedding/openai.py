@@ -20,13 +20,14 @@ from agentd.memory.index.embedding.settings import ModelSettings
 if TYPE_CHECKING:
     from agentd.memory.index.embedding.openai_api import Answer, EmbeddingsApi
 
+log = structlog.get_logger()
+
+
 LONGEST_TEXT = 20_000  # characters
 CHARACTERS = 3  # of a token, counted low: a batch must not be larger than the service takes
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0  # seconds between tries, doubling
 
 Spent = Callable[[str, int], Awaitable[None]]  # keeps account: a model, the tokens it was sent
-
-log = structlog.get_logger()
 
 
 class OpenAIEmbedder:

@@ -28,6 +28,9 @@ from agentd.memory.index.embedding.frames import LENGTH, BadFrame, Frame, pack, 
 from agentd.memory.index.embedding.pause import Pause
 from agentd.memory.index.embedding.spec import Spec
 
+log = structlog.get_logger()
+
+
 # The daemon's end of an embedder process.
 
 COMMAND = (sys.executable, "-P", "-m", "agentd.memory.index.embedding.worker_main")
@@ -123,8 +126,6 @@ STARTING = 180.0  # seconds without a sign of life from a process that loads its
 BATCH_TEXTS = 32
 BATCH_CHARACTERS = 6000  # keeps a batch so short that a question behind it need not wait long
 LONGEST_TEXT = 20_000  # characters; a piece of memory is a paragraph
-
-log = structlog.get_logger()
 
 
 @dataclass(order=True, slots=True)

@@ -22,10 +22,12 @@ from agentd.memory.index.search.saved import SavedMirror
 if TYPE_CHECKING:
     from agentd.memory.index.search.in_memory import Matches, Mirror
 
+log = structlog.get_logger()
+
+
 SLICE = 1_000  # chunks loaded at once: others use the store's thread in between
 KEPT = 4  # sessions beside the owner's that have a mirror: each holds the shared chunks once more
 
-log = structlog.get_logger()
 
 T = TypeVar("T")
 

@@ -18,6 +18,9 @@ from agentd.core.ports import ChunkStore, Clock, Embedder
 from agentd.core.search import Unembedded
 from agentd.memory.index.search.units import embedded_text
 
+log = structlog.get_logger()
+
+
 # One embedder, asked with patience: its answers are checked, after a failure it is left alone for a while,
 # and it is given no more at once than it can do in time. All that search with it share what is known of it.
 
@@ -28,8 +31,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds after failures in a row, doub
 LATE = 3  # questions in a row that it answers too late for
 FEWER = 8  # so many times fewer texts at once after a failure; twice as many after a success
 _MOST_HALF = 65504.0  # of float16
-
-log = structlog.get_logger()
 
 
 class PatientEmbedder:

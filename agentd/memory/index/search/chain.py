@@ -16,14 +16,15 @@ from agentd.core.ports import Clock
 from agentd.core.search import Lack
 from agentd.memory.index.search.backfill import Backfill
 
+log = structlog.get_logger()
+
+
 WARMING = 1.5  # seconds that a model has to answer when it is first asked
 FEW = 256  # texts without a vector: more are left to the background
 GATHER = 5.0  # seconds in which those gather that nobody has asked for
 AGAIN = 60.0  # seconds after an error of the store that embedding is tried again
 LATE = 60.0  # seconds after which it is a problem that pieces have no vector
 STANDING_IN = 600.0  # seconds after its last answer that a model's vectors stay in memory
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,9 @@ from agentd.memory.index.search.chain import Chain
 if TYPE_CHECKING:
     from agentd.memory.index.search.facts_in_memory import FactMirror
 
+log = structlog.get_logger()
+
+
 SIMILARITY = 0.35  # cosine, on the scale of sentence transformers
 CANDIDATES = 50  # of each leg
 PATIENCE = 0.1  # seconds for the vector of a text that is looked for; then keywords alone answer
@@ -38,7 +41,6 @@ MAX_LETTERS = 10_000  # of a query that are looked at
 LONGEST = 2_000  # characters of a text that are read as one
 ENDS = 3  # sentences from either end of a text that are looked for by themselves
 
-log = structlog.get_logger()
 
 T = TypeVar("T")
 

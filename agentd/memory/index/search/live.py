@@ -31,6 +31,9 @@ from agentd.memory.index.search.hits import hit_of
 from agentd.memory.index.search.saved import LEAST
 from agentd.memory.index.search.settings import SearchSettings
 
+log = structlog.get_logger()
+
+
 LOADING = 10.0  # seconds that a search waits for the searcher; then keywords alone answer
 WORDS_ALONE = 0.5  # the highest score then: words do not tell how likely a hit is meant
 CANDIDATES = 100  # chunks that keywords alone propose
@@ -47,8 +50,6 @@ _MANY = 64  # chunks of a file, of which it is worth asking which are known
 
 _Said = tuple[object, ...]
 _said = attrgetter("text", "context", "speaker", "scope", "source", "date", "importance")
-
-log = structlog.get_logger()
 
 
 class LiveIndex:

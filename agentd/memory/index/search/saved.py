@@ -23,13 +23,15 @@ from agentd.memory.index.search import words
 if TYPE_CHECKING:
     from agentd.memory.index.search.in_memory import Mirror
 
+log = structlog.get_logger()
+
+
 LEAST = 2_000  # chunks; fewer are read from the store as quickly
 SHARE = 20  # so many chunks take one change, until it is written again
 _FEW = 1_000  # changes that are nothing
 _FORM = 1  # of what mirrors give; another one is not read
 _MARK = "mirror"
 
-log = structlog.get_logger()
 
 Run = Callable[..., Awaitable[Any]]
 
