@@ -18,7 +18,7 @@ from random import Random
 from statistics import quantiles
 from time import perf_counter, process_time
 
-from agentd.core.graph import Concept, Context, Record, Relation
+from agentd.core.graph import Concept, ConceptContext, Record, Relation
 from agentd.memory.graph.recall import Recollection
 from agentd.storage.graph import SqliteGraph
 from agentd.storage.migrations import INDEX
@@ -184,7 +184,7 @@ def _record(subject: str, predicate: str, target: str, number: int) -> Record:
     """A statement as the compiler would make it of one sentence."""
     at = _NOW - timedelta(minutes=number % 10_000)
     confidence = 0.5 + number % 50 / 100
-    context = Context(
+    context = ConceptContext(
         context_hash(at, "bench", "main", "", str(number)), at, "bench", "main", "", str(number)
     )
     fact = fact_hash(subject, predicate, target)

@@ -23,7 +23,7 @@ from agentd.zero import compiler, parse
 from agentd.zero.decompiler import decompile
 from agentd.zero.delta import apply, diff, merged, read_delta, write_delta
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.writing import Level, at_level, grouped, write
+from agentd.zero.formats.writing import WritingLevel, at_level, grouped, write
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 from benchmarks import machine
 from benchmarks.row import Row
@@ -225,8 +225,8 @@ def measured(concepts: int) -> Measured:
     change = diff(old, record)
     writers: dict[str, tuple[Callable[[], str], Callable[[str], str]]] = {
         ".0c (L2)": (lambda: write(record), lambda t: _whole(read(t) == record)),
-        "L0": (lambda: at_level(record, Level.SKELETON), lambda _: "hashes of concepts"),
-        "L1": (lambda: at_level(record, Level.STRUCTURE), lambda _: "labels, facts"),
+        "L0": (lambda: at_level(record, WritingLevel.SKELETON), lambda _: "hashes of concepts"),
+        "L1": (lambda: at_level(record, WritingLevel.STRUCTURE), lambda _: "labels, facts"),
         "delta of a tenth": (
             lambda: write_delta(change),
             lambda t: _whole(apply(old, read_delta(t)) == record),

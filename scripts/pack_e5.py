@@ -23,7 +23,7 @@ import numpy.typing as npt
 from agentd.memory.index.embedding.e5_files import FULL, PACKED, E5Files
 from agentd.memory.index.embedding.e5_weights import KINDS, E5Weights, Table, pack
 from agentd.memory.index.embedding.onnx_files import sha256
-from agentd.memory.index.embedding.unigram import Vocabulary
+from agentd.memory.index.embedding.unigram import UnigramVocabulary
 
 FIRST = (0, 30_000, 100_000)  # pieces of each kind, the finest first
 PARTS = (6, 12, 16)  # numbers in a part, of each kind
@@ -64,19 +64,19 @@ def main(folder: Path) -> None:
     (folder / PACKED).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
 
 
-def ordered(vocabulary: Vocabulary) -> list[int]:
+def ordered(vocabulary: UnigramVocabulary) -> list[int]:
     """The ids of all pieces: the special ones, then the others, the likeliest first."""
     special = [vocabulary.start, vocabulary.padding, vocabulary.end, vocabulary.unknown]
     pieces = [number for number, piece in enumerate(vocabulary.pieces) if piece]
     return special + sorted(pieces, key=lambda it: -vocabulary.scores[it])
 
 
-def only(vocabulary: Vocabulary, kept: list[int]) -> Vocabulary:
+def only(vocabulary: UnigramVocabulary, kept: list[int]) -> UnigramVocabulary:
     """The same with those pieces, in that order."""
     scores = [vocabulary.scores[it] for it in kept]
     pieces = [vocabulary.pieces[it] for it in kept]
     old = (vocabulary.start, vocabulary.end, vocabulary.padding, vocabulary.unknown)
-    return Vocabulary(pieces, scores, vocabulary.written, *(kept.index(it) for it in old))
+    return UnigramVocabulary(pieces, scores, vocabulary.written, *(kept.index(it) for it in old))
 
 
 def quantised(rows: Floats, part: int) -> Table:

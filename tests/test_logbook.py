@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agentd.interfaces.commands.logs import Logbook, Wanted, parse
+from agentd.interfaces.commands.logs import Logbook, WantedLines, parse
 
-ALL = Wanted()
+ALL = WantedLines()
 
 
 def write(file: Path, *records: dict[str, Any]) -> None:
@@ -92,14 +92,16 @@ def test_half_a_line_waits_for_its_end(file: Path) -> None:
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        (Wanted(session="main"), [1, 2]),
-        (Wanted(turn=7), [2, 3]),
-        (Wanted(origin="heartbeat"), [3]),
-        (Wanted(level="warning"), [2, 3]),
-        (Wanted(session="main", level="error"), []),
+        (WantedLines(session="main"), [1, 2]),
+        (WantedLines(turn=7), [2, 3]),
+        (WantedLines(origin="heartbeat"), [3]),
+        (WantedLines(level="warning"), [2, 3]),
+        (WantedLines(session="main", level="error"), []),
     ],
 )
-def test_records_are_chosen_by_their_marks(file: Path, wanted: Wanted, found: list[int]) -> None:
+def test_records_are_chosen_by_their_marks(
+    file: Path, wanted: WantedLines, found: list[int]
+) -> None:
     write(
         file,
         {"n": 1, "level": "info", "session": "main", "turn": 6, "origin": "user"},

@@ -218,13 +218,13 @@ _HEAD = """\
 """
 
 
-class Compaction(CompactionSettings):
+class CompactionConfig(CompactionSettings):
     """When the context shrinks, and to what."""
 
     memory_flush: MemoryFlushSettings = MemoryFlushSettings()
 
 
-class MemorySearch(SearchSettings, IndexSettings, EmbedderSettings):
+class MemorySearchConfig(SearchSettings, IndexSettings, EmbedderSettings):
     """How memory is searched, what is indexed, and what turns texts into vectors."""
 
 
@@ -234,12 +234,12 @@ class Config(Settings):
     agent: AgentSettings = AgentSettings()
     tools: ToolsSettings = ToolsSettings()
     provider: ProviderSettings = ProviderSettings()
-    compaction: Compaction = Compaction()
+    compaction: CompactionConfig = CompactionConfig()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     jobs: JobsSettings = JobsSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
     alerts: AlertsSettings = AlertsSettings()
-    memory_search: MemorySearch = MemorySearch()
+    memory_search: MemorySearchConfig = MemorySearchConfig()
     facts: FactsSettings = FactsSettings()
     graph: GraphSettings = GraphSettings()
     budget: BudgetSettings = BudgetSettings()

@@ -49,7 +49,7 @@ LARGE = 64 * 1024  # bytes from which memory is taken from the system, and given
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # of malloc.h
 
 
-class App(Protocol):
+class RunningApp(Protocol):
     """What the process needs of the assembled parts."""
 
     @property
@@ -127,7 +127,7 @@ def attune() -> None:
 
 
 async def run(
-    opener: Callable[[], AbstractAsyncContextManager[App]],
+    opener: Callable[[], AbstractAsyncContextManager[RunningApp]],
     clock: Clock,
     notifier: Notifier,
     patience: Patience = Patience(),
@@ -182,7 +182,7 @@ class _Ending:
 
 
 async def _live(
-    app: App,
+    app: RunningApp,
     signals: tuple[asyncio.Event, asyncio.Event],
     watchdog: Watchdog,
     ending: _Ending,
@@ -208,7 +208,7 @@ async def _live(
             task.cancel()
 
 
-async def _serve(app: App) -> None:
+async def _serve(app: RunningApp) -> None:
     await app.serve()
     app.stop_requested.set()
 
@@ -218,7 +218,7 @@ async def _relay(stop: asyncio.Event, requested: asyncio.Event) -> None:
     requested.set()
 
 
-async def _reload(app: App, hangup: asyncio.Event) -> None:
+async def _reload(app: RunningApp, hangup: asyncio.Event) -> None:
     while True:
         await hangup.wait()
         hangup.clear()

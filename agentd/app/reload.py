@@ -35,7 +35,7 @@ LIVE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReloadOutcome:
     """Which keys changed live, and which wait for the next start."""
 
     changed: tuple[str, ...]
@@ -70,7 +70,7 @@ class Reload:
         self._file = file
         self._lock = asyncio.Lock()
 
-    async def run(self) -> Outcome:
+    async def run(self) -> ReloadOutcome:
         """Read the configuration again. Raises ConfigError, with nothing changed."""
         async with self._lock:
             wanted = await asyncio.to_thread(self._read)
@@ -82,7 +82,9 @@ class Reload:
             self._check(running)
             self._take(running)
             self._running = running
-        outcome = Outcome(changed, tuple(key for key in different if key not in changed), missing)
+        outcome = ReloadOutcome(
+            changed, tuple(key for key in different if key not in changed), missing
+        )
         log.info("reloaded", **outcome.as_json())
         return outcome
 

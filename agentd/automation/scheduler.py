@@ -43,7 +43,7 @@ _HORIZON_YEARS = 9  # the longest wait for a 29 February
 _LAST_YEAR = MAXYEAR - _HORIZON_YEARS - 1
 
 
-class Triggers:
+class SchedulerTriggers:
     """Answers what comes next, for any schedule."""
 
     def check(self, schedule: Schedule) -> None:

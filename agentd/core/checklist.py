@@ -59,7 +59,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ItemPart:
     """Some lines of the file: a dated entry, or work for every beat (`is_open`), or neither."""
 
     lines: tuple[str, ...]
@@ -73,7 +73,7 @@ class Part:
 class Checklist:
     """The file, taken apart."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ItemPart, ...] = ()
 
     @cached_property
     def has_open(self) -> bool:
@@ -118,16 +118,16 @@ class Checklist:
 
 def parse(text: str, zone: ZoneInfo) -> Checklist:
     """The checklist of a HEARTBEAT.md; dates without an offset are in `zone`."""
-    parts: list[Part] = []
+    parts: list[ItemPart] = []
     in_tasks = False
     for group in _groups(_COMMENT.sub("", text.removeprefix("\ufeff")).splitlines()):
         head = group[0].strip()
         if head.lower() == "tasks:":
             in_tasks = True
-            parts.append(Part(group))
+            parts.append(ItemPart(group))
         elif not head or _NOISE.fullmatch(head):
             in_tasks = in_tasks and not head.startswith("#")
-            parts.append(Part(group))
+            parts.append(ItemPart(group))
         else:
             parts.append(_part(group, in_tasks=in_tasks, zone=zone))
     return Checklist(tuple(parts))
@@ -160,14 +160,14 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _part(lines: tuple[str, ...], *, in_tasks: bool, zone: ZoneInfo) -> Part:
+def _part(lines: tuple[str, ...], *, in_tasks: bool, zone: ZoneInfo) -> ItemPart:
     entry = _ENTRY.match(lines[0].strip())
     if entry is None:
-        return Part(lines, is_open=True)
+        return ItemPart(lines, is_open=True)
     if entry["box"] and entry["box"] in "xX":
-        return Part(lines, is_off=True)
+        return ItemPart(lines, is_off=True)
     if not entry["text"] and len(lines) == 1:
-        return Part(lines)
+        return ItemPart(lines)
     whens = {kind.lower(): value.strip() for kind, value in _WHEN.findall(lines[0])}
     if in_tasks and not whens:
         whens = _task_fields(lines)
@@ -179,9 +179,9 @@ def _part(lines: tuple[str, ...], *, in_tasks: bool, zone: ZoneInfo) -> Part:
         if read[kind] is None
     )
     if due is None and every is None:
-        return Part(lines, is_open=True, mistakes=mistakes)
+        return ItemPart(lines, is_open=True, mistakes=mistakes)
     text = "\n".join(line.strip() for line in lines)
-    return Part(lines, item=Item(item_hash(text), text, due, every), mistakes=mistakes)
+    return ItemPart(lines, item=Item(item_hash(text), text, due, every), mistakes=mistakes)
 
 
 def _task_fields(lines: tuple[str, ...]) -> dict[str, str]:

@@ -95,7 +95,7 @@ class Op(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class FactOperation:
     """One change of what is known, as it was read from the user's words. `text` is one sentence; `ids`
     are the facts that are replaced, ended or repeated.
     """

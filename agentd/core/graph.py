@@ -89,7 +89,7 @@ class Concept:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class ConceptContext:
     """When and where something was said.
 
     `source` is what it was read from ("facts", "import", a file), `scope` who may see it ("main", a
@@ -131,7 +131,7 @@ class Record:
     """
 
     concepts: tuple[Concept, ...] = ()
-    contexts: tuple[Context, ...] = ()
+    contexts: tuple[ConceptContext, ...] = ()
     relations: tuple[Relation, ...] = ()
 
 

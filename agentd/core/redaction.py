@@ -148,7 +148,7 @@ _NOT_TOLD = re.compile(  # what is said about a password without telling it
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptSecrets:
     """A text as it may be kept: `cuts` are start, end and new length of each span that was replaced."""
 
     text: str
@@ -187,7 +187,7 @@ class Redactor:
                 text = text.replace(spelling, _HIDDEN)
         return _KEYS.sub(_HIDDEN, text)
 
-    def kept(self, text: str, *, in_lines: bool = False) -> Kept:
+    def kept(self, text: str, *, in_lines: bool = False) -> KeptSecrets:
         """`text` with `[secret:KIND]` in place of each key; `in_lines` keeps the number of lines."""
         cuts: list[tuple[int, int, int]] = []
         parts: list[str] = []
@@ -198,7 +198,7 @@ class Redactor:
             parts += (text[at:start], word)
             cuts.append((start, end, len(word)))
             at = end
-        return Kept("".join((*parts, text[at:])), tuple(cuts)) if cuts else Kept(text)
+        return KeptSecrets("".join((*parts, text[at:])), tuple(cuts)) if cuts else KeptSecrets(text)
 
     def holds(self, text: str) -> bool:
         """Whether `kept` would replace something."""

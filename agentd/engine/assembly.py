@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from agentd.core.ports import (
     Approver,
-    Audience,
     Clock,
     CompactionHook,
     ContextSource,
@@ -18,6 +17,7 @@ from agentd.core.ports import (
     SessionStore,
     Tool,
     ToolShelf,
+    TurnAudience,
 )
 from agentd.core.redaction import Redactor
 from agentd.core.transcript import NOTHING_OFFERED, History, Offer
@@ -32,7 +32,7 @@ from agentd.engine.context import Instructions, Scenes
 from agentd.engine.context_manager import Rooms
 from agentd.engine.loop import Loop
 from agentd.engine.outage import Heard, Outage
-from agentd.engine.queue import Lanes
+from agentd.engine.queue import SessionQueue
 from agentd.engine.recovery import Recovery
 from agentd.engine.sessions import Sessions
 from agentd.engine.settings import AgentSettings
@@ -57,7 +57,7 @@ class Outside:
     ledger: Ledger
     provider: Provider
     approver: Approver
-    events: Audience
+    events: TurnAudience
     clock: Clock
     tools: tuple[Tool, ...] = ()
     sources: tuple[ContextSource, ...] = ()
@@ -141,7 +141,7 @@ def build_engine(
     )
     shrink = Compaction(store, outside.hooks, summariser, clock, limits, compaction)
     silent = SilentTurns(store, loop, scenes, toolbox, clock)
-    lanes = Lanes(agent.max_queued, agent.max_concurrent_turns)
+    lanes = SessionQueue(agent.max_queued, agent.max_concurrent_turns)
     rooms = Rooms(
         store,
         shrink,

@@ -17,7 +17,7 @@ from agentd.core.durations import format_duration
 from agentd.core.errors import AgentdError, ProviderError, ShuttingDown
 from agentd.core.event import TurnEvent
 from agentd.core.message import user
-from agentd.core.ports import Audience, Clock, Ledger, Provider, SessionStore
+from agentd.core.ports import Clock, Ledger, Provider, SessionStore, TurnAudience
 from agentd.core.prompt import Answered, Effect, Prompt
 from agentd.core.redaction import Redactor
 from agentd.core.turn import (
@@ -46,7 +46,7 @@ log = structlog.get_logger()
 TOOLS = frozenset({"memory_read", "memory_search", "memory_write", "notify"})
 
 
-class Ticket(Protocol):
+class BackgroundTicket(Protocol):
     """A submitted turn."""
 
     async def wait(self) -> Turn:
@@ -56,7 +56,7 @@ class Ticket(Protocol):
 class Door(Protocol):
     """The engine's door."""
 
-    async def submit(self, request: TurnRequest, sink: Audience) -> Ticket:
+    async def submit(self, request: TurnRequest, sink: TurnAudience) -> BackgroundTicket:
         """Queue a turn. Raises AgentdError when it is not taken."""
 
     def is_busy(self, session: SessionKey) -> bool:
@@ -87,7 +87,7 @@ def compose(prompt: str, title: str, matter: str, now: datetime, zone: ZoneInfo)
 
 
 async def run_errand(
-    door: Door, request: TurnRequest, sink: Audience, limit: timedelta, ack_max_chars: int
+    door: Door, request: TurnRequest, sink: TurnAudience, limit: timedelta, ack_max_chars: int
 ) -> Verdict | Failed:
     """The verdict on the reply to a silent request, or why there is none; one that takes longer than
     `limit` is cancelled. Never raises for what a turn can do wrong.

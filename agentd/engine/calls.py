@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agentd.core.event import ToolCallAdvanced, ToolCallEnded, ToolCallStarted
 from agentd.core.message import TextSource, ToolResult, ToolUse, Writer
-from agentd.core.ports import Audience, Clock, Journal
+from agentd.core.ports import Clock, Journal, TurnAudience
 from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.transcript import Mode, NewRow, Row, RowRole
 from agentd.core.turn import CallMade, Receipt, Usage
@@ -28,7 +28,7 @@ class Progress:
 
     receipt: Receipt
     scene: Scene
-    sink: Audience
+    sink: TurnAudience
     rows: list[Row] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)  # words streamed since the last stored row
     usage: Usage = _NOTHING

@@ -23,7 +23,7 @@ from agentd.engine.background import SilentTurns
 from agentd.engine.compaction.manager import EXTRACTED, Compaction, quietly, without_turns
 from agentd.engine.context import Scene
 from agentd.engine.durable import when_space
-from agentd.engine.queue import Lanes
+from agentd.engine.queue import SessionQueue
 from agentd.engine.toolbox import Grants
 
 log = structlog.get_logger()
@@ -50,7 +50,7 @@ class Rooms:
         store: SessionStore,
         compaction: Compaction,
         silent: SilentTurns,
-        lanes: Lanes,
+        lanes: SessionQueue,
         events: EventSink,
         clock: Clock,
         grants: Grants,

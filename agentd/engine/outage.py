@@ -36,7 +36,7 @@ class ServiceAway(Exception):
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class OutagePlace:
     """A message's place in the line. It is given up at `deadline`."""
 
     deadline: datetime
@@ -49,8 +49,8 @@ class Outage:
     def __init__(self, clock: Clock, record: ServiceRecord) -> None:
         self._clock = clock
         self._record = record
-        self._line: list[Place] = []
-        self._trying: Place | None = None
+        self._line: list[OutagePlace] = []
+        self._trying: OutagePlace | None = None
         self._error: ProviderError | None = None
         self._since: datetime | None = None
         self._pause = 0.0
@@ -88,7 +88,7 @@ class Outage:
         """Whether the service has ever answered as it is configured now: if not, waiting helps nobody."""
         return await self._record.has_answered()
 
-    def told(self, place: Place) -> tuple[str, str]:
+    def told(self, place: OutagePlace) -> tuple[str, str]:
         """What the sender of a message that waits is told, and the word for the reason."""
         until = place.deadline.astimezone(self._clock.zone)
         why = self._error.message if self._error else "The model's service was away."
@@ -98,15 +98,15 @@ class Outage:
         )
         return text, self._error.reason if self._error else "provider_away"
 
-    def join(self, place: Place) -> None:
+    def join(self, place: OutagePlace) -> None:
         """Be the last in line."""
         self._line.append(place)
 
-    def holds(self, place: Place) -> bool:
+    def holds(self, place: OutagePlace) -> bool:
         """Whether the place is in the line: its message waits, or tries for all."""
         return place in self._line
 
-    def leave(self, place: Place) -> None:
+    def leave(self, place: OutagePlace) -> None:
         """The message waits no longer, for whatever reason."""
         if place in self._line:
             self._line.remove(place)
@@ -117,7 +117,7 @@ class Outage:
             self._pause = self._next_at = 0.0
         self._wake()
 
-    async def turn(self, place: Place) -> bool:
+    async def turn(self, place: OutagePlace) -> bool:
         """Wait until the message may try, True, or has waited for too long, False. Raises ShuttingDown."""
         while True:
             if self._is_closed:
@@ -133,7 +133,7 @@ class Outage:
             left = (place.deadline - now).total_seconds() if self._error else _LOOK
             await self._sleep(min(left, self.seconds if is_first else _LOOK, _LOOK))
 
-    def failed(self, place: Place, error: ProviderError) -> None:
+    def failed(self, place: OutagePlace, error: ProviderError) -> None:
         """The service was asked for this message and is still away."""
         if self._trying is place:
             self._trying = None

@@ -12,7 +12,7 @@ import structlog
 
 from agentd.core.errors import AgentdError, QueueFull, ShuttingDown
 from agentd.core.event import Noticed, TurnStarted
-from agentd.core.ports import Audience
+from agentd.core.ports import TurnAudience
 from agentd.core.turn import Failure, Receipt, SessionKey, Turn, TurnRequest
 from agentd.engine.interrupt import Interrupt
 
@@ -26,7 +26,7 @@ log = structlog.get_logger()
 # but not its place.
 
 
-class Lanes:
+class SessionQueue:
     """Who may run."""
 
     def __init__(self, max_queued: int, max_running: int) -> None:
@@ -113,7 +113,7 @@ class Submission:
 
     request: TurnRequest
     receipt: Receipt
-    sink: Audience
+    sink: TurnAudience
     ended: asyncio.Future[Turn]
     interrupt: Interrupt = field(default_factory=Interrupt)
     waited: bool = False
@@ -136,7 +136,7 @@ class Ticket:
         return await asyncio.shield(self._turn)
 
 
-def announce(request: TurnRequest, receipt: Receipt, sink: Audience) -> None:
+def announce(request: TurnRequest, receipt: Receipt, sink: TurnAudience) -> None:
     """Tell watchers that the message is being worked on."""
     sink.emit(TurnStarted(request.session, request.message_id, request.text, request.images))
     if receipt.redacted:

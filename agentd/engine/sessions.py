@@ -18,13 +18,21 @@ from agentd.core.compaction import RoomReport, Trigger
 from agentd.core.errors import InvalidRequest, ProviderError, ShuttingDown, StorageError
 from agentd.core.event import AnswerWaits, TurnEnded
 from agentd.core.failpoints import hit
-from agentd.core.ports import Audience, SessionStore
+from agentd.core.ports import SessionStore, TurnAudience
 from agentd.core.turn import Origin, Receipt, SessionKey, Turn, TurnRequest, TurnState
 from agentd.engine.background import Silence
 from agentd.engine.context_manager import Rooms
 from agentd.engine.interrupt import Interrupted
-from agentd.engine.outage import Outage, Place, ServiceAway
-from agentd.engine.queue import TAKES_NO_MORE, Lanes, Submission, Tasks, Ticket, announce, reject
+from agentd.engine.outage import Outage, OutagePlace, ServiceAway
+from agentd.engine.queue import (
+    TAKES_NO_MORE,
+    SessionQueue,
+    Submission,
+    Tasks,
+    Ticket,
+    announce,
+    reject,
+)
 from agentd.engine.recovery import Recovery
 from agentd.engine.turn import Turns
 
@@ -43,8 +51,8 @@ class Sessions:
         turns: Turns,
         rooms: Rooms,
         recovery: Recovery,
-        lanes: Lanes,
-        events: Audience,
+        lanes: SessionQueue,
+        events: TurnAudience,
         outage: Outage,
     ) -> None:
         self._store = store
@@ -56,7 +64,9 @@ class Sessions:
         self._outage = outage
         self._submitted: dict[tuple[SessionKey, str], Submission] = {}
         self._running: dict[tuple[SessionKey, Origin], Submission] = {}
-        self._waiting: dict[SessionKey, tuple[Submission, Place]] = {}  # for the model's service
+        self._waiting: dict[
+            SessionKey, tuple[Submission, OutagePlace]
+        ] = {}  # for the model's service
         self._tasks = Tasks()
         self._started = asyncio.Event()
 
@@ -82,7 +92,7 @@ class Sessions:
             if info.flush_due and self._tasks.is_open:
                 self._tasks.spawn(self._rooms.ahead(info.key, Trigger.RESTART))
 
-    async def submit(self, request: TurnRequest, sink: Audience | None = None) -> Ticket:
+    async def submit(self, request: TurnRequest, sink: TurnAudience | None = None) -> Ticket:
         """Take a request; when this returns it is durable.
 
         A message id that is known attaches to its turn, running or ended. Silent turns go to `sink`
@@ -192,7 +202,7 @@ class Sessions:
         return await self._rooms.explain(session)
 
     def _enqueue(
-        self, request: TurnRequest, receipt: Receipt, sink: Audience, *, waited: bool = False
+        self, request: TurnRequest, receipt: Receipt, sink: TurnAudience, *, waited: bool = False
     ) -> Submission:
         ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
         submission = Submission(request, receipt, sink, ended, waited=waited)
@@ -268,7 +278,7 @@ class Sessions:
         away.
         """
         outage, request, at = self._outage, submission.request, submission.receipt.at
-        place = Place(at + request.patience) if at is not None and request.patience else None
+        place = OutagePlace(at + request.patience) if at is not None and request.patience else None
         try:
             if place and (submission.waited or (outage.is_on and await outage.has_worked())):
                 outage.join(place)
@@ -293,7 +303,7 @@ class Sessions:
                 outage.leave(place)
             self._waiting.pop(request.session, None)
 
-    async def _wait(self, submission: Submission, place: Place) -> bool:
+    async def _wait(self, submission: Submission, place: OutagePlace) -> bool:
         """Whether the message may be tried: False when it has waited for too long. Raises Interrupted,
         ShuttingDown.
         """
@@ -302,14 +312,14 @@ class Sessions:
         async with submission.interrupt.guard():
             return await self._outage.turn(place)
 
-    async def _give_up(self, submission: Submission, place: Place) -> Turn:
+    async def _give_up(self, submission: Submission, place: OutagePlace) -> Turn:
         error = self._outage.error or ProviderError(kind="unknown")
         self._outage.leave(place)
         return await self._in_lane(
             submission, lambda submission: self._turns.gave_up(submission, error)
         )
 
-    def _tell(self, submission: Submission, place: Place) -> None:
+    def _tell(self, submission: Submission, place: OutagePlace) -> None:
         """Let watchers know that the message waits: in words once, and when the next try comes."""
         if not submission.is_announced:
             announce(submission.request, submission.receipt, submission.sink)

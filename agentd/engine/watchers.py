@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agentd.core.event import Noticed, TurnEnded, TurnEvent
-from agentd.core.ports import Audience, EventSink
+from agentd.core.ports import EventSink, TurnAudience
 from agentd.core.turn import SessionKey
 
 
@@ -14,7 +14,7 @@ class Watchers:
     has to keep up.
     """
 
-    def __init__(self, shown: Audience, *sinks: EventSink) -> None:
+    def __init__(self, shown: TurnAudience, *sinks: EventSink) -> None:
         self._shown = shown
         self._sinks = (shown, *sinks)
 

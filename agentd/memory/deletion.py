@@ -22,7 +22,7 @@ log = structlog.get_logger()
 # Deleting a session everywhere it is kept.
 
 
-class Erasure:
+class SessionErasure:
     """Deletes in the order in which a crash in between is made good: the index follows the store.
 
     `drop_images` erases images that nothing refers to any more, `forget_typed` what was typed in the

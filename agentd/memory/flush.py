@@ -72,7 +72,7 @@ _SMALLEST = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FlushPart:
     """Rows that are asked about at once. `covered` is the last row that is done with when this part
     is: a row given in pieces is done with its last one. `piece` counts those pieces from 1.
     """
@@ -88,15 +88,15 @@ class Part:
         return f"{span}.{self.piece}" if self.piece else span
 
 
-def split(rows: Sequence[Row], budget: int) -> tuple[Part, ...]:
+def split(rows: Sequence[Row], budget: int) -> tuple[FlushPart, ...]:
     """The rows in order, in as few parts as fit `budget` tokens each."""
-    parts: list[Part] = []
+    parts: list[FlushPart] = []
     held: list[Row] = []
     weight = 0
     for unit in _units([clip(row) for row in rows]):
         size = tokens.of_rows(unit)
         if held and weight + size > budget:
-            parts.append(Part(tuple(held), held[-1].seq))
+            parts.append(FlushPart(tuple(held), held[-1].seq))
             held, weight = [], 0
         if size > budget and len(unit) == 1 and _is_words(unit[0]):
             parts.extend(_pieces(unit[0], budget))
@@ -104,7 +104,7 @@ def split(rows: Sequence[Row], budget: int) -> tuple[Part, ...]:
         held.extend(unit)
         weight += size
     if held:
-        parts.append(Part(tuple(held), held[-1].seq))
+        parts.append(FlushPart(tuple(held), held[-1].seq))
     return tuple(parts)
 
 
@@ -152,7 +152,7 @@ def _quoted(row: Row) -> list[Span]:
     return spans
 
 
-def _pieces(row: Row, budget: int) -> Iterator[Part]:
+def _pieces(row: Row, budget: int) -> Iterator[FlushPart]:
     size = max(_SMALLEST, budget * _CHARS_PER_TOKEN)
     text, quoted = row.text, _quoted(row)
     source = BY_OWNER if row.source.is_owners_own else row.source  # each is tainted by its own
@@ -163,7 +163,7 @@ def _pieces(row: Row, budget: int) -> Iterator[Part]:
             row, blocks=(Text(text[start:end], within(quoted, start, end)),), source=source
         )
         done = row.seq if number == len(starts) else row.seq - 1
-        yield Part((piece,), done, number)
+        yield FlushPart((piece,), done, number)
 
 
 TRIES = 3  # then the rows are cut unsaved, with a record of it
@@ -238,7 +238,7 @@ class MemoryFlush:
             return NO_MEMORY
         return "" if self._settings.enabled else "disabled"
 
-    async def _parts(self, plan: CompactionPlan) -> tuple[Part, ...]:
+    async def _parts(self, plan: CompactionPlan) -> tuple[FlushPart, ...]:
         """What to ask about. A crash may have cut an earlier flush of these rows with half of it
         written down, or all of it; asked again about the very same rows, it goes on where it was.
         Rows that have come since are asked about on their own.
@@ -250,7 +250,7 @@ class MemoryFlush:
         last = int(known.group()) if known else 0
         rows = plan.uncovered
 
-        def parts() -> tuple[Part, ...]:
+        def parts() -> tuple[FlushPart, ...]:
             old = [row for row in rows if row.seq <= last]
             new = [row for row in rows if row.seq > last]
             return (*split(old, budget), *split(new, budget))
@@ -258,7 +258,7 @@ class MemoryFlush:
         return await offload(len(rows), parts, light=ROWS)
 
     async def _try(
-        self, plan: CompactionPlan, part: Part, failures: int, ask: Ask
+        self, plan: CompactionPlan, part: FlushPart, failures: int, ask: Ask
     ) -> tuple[bool, str]:
         """Whether a part was saved, and the word for it. What came from outside is asked about apart, so
         that what the rest gives is free of it.

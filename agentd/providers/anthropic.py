@@ -11,7 +11,7 @@ from agentd.core.offloading import ROWS, offload
 from agentd.core.ports import Blobs
 from agentd.core.prompt import Prompt, ProviderEvent
 from agentd.core.secrets import Secret
-from agentd.providers.anthropic_wire import PROVIDER, Assembly, request_body
+from agentd.providers.anthropic_wire import PROVIDER, AnthropicAssembly, request_body
 from agentd.providers.choice import DEFAULT_MODELS
 from agentd.providers.events import drain, limited
 from agentd.providers.faults import failure, missing_key
@@ -77,7 +77,7 @@ class AnthropicProvider:
             raise missing_key("Anthropic", self._settings.key_variable)
         api = await self._api.ready()
         model = prompt.model or self._model
-        assembly = Assembly(model)
+        assembly = AnthropicAssembly(model)
         seen, pictures = await with_pictures(prompt, self._blobs, can_see=self._settings.images)
         build = partial(request_body, seen, self._settings, model, pictures)
         events = api.events(await offload(len(seen.messages), build, light=ROWS))

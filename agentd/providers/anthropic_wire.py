@@ -26,7 +26,7 @@ from agentd.providers.pictures import NO_PICTURES, Pictures
 from agentd.providers.received import (
     Arguments,
     TextStream,
-    Written,
+    WrittenAnswer,
     call_id,
     call_name,
     model_name,
@@ -153,7 +153,7 @@ _APPEND = {
 }
 
 
-class Assembly:
+class AnthropicAssembly:
     """Takes a stream's events in order; `answered` may be called once the stream `is_complete`.
 
     Raises ProviderError for an event that cannot follow the ones before, and for reported errors.
@@ -162,7 +162,7 @@ class Assembly:
 
     def __init__(self, model: str) -> None:
         self.is_complete = False
-        self.written = Written()
+        self.written = WrittenAnswer()
         self._model = model
         self._started = False
         self._blocks: list[_Part] = []
@@ -276,7 +276,7 @@ class _Part:
         self._words: list[str] = []  # of a text block, as shown
         self._shown = TextStream()
 
-    def begun(self, written: Written) -> TextDelta | None:
+    def begun(self, written: WrittenAnswer) -> TextDelta | None:
         """The words that the block begins with."""
         if self.kind != "text":
             return None
@@ -284,7 +284,7 @@ class _Part:
         written.add(piece)
         return self._said(piece)
 
-    def add(self, delta: Json, written: Written) -> TextDelta | ThoughtDelta | None:
+    def add(self, delta: Json, written: WrittenAnswer) -> TextDelta | ThoughtDelta | None:
         """Take a piece, which counts as `written`; what of it can be shown at once comes back."""
         kind = delta["type"]
         if kind == "input_json_delta":

@@ -13,7 +13,7 @@ from agentd.core.health import Problem
 from agentd.core.ports import Blobs, Clock, Provider
 from agentd.core.transcript import Offer
 from agentd.providers.anthropic import AnthropicProvider
-from agentd.providers.choice import Choice, choose
+from agentd.providers.choice import ProviderChoice, choose
 from agentd.providers.openai import OpenAIProvider
 from agentd.providers.resilience import CircuitBreaker, Fallback, Retrying
 from agentd.providers.settings import ProviderSettings, ServiceSettings
@@ -26,12 +26,12 @@ Meter = Callable[[Provider, ServiceSettings], Provider]
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ProviderModel:
     """The chosen provider and those that stand in for it. `warm` loads the first one's library ahead
     of its first call, if it has one.
     """
 
-    choices: tuple[Choice, ...]  # the first is the provider, the others its fallbacks
+    choices: tuple[ProviderChoice, ...]  # the first is the provider, the others its fallbacks
     provider: Provider
     breaker: CircuitBreaker | Fallback
     warm: Callable[[], Awaitable[None]] | None
@@ -58,7 +58,7 @@ async def open_model(
     clock: Clock,
     meter: Meter,
     blobs: Blobs | None = None,
-) -> AsyncIterator[Model]:
+) -> AsyncIterator[ProviderModel]:
     """The provider that the configuration and the keys at hand call for, and its fallbacks. `meter`
     wraps each service that costs something, `blobs` hold the images that messages refer to.
     """
@@ -80,10 +80,10 @@ async def open_model(
             choices.append(choice)
             warms.append(warm)
         chain = Fallback(breakers) if len(breakers) > 1 else breakers[0]
-        yield Model(tuple(choices), chain, chain, warms[0], _offer(settings, choices[0]))
+        yield ProviderModel(tuple(choices), chain, chain, warms[0], _offer(settings, choices[0]))
 
 
-def _offer(settings: ProviderSettings, choice: Choice) -> Offer:
+def _offer(settings: ProviderSettings, choice: ProviderChoice) -> Offer:
     """What a session may choose. A server that was not told an effort may not know the word."""
     if choice.kind == "offline":
         return Offer((choice.model,))
@@ -100,7 +100,7 @@ def _offline() -> Provider:
 
 
 def _remote(
-    service: ServiceSettings, choice: Choice, blobs: Blobs | None
+    service: ServiceSettings, choice: ProviderChoice, blobs: Blobs | None
 ) -> AnthropicProvider | OpenAIProvider:
     if choice.kind == "openai":
         return OpenAIProvider(service, choice.secret, blobs=blobs)

@@ -22,7 +22,7 @@ ChosenKind = Literal["anthropic", "openai", "llama", "offline"]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ProviderChoice:
     """The provider for this daemon. `problem` says why it will not answer, if so; `cheap_model` is what
     its service has besides for less, "" where that is not known.
     """
@@ -35,7 +35,7 @@ class Choice:
     cheap_model: str = ""
 
 
-def choose(settings: ServiceSettings, environ: Mapping[str, str]) -> Choice:
+def choose(settings: ServiceSettings, environ: Mapping[str, str]) -> ProviderChoice:
     """The provider that the configuration and the keys at hand lead to; never raises.
 
     Only the automatic kind falls back to offline. A configured one without a usable key stays what
@@ -69,9 +69,9 @@ def _choice(
     why: str,
     problem: Problem | None = None,
     secret: Secret | None = None,
-) -> Choice:
+) -> ProviderChoice:
     # The configured model is the paid one's; the automatic fallback has only its own.
     model = settings.model if settings.kind or kind == "anthropic" else ""
     # Who answers at another address may not know the names of the service itself.
     cheap = "" if settings.base_url else CHEAP_MODELS.get(kind, "")
-    return Choice(kind, model or DEFAULT_MODELS.get(kind, ""), why, problem, secret, cheap)
+    return ProviderChoice(kind, model or DEFAULT_MODELS.get(kind, ""), why, problem, secret, cheap)

@@ -20,7 +20,7 @@ from agentd.engine import tokens
 from agentd.providers.events import drain, limited
 from agentd.providers.faults import missing_key
 from agentd.providers.late import LateApi
-from agentd.providers.openai_wire import DONE, PROVIDER, Assembly, request_body
+from agentd.providers.openai_wire import DONE, PROVIDER, OpenAIAssembly, request_body
 from agentd.providers.pictures import with_pictures
 from agentd.providers.settings import ServiceSettings
 
@@ -83,7 +83,7 @@ class OpenAIProvider:
         api = await self._api.ready()
         model = prompt.model or self._settings.model
         seen, pictures = await with_pictures(prompt, self._blobs, can_see=self._settings.images)
-        assembly = Assembly(model, think_tags=self._settings.capabilities.think_tags)
+        assembly = OpenAIAssembly(model, think_tags=self._settings.capabilities.think_tags)
         build = partial(request_body, seen, self._settings, model, pictures)
         body = await offload(len(seen.messages), build, light=ROWS)
         events = limited(api.events(body), self._settings.call_timeout)
@@ -102,7 +102,7 @@ class OpenAIProvider:
             usage = await offload(len(seen.messages), estimate, light=ROWS)
         yield await offload(assembly.written.size, partial(assembly.answered, usage))
 
-    def _estimate(self, prompt: Prompt, model: str, assembly: Assembly) -> Usage:
+    def _estimate(self, prompt: Prompt, model: str, assembly: OpenAIAssembly) -> Usage:
         """For a server that does not count: budgets and the context's size need some figure."""
         images = [b for m in prompt.messages for b in m.blocks if isinstance(b, Image)]
         without_bytes = dict.fromkeys((image.sha256 for image in images), "")

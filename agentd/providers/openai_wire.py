@@ -18,7 +18,7 @@ from agentd.providers.pictures import NO_PICTURES, Pictures
 from agentd.providers.received import (
     Arguments,
     TextStream,
-    Written,
+    WrittenAnswer,
     call_id,
     call_name,
     model_name,
@@ -205,7 +205,7 @@ _THOUGHTS = ("reasoning_content", "reasoning")  # servers differ; some send both
 Shown = TextDelta | ThoughtDelta
 
 
-class Assembly:
+class OpenAIAssembly:
     """Takes a stream's events in order.
 
     Raises ProviderError for an event that cannot follow the ones before, and for reported errors.
@@ -214,7 +214,7 @@ class Assembly:
     def __init__(self, model: str, *, think_tags: bool = False) -> None:
         self.is_done = False  # nothing more comes
         self.usage: Usage | None = None
-        self.written = Written()
+        self.written = WrittenAnswer()
         self._model = model
         self._tags = ThinkTags() if think_tags else None
         self._words: list[str] = []

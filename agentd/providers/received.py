@@ -89,7 +89,7 @@ class Arguments:
         self._pieces: list[str] = []
         self._size = 0
 
-    def feed(self, piece: str, written: Written) -> None:
+    def feed(self, piece: str, written: WrittenAnswer) -> None:
         """Take a piece; as long as it is kept, it counts as `written`."""
         self.is_empty = False
         self._size += len(piece)
@@ -111,7 +111,7 @@ class Arguments:
         return found
 
 
-class Written:
+class WrittenAnswer:
     """How much a service has sent of one answer."""
 
     def __init__(self) -> None:

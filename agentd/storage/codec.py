@@ -20,7 +20,7 @@ from agentd.core.message import (
     decode_blocks,
     encode_blocks,
 )
-from agentd.core.redaction import Kept, Redactor
+from agentd.core.redaction import KeptSecrets, Redactor
 from agentd.core.text import Spans, united
 from agentd.core.tool import FileAction, FileIntent, Intent, ToolCall, ToolOutput
 from agentd.core.transcript import DAMAGED, NewRow, Row, RowRole
@@ -283,6 +283,6 @@ def _blocks(blocks: Iterable[Block], redactor: Redactor) -> Iterator[Block]:
                 yield block
 
 
-def _moved(quoted: Spans, kept: Kept) -> Spans:
+def _moved(quoted: Spans, kept: KeptSecrets) -> Spans:
     spans = ((kept.moved(start), kept.moved(end)) for start, end in quoted)
     return united(spans, len(kept.text))

@@ -47,7 +47,7 @@ class NotPlainError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PageShape:
     """What the header of the file says."""
 
     page_size: int
@@ -57,7 +57,7 @@ class Shape:
     count: int
 
     @classmethod
-    def of(cls, descriptor: int) -> Shape:
+    def of(cls, descriptor: int) -> PageShape:
         """That of a file. Raises NotPlainError, OSError."""
         head = os.pread(descriptor, _HEADER, 0)
         size = os.fstat(descriptor).st_size
@@ -75,7 +75,7 @@ class Shape:
         return cls(page_size, page_size - head[_RESERVED], first_free, free, count)
 
 
-def blank(descriptor: int, shape: Shape) -> int:
+def blank(descriptor: int, shape: PageShape) -> int:
     """Make all of it zero, durably; gives how many pages had some. Raises NotPlainError, OSError."""
     changed = 0
     zeros = bytes(shape.page_size)
@@ -96,7 +96,7 @@ def blank(descriptor: int, shape: Shape) -> int:
     return changed
 
 
-def _gaps(part: bytes, at: int, shape: Shape, header: int) -> Iterator[Span]:
+def _gaps(part: bytes, at: int, shape: PageShape, header: int) -> Iterator[Span]:
     """The unused bytes of the page that begins there, if it is one of a tree."""
     kind, free, cells, begin = _TREE.unpack_from(part, at + header)
     if kind in _LEAF:
@@ -119,7 +119,7 @@ def _gaps(part: bytes, at: int, shape: Shape, header: int) -> Iterator[Span]:
         free = following
 
 
-def _unused(descriptor: int, shape: Shape) -> dict[int, list[Span]]:
+def _unused(descriptor: int, shape: PageShape) -> dict[int, list[Span]]:
     """The unused bytes of the pages that hold nothing, by their numbers."""
     found: dict[int, list[Span]] = {}
     trunk = shape.first_free
@@ -143,7 +143,7 @@ _SUFFIX = "-unclean"
 _SPARSE = 4  # a file is written anew where one of so many pages is free: others get the room back
 
 
-class Connection(sqlite3.Connection):
+class SqliteConnection(sqlite3.Connection):
     """One that holds a descriptor of its file: opened before SQLite's own and closed after it, since
     closing any of them drops the locks of all.
     """
@@ -151,7 +151,7 @@ class Connection(sqlite3.Connection):
     descriptor: int | None = None
 
     @classmethod
-    def to(cls, path: Path, patience: float) -> Connection:
+    def to(cls, path: Path, patience: float) -> SqliteConnection:
         """A connection to the file, whose statements wait so many seconds for another program. Raises
         sqlite3.Error.
         """
@@ -246,14 +246,14 @@ def _cut(conn: sqlite3.Connection, path: Path) -> None:
 
 def _blanked(conn: sqlite3.Connection, path: Path) -> bool:
     """Whether the file could be blanked, and is worth it. Raises NotPlainError, OSError, StorageError."""
-    if not isinstance(conn, Connection) or conn.descriptor is None:
+    if not isinstance(conn, SqliteConnection) or conn.descriptor is None:
         return False
     # Nobody else writes now, so nobody moves pages from the log into the file.
     conn.execute("BEGIN IMMEDIATE")
     try:
         if _log_of(path):
             raise _read_by_others(path)
-        shape = Shape.of(conn.descriptor)
+        shape = PageShape.of(conn.descriptor)
         if shape.free * _SPARSE > shape.count:
             return False
         blank(conn.descriptor, shape)

@@ -14,7 +14,7 @@ from typing import Literal
 from agentd.core.errors import StorageCorrupt, StorageError
 from agentd.core.health import Problem
 from agentd.core.paths import ensure_private_dir, sync_directory
-from agentd.storage.erasing import Connection, clear, is_unclean
+from agentd.storage.erasing import SqliteConnection, clear, is_unclean
 from agentd.storage.migrations import Schema, check, migrate
 from agentd.storage.proofs import Guard
 from agentd.storage.soundness import LARGE, check_whole, lenient, no_room, translate
@@ -27,7 +27,7 @@ _SUFFIXES = ("", "-wal", "-shm")
 
 def open_file(
     path: Path, schema: Schema, synchronous: Synchronous, guard: Guard | None = None
-) -> tuple[Connection, Problem | None]:
+) -> tuple[SqliteConnection, Problem | None]:
     """The one connection to `path`, brought to the schema's newest version, and what was wrong. `guard`
     seals and counts from there on.
 
@@ -76,7 +76,7 @@ def put_aside(path: Path, schema: Schema, error: StorageError) -> Problem:
 
 def _connect(
     path: Path, schema: Schema, synchronous: Synchronous, guard: Guard | None
-) -> Connection:
+) -> SqliteConnection:
     if schema.derived and (found := _irregular(path)) is not None:
         raise StorageCorrupt(f"{found.name} is no file of its own", cure=f"move {found} away")
     _private_file(path)
@@ -100,8 +100,8 @@ def _opened(
     guard: Guard | None,
     *,
     alone: bool = False,
-) -> Connection:
-    conn = Connection.to(path, PATIENCE)
+) -> SqliteConnection:
+    conn = SqliteConnection.to(path, PATIENCE)
     try:
         if alone:
             conn.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -113,7 +113,7 @@ def _opened(
 
 
 def _prepare(
-    conn: Connection,
+    conn: SqliteConnection,
     path: Path,
     schema: Schema,
     synchronous: Synchronous,

@@ -15,9 +15,9 @@ from agentd.core.graph import (
     SURVIVING,
     Around,
     Concept,
+    ConceptContext,
     ConceptHash,
     Consolidated,
-    Context,
     ContextHash,
     Edge,
     EpisodeHash,
@@ -153,10 +153,10 @@ class SqliteGraph:
         found = await self._db.read(lambda conn: list(rows.among(conn, _LABELS, wanted)))
         return {wanted[name]: label for name, label in found}
 
-    async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, Context]:
+    async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, ConceptContext]:
         """See GraphStore."""
 
-        def look(conn: sqlite3.Connection) -> dict[ContextHash, Context]:
+        def look(conn: sqlite3.Connection) -> dict[ContextHash, ConceptContext]:
             found = rows.among(conn, _CONTEXTS, [name.value for name in hashes])
             return {context.hash: context for context in map(context_of, found)}
 

@@ -19,8 +19,8 @@ from agentd.core.graph import (
     LEAST,
     STANDING,
     Concept,
+    ConceptContext,
     ConceptHash,
-    Context,
     ContextHash,
     EpisodeHash,
     FactHash,
@@ -70,7 +70,7 @@ def end_of(confidence: float, since: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class MentionRow:
     """What one episode says of a concept, or with LONE the record by itself; times in ticks."""
 
     concept: bytes
@@ -82,7 +82,7 @@ class Mention:
     aliases: tuple[str, ...]
 
 
-def mentions(record: Record) -> Iterator[Mention]:
+def mentions(record: Record) -> Iterator[MentionRow]:
     """The record's concepts, each with every episode that it is an end of, or with none."""
     episodes: dict[bytes, list[bytes]] = {concept.hash.value: [] for concept in record.concepts}
     for relation in record.relations:
@@ -99,17 +99,17 @@ def mentions(record: Record) -> Iterator[Mention]:
         updated = created if concept.updated is concept.created else ticks(concept.updated)
         name, told = concept.hash.value, (concept.label, concept.confidence, created, updated)
         for episode in episodes[name] or (LONE,):
-            yield Mention(name, episode, *told, concept.aliases)
+            yield MentionRow(name, episode, *told, concept.aliases)
 
 
-def context_row(context: Context) -> Values:
+def context_row(context: ConceptContext) -> Values:
     """A row of graph_contexts, from the column `hash` on."""
     said = ticks(context.event_time)
     where = (context.source, context.scope, context.agent, context.session)
     return context.hash.value, said, *where
 
 
-def episode_row(relation: Relation, context: Context) -> Values:
+def episode_row(relation: Relation, context: ConceptContext) -> Values:
     """A row of graph_episodes from `confidence` on, but for the column `promoted`."""
     said = ticks(context.event_time)
     stands = context.source in STANDING
@@ -127,7 +127,7 @@ def episode_row(relation: Relation, context: Context) -> Values:
     )
 
 
-def promoted_rows(relation: Relation, context: Context) -> list[tuple[bytes, bytes]]:
+def promoted_rows(relation: Relation, context: ConceptContext) -> list[tuple[bytes, bytes]]:
     """The rows of graph_promoted that the relation stands for: none unless it is a promotion."""
     if context.source != CONSOLIDATION:
         return []
@@ -143,9 +143,9 @@ def concept_of(row: Sequence[Any], aliases: Iterable[str]) -> Concept:
     return Concept(ConceptHash(name), label, confidence, first, last, names)
 
 
-def context_of(row: Sequence[Any]) -> Context:
+def context_of(row: Sequence[Any]) -> ConceptContext:
     """A context from its row."""
-    return Context(ContextHash(row[1]), moment(row[2]), *row[3:])
+    return ConceptContext(ContextHash(row[1]), moment(row[2]), *row[3:])
 
 
 def relation_of(row: Sequence[Any]) -> Relation:
@@ -383,7 +383,7 @@ def _insert(conn: sqlite3.Connection, batch: Sequence[Record]) -> tuple[int, int
     """How many concepts, facts and episodes are new."""
     mentioned = [mention for record in batch for mention in mentions(record)]
     concepts, new_concepts = _insert_concepts(conn, mentioned)
-    said: dict[bytes, tuple[Relation, Context]] = {}
+    said: dict[bytes, tuple[Relation, ConceptContext]] = {}
     for record in batch:
         contexts = {context.hash.value: context for context in record.contexts}
         for relation in record.relations:
@@ -403,7 +403,7 @@ def _insert(conn: sqlite3.Connection, batch: Sequence[Record]) -> tuple[int, int
 
 
 def _insert_concepts(
-    conn: sqlite3.Connection, mentioned: Iterable[Mention]
+    conn: sqlite3.Connection, mentioned: Iterable[MentionRow]
 ) -> tuple[dict[bytes, int], int]:
     """The numbers of concepts, and how many are new; each as what is said of it comes to."""
     united: dict[bytes, tuple[str, float, int, int]] = {}
@@ -430,7 +430,7 @@ def _insert_concepts(
 
 def _insert_relations(
     conn: sqlite3.Connection,
-    said: dict[bytes, tuple[Relation, Context]],
+    said: dict[bytes, tuple[Relation, ConceptContext]],
     concepts: dict[bytes, int],
 ) -> tuple[dict[bytes, int], int, int]:
     """The numbers of episodes, and how many facts and episodes are new."""
@@ -479,7 +479,9 @@ def _fact_row(
     return *key, *told(worth[number])
 
 
-def _insert_contexts(conn: sqlite3.Connection, contexts: dict[bytes, Context]) -> dict[bytes, int]:
+def _insert_contexts(
+    conn: sqlite3.Connection, contexts: dict[bytes, ConceptContext]
+) -> dict[bytes, int]:
     ids = _ids(conn, "contexts", contexts)
     fresh = _numbered(conn, "contexts", contexts, ids)
     conn.executemany(_CONTEXT, ((ids[name], *context_row(contexts[name])) for name in fresh))

@@ -27,7 +27,7 @@ from agentd.storage.keys import KEY_BYTES
 from agentd.storage.migrations import Schema
 from agentd.storage.proofs import Seals, commits_in, key_of, named, ring_of
 from agentd.storage.salvage import Salvaged, salvage
-from agentd.storage.soundness import SECONDS, Look, look, read_only, translate
+from agentd.storage.soundness import SECONDS, SoundnessLook, look, read_only, translate
 
 log = structlog.get_logger()
 
@@ -66,7 +66,7 @@ def make_sound(
     backup: Callable[[], Path | None] = lambda: None,
     seconds: float = SECONDS,
     proofs: bool = True,
-) -> Look:
+) -> SoundnessLook:
     """Have a sound database at `path`, or none yet, and say how far it was looked at. `used` says whether
     there was one, `backup` which one to advise. Nobody may have it open. Without `proofs` it is not held
     against what was acknowledged, which only shows what that is for.
@@ -79,17 +79,17 @@ def make_sound(
         if not path.exists():
             if used():
                 raise _missing(path, backup())
-            return Look()
+            return SoundnessLook()
         suspected = unsound_mark(path)
         limit = threading.TIMEOUT_MAX if suspected.exists() else seconds
         found = look(path, schema, limit) if path.stat().st_size else _empty(path, used)
         suspected.unlink(missing_ok=True)
         if not found.damage and path.stat().st_size and _holds_nothing(path) and used():
-            found = Look("it holds nothing")  # all of it was in the log, and that is gone
+            found = SoundnessLook("it holds nothing")  # all of it was in the log, and that is gone
         if found.damage:
             log.error("state_damaged", database=path.name, damage=found.damage)
             _rescue(path, schema, found.damage, backup(), now)
-            return Look()
+            return SoundnessLook()
         if proofs and (problem := _unproven(path, backup())):
             _record(path, problem, now)
     except OSError as error:
@@ -123,10 +123,10 @@ def _holds_nothing(path: Path) -> bool:
         return conn.execute("SELECT 1 FROM sqlite_schema").fetchone() is None
 
 
-def _empty(path: Path, used: Callable[[], bool]) -> Look:
+def _empty(path: Path, used: Callable[[], bool]) -> SoundnessLook:
     # A first start that was killed leaves an empty file, and nothing beside it.
     has_log = path.with_name(f"{path.name}-wal").exists()
-    return Look("it is empty" if has_log or used() else "")
+    return SoundnessLook("it is empty" if has_log or used() else "")
 
 
 def _rescue(path: Path, schema: Schema, damage: str, backup: Path | None, now: datetime) -> None:

@@ -35,7 +35,7 @@ Value = None | int | float | str | bytes
 Buffer = bytes | memoryview
 
 
-class Kind(IntEnum):
+class PageKind(IntEnum):
     """What a page of a b-tree is."""
 
     INDEX_INNER = 2
@@ -44,12 +44,12 @@ class Kind(IntEnum):
     TABLE_LEAF = 13
 
 
-TABLE = frozenset({Kind.TABLE_INNER, Kind.TABLE_LEAF})
-INDEX = frozenset({Kind.INDEX_INNER, Kind.INDEX_LEAF})
+TABLE = frozenset({PageKind.TABLE_INNER, PageKind.TABLE_LEAF})
+INDEX = frozenset({PageKind.INDEX_INNER, PageKind.INDEX_LEAF})
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SalvagedRecord:
     """One row as it lies on a page; `rowid` is None in trees that have none."""
 
     rowid: int | None
@@ -76,11 +76,11 @@ class Pages:
         begin = (number - 1) * self.size
         return bytes(self._file[begin : begin + self.size]).ljust(self.size, b"\0")
 
-    def kind(self, number: int) -> Kind | None:
+    def kind(self, number: int) -> PageKind | None:
         """What the page says that it is."""
         page = self.page(number)
         begin = _begin(number)
-        return Kind(page[begin]) if page and page[begin] in set(Kind) else None
+        return PageKind(page[begin]) if page and page[begin] in set(PageKind) else None
 
     def children(self, number: int) -> Iterator[int]:
         """The pages below an inner page."""
@@ -91,18 +91,18 @@ class Pages:
         if page:
             yield _u32(page, begin + 8)
 
-    def records(self, number: int) -> Iterator[Record]:
+    def records(self, number: int) -> Iterator[SalvagedRecord]:
         """What lies on a page: rows of a table, or entries of an index, which inner pages have too."""
         kind = self.kind(number)
-        if kind is None or kind is Kind.TABLE_INNER:
+        if kind is None or kind is PageKind.TABLE_INNER:
             return
         page, begin = self.page(number), _begin(number)
-        for place in _places(page, begin, inner=kind is Kind.INDEX_INNER):
-            at = place + 4 if kind is Kind.INDEX_INNER else place
+        for place in _places(page, begin, inner=kind is PageKind.INDEX_INNER):
+            at = place + 4 if kind is PageKind.INDEX_INNER else place
             if (found := self._record(page, at, kind)) is not None:
                 yield found
 
-    def tree(self, root: int, seen: set[int], family: Collection[Kind]) -> Iterator[int]:
+    def tree(self, root: int, seen: set[int], family: Collection[PageKind]) -> Iterator[int]:
         """The pages of a tree from its root on, those of its family, but for those that have been seen;
         they are now.
         """
@@ -114,14 +114,14 @@ class Pages:
                 continue
             seen.add(number)
             yield number
-            if kind in {Kind.TABLE_INNER, Kind.INDEX_INNER}:
+            if kind in {PageKind.TABLE_INNER, PageKind.INDEX_INNER}:
                 waiting.extend(self.children(number))
 
-    def _record(self, page: bytes, at: int, kind: Kind) -> Record | None:
+    def _record(self, page: bytes, at: int, kind: PageKind) -> SalvagedRecord | None:
         try:
             size, at = _varint(page, at)
             rowid: int | None = None
-            if kind is Kind.TABLE_LEAF:
+            if kind is PageKind.TABLE_LEAF:
                 rowid, at = _varint(page, at)
                 rowid -= (rowid >> 63) << 64
         except IndexError:
@@ -129,12 +129,12 @@ class Pages:
         if size > self.count * self.size:
             return None
         values = tuple(_values(self._payload(page, at, size, kind)))
-        return Record(rowid, values) if values else None
+        return SalvagedRecord(rowid, values) if values else None
 
-    def _payload(self, page: bytes, at: int, size: int, kind: Kind) -> bytes:
+    def _payload(self, page: bytes, at: int, size: int, kind: PageKind) -> bytes:
         """The bytes of a record: those on its page, and those on the pages that it spills over to."""
         usable = self.size
-        most = usable - 35 if kind is Kind.TABLE_LEAF else (usable - 12) * 64 // 255 - 23
+        most = usable - 35 if kind is PageKind.TABLE_LEAF else (usable - 12) * 64 // 255 - 23
         if size <= most:
             return page[at : at + size]
         least = (usable - 12) * 32 // 255 - 23
@@ -168,7 +168,7 @@ def _page_size(file: Buffer, log: Buffer) -> int:
 def _plausible(file: Buffer, size: int) -> float:
     """Which part of the first pages of that size begin as pages of a b-tree do."""
     starts = range(size, min(len(file), 64 * size), size)
-    return sum(file[start] in set(Kind) for start in starts) / max(1, len(starts))
+    return sum(file[start] in set(PageKind) for start in starts) / max(1, len(starts))
 
 
 def _committed(log: Buffer, size: int) -> tuple[Mapping[int, bytes], int]:
@@ -279,7 +279,7 @@ _FORMS: Mapping[tuple[str, str], re.Pattern[str]] = {
     ("fact_parked", "fact_id"): re.compile(r"[a-z0-9]{1,8}$"),
     ("graph_withdrawn", "name"): re.compile(r"[^\[{]{9,}"),
 }
-_WITH_ROWS = frozenset({Kind.TABLE_LEAF, Kind.INDEX_LEAF, Kind.INDEX_INNER})
+_WITH_ROWS = frozenset({PageKind.TABLE_LEAF, PageKind.INDEX_LEAF, PageKind.INDEX_INNER})
 # Tables without row ids whose rows look like no entry of an index.
 _FOUND_BY_SHAPE_ALONE = frozenset({"images", "fact_tombstones", "graph_programs"})
 _COLUMNS = "SELECT name, type, [notnull], dflt_value, pk FROM pragma_table_info(?) ORDER BY cid"
@@ -356,7 +356,7 @@ class _Table:
     columns: tuple[_Column, ...]
     has_rowid: bool
 
-    def takes(self, record: Record) -> bool:
+    def takes(self, record: SalvagedRecord) -> bool:
         """Whether a row of this table can look so."""
         given, left = record.values, self.columns[len(record.values) :]
         return (
@@ -366,13 +366,13 @@ class _Table:
             and all(column.has_default or not column.is_needed for column in left)
         )
 
-    def forced(self, record: Record) -> Record:
+    def forced(self, record: SalvagedRecord) -> SalvagedRecord:
         """The row as the table can hold it: damage has made other values of some of its own."""
         given = (*record.values, *[None] * len(self.columns))[: len(self.columns)]
         fit = zip(self.columns, given, strict=True)
-        return Record(record.rowid, tuple(column.forced(value) for column, value in fit))
+        return SalvagedRecord(record.rowid, tuple(column.forced(value) for column, value in fit))
 
-    def insertion(self, record: Record) -> tuple[str, list[Value]]:
+    def insertion(self, record: SalvagedRecord) -> tuple[str, list[Value]]:
         """The statement that puts the row into a new table, and its values."""
         names = [c.name for c in self.columns[: len(record.values)] if not c.is_rowid]
         values: list[Value] = [
@@ -433,8 +433,10 @@ def _fill(conn: sqlite3.Connection, pages: Pages) -> Salvaged:
         conn.execute(_EMPTY.replace("TABLE", name))
     found: Counter[str] = Counter()
     refused: Counter[str] = Counter()
-    given: list[Record] = []
-    twice: list[tuple[_Table, Record]] = []  # of two with one number damage has changed either's
+    given: list[SalvagedRecord] = []
+    twice: list[
+        tuple[_Table, SalvagedRecord]
+    ] = []  # of two with one number damage has changed either's
     for table, record, is_in_tree in _rows(pages, tables):
         if table.name == _SEQUENCE:
             given.append(record)
@@ -454,7 +456,7 @@ def _fill(conn: sqlite3.Connection, pages: Pages) -> Salvaged:
     return Salvaged(dict(found), dict(refused))
 
 
-def _put(conn: sqlite3.Connection, table: _Table, record: Record) -> bool:
+def _put(conn: sqlite3.Connection, table: _Table, record: SalvagedRecord) -> bool:
     """Whether the row could be put into its table."""
     try:
         conn.execute(*table.insertion(record))
@@ -464,7 +466,7 @@ def _put(conn: sqlite3.Connection, table: _Table, record: Record) -> bool:
 
 
 def _go_on_counting(
-    conn: sqlite3.Connection, given: Sequence[Record], tables: Mapping[str, _Table]
+    conn: sqlite3.Connection, given: Sequence[SalvagedRecord], tables: Mapping[str, _Table]
 ) -> None:
     """Let no table give a number twice: `given` says up to which each had given them."""
     for record in given:
@@ -506,12 +508,14 @@ def _tables(conn: sqlite3.Connection) -> Iterator[_Table]:
         yield _Table(name, columns, has_rowid=not is_without)
 
 
-def _rows(pages: Pages, tables: Mapping[str, _Table]) -> Iterator[tuple[_Table, Record, bool]]:
+def _rows(
+    pages: Pages, tables: Mapping[str, _Table]
+) -> Iterator[tuple[_Table, SalvagedRecord, bool]]:
     """Every row with its table: those that the trees of the schema hold, then those on other pages, where
     earlier states of a row may lie, too. The last says whether it was in a tree.
     """
     seen: set[int] = set()
-    loose: list[tuple[_Table, Record]] = []
+    loose: list[tuple[_Table, SalvagedRecord]] = []
     for table, root in list(_roots(pages, tables, seen)):
         family = TABLE if table.has_rowid else INDEX
         for number in pages.tree(root, seen, family):
@@ -531,8 +535,8 @@ def _rows(pages: Pages, tables: Mapping[str, _Table]) -> Iterator[tuple[_Table, 
 
 
 def _of_page(
-    records: Sequence[Record], tables: Mapping[str, _Table]
-) -> Iterator[tuple[_Table, Record]]:
+    records: Sequence[SalvagedRecord], tables: Mapping[str, _Table]
+) -> Iterator[tuple[_Table, SalvagedRecord]]:
     """The rows of a page that no tree leads to: of one table, but for what is damaged on it."""
     own = _fitting(records, tables)
     for record in records:
@@ -541,7 +545,7 @@ def _of_page(
             yield table, record
 
 
-def _fitting(records: Sequence[Record], tables: Mapping[str, _Table]) -> _Table | None:
+def _fitting(records: Sequence[SalvagedRecord], tables: Mapping[str, _Table]) -> _Table | None:
     """The table that most of the rows can be of; None for entries of an index."""
 
     def fit(table: _Table) -> int:

@@ -123,7 +123,7 @@ SECONDS = 0.5  # that each of the two readings at a start may take
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SoundnessLook:
     """What a look has found: why the file is damaged, "" if no damage was seen, and whether all of it
     was read.
     """
@@ -132,7 +132,7 @@ class Look:
     is_complete: bool = True
 
 
-def look(path: Path, schema: Schema, seconds: float = SECONDS) -> Look:
+def look(path: Path, schema: Schema, seconds: float = SECONDS) -> SoundnessLook:
     """Read a database that nobody has open, and write nothing. All of it and its indices if that can be
     done in `seconds`, else in as many once more its pages alone. Raises StorageError for a file that
     cannot be read for another reason than damage, and for one that is not ours or of a newer agentd.
@@ -145,9 +145,9 @@ def look(path: Path, schema: Schema, seconds: float = SECONDS) -> Look:
         told = translate(error, path)
         if not isinstance(told, StorageCorrupt):
             raise told from error
-        return Look(str(error))
+        return SoundnessLook(str(error))
     except UnicodeDecodeError:  # SQLite's own message names what is damaged
-        return Look("its schema cannot be read")
+        return SoundnessLook("its schema cannot be read")
 
 
 def check_whole(conn: sqlite3.Connection, path: Path) -> None:
@@ -175,7 +175,7 @@ def lenient(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _damage(conn: sqlite3.Connection, schema: Schema) -> Look | None:
+def _damage(conn: sqlite3.Connection, schema: Schema) -> SoundnessLook | None:
     """Whether what stands in the header and the schema is not what the steps make. That of another
     program, or of a newer agentd, is its own business. Raises StorageError for these.
     """
@@ -185,11 +185,11 @@ def _damage(conn: sqlite3.Connection, schema: Schema) -> Look | None:
     except StorageCorrupt as error:
         if "sessions" not in tables and tables:
             raise
-        return Look(error.message)
+        return SoundnessLook(error.message)
     except StorageError:  # its version is a newer one's; or a damaged number, with our very tables
         if not _is_shaped(conn, schema):
             raise
-        return Look("the version in its header is damaged")
+        return SoundnessLook("the version in its header is damaged")
     return None
 
 
@@ -201,7 +201,7 @@ def _is_shaped(conn: sqlite3.Connection, schema: Schema) -> bool:
         return set(copy.execute(query)) == set(conn.execute(query))
 
 
-def _read(conn: sqlite3.Connection, seconds: float) -> Look:
+def _read(conn: sqlite3.Connection, seconds: float) -> SoundnessLook:
     for pragma in ("integrity_check", "quick_check"):
         with _limited(conn, seconds):
             try:
@@ -211,8 +211,8 @@ def _read(conn: sqlite3.Connection, seconds: float) -> Look:
                     raise
             else:
                 why = "" if told == "ok" else str(told).splitlines()[-1]
-                return Look(why, is_complete=pragma == "integrity_check")
-    return Look(is_complete=False)
+                return SoundnessLook(why, is_complete=pragma == "integrity_check")
+    return SoundnessLook(is_complete=False)
 
 
 @contextmanager

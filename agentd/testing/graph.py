@@ -15,9 +15,9 @@ from agentd.core.graph import (
     LEAST,
     SURVIVING,
     Concept,
+    ConceptContext,
     ConceptHash,
     Consolidated,
-    Context,
     ContextHash,
     Edge,
     EpisodeHash,
@@ -162,7 +162,7 @@ class InMemoryGraph:
 
     def __init__(self) -> None:
         self._mentions: dict[ConceptHash, dict[EpisodeHash | None, Concept]] = {}
-        self._contexts: dict[ContextHash, Context] = {}
+        self._contexts: dict[ContextHash, ConceptContext] = {}
         self._since: dict[EpisodeHash, datetime] = {}  # those that were touched
         self._episodes: dict[EpisodeHash, Relation] = {}
         self._promotions: dict[EpisodeHash, frozenset[EpisodeHash]] = {}
@@ -207,7 +207,7 @@ class InMemoryGraph:
     async def labels(self, hashes: Collection[ConceptHash]) -> Mapping[ConceptHash, str]:
         return {name: one.label for name, one in (await self.concepts([*hashes])).items()}
 
-    async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, Context]:
+    async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, ConceptContext]:
         return {name: self._contexts[name] for name in hashes if name in self._contexts}
 
     async def named(self, names: Sequence[str]) -> Sequence[Concept]:

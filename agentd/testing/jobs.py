@@ -22,7 +22,7 @@ from agentd.testing.stores import MemoryOutbox
 
 
 @dataclass(frozen=True, slots=True)
-class Ticket:
+class FakeTicket:
     """A submitted errand that has ended with this turn, or never ends."""
 
     turn: Turn | None

@@ -38,12 +38,12 @@ from agentd.workspace.listing import SCOPE, UNREADABLE, Complaints, LeftOut, Lis
 from agentd.workspace.lives import Lives
 from agentd.workspace.locks import Locks
 from agentd.workspace.names import Name, is_injected, is_protected, parse, parse_file
-from agentd.workspace.places import Place, Places, Reading
+from agentd.workspace.places import NotePlaces, Place, Reading
 from agentd.workspace.refusals import missing, translated
 from agentd.workspace.settings import WorkspaceSettings
 from agentd.workspace.single import outside
 from agentd.workspace.versions import Versions
-from agentd.workspace.visibility import Sight
+from agentd.workspace.visibility import Visibility
 
 log = structlog.get_logger()
 
@@ -73,8 +73,8 @@ class Files:
         folders = {"": self._primary, **_others(scopes, settings)}
         self._scopes = tuple(scopes)
         self._daily = (settings.daily_dir, *settings.daily_aliases)
-        self._sight = Sight(settings.group_paths)
-        self._places = Places(folders, settings, self._sight)
+        self._sight = Visibility(settings.group_paths)
+        self._places = NotePlaces(folders, settings, self._sight)
         self._versions = Versions(versions_dir, redactor=redactor) if versions_dir else None
         self._changes = Changes(self._primary, self._versions)
         self._lives = Lives(self._primary, MAX_READ_BYTES)

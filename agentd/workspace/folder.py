@@ -37,7 +37,7 @@ class Stamp:
     is_alone: bool = True  # it has no second name
 
 
-class Entry(
+class FolderEntry(
     NamedTuple
 ):  # of which a large workspace makes many: a dataclass takes three times as long
     """One name in a directory."""
@@ -114,7 +114,7 @@ class Folder:
         require_regular(found, parts, alone=True)
         return self.read(parts, limit)
 
-    def entries(self, parts: Sequence[str]) -> list[Entry]:
+    def entries(self, parts: Sequence[str]) -> list[FolderEntry]:
         """The regular files and directories in a directory, sorted by name; of what is neither only
         what is named like a note, and links to directories.
         """
@@ -132,7 +132,9 @@ class Folder:
                     if not odd:
                         continue
                 times, is_alone = (info.st_mtime_ns, info.st_ctime_ns), is_dir or info.st_nlink == 1
-                found.append(Entry(entry.name, size, is_dir, *times, info.st_ino, is_alone, odd))
+                found.append(
+                    FolderEntry(entry.name, size, is_dir, *times, info.st_ino, is_alone, odd)
+                )
         return sorted(found)
 
     def replace(

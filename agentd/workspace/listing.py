@@ -13,9 +13,9 @@ import structlog
 from agentd.core.health import Problem
 from agentd.core.turn import Kind
 from agentd.core.workspace import TreeEntry
-from agentd.workspace.folder import FOLDER_LINK, Entry, Folder
+from agentd.workspace.folder import FOLDER_LINK, Folder, FolderEntry
 from agentd.workspace.names import Name, below
-from agentd.workspace.visibility import Sight
+from agentd.workspace.visibility import Visibility
 
 log = structlog.get_logger()
 
@@ -77,7 +77,7 @@ class Listing:
     """
 
     folder: Folder
-    sight: Sight
+    sight: Visibility
     kind: Kind
     entries: list[TreeEntry] = field(default_factory=list)
     odd: dict[Name, Oddity] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class Listing:
         there = {entry.path for entry in self.entries} if due else set()
         return tuple(path for path in due if path not in there)
 
-    def _name(self, parent: Name, entry: Entry) -> Name | None:
+    def _name(self, parent: Name, entry: FolderEntry) -> Name | None:
         """The name of what can be reached and seen."""
         name = below(parent, entry.name)
         if isinstance(name, str):
@@ -152,7 +152,7 @@ class Listing:
             return None
         return name
 
-    def _refuse(self, name: Name, entry: Entry, why: str) -> None:
+    def _refuse(self, name: Name, entry: FolderEntry, why: str) -> None:
         counts = entry.is_dir or entry.odd or entry.name.casefold().endswith(".md")
         if counts and not entry.name.startswith(".") and self.sight.sees(name, self.kind):
             what = "nothing in it is ever" if entry.is_dir else "it is never"

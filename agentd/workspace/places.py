@@ -21,7 +21,7 @@ from agentd.workspace.names import Name, parse, parse_file
 from agentd.workspace.refusals import translated
 from agentd.workspace.settings import WorkspaceSettings
 from agentd.workspace.versions import digest_of
-from agentd.workspace.visibility import IN_EVERY_PROMPT, Sight
+from agentd.workspace.visibility import IN_EVERY_PROMPT, Visibility
 
 # Reads files as text and keeps what it has read until the file changes. Blocking.
 
@@ -117,11 +117,11 @@ def _not_text(path: str, error: UnicodeDecodeError) -> FileUnreadable:
 _ROOT = Name("", ())
 
 
-class Places:
+class NotePlaces:
     """Paths of a workspace and of the scopes beside it; the scope "" is the workspace itself."""
 
     def __init__(
-        self, folders: Mapping[str, Folder], settings: WorkspaceSettings, sight: Sight
+        self, folders: Mapping[str, Folder], settings: WorkspaceSettings, sight: Visibility
     ) -> None:
         self._folders = folders
         self._sight = sight

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from agentd.core.errors import ScopeMissing
-from agentd.workspace.folder import Entry, Folder, Stamp
+from agentd.workspace.folder import Folder, FolderEntry, Stamp
 
 
 def outside(path: Path, setting: str) -> Folder:
@@ -38,7 +38,7 @@ class SingleFile(Folder):
         """See Folder."""
         return super().read(self._checked(parts), limit, alone=alone)
 
-    def entries(self, parts: Sequence[str]) -> list[Entry]:
+    def entries(self, parts: Sequence[str]) -> list[FolderEntry]:
         """See Folder. Raises ScopeMissing."""
         if parts:
             return []

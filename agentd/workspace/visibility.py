@@ -24,7 +24,7 @@ IN_EVERY_PROMPT = frozenset({"SOUL.md", "AGENTS.md", "TOOLS.md", "IDENTITY.md"})
 _IDENTITY = frozenset({"agents", "soul", "user", "identity", "tools", "bootstrap", "heartbeat"})
 
 
-class Sight:
+class Visibility:
     """Answers whether a kind of session may know of a file."""
 
     def __init__(self, group_paths: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentd.zero.call import Host, Limits
+from agentd.zero.call import Host, ProgramLimits
 from agentd.zero.interpreter import Execution, execute
 from agentd.zero.parser import parse, parse_all
 from agentd.zero.program_graph import (
@@ -31,12 +31,12 @@ __all__ = [
     "Graph",
     "Hash32",
     "Host",
-    "Limits",
     "Lookup",
     "Map",
     "Node",
     "Operation",
     "Permission",
+    "ProgramLimits",
     "Route",
     "Value",
     "constant",

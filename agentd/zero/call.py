@@ -49,7 +49,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProgramLimits:
     """Steps, seconds (kept if the host has a clock) and work of one run."""
 
     steps: int = MAX_STEPS

@@ -9,8 +9,8 @@ from hashlib import sha256
 from agentd.core.errors import GraphError
 from agentd.core.graph import (
     Concept,
+    ConceptContext,
     ConceptHash,
-    Context,
     ContextHash,
     EpisodeHash,
     Record,
@@ -135,7 +135,7 @@ def _concept(at: int, concept: Concept) -> Iterator[Node]:
     yield _set(f"concept_entry_{at}", _EMPTY, f"concept_{at}", f"concept_{at}")
 
 
-def _context(at: int, context: Context) -> Iterator[Node]:
+def _context(at: int, context: ConceptContext) -> Iterator[Node]:
     yield constant(f"context_data_{at}", _when(context))
     yield operation(f"context_hash_{at}", "Hash", f"context_data_{at}.name")
     yield _set(f"context_{at}", f"context_data_{at}", f"context_hash_{at}", "context_hash")
@@ -198,7 +198,7 @@ def _told(concept: Concept) -> dict[str, object]:
     }
 
 
-def _when(context: Context) -> dict[str, object]:
+def _when(context: ConceptContext) -> dict[str, object]:
     names = (context.source, context.scope, context.agent, context.session)
     told: dict[str, object] = {
         "name": context_text(context.event_time, *names),
@@ -285,9 +285,9 @@ def record_of(source: CompilerInput, aliases: Aliases = _USUAL) -> Record:
     )
 
 
-def _compiler_context(meta: ContextMeta) -> Context:
+def _compiler_context(meta: ContextMeta) -> ConceptContext:
     names = (meta.source, meta.scope, meta.agent, meta.session)
-    return Context(context_hash(meta.event_time, *names), utc(meta.event_time), *names)
+    return ConceptContext(context_hash(meta.event_time, *names), utc(meta.event_time), *names)
 
 
 def _check(statement: SemanticTuple) -> None:
@@ -304,7 +304,7 @@ def _compiler_concept(
     name: str,
     others: Iterable[str],
     statement: SemanticTuple,
-    context: Context,
+    context: ConceptContext,
     aliases: Aliases,
 ) -> Concept:
     label = aliases.resolve(name)
@@ -330,7 +330,7 @@ def _united(old: Concept | None, new: Concept) -> Concept:
 
 
 def _compiler_relation(
-    subject: Concept, statement: SemanticTuple, object_: Concept, context: Context
+    subject: Concept, statement: SemanticTuple, object_: Concept, context: ConceptContext
 ) -> Relation:
     predicate = normal_predicate(statement.predicate)
     fact = fact_hash(subject.label, predicate, object_.label)

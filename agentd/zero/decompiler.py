@@ -9,8 +9,8 @@ from datetime import datetime
 from agentd.core.errors import GraphError
 from agentd.core.graph import (
     Concept,
+    ConceptContext,
     ConceptHash,
-    Context,
     ContextHash,
     EpisodeHash,
     FactHash,
@@ -22,9 +22,9 @@ from agentd.zero import (
     Constant,
     Graph,
     Hash32,
-    Limits,
     Map,
     Operation,
+    ProgramLimits,
     Value,
     execute,
 )
@@ -53,7 +53,7 @@ def decompile(graph: Graph) -> Decompiled:
     memory, ZeroError (one of them) for one that cannot be run.
     """
     _check_nodes(graph)
-    output = execute(graph, limits=Limits(steps=len(graph.nodes))).outputs[graph.outputs[0]]
+    output = execute(graph, limits=ProgramLimits(steps=len(graph.nodes))).outputs[graph.outputs[0]]
     whole = _Row("the output", output)
     contexts = tuple(_context(row) for row in whole.rows("context"))
     concepts = tuple(_concept(row) for row in whole.rows("concepts"))
@@ -103,10 +103,10 @@ def _concept(row: _Row) -> Concept:
     return made
 
 
-def _context(row: _Row) -> Context:
+def _context(row: _Row) -> ConceptContext:
     at, source, scope = row.time("event_time"), row.text("source"), row.text("scope")
     agent, session = row.text("agent_id", ""), row.text("session_id", "")
-    made = Context(
+    made = ConceptContext(
         context_hash(at, source, scope, agent, session), at, source, scope, agent, session
     )
     row.agree("context_hash", made.hash.value)

@@ -11,8 +11,8 @@ from typing import Any, Self, TypeVar
 from agentd.core.errors import GraphError
 from agentd.core.graph import (
     Concept,
+    ConceptContext,
     ConceptHash,
-    Context,
     ContextHash,
     Digest,
     EpisodeHash,
@@ -93,7 +93,7 @@ def merged(records: Iterable[Record]) -> Record:
     """
     concepts: dict[ConceptHash, Concept] = {}
     relations: dict[EpisodeHash, Relation] = {}
-    contexts: list[Context] = []
+    contexts: list[ConceptContext] = []
     for record in records:
         for concept in record.concepts:
             concepts[concept.hash] = united(concepts.get(concept.hash, concept), concept)
@@ -172,7 +172,7 @@ class _Things:
     """A state by hashes, in their order."""
 
     concepts: dict[ConceptHash, Concept]
-    contexts: dict[ContextHash, Context]
+    contexts: dict[ContextHash, ConceptContext]
     relations: dict[EpisodeHash, Relation]
 
     @classmethod

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from agentd.core.errors import ZeroError
 from agentd.zero.builtins import BUILTINS
-from agentd.zero.call import Builtin, Call, Effects, Host, Limits
+from agentd.zero.call import Builtin, Call, Effects, Host, ProgramLimits
 from agentd.zero.faults import LimitReached, MissingInput, UnknownOperation, WrongValue
 from agentd.zero.program_graph import (
     SENDER,
@@ -65,7 +65,7 @@ def execute(
     inputs: Mapping[str, object] | None = None,
     *,
     host: Host | None = None,
-    limits: Limits | None = None,
+    limits: ProgramLimits | None = None,
 ) -> Execution:
     """Run a graph with these inputs, which are made values as `value_of` does.
 
@@ -75,7 +75,7 @@ def execute(
     LimitReached (steps, seconds, size).
     """
     values = {name: _given(name, plain) for name, plain in (inputs or {}).items()}
-    run = _Run(values, host or Host(), limits or Limits())
+    run = _Run(values, host or Host(), limits or ProgramLimits())
     ordered = execution_order(graph)
     for node in ordered:
         run.step(node)
@@ -92,7 +92,7 @@ def _given(name: str, plain: object) -> Value:
 class _Run:
     """A run under way."""
 
-    def __init__(self, inputs: Mapping[str, Value], host: Host, limits: Limits) -> None:
+    def __init__(self, inputs: Mapping[str, Value], host: Host, limits: ProgramLimits) -> None:
         self._inputs = inputs
         self._host = host
         self._limits = limits

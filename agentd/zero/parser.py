@@ -20,7 +20,7 @@ from agentd.zero.program_graph import (
     Route,
     execution_order,
 )
-from agentd.zero.tokens import Fields, Source, share_of
+from agentd.zero.tokens import Fields, SourceText, share_of
 from agentd.zero.values import EMPTY, MAX_DEPTH, Array, Confidence, Hash32, Map, Value, real, whole
 
 # Tokens to values: the part of the grammar that knows nothing of graphs.
@@ -30,10 +30,10 @@ _WORDS: dict[str, Value] = {"true": True, "false": False, "null": None}
 _OPENING = ("string", "number", "word", "{", "[")
 
 
-class Reader:
+class ProgramReader:
     """Reads values one after the other. `kind`, `word` and `at` are those of the next token."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceText) -> None:
         self.source = source
         self._next = source.tokens().__next__
         self._left = MAX_ITEMS
@@ -253,8 +253,8 @@ def parse(data: str | bytes) -> Graph:
     commas may trail, and `#` begins a comment. Fields that the language does not know are kept: those
     of a node as parameters, those of the graph as metadata. Raises ZeroError with line and column.
     """
-    source = Source(data)
-    reader = Reader(source)
+    source = SourceText(data)
+    reader = ProgramReader(source)
     graph = _graph(reader)
     if reader.kind != "end":
         raise source.fault(f"the graph has ended; here is {reader.found()}", reader.at)
@@ -265,14 +265,14 @@ def parse_all(data: str | bytes, first: int = 1) -> tuple[Graph, ...]:
     """All graphs of a text, one behind the other; none is no error. Raises ZeroError like `parse`, with
     lines counted from `first`.
     """
-    reader = Reader(Source(data, first))
+    reader = ProgramReader(SourceText(data, first))
     graphs = []
     while reader.kind != "end":
         graphs.append(_graph(reader))
     return tuple(graphs)
 
 
-def _graph(reader: Reader) -> Graph:
+def _graph(reader: ProgramReader) -> Graph:
     if reader.kind != "word" or reader.word != "Graph":
         raise reader.source.fault(
             f"a text begins with Graph {{; here is {reader.found()}", reader.at
@@ -305,7 +305,7 @@ def _graph(reader: Reader) -> Graph:
     return graph
 
 
-def _nodes(reader: Reader) -> list[Node]:
+def _nodes(reader: ProgramReader) -> list[Node]:
     if reader.kind != "[":
         raise reader.source.fault(f"nodes is an Array; here is {reader.found()}", reader.at)
     nodes: list[Node] = []
@@ -313,7 +313,7 @@ def _nodes(reader: Reader) -> list[Node]:
     return nodes
 
 
-def _node(reader: Reader) -> Node:
+def _node(reader: ProgramReader) -> Node:
     if reader.kind != "{":
         raise reader.source.fault(f"a node is a Map; here is {reader.found()}", reader.at)
     fields = Fields(reader.source, "the node", reader.at)

@@ -38,7 +38,7 @@ _ESCAPES = {
 }
 
 
-class Source:
+class SourceText:
     """A text whose offsets can be told as lines and columns; `first` is the number of its first line. A
     byte order mark is not part of it.
     """
@@ -170,7 +170,7 @@ class Fields:
     begins.
     """
 
-    def __init__(self, source: Source, owner: str, at: int) -> None:
+    def __init__(self, source: SourceText, owner: str, at: int) -> None:
         self.owner = owner
         self._source = source
         self._at = at

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentd.app.chat.chat import Chat
-from agentd.app.chat.pasting import Written
+from agentd.app.chat.pasting import TypedText
 from agentd.app.chat.screen import Screen
 from agentd.app.chat.slash import Catalog
 from agentd.app.chat.statusline import StatusLine
@@ -41,7 +41,7 @@ _TIMES = Times(FakeClock(zone="Europe/Berlin"))
 class Typist:
     """A keyboard that types what it was given, then leaves; keeps the prompts it saw."""
 
-    def __init__(self, *lines: str | Written | None) -> None:
+    def __init__(self, *lines: str | TypedText | None) -> None:
         self._lines = list(lines)
         self.prompts: list[str] = []
         self.pasted: Spans = ()
@@ -50,8 +50,8 @@ class Typist:
         await asyncio.sleep(0)
         self.prompts.append(prompt().text)
         line = self._lines.pop(0) if self._lines else None
-        self.pasted = line.pasted if isinstance(line, Written) else ()
-        return line.text if isinstance(line, Written) else line
+        self.pasted = line.pasted if isinstance(line, TypedText) else ()
+        return line.text if isinstance(line, TypedText) else line
 
     def refresh(self) -> None:
         pass
@@ -78,7 +78,7 @@ def answering(*texts: str, stop: str = "end_turn"):
     return answer
 
 
-async def talk(daemon: ScriptedDaemon, *lines: str | Written | None) -> Typist:
+async def talk(daemon: ScriptedDaemon, *lines: str | TypedText | None) -> Typist:
     typist = Typist(*lines)
     chat = Chat(typist, Screen(), _TIMES, catalog=Catalog(), status=StatusLine())
     await chat.run((daemon.path,), "main")
@@ -540,9 +540,9 @@ async def test_what_was_pasted_is_marked_in_the_message(daemon, tmp_path) -> Non
     start = len(f"/image {file} ")
     await talk(
         daemon,
-        Written("look: a b", ((6, 9),)),
+        TypedText("look: a b", ((6, 9),)),
         "typed",
-        Written(f"/image {file} look: a b ", ((start + 6, start + 9),)),
+        TypedText(f"/image {file} look: a b ", ((start + 6, start + 9),)),
     )
     first, second, third = (params["prompt"] for params in daemon.params_of("session/prompt"))
     marked = {"type": "text", "text": "look: a b", "_meta": {"agentd/paste": [[6, 9]]}}

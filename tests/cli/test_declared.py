@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from agentd.app.cli.declared import grouped, tell
-from agentd.app.cli.group import Group, Load
+from agentd.app.cli.group import CommandGroup, Load
 from tests.commands.declared_tea import TEA
 from tests.scripted_daemon import ScriptedDaemon
 
@@ -26,13 +26,13 @@ def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scripted
         yield daemon
 
 
-def outer(**later: Load) -> Group:
-    group = Group("All of them.", later)
+def outer(**later: Load) -> CommandGroup:
+    group = CommandGroup("All of them.", later)
     group.callback()(lambda: None)
     return group
 
 
-def run(group: Group, *argv: str) -> tuple[int, str]:
+def run(group: CommandGroup, *argv: str) -> tuple[int, str]:
     done = runner.invoke(outer(tea=lambda: group), ["tea", *argv])
     return done.exit_code, done.output
 
@@ -101,7 +101,7 @@ def test_a_line_of_its_own_gets_what_is_declared_and_adds_options(daemon: Script
 def test_a_group_is_loaded_only_when_it_is_named() -> None:
     loaded: list[str] = []
 
-    def load(name: str) -> Group:
+    def load(name: str) -> CommandGroup:
         loaded.append(name)
         return grouped(TEA)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.app.chat.markdown import Block, Blocks, Kind, Renderer
+from agentd.app.chat.markdown import BlockKind, Blocks, MarkdownBlock, Renderer
 from agentd.interfaces.commands.plain import is_plain
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
@@ -39,7 +39,7 @@ def f(x):
 The end."""
 
 
-def blocks_of(*pieces: str) -> list[Block]:
+def blocks_of(*pieces: str) -> list[MarkdownBlock]:
     blocks = Blocks()
     found = [block for piece in pieces for block in blocks.feed(piece)]
     return [*found, *blocks.finish()]
@@ -55,18 +55,18 @@ def shown(text: str, width: int = 40) -> list[str]:
 def test_an_answer_falls_into_blocks_that_stand_for_themselves() -> None:
     told = [(block.kind, block.text) for block in blocks_of(_ANSWER)]
     assert told == [
-        (Kind.TEXT, "# Plan"),
-        (Kind.TEXT, "Hello **bold**\nand a second line."),
-        (Kind.TEXT, "- one\n  - below"),
-        (Kind.TEXT, "- two\n\n  still two"),
-        (Kind.TEXT, "1. first"),
-        (Kind.FENCE, "python"),
-        (Kind.CODE, "def f(x):"),
-        (Kind.CODE, ""),
-        (Kind.CODE, "    return x"),
-        (Kind.FENCE, ""),
-        (Kind.TEXT, "| a | b |\n|---|---|\n| 1 | 2 |"),
-        (Kind.TEXT, "The end."),
+        (BlockKind.TEXT, "# Plan"),
+        (BlockKind.TEXT, "Hello **bold**\nand a second line."),
+        (BlockKind.TEXT, "- one\n  - below"),
+        (BlockKind.TEXT, "- two\n\n  still two"),
+        (BlockKind.TEXT, "1. first"),
+        (BlockKind.FENCE, "python"),
+        (BlockKind.CODE, "def f(x):"),
+        (BlockKind.CODE, ""),
+        (BlockKind.CODE, "    return x"),
+        (BlockKind.FENCE, ""),
+        (BlockKind.TEXT, "| a | b |\n|---|---|\n| 1 | 2 |"),
+        (BlockKind.TEXT, "The end."),
     ]
 
 

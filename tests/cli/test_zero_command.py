@@ -11,14 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 from agentd.app.cli.app import app
-from agentd.app.cli.graph import DRAWN, Format, Way
+from agentd.app.cli.graph import DRAWN, Format, ShownWay
 from agentd.memory.graph.paths import Way as GraphWay
 from agentd.memory.graph.record import Form
 from agentd.zero import parse
 from agentd.zero.compiler import emit
 from agentd.zero.decompiler import decompile
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.writing import Level, at_level, write
+from agentd.zero.formats.writing import WritingLevel, at_level, write
 from tests.graph.formats.records import grown
 from tests.scripted_daemon import ScriptedDaemon
 
@@ -126,10 +126,10 @@ READERS = {
 }
 TEXTS = {
     "0c": write(RECORD),
-    "l2": at_level(RECORD, Level.FULL),
+    "l2": at_level(RECORD, WritingLevel.FULL),
     "zero": emit(RECORD),
-    "l1": at_level(RECORD, Level.STRUCTURE),
-    "l0": at_level(RECORD, Level.SKELETON),
+    "l1": at_level(RECORD, WritingLevel.STRUCTURE),
+    "l0": at_level(RECORD, WritingLevel.SKELETON),
     "prompt": "- a is b\n",
 }
 
@@ -137,7 +137,7 @@ TEXTS = {
 def test_the_command_offers_what_the_daemon_can_write_and_every_way() -> None:
     assert {form.value for form in Format} - DRAWN == {*TEXTS}
     assert {form.value for form in Form} == {*TEXTS, "picture"}
-    assert [way.value for way in Way] == [way.value for way in GraphWay]
+    assert [way.value for way in ShownWay] == [way.value for way in GraphWay]
 
 
 @pytest.mark.parametrize("form", TEXTS)

@@ -6,13 +6,13 @@ import pytest
 
 from agentd.automation.jobs.agenda import Agenda
 from agentd.automation.jobs.settings import JobsSettings
-from agentd.automation.scheduler import Triggers
+from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.beat import Beat, Outcome, Reason, Standing
 from agentd.core.errors import GraphOff, InvalidRequest, NotFound
 from agentd.core.graph import Consolidated
 from agentd.core.job import Ending, JobOutcome, JobReason, Step
 from agentd.interfaces.acp.declared import methods
-from agentd.interfaces.commands.jobs import JOBS, Consolidation, Heartbeat, JobCommands
+from agentd.interfaces.commands.jobs import JOBS, ConsolidationJob, Heartbeat, JobCommands
 from agentd.testing import FakeClock, MemoryBeats, MemoryJobStore
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -60,10 +60,10 @@ def upkeep():
 def ask(upkeep):
     clock = FakeClock(NOW)
     book = MemoryJobStore(clock)
-    agenda = Agenda(JobsSettings(), book, Triggers(), clock, lambda: None)
+    agenda = Agenda(JobsSettings(), book, SchedulerTriggers(), clock, lambda: None)
     beats = MemoryBeats(clock)
     heartbeat = Heartbeat(Pulse(), beats, lambda: timedelta(minutes=30))
-    graph = Consolidation(upkeep, timedelta(days=1))
+    graph = ConsolidationJob(upkeep, timedelta(days=1))
     routes = methods(JOBS, JobCommands(agenda, Jobs(book), (heartbeat, graph)))
 
     async def ask(name, **params):

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from agentd.app.doctor.examine import examine
-from agentd.app.doctor.facts import Learnt
+from agentd.app.doctor.facts import LearntCheck
 from agentd.core.errors import ProviderError, StorageFull
 from agentd.core.turn import MAIN
-from agentd.memory.facts.forgetting import Forgetting, Place
+from agentd.memory.facts.forgetting import Forgetting, ForgottenPlace
 from agentd.storage.erasures import SqliteErasures
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
@@ -25,7 +25,7 @@ class House(Talk):
         self.full = False
         self.forgotten = Forgetting(
             SqliteErasures(db),
-            [Place("transcripts", self.erase)],
+            [ForgottenPlace("transcripts", self.erase)],
             self.clock,
             ask=None,
             texts=(),
@@ -33,7 +33,7 @@ class House(Talk):
             copies=self.no_copies,
         )
         self.started()
-        self.check_of_facts = Learnt(self.problems)
+        self.check_of_facts = LearntCheck(self.problems)
 
     async def nothing(self, *_) -> None:
         return None

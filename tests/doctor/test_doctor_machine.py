@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from agentd.app.doctor.machine import Disk, Erased, Leftovers, Permissions, SocketPath, Sqlite, Time
+from agentd.app.doctor.machine import (
+    Disk,
+    Erased,
+    Leftovers,
+    PermissionsCheck,
+    SocketPath,
+    Sqlite,
+    Time,
+)
 from agentd.app.doctor.service import Linger, UnitFile
 from agentd.core.paths import Places
 from agentd.storage.erasing import mark_unclean
@@ -34,7 +42,7 @@ def places(tmp_path: Path) -> Places:
     [".", "config.toml", "agentd.sock", "workspace", "state", "state/logs", "state/state.db"],
 )
 async def test_what_others_can_reach_fails_until_the_cure_is_run(places: Places, name: str) -> None:
-    check = Permissions(places, places.workspace)
+    check = PermissionsCheck(places, places.workspace)
     assert (await check.look()).level == "ok"
     path = places.config_file.parent / name
     path.chmod(path.stat().st_mode | 0o040)

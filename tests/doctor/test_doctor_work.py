@@ -12,12 +12,12 @@ from agentd.app.doctor.work import (
     Budgets,
     Drift,
     Flushes,
-    Kept,
+    KeptWork,
     Problems,
     Ticks,
     Undelivered,
-    Unfinished,
-    Window,
+    UnfinishedCheck,
+    WindowCheck,
 )
 from agentd.core.alert import NewAlert, alert_digest
 from agentd.core.errors import StorageError
@@ -101,7 +101,7 @@ async def test_a_turn_that_begins_again_and_again_is_told_until_it_ends(
 ) -> None:
     receipt = await store.receive(TurnRequest(MAIN, "hi", "m1"))
     await store.begin(receipt.turn_id)
-    check = Unfinished(store)
+    check = UnfinishedCheck(store)
     assert level(await check.look()) == "ok"
     await store.begin(receipt.turn_id)
     assert level(found := await check.look()) == "warn"
@@ -141,7 +141,7 @@ async def test_a_window_that_the_prompt_fills_or_that_is_another_one_is_told(
     async def measure() -> int:
         return fixed
 
-    assert level(await Window(100_000, effective, 76_000, measure).look()) == expected
+    assert level(await WindowCheck(100_000, effective, 76_000, measure).look()) == expected
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,9 @@ async def test_a_check_that_cannot_look_fails_and_hides_no_other() -> None:
 
 async def test_old_rows_that_nothing_was_saved_of_are_told_until_they_are_gone() -> None:
     gone = Retained(30, datetime(2026, 11, 21, 12, tzinfo=UTC), removed=5)
-    assert level(await Kept(lambda: gone).look()) == "ok"
+    assert level(await KeptWork(lambda: gone).look()) == "ok"
     left = replace(gone, kept={"timeout": 4, "disabled": 2})
-    assert level(found := await Kept(lambda: left).look()) == "warn"
+    assert level(found := await KeptWork(lambda: left).look()) == "warn"
     assert "2 (disabled), 4 (timeout)" in found.text
-    assert level(found := await Kept(lambda: Retained(0)).look()) == "ok"
+    assert level(found := await KeptWork(lambda: Retained(0)).look()) == "ok"
     assert "for ever" in found.text

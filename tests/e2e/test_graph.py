@@ -14,7 +14,7 @@ from agentd.core.errors import GraphError
 from agentd.zero import parse
 from agentd.zero.decompiler import decompile
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.writing import Level, at_level, write
+from agentd.zero.formats.writing import WritingLevel, at_level, write
 from tests.e2e.shell import Shell, a_shell
 from tests.waiting import wait_until
 
@@ -125,8 +125,8 @@ def test_every_form_of_the_page_about_them_is_printed(shell: Shell) -> None:
 
     record = read(told("0c"))
     assert told("l2") == told("0c") == write(record)
-    assert told("l1") == at_level(record, Level.STRUCTURE)
-    assert told("l0") == at_level(record, Level.SKELETON)
+    assert told("l1") == at_level(record, WritingLevel.STRUCTURE)
+    assert told("l0") == at_level(record, WritingLevel.SKELETON)
     klara, user = sorted(told("prompt").splitlines())
     assert klara == "- klara home bern (0.60)"
     assert user.startswith("- user ")

@@ -11,7 +11,11 @@ from pydantic import ValidationError
 from agentd.core.memory import OWNER, Chunk, Source
 from agentd.core.search import SearchQuery
 from agentd.memory.index.embedding.assembly import open_embedders
-from agentd.memory.index.embedding.settings import EmbedderSettings, FallbackSettings, ModelSettings
+from agentd.memory.index.embedding.settings import (
+    EmbedderFallbackSettings,
+    EmbedderSettings,
+    ModelSettings,
+)
 from agentd.memory.index.search.backfill import LATE, patient
 from agentd.memory.index.search.live import LiveIndex
 from agentd.memory.index.search.settings import SearchSettings
@@ -54,7 +58,7 @@ def opened(tmp_path, clock, service, other_service):
     @asynccontextmanager
     async def opened(timeout_ms=2_000, **first):
         first = {"base_url": service.url, "model": "first", "dimension": 3, "tries": 1, **first}
-        second = FallbackSettings(
+        second = EmbedderFallbackSettings(
             base_url=other_service.url, model="second", dimension=4, tries=1, query_prefix=""
         )
         settings = EmbedderSettings(
@@ -173,7 +177,7 @@ async def test_the_word_table_answers_when_all_services_are_down(opened, service
 
 
 async def test_a_fallback_takes_the_place_of_a_first_without_a_key(tmp_path, clock, other_service):
-    second = FallbackSettings(base_url=other_service.url, model="second", dimension=3)
+    second = EmbedderFallbackSettings(base_url=other_service.url, model="second", dimension=3)
     settings = EmbedderSettings(provider="openai", fallback=(second,))
     async with open_embedders(settings, {}, tmp_path, clock) as embedders:
         assert [each.model.partition("-")[0] for each in embedders.chain][1:] == ["static"]
@@ -188,7 +192,9 @@ async def test_a_fallback_takes_the_place_of_a_first_without_a_key(tmp_path, clo
 
 async def test_each_service_has_its_own_limit_a_day(tmp_path, clock, service, other_service):
     first = ModelSettings(base_url=service.url, model="m", dimension=3, daily_tokens=100)
-    second = FallbackSettings(base_url=other_service.url, model="m", dimension=3, daily_tokens=100)
+    second = EmbedderFallbackSettings(
+        base_url=other_service.url, model="m", dimension=3, daily_tokens=100
+    )
     settings = EmbedderSettings(provider="openai", embedder=first, fallback=(second,))
     async with open_embedders(settings, {}, tmp_path, clock) as embedders:
         for embedder in embedders.chain[:2]:
@@ -199,4 +205,4 @@ async def test_each_service_has_its_own_limit_a_day(tmp_path, clock, service, ot
 @pytest.mark.parametrize("provider", ["none", "static"])
 def test_nothing_stands_behind_what_always_answers(provider):
     with pytest.raises(ValidationError, match="always answers"):
-        EmbedderSettings(provider=provider, fallback=(FallbackSettings(model="m"),))
+        EmbedderSettings(provider=provider, fallback=(EmbedderFallbackSettings(model="m"),))

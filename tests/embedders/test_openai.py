@@ -10,7 +10,7 @@ import pytest
 
 from agentd.core.errors import EmbedderFault, StorageError
 from agentd.core.secrets import Secret
-from agentd.memory.index.embedding.choice import Service
+from agentd.memory.index.embedding.choice import EmbeddingService
 from agentd.memory.index.embedding.daily import DailyTokens
 from agentd.memory.index.embedding.openai import OpenAIEmbedder
 from agentd.memory.index.embedding.settings import ModelSettings
@@ -24,7 +24,7 @@ async def asking(service, clock, tmp_path):
     def asking(model: str = "m", tokens: DailyTokens | None = None, spent=None, **settings):
         settings.setdefault("tries", 1)
         embedder = OpenAIEmbedder(
-            Service("there-m-3", model, 3, Secret("sk-SENTINEL", "test")),
+            EmbeddingService("there-m-3", model, 3, Secret("sk-SENTINEL", "test")),
             ModelSettings(base_url=service.url, **settings),
             tokens or DailyTokens(tmp_path / "tokens.json", settings.get("daily_tokens", 0), clock),
             clock,

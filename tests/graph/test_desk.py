@@ -12,7 +12,7 @@ from agentd.core.tool import ToolCall
 from agentd.core.turn import MAIN, Origin, SessionKey, kind_of
 from agentd.interfaces.tools.graph_recall import GraphRecall
 from agentd.memory.graph.consolidation import rows
-from agentd.memory.graph.history import History
+from agentd.memory.graph.history import FactHistory
 from agentd.memory.graph.paths import Way
 from agentd.memory.graph.query import parse
 from agentd.memory.graph.service import is_query, pointed
@@ -215,7 +215,7 @@ async def test_a_picture_tells_which_memory_each_fact_is_in(desk):
     told = {arrow.predicate: arrow.history for arrow in picture.arrows}
     week = timedelta(days=7)
     assert told["home"].memory == told["sister_name"].memory == "semantic"
-    assert told["owes"] == History(1, 0, 0, NOW - week, NOW - week, stands=False)
+    assert told["owes"] == FactHistory(1, 0, 0, NOW - week, NOW - week, stands=False)
     assert (await desk.picture("klara", scopes=(GROUP,))).arrows[0].history == told["owes"]
 
 

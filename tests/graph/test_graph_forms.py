@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from agentd.core.graph import Edge, Record
-from agentd.memory.graph.journal import LOG, Chain
+from agentd.memory.graph.journal import LOG, JournalChain
 from agentd.testing.clock import FakeClock
 from agentd.zero.delta import apply, diff, read_delta, write_delta
 from agentd.zero.formats.reading import read
 from agentd.zero.formats.records import canonical
-from agentd.zero.formats.writing import Level, at_level, body, grouped, write
+from agentd.zero.formats.writing import WritingLevel, at_level, body, grouped, write
 from tests.graph.formats.records import NOON, concept, context, relation
 from tests.graph.test_chain import Files
 
@@ -41,8 +41,8 @@ def written():
     return {
         "0c": write(RECORD),
         "0c-line": body(Record((ODD,), (SAID,)))[1] + "\n",
-        "l0": at_level(RECORD, Level.SKELETON),
-        "l1": at_level(RECORD, Level.STRUCTURE),
+        "l0": at_level(RECORD, WritingLevel.SKELETON),
+        "l1": at_level(RECORD, WritingLevel.STRUCTURE),
         "prompt": grouped(EDGES, LABELS),
         "delta": write_delta(diff(RECORD, LATER)),
     }
@@ -55,7 +55,9 @@ def test_an_example_is_what_the_code_writes(name):
 
 async def test_the_chain_looks_as_shown():
     files = Files()
-    await Chain(files, FakeClock(), lambda: bytes(32)).append("inserted", b"agent needs memory")
+    await JournalChain(files, FakeClock(), lambda: bytes(32)).append(
+        "inserted", b"agent needs memory"
+    )
     assert EXAMPLES["chain"].encode() == files.held[LOG]
 
 

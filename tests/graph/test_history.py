@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentd.memory.graph.consolidation import promotion
-from agentd.memory.graph.history import History, histories
+from agentd.memory.graph.history import FactHistory, histories
 from agentd.testing import InMemoryGraph
 from agentd.zero import compiler
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
@@ -41,27 +41,29 @@ async def history(*records, scopes=None):
 async def test_sayings_fade_unless_the_page_of_facts_says_it():
     assert await history() is None
     chat = await history(said(source="chat"))
-    assert chat == History(1, 0, 0, NOW, NOW, stands=False)
+    assert chat == FactHistory(1, 0, 0, NOW, NOW, stands=False)
     assert chat.memory == "episodic"
     both = await history(said(source="chat"), said(NOW - DAY))
-    assert both == History(2, 0, 0, NOW - DAY, NOW, stands=True)
+    assert both == FactHistory(2, 0, 0, NOW - DAY, NOW, stands=True)
     assert both.memory == "semantic"
 
 
 async def test_independent_sayings_count_and_one_context_counts_once():
     records = [said(), said(NOW + DAY), said(NOW + DAY), said(NOW - DAY, denied=True)]
     found = [await history(*order) for order in permutations(records)]
-    assert found[0] == History(2, 1, 0, NOW - DAY, NOW + DAY, stands=True)
+    assert found[0] == FactHistory(2, 1, 0, NOW - DAY, NOW + DAY, stands=True)
     assert all(one == found[0] for one in found)
 
 
 async def test_what_is_only_denied_does_not_stand():
-    assert await history(said(denied=True)) == History(0, 1, 0, NOW, NOW, stands=False)
+    assert await history(said(denied=True)) == FactHistory(0, 1, 0, NOW, NOW, stands=False)
 
 
 async def test_scopes_hide_what_others_said():
     records = said(NOW - DAY), said(source="chat", scope="chat:a")
-    assert await history(*records, scopes=["chat:a"]) == History(1, 0, 0, NOW, NOW, stands=False)
+    assert await history(*records, scopes=["chat:a"]) == FactHistory(
+        1, 0, 0, NOW, NOW, stands=False
+    )
 
 
 async def test_each_fact_has_its_own():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.memory.graph.importance import Parts, Weights, rank, recency
+from agentd.memory.graph.importance import ImportanceParts, ImportanceWeights, rank, recency
 from agentd.memory.graph.traversal import Traversal, best_paths
 from agentd.zero.naming import concept_hash
 from tests.graph.lines import NOW, LineGraph, edge
@@ -43,8 +43,8 @@ async def test_the_parts_are_what_they_say():
             ("b", "c", {"confidence": 0.5, "episodes": 1, "days": 7}),
         )
     )
-    assert found["b"].parts == Parts(0.8, 0.5, 1.0, 1.0)
-    assert found["c"].parts == Parts(
+    assert found["b"].parts == ImportanceParts(0.8, 0.5, 1.0, 1.0)
+    assert found["c"].parts == ImportanceParts(
         pytest.approx(0.4),
         0.5,
         pytest.approx(log1p(1) / log1p(4)),
@@ -61,7 +61,7 @@ async def test_the_highest_score_comes_first_and_not_the_surest_path():
         ("a", "new", {"confidence": 0.8, "episodes": 9}),
     )
     assert list(await ranked(graph)) == ["new", "old"]
-    only = Weights(confidence=1.0, recency=0.0, frequency=0.0, connectivity=0.0)
+    only = ImportanceWeights(confidence=1.0, recency=0.0, frequency=0.0, connectivity=0.0)
     assert list(await ranked(graph, weights=only)) == ["old", "new"]
 
 
@@ -77,7 +77,7 @@ async def test_facts_without_an_episode_divide_nothing_by_nothing():
 @pytest.mark.parametrize("parts", [(0.5, 0.5, 0.5, -0.5), (0.35, 0.25, 0.2, 0.3)])
 def test_weights_that_do_not_share_one_whole_are_refused(parts):
     with pytest.raises(ValueError, match="weights of importance"):
-        Weights(*parts)
+        ImportanceWeights(*parts)
 
 
 @settings(max_examples=50, deadline=None)

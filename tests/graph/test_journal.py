@@ -9,7 +9,7 @@ import pytest
 from agentd.core.erasure import Erasure
 from agentd.core.errors import StorageCorrupt
 from agentd.core.fact import Fact
-from agentd.memory.graph.journal import HEAD, LOG, Chain, Journal, Verdict
+from agentd.memory.graph.journal import HEAD, LOG, GraphJournal, JournalChain, Verdict
 from tests.graph.home import NOW, fact
 from tests.graph.test_chain import Files
 from tests.graph.test_sharing import Agent
@@ -25,7 +25,7 @@ class Logging(Agent):
         super().__init__(name)
 
     def start(self, *, fed=True):
-        self.journal = Journal(Chain(self.log, self.clock))
+        self.journal = GraphJournal(JournalChain(self.log, self.clock))
         return super().start(fed=fed)
 
     def kinds(self):

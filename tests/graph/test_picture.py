@@ -6,11 +6,19 @@ import re
 from datetime import timedelta
 from html.parser import HTMLParser
 
-from agentd.memory.graph.answer import Answer, Row, Unknown, one_line
-from agentd.memory.graph.history import History
+from agentd.memory.graph.answer import AnswerRow, GraphAnswer, Unknown, one_line
+from agentd.memory.graph.history import FactHistory
 from agentd.memory.graph.paths import Way
-from agentd.memory.graph.picture import Arrow, Node, Picture, aligned, as_dot, as_html, columns
-from agentd.memory.graph.query import Kind
+from agentd.memory.graph.picture import (
+    Arrow,
+    Picture,
+    PictureNode,
+    aligned,
+    as_dot,
+    as_html,
+    columns,
+)
+from agentd.memory.graph.query import QuestionKind
 from agentd.memory.graph.recall import Recollection
 from agentd.testing import FakeClock
 from agentd.zero.naming import normal_label
@@ -44,7 +52,7 @@ def told(picture):
 
 
 def of_labels(labels):
-    nodes = [Node(label, place % 4, 0.5) for place, label in enumerate(labels)]
+    nodes = [PictureNode(label, place % 4, 0.5) for place, label in enumerate(labels)]
     arrows = [
         Arrow(place, (place * 7 + 1) % len(nodes), label, 0.5) for place, label in enumerate(labels)
     ]
@@ -166,7 +174,7 @@ def test_dot_is_escaped():
 
 async def test_a_table_tells_the_history_of_each_fact_that_is_still_there():
     picture = await drawn("a needs b 0.9\n a needs c 0.8", "a")
-    told = History(3, 1, 2, NOW - timedelta(days=9), NOW, stands=False)
+    told = FactHistory(3, 1, 2, NOW - timedelta(days=9), NOW, stands=False)
     heads, first, second = picture.told({picture.edges[0].fact: told}).as_table()
     assert dict(zip(heads, first, strict=True)) == {
         "subject": "a", "predicate": "needs", "object": "b", "confidence": "0.90", "said": "3",
@@ -208,11 +216,11 @@ def test_letters_stay_joined_and_what_steers_a_terminal_is_a_blank():
 
 def test_a_hyphen_that_means_something_is_shown_as_people_type_it():
     label = normal_label("AB-")
-    row = Row("user", label, (), 1.0, 1.0)
+    row = AnswerRow("user", label, (), 1.0, 1.0)
     for told in (
         aligned((("blood",), (label,))),
-        as_html(Picture(label, (Node(label, 0, 1.0),), ())),
-        aligned(Answer(Kind.CONCEPT, (row,)).as_table()),
+        as_html(Picture(label, (PictureNode(label, 0, 1.0),), ())),
+        aligned(GraphAnswer(QuestionKind.CONCEPT, (row,)).as_table()),
         str(Unknown(label)),
     ):
         assert "ab-" in told

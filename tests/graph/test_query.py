@@ -12,9 +12,9 @@ from agentd.memory.graph.query import (
     Comparison,
     Conjunction,
     Disjunction,
-    Kind,
+    GraphQuery,
     Negation,
-    Query,
+    QuestionKind,
     normalised,
     parse,
 )
@@ -30,17 +30,19 @@ def where(text):
 
 def test_a_whole_question_is_read():
     text = "FIND concept WHERE predicate = needs AND confidence > 0.5 FROM agent DEPTH 2 LIMIT 10"
-    assert parse(text) == Query(Kind.CONCEPT, Conjunction((NEEDS, SURE)), ("agent",), 2, 10)
+    assert parse(text) == GraphQuery(
+        QuestionKind.CONCEPT, Conjunction((NEEDS, SURE)), ("agent",), 2, 10
+    )
 
 
 @pytest.mark.parametrize("text", ["FIND fact", "find FACTS", "Find\n\tfact "])
 def test_all_but_what_is_asked_for_may_be_left_out(text):
-    assert parse(text) == Query(Kind.FACT, None, (), 2, 10)
+    assert parse(text) == GraphQuery(QuestionKind.FACT, None, (), 2, 10)
 
 
 def test_clauses_stand_in_any_order_and_keywords_in_any_case():
     text = "find Path limit 3 from agent, tool depth 1 where Predicate = needs"
-    assert parse(text) == Query(Kind.PATH, NEEDS, ("agent", "tool"), 1, 3)
+    assert parse(text) == GraphQuery(QuestionKind.PATH, NEEDS, ("agent", "tool"), 1, 3)
 
 
 @pytest.mark.parametrize(
@@ -64,14 +66,14 @@ def test_by_chooses_the_way_and_the_way_how_far(text, by, depth):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"kind": Kind.PATH, "names": ("a",), "by": Way.ACTIVATION},
+        {"kind": QuestionKind.PATH, "names": ("a",), "by": Way.ACTIVATION},
         {"by": Way.ACTIVATION},
         {"by": Way.BREADTH},
     ],
 )
 def test_a_question_without_a_meaning_cannot_be_made_otherwise_either(wrong):
     with pytest.raises(QueryError) as caught:
-        Query(**wrong)
+        GraphQuery(**wrong)
     assert caught.value.cure
 
 

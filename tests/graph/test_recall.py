@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentd.core.errors import GraphError, QueryError
-from agentd.memory.graph.query import Kind
+from agentd.memory.graph.query import QuestionKind
 from agentd.memory.graph.recall import Recollection
 from agentd.testing import FakeClock
 from agentd.zero.naming import Aliases
@@ -173,7 +173,7 @@ async def test_other_audiences_facts_are_as_if_they_did_not_exist():
 
 async def test_a_text_brings_the_facts_of_what_it_names(memory):
     answer = await memory.about("Tell me: does the agent’s MEMORY use a disk?", limit=4)
-    assert answer.kind is Kind.FACT
+    assert answer.kind is QuestionKind.FACT
     assert set(lines(answer)[:2]) == {"- agent needs memory", "- memory uses disk"}
     assert len(answer.rows) == 4
 

@@ -10,7 +10,7 @@ import pytest
 from agentd.app.cli.graph import Format
 from agentd.core.errors import QueryError
 from agentd.memory.graph.paths import FANOUT, LEAST, MAX_RESULTS, Way
-from agentd.memory.graph.picture import Arrow, Node, Picture
+from agentd.memory.graph.picture import Arrow, Picture, PictureNode
 from agentd.memory.graph.query import CLAUSES, LIMIT, MAX_NAMES, NUMBER_FIELDS, TEXT_FIELDS, parse
 from agentd.memory.graph.service import pointed
 from agentd.memory.graph.traversal import THRESHOLD
@@ -65,5 +65,7 @@ def test_a_mistake_is_shown_as_on_the_page():
 def test_a_table_has_the_columns_of_the_page():
     line = next(line for line in PAGE.splitlines() if line.startswith("subject  predicate"))
     arrow = Arrow(0, 0, "is", 1.0)
-    assert line.split()[:4] == list(Picture("", (Node("a", 0, 1.0),), (arrow,)).as_table()[0])
+    assert line.split()[:4] == list(
+        Picture("", (PictureNode("a", 0, 1.0),), (arrow,)).as_table()[0]
+    )
     assert line.split()[4:] == ["said", "denied", "promoted", "first", "last", "memory"]

@@ -15,7 +15,7 @@ from agentd.zero import parse
 from agentd.zero.compiler import compile as compiled
 from agentd.zero.decompiler import decompile
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.writing import Level, at_level, write
+from agentd.zero.formats.writing import WritingLevel, at_level, write
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
@@ -77,8 +77,8 @@ async def test_every_form_is_the_one_of_its_name(store):
     record = await record_of(store, edges)
     said = {form: await told(store, edges, form) for form in Form}
     assert said[Form.L2] == said[Form.COMPACT] == write(record)
-    assert said[Form.L1] == at_level(record, Level.STRUCTURE)
-    assert said[Form.L0] == at_level(record, Level.SKELETON)
+    assert said[Form.L1] == at_level(record, WritingLevel.STRUCTURE)
+    assert said[Form.L0] == at_level(record, WritingLevel.SKELETON)
     sizes = [len(said[form]) for form in (Form.L0, Form.L1, Form.L2, Form.ZERO)]
     assert sizes == sorted(sizes)
 

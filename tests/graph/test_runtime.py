@@ -10,7 +10,7 @@ import pytest
 from agentd.core.errors import ZeroError
 from agentd.memory.graph.runtime import MemoryRuntime, ZeroRuntime
 from agentd.testing.clock import FakeClock
-from agentd.zero import Array, Confidence, Limits, Map, Value
+from agentd.zero import Array, Confidence, Map, ProgramLimits, Value
 from agentd.zero.statements import SemanticTuple
 from tests.graph.zero.graphs import example
 
@@ -66,7 +66,7 @@ class Store:
         self.statements += statements
 
 
-def runtime(store: Store, limits: Limits | None = None) -> MemoryRuntime:
+def runtime(store: Store, limits: ProgramLimits | None = None) -> MemoryRuntime:
     return ZeroRuntime(store, FakeClock(), key=b"key", limits=limits)
 
 
@@ -121,4 +121,4 @@ def test_states_are_saved_as_values_and_null_is_none() -> None:
 
 def test_limits_are_those_that_were_given() -> None:
     with pytest.raises(ZeroError, match="more than 3 steps"):
-        runtime(Store(), Limits(steps=3)).execute_graph(COUNTER, {"step": 1})
+        runtime(Store(), ProgramLimits(steps=3)).execute_graph(COUNTER, {"step": 1})

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentd.memory.graph import traversal as walks
-from agentd.memory.graph.paths import Limits
+from agentd.memory.graph.paths import PathLimits
 from agentd.memory.graph.traversal import along
 from agentd.zero.naming import concept_hash
 from tests.graph.lines import LineGraph, edge
@@ -53,10 +53,10 @@ async def test_of_the_shortest_paths_the_surest_is_taken():
 
 async def test_what_is_nearer_comes_first_where_hops_count_and_is_not_cut_off():
     graph = LineGraph("a to b 0.3\n a to c 1\n c to d 1\n c to e 1")
-    found = await fewest_hops(graph, [A], Limits(results=2))
+    found = await fewest_hops(graph, [A], PathLimits(results=2))
     assert [graph.label(path.end) for path in found.reached] == ["c", "b"]
     assert [path.depth for path in found.arrivals] == [1, 1, 2, 2]
-    surest = await best_paths(graph, [A], Limits(results=3))
+    surest = await best_paths(graph, [A], PathLimits(results=3))
     assert "b" not in shown(graph, surest)
 
 
@@ -68,7 +68,7 @@ async def test_facts_are_walked_both_ways_and_the_way_is_told():
 async def test_a_sure_detour_does_not_hide_what_only_a_short_path_reaches():
     # By way of c, d and b it is surer to b, but then nothing is left of the depth for e.
     graph = LineGraph("a to b 0.5\n a to c 1\n c to d 1\n d to b 1\n b to e 1\n e to f 1")
-    found = shown(graph, await best_paths(graph, [A], Limits(depth=3)))
+    found = shown(graph, await best_paths(graph, [A], PathLimits(depth=3)))
     assert found["b"] == ("cdb", 1.0, ["out"] * 3)
     assert found["e"] == ("be", 0.5, ["out"] * 2)
     assert found["f"] == ("bef", 0.5, ["out"] * 3)
@@ -79,7 +79,7 @@ async def test_what_is_too_far_or_too_unsure_is_not_reached():
         "a to b 1\n b to c 1\n c to d 1\n d to e 1\n e to h 1\n a to f 0.0999\n a to g 0.1"
     )
     assert shown(graph, await best_paths(graph, [A])).keys() == {"b", "c", "d", "e", "g"}
-    assert not (await best_paths(graph, [A], Limits(depth=0))).reached
+    assert not (await best_paths(graph, [A], PathLimits(depth=0))).reached
 
 
 async def test_no_way_leads_through_the_hub_but_some_begin_and_end_there():
@@ -122,7 +122,7 @@ async def test_the_store_is_asked_once_per_round():
 
 async def test_results_are_cut_after_the_search():
     graph = LineGraph("\n".join(f"a to b{i} {0.2 + i / 100}" for i in range(60)))
-    reached = (await best_paths(graph, [A], Limits(results=5))).reached
+    reached = (await best_paths(graph, [A], PathLimits(results=5))).reached
     assert [graph.label(path.end) for path in reached] == ["b59", "b58", "b57", "b56", "b55"]
 
 
@@ -144,7 +144,7 @@ async def test_facts_that_a_question_is_about_are_not_hidden_by_a_hubs_others():
 async def test_one_round_goes_on_from_the_surest_concepts_only():
     rows = [f"a to b{i} {1 - i / 10}\n b{i} to c{i} 1" for i in range(5)]
     graph = LineGraph("\n".join(rows))
-    found = shown(graph, await best_paths(graph, [A], Limits(breadth=2)))
+    found = shown(graph, await best_paths(graph, [A], PathLimits(breadth=2)))
     assert found.keys() == {"b0", "b1", "b2", "b3", "b4", "c0", "c1"}
 
 
@@ -157,7 +157,7 @@ async def test_one_round_goes_on_from_the_surest_concepts_only():
 )  # fmt: skip
 def test_limits_without_a_meaning_are_refused(wrong):
     with pytest.raises(ValueError, match=r"a walk|a confidence"):
-        Limits(**wrong)
+        PathLimits(**wrong)
 
 
 def test_a_walk_along_given_facts_goes_both_ways_and_a_loop_once():
@@ -195,14 +195,14 @@ def every_path(rows, depth):
 @given(EDGES, st.integers(1, 3))
 async def test_no_path_is_surer_than_the_one_that_is_found(rows, depth):
     graph = LineGraph("\n".join(" ".join(map(str, row)) for row in rows))
-    traversal = await best_paths(graph, [A], Limits(depth=depth))
+    traversal = await best_paths(graph, [A], PathLimits(depth=depth))
     best = {}
     for end, way in every_path(rows, depth):
         if way:
             best[end] = max(best.get(end, 0.0), prod(c for _, c in way))
     found = {graph.label(path.end): path.confidence for path in traversal.reached}
     assert found == pytest.approx(best)
-    hops = await fewest_hops(graph, [A], Limits(depth=depth))
+    hops = await fewest_hops(graph, [A], PathLimits(depth=depth))
     nearest = {}
     for end, way in every_path(rows, depth):
         if way:
@@ -228,8 +228,8 @@ async def test_the_order_in_which_the_store_answers_changes_nothing(rows, chance
 @given(EDGES)
 async def test_every_fact_that_is_sure_enough_and_near_is_seen_once(rows):
     graph = LineGraph("\n".join(" ".join(map(str, row)) for row in rows))
-    traversal = await best_paths(graph, [A], Limits(depth=3))
-    near = {A} | {p.end for p in (await best_paths(graph, [A], Limits(depth=2))).reached}
+    traversal = await best_paths(graph, [A], PathLimits(depth=3))
+    near = {A} | {p.end for p in (await best_paths(graph, [A], PathLimits(depth=2))).reached}
     expected = {e for e in graph.rows if e.confidence >= 0.1 and {e.subject, e.object} & near}
     assert set(traversal.edges) == expected
     assert len(traversal.edges) == len(expected)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from agentd.automation.heartbeat.pulse import Pulse
 from agentd.automation.heartbeat.runner import HEARTBEAT, Examination
 from agentd.automation.heartbeat.settings import HeartbeatSettings
-from agentd.automation.heartbeat.snapshot import Surroundings
+from agentd.automation.heartbeat.snapshot import BeatDependencies
 from agentd.core import failpoints
 from agentd.core.alert import Alert, Recipients
 from agentd.core.beat import Beat, Outcome, Reason
@@ -38,7 +38,7 @@ from agentd.core.turn import (
 from agentd.core.workspace import FileView
 from agentd.engine.background import compose
 from agentd.testing import FakeClock, MemoryBeats, MemoryLedger, MemoryOutbox
-from agentd.testing.jobs import Ticket
+from agentd.testing.jobs import FakeTicket
 
 MONDAY = datetime(2026, 5, 4, 10, 0, tzinfo=UTC)
 
@@ -79,7 +79,7 @@ class Turns:
     hangs: bool = False
     tainted: bool = False
 
-    async def submit(self, request: TurnRequest, sink: EventSink) -> Ticket:
+    async def submit(self, request: TurnRequest, sink: EventSink) -> FakeTicket:
         if self.refusal is not None:
             raise self.refusal
         self.requests.append(request)
@@ -88,7 +88,7 @@ class Turns:
         )
         if self.thought:
             sink.emit(ThoughtChunk(request.session, self.thought))
-        return Ticket(
+        return FakeTicket(
             None
             if self.hangs
             else Turn(
@@ -142,7 +142,7 @@ class World:
         self.pulse = self.restart()
 
     def restart(self) -> Pulse:
-        around = Surroundings(
+        around = BeatDependencies(
             self.clock,
             self.beats,
             self.ledger,

@@ -8,7 +8,7 @@ import pytest
 
 from agentd.automation.jobs.agenda import Agenda, Order
 from agentd.automation.jobs.settings import JobsSettings
-from agentd.automation.scheduler import Triggers
+from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.errors import Busy, InvalidRequest
 from agentd.core.job import At, Cron, Every, JobKind, JobSession, Misfire
 from agentd.testing import FakeClock, MemoryJobStore
@@ -24,7 +24,7 @@ class Desk:
         self.wakes = 0
         settings = JobsSettings.model_validate(table)
         book = MemoryJobStore(self.clock)
-        self.agenda = Agenda(settings, book, Triggers(), self.clock, self.wake)
+        self.agenda = Agenda(settings, book, SchedulerTriggers(), self.clock, self.wake)
 
     def wake(self) -> None:
         self.wakes += 1

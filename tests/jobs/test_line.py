@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.automation.jobs.jobs import Line
+from agentd.automation.jobs.jobs import JobLine
 from agentd.automation.jobs.runs import Reminders
 from agentd.automation.jobs.settings import JobsSettings
-from agentd.automation.scheduler import Triggers
+from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.alert import Recipients
 from agentd.core.job import (
     At,
@@ -37,7 +37,7 @@ from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock, MemoryJobStore, MemoryOutbox
 
-TRIGGERS = Triggers()
+TRIGGERS = SchedulerTriggers()
 SETTINGS = JobsSettings()
 START = datetime(2026, 3, 28, 20, 0, tzinfo=UTC)  # the evening before the clocks change in Berlin
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -54,7 +54,7 @@ class World:
     def restart(self, **table: object) -> None:
         work = Reminders(self.book, self.clock, lambda: None, Recipients(("journal",)))
         chosen = JobsSettings.model_validate(table)
-        self.line = Line(JobKind.REMIND, chosen, self.book, TRIGGERS, self.clock, work)
+        self.line = JobLine(JobKind.REMIND, chosen, self.book, TRIGGERS, self.clock, work)
 
     async def add(self, schedule: Schedule, misfire: Misfire = Misfire.ONCE) -> Job:
         first = TRIGGERS.after(schedule, self.clock.now())
@@ -279,7 +279,7 @@ async def test_a_taken_lane_is_asked_again_after_half_a_minute_and_leaves_no_row
     world = World()
     job = await world.add(Every(HOUR, START))
     lane = Lane(world.book)
-    world.line = Line(JobKind.REMIND, SETTINGS, world.book, TRIGGERS, world.clock, lane)
+    world.line = JobLine(JobKind.REMIND, SETTINGS, world.book, TRIGGERS, world.clock, lane)
     await world.clock.advance(3600)
     await world.line.tick()
     await world.line.tick()

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from agentd.automation.jobs.jobs import Jobs
-from agentd.automation.jobs.runs import ISOLATED, Surroundings
+from agentd.automation.jobs.runs import ISOLATED, RunDependencies
 from agentd.automation.jobs.settings import JobsSettings
-from agentd.automation.scheduler import Triggers
+from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.alert import Recipients
 from agentd.core.errors import Busy, NotFound, ShuttingDown
 from agentd.core.job import (
@@ -37,7 +37,7 @@ from agentd.core.turn import (
     Usage,
 )
 from agentd.testing import FakeClock, MemoryJobStore, MemoryLedger, MemoryOutbox
-from agentd.testing.jobs import Ticket
+from agentd.testing.jobs import FakeTicket
 
 HOUR = timedelta(hours=1)
 NOTIFIED = (CallMade("c1", "notify", {}, is_error=False),)
@@ -72,7 +72,7 @@ class Turns:
             tool_calls=self.tools,
             failure=self.failure,
         )
-        return Ticket(None if self.hangs else turn)
+        return FakeTicket(None if self.hangs else turn)
 
     def is_busy(self, session):
         return session in self.busy
@@ -100,7 +100,7 @@ class World:
         self.breaker = Breaker()
         self.over_budget = False
         self.wakes = 0
-        around = Surroundings(
+        around = RunDependencies(
             self.clock,
             self.book,
             self.turns.ledger,
@@ -110,7 +110,9 @@ class World:
             self.wake,
         )
         settings = JobsSettings.model_validate(table)
-        self.jobs = Jobs(settings, around, Triggers(), "Do it.", Recipients(("journal",), "me"))
+        self.jobs = Jobs(
+            settings, around, SchedulerTriggers(), "Do it.", Recipients(("journal",), "me")
+        )
 
     async def budget(self) -> bool:
         return self.over_budget

@@ -17,9 +17,9 @@ from agentd.core.tool import Approval, FileIntent, ToolCall
 from agentd.core.turn import MAIN, Kind, Origin, TurnRequest
 from agentd.interfaces.mcp.catalogue import Catalogue
 from agentd.interfaces.mcp.reaching import dial, source
-from agentd.interfaces.mcp.server import Server
+from agentd.interfaces.mcp.server import RecallServer
 from agentd.interfaces.mcp.settings import McpServer
-from agentd.interfaces.mcp.shelf import Limits, Shelf
+from agentd.interfaces.mcp.shelf import ServerLimits, Shelf
 
 ROGUE = str(Path(__file__).with_name("rogue.py"))
 
@@ -29,7 +29,7 @@ def rogue(*flags: str, **settings: Any) -> McpServer:
 
 
 @asynccontextmanager
-async def running(*servers: Server) -> AsyncIterator[None]:
+async def running(*servers: RecallServer) -> AsyncIterator[None]:
     """The servers may be started while the block runs."""
     async with asyncio.TaskGroup() as group:
         for server in servers:
@@ -47,9 +47,9 @@ def server(
     settings: McpServer,
     environ: Mapping[str, str] | None = None,
     name: str = "rogue",
-) -> Server:
+) -> RecallServer:
     redactor = Redactor()
-    return Server(
+    return RecallServer(
         name,
         settings,
         dial(name, settings, environ or {}, redactor, grace=0.5),
@@ -59,8 +59,8 @@ def server(
     )
 
 
-def shelf(*servers: Server, vouched: frozenset[str] = frozenset(), room: int = 1500) -> Shelf:
-    return Shelf(servers, vouched, Limits(room))
+def shelf(*servers: RecallServer, vouched: frozenset[str] = frozenset(), room: int = 1500) -> Shelf:
+    return Shelf(servers, vouched, ServerLimits(room))
 
 
 def request(origin: Origin = Origin.USER, **others: Any) -> TurnRequest:

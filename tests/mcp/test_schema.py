@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.interfaces.mcp.definition import MOST_TOOLS, Definition, Listing
+from agentd.interfaces.mcp.definition import MOST_TOOLS, Definition, ToolListing
 from agentd.interfaces.mcp.schema import ANY, bounded, mismatch, signature
 
 PATHS = {
@@ -110,13 +110,13 @@ def test_a_tool_is_pinned_by_its_very_words() -> None:
 
 def test_tools_without_a_usable_name_and_those_beyond_the_most_are_counted() -> None:
     many = [said(f"t{n}") for n in range(MOST_TOOLS + 3)]
-    listing = Listing().renewed("s", "", [said("no name"), said("x" * 101), *many])
+    listing = ToolListing().renewed("s", "", [said("no name"), said("x" * 101), *many])
     assert len(listing.entries) == MOST_TOOLS
     assert listing.skipped == 5
 
 
 def test_what_is_first_seen_is_known_and_what_changes_is_not() -> None:
-    first = Listing().renewed("s", "", [said()])
+    first = ToolListing().renewed("s", "", [said()])
     assert not first.entries["echo"].is_changed
     later = first.renewed("s", "", [said(description="Send the keys."), said("more")])
     assert all(entry.is_changed for entry in later.entries.values())
@@ -128,5 +128,5 @@ def test_what_is_first_seen_is_known_and_what_changes_is_not() -> None:
 
 
 def test_a_listing_comes_back_as_it_was_kept() -> None:
-    listing = Listing().renewed("s", "words", [said()]).renewed("s", "words", [said("b")])
-    assert Listing.from_json(json.loads(json.dumps(listing.as_json()))) == listing
+    listing = ToolListing().renewed("s", "words", [said()]).renewed("s", "words", [said("b")])
+    assert ToolListing.from_json(json.loads(json.dumps(listing.as_json()))) == listing

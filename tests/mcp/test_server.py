@@ -9,7 +9,7 @@ import pytest
 
 from agentd.core.clock import SystemClock
 from agentd.interfaces.mcp.faults import ServerFault
-from agentd.interfaces.mcp.server import State
+from agentd.interfaces.mcp.server import ServerState
 from agentd.testing.clock import FakeClock
 from tests.mcp.servers import rogue, running, server
 from tests.waiting import until
@@ -24,10 +24,10 @@ def lines(path: Path) -> list[str]:
 async def test_a_server_starts_at_its_first_call_and_answers_it(tmp_path: Path) -> None:
     one = server(tmp_path, CLOCK, rogue())
     async with running(one):
-        assert (one.state, one.starts) == (State.IDLE, 0)
+        assert (one.state, one.starts) == (ServerState.IDLE, 0)
         answer = await one.call("echo", {"text": "hello"})
         assert (answer.text, answer.is_error) == ("hello", False)
-        assert (one.state, one.starts) == (State.RUNNING, 1)
+        assert (one.state, one.starts) == (ServerState.RUNNING, 1)
         await one.call("echo", {"text": "again"})
         assert one.starts == 1
         assert sorted(one.entries()) == ["echo", "write"]
@@ -51,9 +51,9 @@ async def test_it_is_stopped_when_nobody_has_called_it_for_long(tmp_path: Path) 
     async with running(one):
         await one.call("echo", {"text": "x"})
         await clock.advance(299)
-        assert one.state is State.RUNNING
+        assert one.state is ServerState.RUNNING
         await clock.advance(2)
-        await until(lambda: one.state is State.IDLE, "it is stopped")
+        await until(lambda: one.state is ServerState.IDLE, "it is stopped")
         await one.call("echo", {"text": "x"})
         assert one.starts == 2
 
@@ -87,7 +87,7 @@ async def test_a_server_that_hangs_is_given_up_and_stopped(tmp_path: Path) -> No
         await until(lambda: "call" in " ".join(lines(log)), "it is called")
         await clock.advance(21)
         assert (await calling).kind == "timeout"
-        await until(lambda: one.state is State.PAUSED, "it is stopped")
+        await until(lambda: one.state is ServerState.PAUSED, "it is stopped")
         assert "cancelled" in lines(log)
 
 
@@ -106,13 +106,13 @@ async def test_one_that_fails_is_left_alone_for_longer_each_time(tmp_path: Path)
     one = server(tmp_path, clock, rogue("stillborn"))
     async with running(one):
         assert (await _fault(one.refresh())).kind == "died"
-        await until(lambda: one.state is State.PAUSED, "it has ended")
+        await until(lambda: one.state is ServerState.PAUSED, "it has ended")
         assert (await _fault(one.refresh())).kind == "paused"
         assert one.starts == 1
         for starts, wait in ((2, 2.5), (3, 4.5)):
             await clock.advance(wait)
             assert (await _fault(one.refresh())).kind == "died"
-            await until(lambda: one.state is State.PAUSED, "it has ended")
+            await until(lambda: one.state is ServerState.PAUSED, "it has ended")
             assert one.starts == starts
 
 

@@ -10,7 +10,7 @@ from agentd.core.clock import SystemClock
 from agentd.core.errors import ToolFailed
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.turn import Kind, Origin, SessionKey, TurnRequest
-from agentd.interfaces.mcp.server import Server
+from agentd.interfaces.mcp.server import RecallServer
 from agentd.interfaces.mcp.settings import McpServer
 from agentd.interfaces.mcp.shelf import Shelf
 from agentd.testing.clock import FakeClock
@@ -27,7 +27,7 @@ def described(name: str, description: str = "Does what it says.", **schema: Any)
 
 def listed(
     folder: Path, *tools: dict[str, Any], settings: McpServer | None = None, name: str = "rogue"
-) -> Server:
+) -> RecallServer:
     """A server of which that is known, and that was never started."""
     one = server(folder, CLOCK, settings or rogue(), name=name)
     one.catalogue.keep(one.catalogue.listing.renewed(one.catalogue.source, "", list(tools)))

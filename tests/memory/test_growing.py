@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from agentd.core.workspace import FileView
 from agentd.memory.index.chunks import FACTS, PARAGRAPHS, chunks_of, chunks_of_note, lines_of
-from agentd.memory.index.notes import Growing, Way
+from agentd.memory.index.notes import Growing, NoteWay
 
-WAY = Way(PARAGRAPHS, "main")
+WAY = NoteWay(PARAGRAPHS, "main")
 LINES = st.sampled_from(
     [
         "",
@@ -50,7 +50,7 @@ class Index:
         self.state, self.chunks = "", ()
         self.cut: list[int] = []
 
-    def take(self, text: str, way: Way = WAY) -> None:
+    def take(self, text: str, way: NoteWay = WAY) -> None:
         now = view(text)
         part = self.growing.cut(now, way, self.state, now.digest)
         held = tuple(chunk for chunk in self.chunks if chunk.start_line < part.since)
@@ -101,11 +101,11 @@ def test_another_way_of_cutting_cuts_all_of_it() -> None:
     index = Index()
     text = "".join(f"- note {n} of the day, with a few more words to it\n" for n in range(50))
     index.take(text)
-    index.take(text + "- one more\n", Way(PARAGRAPHS, "main", date(2026, 5, 4)))
+    index.take(text + "- one more\n", NoteWay(PARAGRAPHS, "main", date(2026, 5, 4)))
     assert len({chunk.date for chunk in index.chunks}) == 1
 
 
-FACTS_WAY = Way(FACTS, "main")
+FACTS_WAY = NoteWay(FACTS, "main")
 FACT_LINES = st.sampled_from(
     [
         "",

@@ -89,7 +89,7 @@ Heard = tuple[list[TextDelta | ThoughtDelta], Answered]
 
 
 def hear_anthropic(lines: list[str]) -> Heard:
-    assembly, shown = anthropic_answer.Assembly("m"), []
+    assembly, shown = anthropic_answer.AnthropicAssembly("m"), []
     for line in lines:
         try:
             event = strict.loads(line)
@@ -103,7 +103,7 @@ def hear_anthropic(lines: list[str]) -> Heard:
 
 
 def hear_openai(lines: list[str]) -> Heard:
-    assembly = openai_answer.Assembly("m")
+    assembly = openai_answer.OpenAIAssembly("m")
     shown = [delta for line in lines for delta in assembly.feed(line)]
     return shown, assembly.answered(assembly.usage or Usage(1, 1))
 
@@ -283,11 +283,11 @@ def test_a_call_with_more_than_any_tool_takes_is_kept_without_it_and_not_run(
     assert call.input == {}
 
 
-@pytest.mark.parametrize("wire", [anthropic_answer.Assembly, openai_answer.Assembly])
+@pytest.mark.parametrize("wire", [anthropic_answer.AnthropicAssembly, openai_answer.OpenAIAssembly])
 def test_an_answer_that_never_ends_is_given_up(wire: Any) -> None:
     assembly = wire("m")
     piece = "x" * 100_000
-    if wire is anthropic_answer.Assembly:
+    if wire is anthropic_answer.AnthropicAssembly:
         assembly.feed({"type": "message_start", "message": {}})
         text = {"type": "text", "text": ""}
         assembly.feed({"type": "content_block_start", "index": 0, "content_block": text})

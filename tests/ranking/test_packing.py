@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.memory.index.ranking.packing import LONGEST_JOIN, Unit, join, within
+from agentd.memory.index.ranking.packing import LONGEST_JOIN, PackedUnit, join, within
 
 costs = st.lists(st.integers(0, 300), max_size=30)
 
@@ -22,7 +22,7 @@ def test_a_hit_that_does_not_fit_is_passed_over():
 
 def chain(count, tokens=10):
     """Units 0..count-1 of one file, each beside the next."""
-    return [Unit(n, tokens, n - 1, n + 1 if n + 1 < count else -1) for n in range(count)]
+    return [PackedUnit(n, tokens, n - 1, n + 1 if n + 1 < count else -1) for n in range(count)]
 
 
 @given(st.permutations(range(12)), st.integers(0, 150), st.integers(1, 200))

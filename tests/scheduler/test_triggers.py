@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.automation.scheduler import Triggers
+from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.errors import InvalidRequest
 from agentd.core.job import At, Cron, Every
 
-TRIGGERS = Triggers()
+TRIGGERS = SchedulerTriggers()
 MINUTE = timedelta(minutes=1)
 BERLIN = "Europe/Berlin"
 # Nights on which the clocks of the zone change, in UTC.

@@ -7,7 +7,7 @@ from agentd.core.errors import Busy
 from agentd.core.message import Text, ToolResult, ToolUse
 from agentd.core.transcript import Choices, Mode, NewRow, RowRole
 from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
-from agentd.interfaces.acp.commands import Command
+from agentd.interfaces.acp.commands import SlashCommand
 from tests.server.conftest import check_frame
 
 ALWAYS = {"session/new", "session/prompt", "session/set_mode", "session/set_config_option"}
@@ -191,7 +191,7 @@ async def test_commands_are_advertised_with_what_may_follow_them(open_house):
         heard.append((session, text))
         return f"done: {text}"
 
-    more = (Command("remember", "Note something", act, "what"),)
+    more = (SlashCommand("remember", "Note something", act, "what"),)
     async with open_house(services={"commands": more}) as house:
         client = await (await house.client()).hello()
         key = await client.new()

@@ -18,7 +18,7 @@ from agentd.interfaces.acp.alerts import NobodyListens, SocketAlerts
 from agentd.interfaces.acp.declared import methods
 from agentd.interfaces.acp.importer import Importer
 from agentd.interfaces.acp.peer import Clients
-from agentd.interfaces.acp.roles import Role
+from agentd.interfaces.acp.roles import ClientRole
 from agentd.interfaces.commands.alerts import ALERTS, AlertCommands
 from agentd.interfaces.commands.heartbeat import HEARTBEAT, HeartbeatCommands
 from agentd.interfaces.commands.memory import MEMORY, MemoryCommands
@@ -86,7 +86,7 @@ class Peer:
 
     def __init__(self):
         self.heard = []
-        self.role = Role()
+        self.role = ClientRole()
 
     def notify(self, method, params):
         self.heard.append((method, params))

@@ -13,7 +13,7 @@ from agentd.interfaces.acp.declared import methods, typed
 from agentd.interfaces.commands.fact_changes import FACT_CHANGES, ChangeCommands
 from agentd.interfaces.commands.proposals import PROPOSALS, ProposalCommands
 from agentd.memory.facts.curating import Sayings
-from agentd.memory.facts.proposals import Answered, Proposal
+from agentd.memory.facts.proposals import AnsweredProposal, Proposal
 
 MAIN, GROUP = SessionKey("main"), SessionKey("group:family")
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
@@ -57,7 +57,7 @@ class Desk:
         self.asked.append(asked)
         for proposal in self.open:
             if proposal.id == asked[1]:
-                return Answered(proposal, self.outcome)
+                return AnsweredProposal(proposal, self.outcome)
         raise NotFound("nothing is proposed", cure="look")
 
 

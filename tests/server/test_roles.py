@@ -9,8 +9,8 @@ import pytest
 
 from agentd.core.errors import InvalidRequest
 from agentd.core.tool import Approval, Decision
-from agentd.interfaces.acp.commands import Command
-from agentd.interfaces.acp.roles import Role
+from agentd.interfaces.acp.commands import SlashCommand
+from agentd.interfaces.acp.roles import ClientRole
 
 GROUP = "group:club"
 OF_A_BOUND_ONE = {
@@ -56,7 +56,7 @@ async def club(open_house):
         return "kept"
 
     methods = {name: method(name) for name in OWN}
-    commands = (Command("remember", "Keep a fact", remember),)
+    commands = (SlashCommand("remember", "Keep a fact", remember),)
     async with open_house(methods=methods, services={"commands": commands}) as house:
         house.reached = reached
         house.owner = await (await house.client()).hello("owner")
@@ -340,12 +340,12 @@ async def test_a_daemon_that_stops_tells_no_bound_client(open_house):
 
 
 def test_a_role_that_is_refused_stays_what_it_was():
-    role = Role().after("_agentd/status", {})
+    role = ClientRole().after("_agentd/status", {})
     with pytest.raises(InvalidRequest):
         role.after("initialize", {"_meta": {"agentd/bind": GROUP}})
     assert role.is_owner
-    assert Role().after("initialize", {"_meta": [1]}).is_owner
-    assert Role().after("authenticate", {}) == Role()
+    assert ClientRole().after("initialize", {"_meta": [1]}).is_owner
+    assert ClientRole().after("authenticate", {}) == ClientRole()
 
 
 async def test_many_at_once_are_bound_each_to_its_own(club):

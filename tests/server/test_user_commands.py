@@ -12,7 +12,7 @@ from agentd.core.turn import SessionKey
 from agentd.interfaces.acp.acp_schema import PromptCall
 from agentd.interfaces.acp.commands import Commands
 from agentd.interfaces.acp.declared import typed
-from agentd.interfaces.acp.roles import Role
+from agentd.interfaces.acp.roles import ClientRole
 from agentd.interfaces.commands.heartbeat import HEARTBEAT, HeartbeatCommands
 from agentd.interfaces.commands.memory import IN_NOTES, NoteCommands
 from agentd.testing import FakeClock, MemoryBeats, MemorySessions
@@ -153,14 +153,14 @@ class Rooms:
 )
 async def test_making_room_is_told_in_words(name, report, told):
     own = Commands(Rooms(report), MemorySessions(FakeClock()), options=None)
-    act, rest = own.find(PromptCall(MAIN, f"/{name}"), Role())
+    act, rest = own.find(PromptCall(MAIN, f"/{name}"), ClientRole())
     assert await act.act(MAIN, rest) == told
 
 
 async def test_what_stands_behind_compact_is_what_the_summary_should_keep():
     rooms = Rooms(RoomReport(True, True, "manual", 9000, 1))
     own = Commands(rooms, MemorySessions(FakeClock()), options=None)
-    act, rest = own.find(PromptCall(MAIN, "/compact keep the names of the birds "), Role())
+    act, rest = own.find(PromptCall(MAIN, "/compact keep the names of the birds "), ClientRole())
     await act.act(MAIN, rest)
     assert rooms.wish == "keep the names of the birds"
 
@@ -169,6 +169,6 @@ async def test_the_status_of_a_session_counts_in_words():
     store = MemorySessions(FakeClock())
     await store.create(MAIN)
     own = Commands(Rooms(RoomReport(False, False, "", 0, 0)), store, options=None)
-    status, _ = own.find(PromptCall(MAIN, "/status"), Role())
+    status, _ = own.find(PromptCall(MAIN, "/status"), ClientRole())
     told = await status.act(MAIN, "")
     assert told == "Session main: 0 turns, 0 rows, 0 tokens in the context, 0 waiting."

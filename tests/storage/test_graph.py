@@ -18,9 +18,9 @@ from agentd.core.graph import (
     SHARED,
     Around,
     Concept,
+    ConceptContext,
     ConceptHash,
     Consolidated,
-    Context,
     ContextHash,
     EpisodeHash,
     FactHash,
@@ -70,7 +70,7 @@ def said(
     **fields,
 ):
     """One statement as a record."""
-    context = Context(
+    context = ConceptContext(
         ContextHash(digest("context", at.isoformat(), source, scope, session, agent)),
         at,
         source,

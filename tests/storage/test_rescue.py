@@ -15,7 +15,7 @@ from agentd.storage.beside import Damages
 from agentd.storage.migrations import STATE
 from agentd.storage.rescue import begin_anew, is_used, make_sound
 from agentd.storage.sessions import SqliteSessions
-from agentd.storage.soundness import Look, look
+from agentd.storage.soundness import SoundnessLook, look
 from agentd.storage.sqlite import Database
 
 NOW = datetime(2026, 11, 24, 9, tzinfo=UTC)
@@ -90,7 +90,7 @@ async def test_a_page_of_noise_is_noticed_and_all_else_is_salvaged(path, clock, 
         keys = [info.key for info in await sessions.sessions() if info.key != "main"]
         left = {(row.seq, row.text) for row in await sessions.rows(keys[0])}
     assert left == kept
-    assert look(path, STATE) == Look()
+    assert look(path, STATE) == SoundnessLook()
 
 
 async def test_an_index_that_lies_is_damage_too(path, clock):

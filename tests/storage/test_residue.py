@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from agentd.storage.erasing import NotPlainError, Shape, blank
+from agentd.storage.erasing import NotPlainError, PageShape, blank
 
 WORD = b"zitronenfalter"
 
@@ -48,7 +48,7 @@ def held(path):
 def blanked(path):
     descriptor = os.open(path, os.O_RDWR)
     try:
-        return blank(descriptor, Shape.of(descriptor))
+        return blank(descriptor, PageShape.of(descriptor))
     finally:
         os.close(descriptor)
 

@@ -6,7 +6,7 @@ import pytest
 
 from agentd.automation.jobs.agenda import Agenda
 from agentd.automation.jobs.settings import JobsSettings
-from agentd.automation.scheduler import Triggers
+from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.errors import InvalidRequest, ToolFailed
 from agentd.core.job import JobKind
 from agentd.core.prompt import Effect
@@ -34,7 +34,7 @@ class Desk:
     def __init__(self) -> None:
         self.clock = FakeClock(zone="Europe/Berlin")
         book = MemoryJobStore(self.clock)
-        self.agenda = Agenda(JobsSettings(), book, Triggers(), self.clock, lambda: None)
+        self.agenda = Agenda(JobsSettings(), book, SchedulerTriggers(), self.clock, lambda: None)
         self.create = ScheduleCreate(self.agenda, self.clock)
         self.list = ScheduleList(self.agenda)
         self.cancel = ScheduleCancel(self.agenda)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from agentd.app.assembly.facts import Facts
+from agentd.app.assembly.facts import FactParts
 from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.mcp import Offered
 from agentd.app.assembly.memory import Memory
@@ -13,11 +13,11 @@ from agentd.app.assembly.model import service_name
 from agentd.app.assembly.storage import Stores
 from agentd.core.errors import ConfigError
 from agentd.core.paths import prompt
-from agentd.core.ports import Approver, Audience
+from agentd.core.ports import Approver, TurnAudience
 from agentd.engine.assembly import Engine, Outside, Wording, build_engine
 from agentd.engine.background import SideCall
 from agentd.engine.compaction.plan import smallest_window
-from agentd.providers.assembly import Model
+from agentd.providers.assembly import ProviderModel
 from agentd.storage.ledger import SqliteServiceRecord
 
 
@@ -27,12 +27,12 @@ async def open_engine(
     *,
     stores: Stores,
     memory: Memory,
-    facts: Facts,
+    facts: FactParts,
     calls: SideCall,
-    model: Model,
+    model: ProviderModel,
     tools: Offered,
     approver: Approver,
-    events: Audience,
+    events: TurnAudience,
 ) -> AsyncIterator[Engine]:
     """The engine, its journal repaired; no turn runs before its sessions are started.
 
@@ -70,7 +70,7 @@ async def open_engine(
         yield engine
 
 
-async def _check_window(ground: Ground, engine: Engine, facts: Facts) -> None:
+async def _check_window(ground: Ground, engine: Engine, facts: FactParts) -> None:
     limits, compacting = ground.limits, ground.config.compaction
     # Facts, which take time to read, are so many tokens at most: that nearly always settles it.
     fixed = await engine.fixed_tokens(without=facts.sources) + ground.config.facts.prompt_tokens

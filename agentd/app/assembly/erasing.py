@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentd.app.assembly.graph import Graph
+from agentd.app.assembly.graph import GraphParts
 from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.storage import Stores
@@ -18,7 +18,7 @@ from agentd.core.transcript import Row
 from agentd.core.turn import MAIN, Kind, Origin, SessionKey
 from agentd.core.workspace import FACTS_PATH, Reader
 from agentd.engine.background import SideCall
-from agentd.memory.facts.forgetting import Forgetting, Place
+from agentd.memory.facts.forgetting import Forgetting, ForgottenPlace
 from agentd.storage.copies import Copies
 from agentd.storage.masking import Masking, StoredTexts
 from agentd.workspace.scrub import NoteEraser, VersionEraser
@@ -30,7 +30,12 @@ _OWNER = Reader(MAIN, Kind.MAIN)
 
 
 def build_forgetting(
-    ground: Ground, stores: Stores, memory: Memory, graph: Graph, calls: SideCall, output: OpenLog
+    ground: Ground,
+    stores: Stores,
+    memory: Memory,
+    graph: GraphParts,
+    calls: SideCall,
+    output: OpenLog,
 ) -> Forgetting:
     """What erases words: first where they were written, then what was made of that."""
     versions = ground.places.versions
@@ -68,9 +73,9 @@ def build_forgetting(
             former,
             graph.keeper,
             graph.sharing,
-            Place("search index", erase_index),
-            Place("log", erase_log),
-            Place("chat history", stores.typed.erase_words),
+            ForgottenPlace("search index", erase_index),
+            ForgottenPlace("log", erase_log),
+            ForgottenPlace("chat history", stores.typed.erase_words),
         ),
         ground.clock,
         ask=ask,

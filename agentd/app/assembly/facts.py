@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from agentd.app.assembly.erasing import build_forgetting, row_of
-from agentd.app.assembly.graph import Graph
+from agentd.app.assembly.graph import GraphParts
 from agentd.app.assembly.ground import Ground, Work
 from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.storage import Stores
@@ -31,8 +31,8 @@ from agentd.memory.facts.forgetting import Forgetting
 from agentd.memory.facts.learning import Learning
 from agentd.memory.facts.outdated import Outdated
 from agentd.memory.facts.proposals import Proposals
-from agentd.memory.facts.reader import Reader
-from agentd.memory.facts.service import Service
+from agentd.memory.facts.reader import PassageReader
+from agentd.memory.facts.service import FactsService
 from agentd.memory.facts.told import FactsInPrompt
 from agentd.memory.index.search.facts import LiveFacts
 from agentd.storage.keys import kept_key
@@ -47,7 +47,7 @@ class Learnt:
     """The facts, who asks for them, who reads them out of conversations, and who looks after them."""
 
     book: FactBook
-    service: Service
+    service: FactsService
     learning: Learning
     review: Review
     proposals: Proposals
@@ -55,7 +55,7 @@ class Learnt:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class FactParts:
     """What is known of the owner; `sources`, `hooks` and `watchers` are for the engine, `work` runs on.
     Where facts are off, any text can be erased all the same.
     """
@@ -95,12 +95,12 @@ async def open_facts(
     ground: Ground,
     stores: Stores,
     memory: Memory,
-    graph: Graph,
+    graph: GraphParts,
     calls: SideCall,
     *,
     shown: EventSink,
     output: OpenLog,
-) -> AsyncIterator[Facts]:
+) -> AsyncIterator[FactParts]:
     """The facts, level with their page once their work runs. `shown` is told their changes, `output` is
     the log.
 
@@ -110,7 +110,9 @@ async def open_facts(
     forgetting = build_forgetting(ground, stores, memory, graph, calls, output)
     if not settings.enabled:
         waiting = WhenEnded(forgetting.touch)
-        yield Facts(forgetting, memory.recall, (waiting,), (forgetting.run,), forgetting.problems)
+        yield FactParts(
+            forgetting, memory.recall, (waiting,), (forgetting.run,), forgetting.problems
+        )
         return
     async with LiveFacts.open(
         stores.facts, memory.asked, clock, settings.similarity_threshold
@@ -128,11 +130,11 @@ async def open_facts(
         if graph.desk is not None:
             graph.desk.refresh_with(book.all)
             graph.exchange.refresh_with(book.all)
-        reader = Reader(stores.sessions, stores.facts, book, calls, clock, settings)
+        reader = PassageReader(stores.sessions, stores.facts, book, calls, clock, settings)
         learning = Learning(stores.sessions, reader, shown, clock, settings)
         learnt = Learnt(
             book,
-            Service(book, reader, learning, stores.sessions, clock, forgetting),
+            FactsService(book, reader, learning, stores.sessions, clock, forgetting),
             learning,
             Review(book, stores.facts, calls, clock, settings),
             _proposals(ground, stores, memory, book),
@@ -148,7 +150,7 @@ def _around(
     forgetting: Forgetting,
     index: LiveFacts,
     learnt: Learnt,
-) -> Facts:
+) -> FactParts:
     book, learning, review = learnt.book, learnt.learning, learnt.review
     level = Nudged("facts", book.sync)
     memory.watching.listen(level.nudge)
@@ -163,7 +165,7 @@ def _around(
         return tuple(problem for part in parts for problem in part.problems())
 
     tokens = ground.config.memory_search.max_tokens
-    return Facts(
+    return FactParts(
         forgetting,
         Outdated(memory.recall, book, stores.facts, memory.files, said, tokens),
         (WhenEnded(learning.touch), WhenEnded(forgetting.touch), learnt.told),

@@ -22,7 +22,7 @@ from agentd.core.health import Problem
 from agentd.core.ports import Clock, GraphStore, ProgramStates
 from agentd.engine.workers import Daily, Nudged
 from agentd.memory.graph.exchange import Exchange
-from agentd.memory.graph.journal import Chain, Journal
+from agentd.memory.graph.journal import GraphJournal, JournalChain
 from agentd.memory.graph.keeper import GraphKeeper
 from agentd.memory.graph.mentions import Meaning
 from agentd.memory.graph.recall import Recollection
@@ -43,7 +43,7 @@ _WRITTEN_AFTER = 60.0  # seconds between looks at which days of the text have ch
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class GraphParts:
     """The graph; `work` runs on, and `desk` answers, unless it is switched off. It is erased from all the
     same.
     """
@@ -54,7 +54,7 @@ class Graph:
     writing: Work
     exchange: Exchange
     sharing: Sharing
-    journal: Journal
+    journal: GraphJournal
     store: GraphStore
     programs: ProgramStates
     desk: GraphDesk | None = None
@@ -110,13 +110,13 @@ class Graph:
         return {"enabled": self.is_on, **held, "consolidated": done}
 
 
-def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
+def build_graph(ground: Ground, stores: Stores, memory: Memory) -> GraphParts:
     """The graph, level once its work runs. Where facts are off, nothing is fed to it."""
     config, clock = ground.config, ground.clock
     fed = config.graph.enabled and config.facts.enabled
     files = LogFiles(ground.workspace, Versions(ground.places.versions))
     records = SqliteGraphRecords(stores.db)
-    journal = Journal(Chain(files, clock) if config.graph.chain else None)
+    journal = GraphJournal(JournalChain(files, clock) if config.graph.chain else None)
     keeper = GraphKeeper(
         memory.files,
         stores.graph,
@@ -152,7 +152,7 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
         level.nudge()
     writing = partial(_write, keeper, clock)
     others = exchange, sharing, journal, stores.graph, records
-    return Graph(keeper, daily, level, writing, *others, desk)
+    return GraphParts(keeper, daily, level, writing, *others, desk)
 
 
 def _desk(keeper: GraphKeeper, stores: Stores, memory: Memory, clock: Clock) -> GraphDesk:

@@ -14,8 +14,8 @@ from agentd.core.ports import Clock, Tool
 from agentd.interfaces.mcp.catalogue import Catalogue
 from agentd.interfaces.mcp.faults import ServerFault
 from agentd.interfaces.mcp.reaching import check_installed, dial, source
-from agentd.interfaces.mcp.server import Server
-from agentd.interfaces.mcp.shelf import Limits, Shelf
+from agentd.interfaces.mcp.server import RecallServer
+from agentd.interfaces.mcp.shelf import ServerLimits, Shelf
 
 _AGAIN = 30.0  # seconds until a server of which nothing is known is tried again; doubles
 _LONGEST = 3600.0
@@ -25,7 +25,7 @@ _LONGEST = 3600.0
 class Servers:
     """All servers, and the shelf with their tools; None where none is configured."""
 
-    servers: tuple[Server, ...]
+    servers: tuple[RecallServer, ...]
     shelf: Shelf | None
     clock: Clock
 
@@ -54,7 +54,7 @@ class Servers:
             for server in self.servers:
                 server.close()
 
-    async def _get_to_know(self, server: Server) -> None:
+    async def _get_to_know(self, server: RecallServer) -> None:
         """Start it once, since nobody could call what nobody knows of."""
         pause = _AGAIN
         while not server.catalogue.is_known:
@@ -88,7 +88,7 @@ def build_servers(ground: Ground) -> Servers:
     check_installed("[mcp.servers]")
     folder = ground.places.state_dir / "mcp"
     servers = tuple(
-        Server(
+        RecallServer(
             name,
             one,
             dial(name, one, ground.environ, ground.redactor),
@@ -98,5 +98,5 @@ def build_servers(ground: Ground) -> Servers:
         )
         for name, one in settings.enabled.items()
     )
-    limits = Limits(settings.prompt_bytes, ground.config.agent.max_tool_output)
+    limits = ServerLimits(settings.prompt_bytes, ground.config.agent.max_tool_output)
     return Servers(servers, Shelf(servers, settings.vouched, limits), ground.clock)

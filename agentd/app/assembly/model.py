@@ -16,8 +16,8 @@ from agentd.core.ports import Provider
 from agentd.engine.background import SideCall
 from agentd.engine.workers import Nudged
 from agentd.providers import assembly
-from agentd.providers.assembly import Model
-from agentd.providers.choice import Choice, choose
+from agentd.providers.assembly import ProviderModel
+from agentd.providers.choice import ProviderChoice, choose
 from agentd.providers.resilience import Metered
 from agentd.providers.settings import ServiceSettings
 
@@ -25,7 +25,7 @@ from agentd.providers.settings import ServiceSettings
 @asynccontextmanager
 async def open_model(
     ground: Ground, stores: Stores, provider: Provider | None = None
-) -> AsyncIterator[Model]:
+) -> AsyncIterator[ProviderModel]:
     """The provider that the configuration and the keys at hand call for, and its fallbacks; `provider`
     answers in its place.
 
@@ -45,7 +45,7 @@ async def open_model(
         yield model if provider is None else replace(model, provider=provider)
 
 
-def side_calls(ground: Ground, stores: Stores, model: Model) -> SideCall:
+def side_calls(ground: Ground, stores: Stores, model: ProviderModel) -> SideCall:
     """What asks the model beside conversations. Its cheap model is none where its price is not known
     though a limit in dollars is set.
     """
@@ -61,7 +61,7 @@ def side_calls(ground: Ground, stores: Stores, model: Model) -> SideCall:
     )
 
 
-def service_name(ground: Ground, model: Model) -> str:
+def service_name(ground: Ground, model: ProviderModel) -> str:
     """A name for the services as they are configured now: other ones, another address or another model
     have another name. It says nothing about them, since addresses may hold what nobody is to read.
     """
@@ -71,7 +71,7 @@ def service_name(ground: Ground, model: Model) -> str:
     return sha256(json.dumps([address, *asked]).encode()).hexdigest()
 
 
-def warming(model: Model) -> Nudged:
+def warming(model: ProviderModel) -> Nudged:
     """What loads the model's library ahead of its first call, once it is nudged."""
     return Nudged("warming", model.warm or _nothing)
 
@@ -81,7 +81,7 @@ def check_model(config: Config, environ: Mapping[str, str]) -> None:
     check_prices(config, [choose(service, environ) for service in config.provider.services])
 
 
-def check_prices(config: Config, choices: Sequence[Choice]) -> None:
+def check_prices(config: Config, choices: Sequence[ProviderChoice]) -> None:
     """Refuse a limit in dollars that could not be kept. Raises ConfigError."""
     paid = tuple(choice.model for choice in choices if choice.kind != "offline")
     silent = (

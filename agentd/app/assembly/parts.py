@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from agentd.app.assembly.alerting import Alerting, open_alerting
 from agentd.app.assembly.engine import open_engine
-from agentd.app.assembly.facts import Facts, open_facts
-from agentd.app.assembly.graph import Graph, build_graph
+from agentd.app.assembly.facts import FactParts, open_facts
+from agentd.app.assembly.graph import GraphParts, build_graph
 from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.mcp import Offered, offered
 from agentd.app.assembly.memory import Memory, open_memory
@@ -19,11 +19,11 @@ from agentd.app.assembly.storage import Stores, open_stores
 from agentd.app.assembly.tools import build_tools
 from agentd.app.logs import OpenLog
 from agentd.core.health import Problem
-from agentd.core.ports import Approver, Audience, Provider
+from agentd.core.ports import Approver, Provider, TurnAudience
 from agentd.engine.assembly import Engine
 from agentd.engine.watchers import Watchers
 from agentd.interfaces.acp.peer import Clients
-from agentd.providers.assembly import Model
+from agentd.providers.assembly import ProviderModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class Parts:
     ground: Ground
     stores: Stores
     memory: Memory
-    graph: Graph
-    facts: Facts
-    model: Model
+    graph: GraphParts
+    facts: FactParts
+    model: ProviderModel
     alerts: Alerting
     tools: Offered
     engine: Engine
@@ -72,7 +72,7 @@ async def open_parts(
     clients: Clients,
     approver: Approver,
     *,
-    shown: Audience,
+    shown: TurnAudience,
     output: OpenLog,
     provider: Provider | None = None,
 ) -> AsyncIterator[Parts]:

@@ -13,16 +13,16 @@ from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.storage import Stores
 from agentd.automation.heartbeat.pulse import Pulse
 from agentd.automation.heartbeat.runner import HEARTBEAT, Examination
-from agentd.automation.heartbeat.snapshot import Surroundings
+from agentd.automation.heartbeat.snapshot import BeatDependencies
 from agentd.automation.jobs import runs as questions
 from agentd.automation.jobs.agenda import Agenda
 from agentd.automation.jobs.jobs import Jobs
-from agentd.automation.scheduler import Scheduler, Triggers
+from agentd.automation.scheduler import Scheduler, SchedulerTriggers
 from agentd.core.paths import prompt
 from agentd.core.turn import Kind, Origin
 from agentd.core.workspace import Reader
 from agentd.engine.assembly import Engine
-from agentd.providers.assembly import Model
+from agentd.providers.assembly import ProviderModel
 
 _EYES = Reader(HEARTBEAT, Kind.MAIN)
 
@@ -43,7 +43,7 @@ async def open_schedule(
     agenda: Agenda,
     *,
     stores: Stores,
-    model: Model,
+    model: ProviderModel,
     memory: Memory,
     alerts: Alerting,
     engine: Engine,
@@ -61,19 +61,19 @@ async def open_schedule(
 
 def build_agenda(ground: Ground, stores: Stores, wake: Callable[[], None]) -> Agenda:
     """The list of jobs; `wake` is called when it has changed."""
-    return Agenda(ground.config.jobs, stores.jobs, Triggers(), ground.clock, wake)
+    return Agenda(ground.config.jobs, stores.jobs, SchedulerTriggers(), ground.clock, wake)
 
 
 def _pulse(
     ground: Ground,
     stores: Stores,
-    model: Model,
+    model: ProviderModel,
     memory: Memory,
     alerts: Alerting,
     engine: Engine,
 ) -> Pulse:
     settings = ground.config.heartbeat
-    around = Surroundings(
+    around = BeatDependencies(
         clock=ground.clock,
         beats=stores.beats,
         ledger=stores.ledger,
@@ -90,8 +90,10 @@ def _pulse(
     return Pulse(settings, around, Examination(settings, around, text, recipients))
 
 
-def _jobs(ground: Ground, stores: Stores, model: Model, alerts: Alerting, engine: Engine) -> Jobs:
-    around = questions.Surroundings(
+def _jobs(
+    ground: Ground, stores: Stores, model: ProviderModel, alerts: Alerting, engine: Engine
+) -> Jobs:
+    around = questions.RunDependencies(
         clock=ground.clock,
         book=stores.jobs,
         ledger=stores.ledger,
@@ -101,4 +103,4 @@ def _jobs(ground: Ground, stores: Stores, model: Model, alerts: Alerting, engine
         wake=alerts.dispatcher.wake,
     )
     recipients = alerts.targets(Origin.JOB)
-    return Jobs(ground.config.jobs, around, Triggers(), prompt("job"), recipients)
+    return Jobs(ground.config.jobs, around, SchedulerTriggers(), prompt("job"), recipients)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from agentd import __version__
-from agentd.app.assembly.graph import Graph
+from agentd.app.assembly.graph import GraphParts
 from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.parts import Parts
 from agentd.app.loop_delay import Delays
@@ -19,7 +19,7 @@ from agentd.core.ports import Clock
 from agentd.core.turn import SessionKey
 from agentd.engine.workers import DAY
 from agentd.interfaces.acp import declared
-from agentd.interfaces.acp.commands import Command
+from agentd.interfaces.acp.commands import SlashCommand
 from agentd.interfaces.acp.graph_methods import GraphMethods, graph_is_off, refusals
 from agentd.interfaces.acp.hub import Hub
 from agentd.interfaces.acp.importer import Importer
@@ -41,18 +41,24 @@ from agentd.interfaces.commands.fact_changes import FACT_CHANGES, ChangeCommands
 from agentd.interfaces.commands.facts import FACTS, FactCommands
 from agentd.interfaces.commands.heartbeat import HEARTBEAT, HeartbeatCommands
 from agentd.interfaces.commands.history import HISTORY, HistoryCommands
-from agentd.interfaces.commands.jobs import JOBS, Consolidation, Heartbeat, JobCommands, SystemJob
+from agentd.interfaces.commands.jobs import (
+    JOBS,
+    ConsolidationJob,
+    Heartbeat,
+    JobCommands,
+    SystemJob,
+)
 from agentd.interfaces.commands.memory import IN_NOTES, MEMORY, MemoryCommands, NoteCommands
 from agentd.interfaces.commands.proposals import PROPOSALS, ProposalCommands
 from agentd.interfaces.commands.sessions import SESSIONS, SessionCommands
 from agentd.interfaces.commands.status import STATUS, StatusCommands, StatusParts
-from agentd.memory.deletion import Erasure
+from agentd.memory.deletion import SessionErasure
 from agentd.memory.facts.exchange import take_in
 from agentd.zero.delta import as_json
 
 
 @dataclass(frozen=True, slots=True)
-class Audience:
+class ConnectedAudience:
     """Who is out there: those who watch sessions, those who see alerts, those who are asked."""
 
     hub: Hub
@@ -60,16 +66,16 @@ class Audience:
     approver: Permissions
 
 
-def build_audience(ground: Ground) -> Audience:
+def build_audience(ground: Ground) -> ConnectedAudience:
     """An audience that nobody has joined yet."""
     hub = Hub(ground.limits.window, ground.config.server.max_sessions_per_client)
     approver = Permissions(hub, ground.config.server, ground.clock, ground.workspace)
-    return Audience(hub, Clients(), approver)
+    return ConnectedAudience(hub, Clients(), approver)
 
 
 def build_server(
     parts: Parts,
-    audience: Audience,
+    audience: ConnectedAudience,
     methods: Mapping[str, Handler],
     on_session: Callable[[], None],
 ) -> Server:
@@ -161,7 +167,7 @@ def _heartbeat(parts: Parts) -> HeartbeatCommands:
 def _own_jobs(parts: Parts) -> tuple[SystemJob, ...]:
     pulse = parts.schedule.pulse
     beats = Heartbeat(pulse, parts.stores.beats, lambda: pulse.interval)
-    return beats, Consolidation(parts.graph, timedelta(seconds=DAY))
+    return beats, ConsolidationJob(parts.graph, timedelta(seconds=DAY))
 
 
 def _facts(parts: Parts) -> dict[str, Handler]:
@@ -176,9 +182,9 @@ def _facts(parts: Parts) -> dict[str, Handler]:
     return routes
 
 
-def _typed_facts(parts: Parts) -> tuple[Command, ...]:
+def _typed_facts(parts: Parts) -> tuple[SlashCommand, ...]:
     """What is typed about facts. Where they are off, `/forget` looks for a text in the notes."""
-    typed: list[Command] = []
+    typed: list[SlashCommand] = []
     for group, commands in _of_facts(parts):
         typed += (
             declared.typed(group, commands)
@@ -210,7 +216,7 @@ def _facts_are_off() -> FactsOff:
     )
 
 
-def _graph(graph: Graph, clock: Clock) -> dict[str, Handler]:
+def _graph(graph: GraphParts, clock: Clock) -> dict[str, Handler]:
     """How what is known hangs together. Where that is switched off each method says so."""
     if graph.desk is None:
         off = (declared.refused(group, graph_is_off) for group in (EXCHANGE, PROGRAMS))
@@ -239,7 +245,7 @@ def _services(parts: Parts, on_session: Callable[[], None]) -> Services:
     )
 
 
-def _erasure(parts: Parts) -> Erasure:
+def _erasure(parts: Parts) -> SessionErasure:
     stores, indexer = parts.stores, parts.memory.indexer
 
     async def deleted(session: SessionKey) -> None:
@@ -247,7 +253,9 @@ def _erasure(parts: Parts) -> Erasure:
             parts.graph.desk.deleted(session)
         await parts.facts.deleted(session)
 
-    return Erasure(parts.engine.sessions, indexer, stores.blobs.sweep, stores.typed.erase, deleted)
+    return SessionErasure(
+        parts.engine.sessions, indexer, stores.blobs.sweep, stores.typed.erase, deleted
+    )
 
 
 def _status(parts: Parts, delays: Delays) -> StatusParts:

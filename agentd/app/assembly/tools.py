@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agentd.app.assembly.alerting import Alerting
-from agentd.app.assembly.facts import Facts
-from agentd.app.assembly.graph import Graph
+from agentd.app.assembly.facts import FactParts
+from agentd.app.assembly.graph import GraphParts
 from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.storage import Stores
@@ -25,8 +25,8 @@ def build_tools(
     ground: Ground,
     stores: Stores,
     memory: Memory,
-    graph: Graph,
-    facts: Facts,
+    graph: GraphParts,
+    facts: FactParts,
     alerts: Alerting,
     agenda: Agenda,
 ) -> tuple[Tool, ...]:

@@ -17,21 +17,21 @@ from agentd.app.assembly.model import check_prices
 from agentd.app.assembly.parts import Parts
 from agentd.app.config import Config, load
 from agentd.app.doctor.examine import Check, examine
-from agentd.app.doctor.facts import Learnt
+from agentd.app.doctor.facts import LearntCheck
 from agentd.app.doctor.graph import Chained
 from agentd.app.doctor.memory import Injected, Readable, Required, Screened, Shared
 from agentd.app.doctor.search import Meaningful, Searchable
-from agentd.app.doctor.servers import Servers
+from agentd.app.doctor.servers import ServersCheck
 from agentd.app.doctor.work import (
     Budgets,
     Drift,
     Flushes,
-    Kept,
+    KeptWork,
     Problems,
     Ticks,
     Undelivered,
-    Unfinished,
-    Window,
+    UnfinishedCheck,
+    WindowCheck,
 )
 from agentd.app.logs import OpenLog
 from agentd.app.reload import Reload
@@ -137,20 +137,20 @@ class Upkeep:
             Drift(self._ground.clock, *self._started),
             Problems(parts.model.problems, "the model's service answers", "provider"),
             Problems(parts.memory.embedders.problems, "the embedder is as configured", "embedder"),
-            Servers(parts.tools.servers.as_json, parts.tools.servers.problems),
+            ServersCheck(parts.tools.servers.as_json, parts.tools.servers.problems),
             Problems(self._problems, "no part of the daemon complains", "parts"),
             Budgets(self._used_up(Origin.USER), self._used_up(Origin.HEARTBEAT), self._refusal),
-            Window(
+            WindowCheck(
                 config.provider.context_window,
                 limits.window,
                 limits.flush_at,
                 parts.engine.fixed_tokens,
             ),
             Flushes(sessions, config.compaction.memory_flush.enabled),
-            Kept(parts.memory.retention.status),
-            Learnt(parts.facts.problems),
+            KeptWork(parts.memory.retention.status),
+            LearntCheck(parts.facts.problems),
             Chained(parts.graph.exchange.logged, parts.graph.exchange.is_logged),
-            Unfinished(sessions),
+            UnfinishedCheck(sessions),
             Undelivered(parts.stores.outbox),
             Injected(files, CUT),
             Readable(files, IRREGULAR),

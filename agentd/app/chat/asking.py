@@ -18,7 +18,7 @@ _REFUSALS = ("reject_once", "reject_always")
 CTRL_C = "\x03"  # what a keyboard reads at a question for the key
 
 
-class Prompt(NamedTuple):
+class AskingPrompt(NamedTuple):
     """What stands before what is typed, and whether that is no message but an answer."""
 
     text: str

@@ -11,12 +11,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentd.app.chat.asking import CTRL_C, Asking, Prompt
-from agentd.app.chat.pasting import Written, carried
+from agentd.app.chat.asking import CTRL_C, Asking, AskingPrompt
+from agentd.app.chat.pasting import TypedText, carried
 from agentd.app.chat.screen import Display
 from agentd.app.chat.slash import Catalog, chosen, help_text, misspelt, parse, session_table
 from agentd.app.chat.statusline import StatusLine
-from agentd.app.chat.toolcalls import Calls
+from agentd.app.chat.toolcalls import ShownCalls
 from agentd.core.errors import AgentdError
 from agentd.core.text import Spans
 from agentd.interfaces.client.connection import alone
@@ -50,7 +50,7 @@ class Keyboard(Protocol):
     def enter(self, session: str) -> None:
         """What is read from now on is typed in this session."""
 
-    async def read(self, prompt: Callable[[], Prompt]) -> str | None:
+    async def read(self, prompt: Callable[[], AskingPrompt]) -> str | None:
         """The next message, None when the user wants to leave."""
 
     def refresh(self) -> None:
@@ -79,7 +79,7 @@ class Chat:
         self._catalog = catalog
         self._status = status
         self._wait = wait  # seconds that messages wait for the model's service; None: as configured
-        self._calls = Calls(times.clock)
+        self._calls = ShownCalls(times.clock)
         self._asking = Asking()
         self._alerts: set[str] = set()  # the ids of those that were shown
         self._session = ""
@@ -87,7 +87,7 @@ class Chat:
         self._shown = False  # whether words of the answer have come over this connection
         self._accepted = False
         self._choosing = False
-        self._ahead: list[Written] = []  # typed for a question that was taken back meanwhile
+        self._ahead: list[TypedText] = []  # typed for a question that was taken back meanwhile
 
     async def run(self, sockets: Sequence[Path], session: str) -> None:
         """Talk until the user leaves. Raises DaemonUnreachable, RemoteError if it cannot begin."""
@@ -141,7 +141,7 @@ class Chat:
             elif (unknown := misspelt(line, self._catalog.commands())) is not None:
                 self._screen.aside(unknown)
             elif line.strip():
-                if not await self._turn(conversation, Written(line, pasted)):
+                if not await self._turn(conversation, TypedText(line, pasted)):
                     return ""
                 self._status.want()
 
@@ -194,10 +194,10 @@ class Chat:
         finally:
             self._screen.still(reading=False)
 
-    def _prompt(self) -> Prompt:
+    def _prompt(self) -> AskingPrompt:
         if question := self._asking.prompt:
-            return Prompt(question, is_question=True)
-        return Prompt(_CHOOSE, is_question=True) if self._choosing else Prompt(_PROMPT)
+            return AskingPrompt(question, is_question=True)
+        return AskingPrompt(_CHOOSE, is_question=True) if self._choosing else AskingPrompt(_PROMPT)
 
     async def _command(self, name: str, rest: str) -> str | None:
         """Carry out a command of ours; returns the key of the session to go to, None to stay."""
@@ -234,7 +234,7 @@ class Chat:
             return None
         return chosen(line.strip(), sessions)
 
-    async def _turn(self, conversation: Conversation, message: Written) -> bool:
+    async def _turn(self, conversation: Conversation, message: TypedText) -> bool:
         """One message and its answer. False when the user leaves meanwhile."""
         self._saying, self._shown, self._accepted = message.text, False, False
         loop = asyncio.get_running_loop()
@@ -266,7 +266,7 @@ class Chat:
             self._screen.aside(_DROPPED)
         return dropped or not saying.cancelled()
 
-    async def _say(self, conversation: Conversation, message: Written) -> None:
+    async def _say(self, conversation: Conversation, message: TypedText) -> None:
         try:
             if not conversation.is_attached:
                 self._screen.aside(_KEPT)
@@ -305,7 +305,7 @@ class Chat:
             elif line == CTRL_C:
                 interrupt()
             elif not self._settled(line) and line:
-                self._ahead.append(Written(line, self._keyboard.pasted))
+                self._ahead.append(TypedText(line, self._keyboard.pasted))
             await asyncio.sleep(0)  # let the question take its answer
 
     def _settled(self, line: str) -> bool:

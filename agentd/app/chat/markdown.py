@@ -28,7 +28,7 @@ _HEADING = re.compile(r" {0,3}#{1,6}(\s|$)")
 _LONG = 3000  # characters of one block, after which it is shown in parts
 
 
-class Kind(StrEnum):
+class BlockKind(StrEnum):
     """What a block is."""
 
     TEXT = "text"
@@ -37,12 +37,12 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class MarkdownBlock:
     """A part of an answer that later words cannot change. `gap` says that it stands apart from what
     is above; `language` is that of code.
     """
 
-    kind: Kind
+    kind: BlockKind
     text: str
     gap: bool = False
     language: str = ""
@@ -60,7 +60,7 @@ class Blocks:
         self._fence = ""
         self._language = ""
 
-    def feed(self, text: str) -> Iterator[Block]:
+    def feed(self, text: str) -> Iterator[MarkdownBlock]:
         """Go on with the answer."""
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
@@ -72,7 +72,7 @@ class Blocks:
                 yield from self._take(head)
                 yield from self._close()
 
-    def finish(self) -> Iterator[Block]:
+    def finish(self) -> Iterator[MarkdownBlock]:
         """The answer is over, or something else comes between."""
         rest, self._rest = self._rest, ""
         if rest:
@@ -80,10 +80,10 @@ class Blocks:
         yield from self._close()
         if self._fence:
             self._fence = ""
-            yield Block(Kind.FENCE, "")
+            yield MarkdownBlock(BlockKind.FENCE, "")
         self._gap = False
 
-    def open(self) -> Block | None:
+    def open(self) -> MarkdownBlock | None:
         """What has come of the block that is not finished, if a part of it can be shown already."""
         if self._fence:
             return None
@@ -91,16 +91,16 @@ class Blocks:
         lines = [*self._lines, rest] if rest else self._lines
         if not lines or lines[0].lstrip().startswith("|"):
             return None  # columns of a table are as wide as its widest row
-        return Block(Kind.TEXT, "\n".join(lines), self._gap)
+        return MarkdownBlock(BlockKind.TEXT, "\n".join(lines), self._gap)
 
-    def _take(self, line: str) -> Iterator[Block]:
+    def _take(self, line: str) -> Iterator[MarkdownBlock]:
         fence = _FENCE.match(line)
         if self._fence:
             if fence and fence[2].startswith(self._fence) and not fence[3]:
                 self._fence = ""
-                yield Block(Kind.FENCE, "")
+                yield MarkdownBlock(BlockKind.FENCE, "")
             else:
-                yield Block(Kind.CODE, line, language=self._language)
+                yield MarkdownBlock(BlockKind.CODE, line, language=self._language)
         elif fence:
             waited = self._waits
             yield from self._close()
@@ -108,7 +108,7 @@ class Blocks:
             self._fence, self._language = fence[2], fence[3].strip()
             words = self._language.split()
             self._language = words[0] if words else ""
-            yield Block(Kind.FENCE, self._language or "code", self._gap)
+            yield MarkdownBlock(BlockKind.FENCE, self._language or "code", self._gap)
             self._gap = False
         elif not line.strip():
             if self._lines and _ITEM.match(self._lines[0]):
@@ -119,7 +119,7 @@ class Blocks:
         else:
             yield from self._text(line)
 
-    def _text(self, line: str) -> Iterator[Block]:
+    def _text(self, line: str) -> Iterator[MarkdownBlock]:
         if self._waits:
             if self._belongs(line):
                 self._waits = False
@@ -150,13 +150,13 @@ class Blocks:
             return True
         return bool(_HEADING.match(line)) or self._size > _LONG
 
-    def _close(self) -> Iterator[Block]:
+    def _close(self) -> Iterator[MarkdownBlock]:
         lines, self._lines = self._lines, []
         gap, self._gap = self._gap, False
         self._size = 0
         self._waits = False
         if lines:
-            yield Block(Kind.TEXT, "\n".join(lines), gap)
+            yield MarkdownBlock(BlockKind.TEXT, "\n".join(lines), gap)
         else:
             self._gap = gap
 
@@ -182,7 +182,7 @@ class Renderer:
         self._parser.enable(["table", "strikethrough"])
         self._syntaxes: dict[str, Syntax | None] = {}
 
-    def lines(self, block: Block, width: int) -> list[str]:
+    def lines(self, block: MarkdownBlock, width: int) -> list[str]:
         """What to show of a block."""
         shown = self._block(block, width)
         return ["", *shown] if block.gap else shown
@@ -203,13 +203,13 @@ class Renderer:
         """One line that stays in the background."""
         return self.styled(text, "dim")
 
-    def _block(self, block: Block, width: int) -> list[str]:
+    def _block(self, block: MarkdownBlock, width: int) -> list[str]:
         match block.kind:
-            case Kind.TEXT:
+            case BlockKind.TEXT:
                 return self.ansi(_Chat(block.text, self._parser), width)
-            case Kind.FENCE:
+            case BlockKind.FENCE:
                 return [self.dim(f"{_RULE} {block.text}" if block.text else _RULE)]
-            case Kind.CODE:
+            case BlockKind.CODE:
                 return [self._code(block.text.expandtabs(4), block.language)]
 
     def _code(self, line: str, language: str) -> str:

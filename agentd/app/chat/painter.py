@@ -9,9 +9,9 @@ from typing import Any
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from agentd.app.chat.markdown import Block, Blocks, Renderer
+from agentd.app.chat.markdown import Blocks, MarkdownBlock, Renderer
 from agentd.app.chat.screen import asked, changes, next_try
-from agentd.app.chat.toolcalls import Call
+from agentd.app.chat.toolcalls import ShownCall
 from agentd.core.ports import Clock
 from agentd.interfaces.commands.plain import folded, visible
 
@@ -96,8 +96,8 @@ class Painter:
         self._canvas = Canvas(size)
         self._render = Renderer()
         self._blocks = Blocks()
-        self._done: list[Block] = []
-        self._calls: list[Call] = []
+        self._done: list[MarkdownBlock] = []
+        self._calls: list[ShownCall] = []
         self._begun = False  # whether the answer has shown something, from which blocks keep off
         self._waiting: float | None = None  # since when nothing has come
         self._delay: tuple[str, float] | None = None  # why there is no answer yet, until when
@@ -131,14 +131,14 @@ class Painter:
         """A line that must be seen."""
         self._above(self._styled(folded(f"! {text}", self._width()), "bold yellow"))
 
-    def call_began(self, call: Call) -> None:
+    def call_began(self, call: ShownCall) -> None:
         """A tool runs: the line of that changes until it has ended."""
         self.end_line()
         self._calls.append(call)
         self._waiting = None
         self._paint()
 
-    def call_ended(self, call: Call) -> None:
+    def call_ended(self, call: ShownCall) -> None:
         """A tool has answered: its line is final."""
         self._calls = [running for running in self._calls if running is not call]
         self._waiting = self._clock.monotonic()
@@ -210,7 +210,7 @@ class Painter:
             return f"⋯ {next_try(self._delay[0], left)} (Ctrl-C cancels)"
         return f"⋯ {now - since:.0f} s (Ctrl-C cancels)" if now - since >= _PATIENCE else ""
 
-    def _shown(self, block: Block, width: int) -> list[str]:
+    def _shown(self, block: MarkdownBlock, width: int) -> list[str]:
         lines = self._render.lines(block, width)
         return lines[1:] if block.gap and not self._begun else lines
 
@@ -231,7 +231,7 @@ class Painter:
             self._ticking.cancel()
             self._ticking = None
 
-    def _call(self, call: Call) -> str:
+    def _call(self, call: ShownCall) -> str:
         return visible(call.line(self._clock.monotonic()))
 
     def _hung(self, line: str) -> str:

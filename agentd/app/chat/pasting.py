@@ -14,21 +14,21 @@ LONG = 200  # characters from which a single line that is pasted counts
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class TypedText:
     """Text with the spans of it that were pasted."""
 
     text: str = ""
     pasted: Spans = ()
 
-    def part(self, start: int, end: int) -> Written:
+    def part(self, start: int, end: int) -> TypedText:
         """These characters of it."""
         within = ((max(a, start) - start, b - start) for a, b in self.pasted if b > start)
-        return Written(self.text[start:end], united(within, end - start))
+        return TypedText(self.text[start:end], united(within, end - start))
 
-    def edited(self, text: str) -> Written:
+    def edited(self, text: str) -> TypedText:
         """What it is when it has become `text` by one change: what is typed within a paste is typed."""
         if not self.pasted or text == self.text:
-            return Written(text, self.pasted)
+            return TypedText(text, self.pasted)
         same = min(len(text), len(self.text))
         start = _common(self.text[:same], text[:same])
         left = same - start
@@ -37,14 +37,14 @@ class Written:
         kept: list[Span] = []
         for first, last in self.pasted:
             kept += (first, min(last, start)), (max(first, end) + by, last + by)
-        return Written(text, united(kept, len(text)))
+        return TypedText(text, united(kept, len(text)))
 
-    def inserted(self, at: int, text: str) -> Written:
+    def inserted(self, at: int, text: str) -> TypedText:
         """With `text` pasted there; a short line counts as typed: nobody quotes with it."""
         made = self.edited(self.text[:at] + text + self.text[at:])
         if len(text) < LONG and "\n" not in text.strip("\n"):
             return made
-        return Written(made.text, united((*made.pasted, (at, at + len(text))), len(made.text)))
+        return TypedText(made.text, united((*made.pasted, (at, at + len(text))), len(made.text)))
 
 
 def _common(one: str, other: str) -> int:
@@ -62,7 +62,7 @@ def _common(one: str, other: str) -> int:
 # What a message that was typed carries: its words, and an image if it begins with /image.
 
 
-def carried(message: Written) -> tuple[Written, tuple[Attachment, ...]]:
+def carried(message: TypedText) -> tuple[TypedText, tuple[Attachment, ...]]:
     """Words and images. Blocks. Raises InvalidRequest and what `read_image` raises."""
     command = parse(message.text)
     if command is None or command[0] != "image":

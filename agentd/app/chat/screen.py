@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from agentd.app.chat.toolcalls import Call
+from agentd.app.chat.toolcalls import ShownCall
 from agentd.interfaces.commands.plain import revealed, visible
 
 _MARK = "·"
@@ -32,10 +32,10 @@ class Display(Protocol):
     def alert(self, text: str) -> None:
         """A line that must be seen."""
 
-    def call_began(self, call: Call) -> None:
+    def call_began(self, call: ShownCall) -> None:
         """A tool runs."""
 
-    def call_ended(self, call: Call) -> None:
+    def call_ended(self, call: ShownCall) -> None:
         """A tool has answered."""
 
     def question(self, call: Mapping[str, Any]) -> None:
@@ -83,11 +83,11 @@ class Screen:
             print(flush=True)
             self._inside_line = False
 
-    def call_began(self, call: Call) -> None:
+    def call_began(self, call: ShownCall) -> None:
         """A tool runs."""
         self.aside(call.title)
 
-    def call_ended(self, call: Call) -> None:
+    def call_ended(self, call: ShownCall) -> None:
         """A tool has answered: worth a line if it failed."""
         if call.is_failed:
             self.aside(f"failed: {call.first}")

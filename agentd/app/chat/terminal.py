@@ -21,9 +21,9 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import Style
 
-from agentd.app.chat.asking import CTRL_C, Prompt
+from agentd.app.chat.asking import CTRL_C, AskingPrompt
 from agentd.app.chat.completion import ChatCompleter, Sources, may_complete
-from agentd.app.chat.pasting import Written
+from agentd.app.chat.pasting import TypedText
 from agentd.core.paths import ensure_private_dir
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
@@ -73,10 +73,10 @@ class Terminal:
         self._history = history
         self._raw = raw
         self._interrupted = False
-        self._draft = Written()  # what was being typed when a question came
-        self._written = Written()  # what is being typed
-        self._read = Written()
-        self._prompt: Callable[[], Prompt] = lambda: Prompt("")
+        self._draft = TypedText()  # what was being typed when a question came
+        self._written = TypedText()  # what is being typed
+        self._read = TypedText()
+        self._prompt: Callable[[], AskingPrompt] = lambda: AskingPrompt("")
         self._session: PromptSession[str] = PromptSession(
             history=history,
             multiline=True,
@@ -99,7 +99,7 @@ class Terminal:
         """See Keyboard."""
         self._history.session = session
 
-    async def read(self, prompt: Callable[[], Prompt]) -> str | None:
+    async def read(self, prompt: Callable[[], AskingPrompt]) -> str | None:
         """The next message, None when the user wants to leave: Ctrl-D, or Ctrl-C twice. At a question it
         is CTRL_C for the key.
         """
@@ -111,7 +111,7 @@ class Terminal:
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         try:
             with patch_stdout(raw=self._raw):
-                self._written = Written() if asking else self._draft
+                self._written = TypedText() if asking else self._draft
                 line = await self._session.prompt_async(
                     lambda: prompt().text, default=self._written.text
                 )
@@ -131,7 +131,7 @@ class Terminal:
             return ""
         finally:
             if not asking:
-                self._draft = Written()
+                self._draft = TypedText()
         self._interrupted = False
         self._read = self._written.edited(line)
         return line
@@ -142,10 +142,10 @@ class Terminal:
         if self._session.app.is_running and asking != self._history.is_paused:
             buffer = self._session.default_buffer
             if asking:
-                self._draft, self._written = self._written, Written()
+                self._draft, self._written = self._written, TypedText()
                 buffer.reset()
             else:
-                draft, self._draft = self._draft, Written()
+                draft, self._draft = self._draft, TypedText()
                 buffer.text, self._written = draft.text, draft
                 buffer.cursor_position = len(buffer.text)
             self._history.is_paused = asking

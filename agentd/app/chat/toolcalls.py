@@ -15,7 +15,7 @@ _LONGEST = 400  # lines of a result that are shown
 
 
 @dataclass(slots=True)
-class Call:
+class ShownCall:
     """One call. `seconds` is how long it took once it has ended."""
 
     title: str
@@ -52,22 +52,22 @@ class Call:
 
 
 @dataclass(slots=True)
-class Calls:
+class ShownCalls:
     """The calls that run, in their order, and the last one."""
 
     clock: Clock
-    running: dict[str, Call] = field(default_factory=dict)
-    last: Call | None = None
+    running: dict[str, ShownCall] = field(default_factory=dict)
+    last: ShownCall | None = None
 
-    def start(self, update: Mapping[str, Any]) -> Call:
+    def start(self, update: Mapping[str, Any]) -> ShownCall:
         """Take a `tool_call`."""
         arguments = update.get("rawInput")
         arguments = arguments if isinstance(arguments, Mapping) else {}
-        call = Call(str(update.get("title") or ""), arguments, self.clock.monotonic())
+        call = ShownCall(str(update.get("title") or ""), arguments, self.clock.monotonic())
         self.running[str(update.get("toolCallId"))] = self.last = call
         return call
 
-    def end(self, update: Mapping[str, Any]) -> Call | None:
+    def end(self, update: Mapping[str, Any]) -> ShownCall | None:
         """Take a `tool_call_update`; the call if it is over with that."""
         status = update.get("status")
         said = "\n".join(filter(None, map(words, update.get("content") or [])))
@@ -77,7 +77,7 @@ class Calls:
             return None
         call = self.running.pop(str(update.get("toolCallId")), None)
         if call is None:
-            call = Call(str(update.get("title") or ""), {}, self.clock.monotonic())
+            call = ShownCall(str(update.get("title") or ""), {}, self.clock.monotonic())
         call.seconds = self.clock.monotonic() - call.began
         call.is_failed = status == "failed"
         call.text = said

@@ -13,7 +13,7 @@ import typer
 import agentd
 from agentd.app.cli import declared
 from agentd.app.cli import streams as interrupts
-from agentd.app.cli.group import Group
+from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.report import note, say
 from agentd.app.cli.streams import Outputs
 from agentd.interfaces.commands import declaration
@@ -65,11 +65,11 @@ def _loaded(name: str, place: str) -> Any:
     return declared.grouped(found) if found.name else declared.alone(found[name])
 
 
-def _grouped(name: str, place: str, summary: str) -> Group:
-    return Group(summary, inside=partial(_loaded, name, place))
+def _grouped(name: str, place: str, summary: str) -> CommandGroup:
+    return CommandGroup(summary, inside=partial(_loaded, name, place))
 
 
-app = Group(
+app = CommandGroup(
     "A personal agent that stays on: it talks, remembers and wakes up by itself.",
     {
         **{name: partial(_loaded, name, place) for name, place in _PLACES.items()},

@@ -15,7 +15,7 @@ from agentd.core.paths import client_sockets
 from agentd.interfaces.commands.plain import folded
 
 if TYPE_CHECKING:
-    from agentd.interfaces.client.connection import Connection
+    from agentd.interfaces.client.connection import DaemonConnection
     from agentd.interfaces.commands.plain import Times
 
 QUICK_SECONDS = 30.0
@@ -77,7 +77,7 @@ def agree(question: str, *, yes: bool, ask: bool) -> None:
         raise typer.Exit(1)
 
 
-async def owners_times(connection: Connection) -> Times:
+async def owners_times(connection: DaemonConnection) -> Times:
     """The words for times in the zone of the daemon that is asked. Raises RemoteError, Busy."""
     from agentd.core.clock import SystemClock
     from agentd.interfaces.client.conversation import introduction

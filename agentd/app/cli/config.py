@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentd.app.cli.group import Group
+from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.core.paths import Places, daemon_places
 from agentd.interfaces.commands.plain import table
@@ -15,7 +15,7 @@ from agentd.interfaces.commands.plain import table
 if TYPE_CHECKING:
     from agentd.app.config import Config
 
-app = Group()
+app = CommandGroup()
 
 
 @app.command()

@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast, get_args, get_origin
 import typer
 
 from agentd.app.cli.ask import answer
-from agentd.app.cli.group import Group
+from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.report import AsJson
 from agentd.interfaces.commands import declaration
 from agentd.interfaces.commands.declaration import Command, Given
@@ -19,15 +19,15 @@ from agentd.interfaces.commands.declaration import Command, Given
 Line = Callable[..., None]
 
 
-def grouped(declared: declaration.Group, lines: Mapping[str, Line] | None = None) -> Group:
+def grouped(declared: declaration.Group, lines: Mapping[str, Line] | None = None) -> CommandGroup:
     """The commands of a declared group, as one of the command line."""
-    group = Group()
+    group = CommandGroup()
     add_all(group, declared, lines)
     return group
 
 
 def add_all(
-    group: Group, declared: declaration.Group, lines: Mapping[str, Line] | None = None
+    group: CommandGroup, declared: declaration.Group, lines: Mapping[str, Line] | None = None
 ) -> None:
     """Add the commands of a declared group. `lines` carry out those that take more than one question, by
     name: each is called with what was given, by the names of the wire, and `as_json`, and with options of

@@ -70,7 +70,7 @@ def _checks(places: Places, config: Config) -> Sequence[Check]:
         Disk,
         Erased,
         Leftovers,
-        Permissions,
+        PermissionsCheck,
         SocketPath,
         Sqlite,
         Time,
@@ -84,7 +84,7 @@ def _checks(places: Places, config: Config) -> Sequence[Check]:
     clock = SystemClock(config.agent.timezone)
     own = users_unit(os.environ)
     return (
-        Permissions(places, workspace),
+        PermissionsCheck(places, workspace),
         Disk((places.state_dir, workspace), lambda folder: shutil.disk_usage(folder).free),
         Time(clock, config.agent.timezone, known_zone(os.environ)),
         Sqlite(sqlite3.sqlite_version_info),

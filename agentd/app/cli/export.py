@@ -19,7 +19,7 @@ from agentd.app.cli.ask import MODEL_SECONDS, sockets
 from agentd.app.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.paths import daemon_places
-from agentd.interfaces.client.connection import Connection, connected
+from agentd.interfaces.client.connection import DaemonConnection, connected
 from agentd.interfaces.commands.plain import counted
 
 # The files of an export, gathered from the daemon and the workspace, into a folder or an archive.
@@ -79,7 +79,7 @@ async def write_all(
     return {"path": str(target), "files": count, "bytes": size}
 
 
-async def _check(connection: Connection, workspace: Path) -> None:
+async def _check(connection: DaemonConnection, workspace: Path) -> None:
     """Make sure that the folder is the one of this daemon. Raises InvalidRequest, RemoteError."""
     listed = await connection.call("_agentd/memory/tree", {})
     ours = [e["path"] for e in listed["entries"] if not e["is_dir"] and e["path"][0] != "@"]
@@ -99,7 +99,9 @@ def _on_disk(workspace: Path, config: Path) -> Iterator[tuple[str, bytes]]:
         yield "config.toml", config.read_bytes()
 
 
-async def _of_the_daemon(connection: Connection, within: float) -> AsyncIterator[tuple[str, bytes]]:
+async def _of_the_daemon(
+    connection: DaemonConnection, within: float
+) -> AsyncIterator[tuple[str, bytes]]:
     listed = await connection.call("_agentd/sessions/list", {}, within=within)
     for info in listed["sessions"]:
         lines: list[Any] = []
@@ -123,7 +125,7 @@ async def _of_the_daemon(connection: Connection, within: float) -> AsyncIterator
         after = page["next"]
 
 
-async def _rows(connection: Connection, what: str, within: float) -> list[dict[str, Any]]:
+async def _rows(connection: DaemonConnection, what: str, within: float) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     after: int | None = 0
     while after is not None:

@@ -28,7 +28,7 @@ class Format(StrEnum):
     PROMPT = "prompt"
 
 
-class Way(StrEnum):
+class ShownWay(StrEnum):
     """How what is around a name is found."""
 
     PATHS = "paths"
@@ -64,11 +64,11 @@ def graph(
     ] = None,
     most: Annotated[int, typer.Option(min=1, max=50, help="How many concepts.")] = 24,
     by: Annotated[
-        Way,
+        ShownWay,
         typer.Option(
             help="paths: what is surest; breadth: the fewest facts away; activation: what comes to mind."
         ),
-    ] = Way.PATHS,
+    ] = ShownWay.PATHS,
     form: Annotated[
         Format,
         typer.Option(

@@ -121,7 +121,7 @@ class _Inside(MutableMapping[str, Any]):
         return len(self._commands)
 
 
-class Group(typer.Typer):
+class CommandGroup(typer.Typer):
     """Commands under one name; `summary` is its help. Those of `later` are made when they are used, by name:
     each is a function or a Group. With `inside` its commands are those of the group which that loads.
     """
@@ -151,8 +151,8 @@ class Group(typer.Typer):
 
 def _made(name: str, loaded: Any) -> Any:
     """What typer makes of it."""
-    holder = Group("")
-    if isinstance(loaded, Group):
+    holder = CommandGroup("")
+    if isinstance(loaded, CommandGroup):
         holder.add_typer(loaded, name=name)
     else:
         holder.command(name)(loaded)

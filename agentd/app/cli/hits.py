@@ -102,21 +102,21 @@ DEGRADED: Mapping[str, str] = {  # beside hits
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class HitLook:
     """How the hits are shown: on lines of `width` (0: as long as they are), in colours or not."""
 
     width: int = 0
     colours: bool = False
 
     @classmethod
-    def here(cls) -> Look:
+    def here(cls) -> HitLook:
         """As standard output is."""
         if not sys.stdout.isatty():
             return cls()
         return cls(shutil.get_terminal_size().columns, not is_plain(os.environ))
 
 
-def shown(result: Mapping[str, Any], query: str, look: Look, *, explain: bool = False) -> str:
+def shown(result: Mapping[str, Any], query: str, look: HitLook, *, explain: bool = False) -> str:
     """One block a hit; of an empty answer, why it is empty and what to do next."""
     hits: list[Hit] = result["results"]
     if not hits:
@@ -140,7 +140,7 @@ def degraded(result: Mapping[str, Any]) -> str:
     return DEGRADED.get(reason, f"not all could be searched ({reason})")
 
 
-def _block(hit: Hit, wanted: Mapping[str, frozenset[str]], rivals: int, look: Look) -> str:
+def _block(hit: Hit, wanted: Mapping[str, frozenset[str]], rivals: int, look: HitLook) -> str:
     place = f"{hit['path']}:{hit['start_line']}"
     if hit["end_line"] != hit["start_line"]:
         place += f"-{hit['end_line']}"
@@ -238,5 +238,5 @@ def _short(score: float) -> str:
     return f"{score:.2f}".removeprefix("0")
 
 
-def _fitted(text: str, look: Look) -> str:
+def _fitted(text: str, look: HitLook) -> str:
     return folded(text, look.width) if look.width else text

@@ -21,7 +21,7 @@ _SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServiceUnit:
     """One way of being a service: its unit files and the commands that turn it on and off."""
 
     files: Mapping[Path, str]
@@ -30,12 +30,12 @@ class Service:
     reload: tuple[str, ...]
 
 
-def users_service(environ: Mapping[str, str], executable: Path) -> Service:
+def users_service(environ: Mapping[str, str], executable: Path) -> ServiceUnit:
     """A service of the user's own manager, at the `AGENTD_HOME` of `environ` if it has one: there the
     user's clients look for it. Raises AgentdError for a path that a unit cannot spell.
     """
     control = ("systemctl", "--user")
-    return Service(
+    return ServiceUnit(
         {users_unit(environ): _at_home(_text("user/agentd.service", executable), environ)},
         ((*control, "enable", "--now", "agentd"), ("loginctl", "enable-linger")),
         ((*control, "disable", "--now", "agentd"),),
@@ -45,7 +45,7 @@ def users_service(environ: Mapping[str, str], executable: Path) -> Service:
 
 def system_service(
     person: str, executable: Path, python: Path, unit: Path | None = None
-) -> Service:
+) -> ServiceUnit:
     """A service of the machine for one person. `python` runs the executable. Raises AgentdError for
     an installation below a home, which the unit would not see.
     """
@@ -57,7 +57,7 @@ def system_service(
                 cure="install agentd below /opt and run that one, or use --user",
             )
     name = f"agentd@{person}"
-    return Service(
+    return ServiceUnit(
         {
             unit: _text("agentd@.service", executable),
             unit.with_suffix(".socket"): _text("agentd@.socket", executable),
@@ -77,7 +77,7 @@ def own_executable() -> Path:
     return Path(found).absolute()
 
 
-def install(service: Service, *, booted: bool, running: bool) -> list[str]:
+def install(service: ServiceUnit, *, booted: bool, running: bool) -> list[str]:
     """Write the files and turn the service on; returns what is left to type. With a daemon running
     it is only prepared. Raises AgentdError.
     """
@@ -88,7 +88,7 @@ def install(service: Service, *, booted: bool, running: bool) -> list[str]:
     return _run(booted, (service.reload, *service.begin))
 
 
-def uninstall(service: Service, *, booted: bool) -> list[str]:
+def uninstall(service: ServiceUnit, *, booted: bool) -> list[str]:
     """Turn the service off and remove the files; returns what is left to type. Raises NotFound."""
     there = [path for path in service.files if path.exists()]
     if not there:

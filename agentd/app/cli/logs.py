@@ -15,7 +15,7 @@ from agentd.app.cli.declared import alone
 from agentd.app.cli.report import as_line, note, reporting, say
 from agentd.core.errors import AgentdError, DaemonUnreachable
 from agentd.core.paths import daemon_places
-from agentd.interfaces.commands.logs import LOGS, Logbook, Wanted, parse
+from agentd.interfaces.commands.logs import LOGS, Logbook, WantedLines, parse
 from agentd.interfaces.commands.plain import visible, words
 from agentd.interfaces.commands.upkeep import Unit
 
@@ -37,7 +37,7 @@ def _logs(
 ) -> None:
     import asyncio
 
-    wanted = Wanted(**{name: value for name, value in given.items() if value is not None})
+    wanted = WantedLines(**{name: value for name, value in given.items() if value is not None})
     with reporting(as_json=as_json):
         try:
             unit = asyncio.run(_of_daemon(wanted, number, follow=follow, as_json=as_json))
@@ -69,7 +69,9 @@ class Tail:
         """Know no question."""
 
 
-async def _of_daemon(wanted: Wanted, number: int, *, follow: bool, as_json: bool) -> Unit | None:
+async def _of_daemon(
+    wanted: WantedLines, number: int, *, follow: bool, as_json: bool
+) -> Unit | None:
     """Print what the daemon's file has; the unit whose journal has it instead, if that is so."""
     from dataclasses import asdict
 
@@ -99,7 +101,7 @@ async def _of_daemon(wanted: Wanted, number: int, *, follow: bool, as_json: bool
     return None
 
 
-def _of_file(wanted: Wanted, number: int, *, as_json: bool) -> None:
+def _of_file(wanted: WantedLines, number: int, *, as_json: bool) -> None:
     """What a daemon that does not run any more left behind."""
     from agentd.app.config import load
     from agentd.app.logs import file_of
@@ -120,7 +122,7 @@ def _of_file(wanted: Wanted, number: int, *, as_json: bool) -> None:
 
 def _of_journal(
     unit: Unit,
-    wanted: Wanted,
+    wanted: WantedLines,
     number: int,
     show: Callable[[Iterable[Mapping[str, Any]]], None],
     *,

@@ -49,7 +49,7 @@ def _search(
     ] = False,
     as_json: bool,
 ) -> None:
-    from agentd.app.cli.hits import Look, degraded, shown
+    from agentd.app.cli.hits import HitLook, degraded, shown
 
     with reporting(as_json=as_json):
         wanted, *others = _wordings(given.pop("query"), given.pop("queries") or ())
@@ -59,7 +59,7 @@ def _search(
         if not as_json and (lacking := degraded(result)):
             note(lacking)
         phrased = "\n".join((wanted, *others))
-        show(result, lambda r: shown(r, phrased, Look.here(), explain=explain), as_json=as_json)
+        show(result, lambda r: shown(r, phrased, HitLook.here(), explain=explain), as_json=as_json)
 
 
 def _index(given: dict[str, Any], *, as_json: bool) -> None:

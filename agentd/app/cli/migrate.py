@@ -10,12 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from agentd.app.cli.ask import MODEL_SECONDS, fitted, sockets
-from agentd.app.cli.group import Group
+from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.report import AsJson, note, reporting, show
 from agentd.core.workspace import FACTS_PATH
 from agentd.interfaces.commands.plain import revealed, table
 
-app = Group()
+app = CommandGroup()
 
 Folder = Annotated[
     Path,

@@ -16,7 +16,7 @@ from agentd.app.cli.transcripts import existing, read_files, read_regular, send
 from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.paths import shipped
 from agentd.core.workspace import FACTS_PATH
-from agentd.interfaces.client.connection import MAX_FRAME_BYTES, Connection, connected
+from agentd.interfaces.client.connection import MAX_FRAME_BYTES, DaemonConnection, connected
 from agentd.interfaces.client.dialing import RemoteError
 
 Step = dict[str, Any]
@@ -126,7 +126,7 @@ async def move(
 
 
 async def _note(
-    connection: Connection, house: House, path: Path, permit: Permit | None, *, dry_run: bool
+    connection: DaemonConnection, house: House, path: Path, permit: Permit | None, *, dry_run: bool
 ) -> Step:
     target = path.relative_to(house.workspace).as_posix()
     try:
@@ -153,7 +153,7 @@ async def _note(
 
 
 async def _written(
-    connection: Connection, path: str, text: str, *, dry_run: bool
+    connection: DaemonConnection, path: str, text: str, *, dry_run: bool
 ) -> Sequence[Step]:
     """Write the file, or only try to; returns what is suspicious in it. Raises RemoteError."""
     params = {"content": text, "target": path, "append": False, "dry_run": dry_run}
@@ -176,7 +176,7 @@ def _read(path: Path) -> str:
         raise InvalidRequest("not UTF-8") from error
 
 
-async def _text(connection: Connection, path: str) -> str | None:
+async def _text(connection: DaemonConnection, path: str) -> str | None:
     """The file of that name in our workspace; None if there is none. Raises RemoteError."""
     try:
         page = await connection.call("_agentd/memory/read", {"path": path})
@@ -193,7 +193,7 @@ def _template(path: str) -> str | None:
 
 
 async def _transcript(
-    connection: Connection, path: Path, taken: frozenset[str], within: float, *, dry_run: bool
+    connection: DaemonConnection, path: Path, taken: frozenset[str], within: float, *, dry_run: bool
 ) -> Step:
     key = f"chat:{path.stem}"
     if key in taken:

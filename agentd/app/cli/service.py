@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentd.app.cli.ask import sockets
-from agentd.app.cli.group import Group
+from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.report import AsJson, reporting, show
 from agentd.core.errors import AgentdError, DaemonUnreachable
 
 if TYPE_CHECKING:
-    from agentd.app.cli.installing import Service
+    from agentd.app.cli.installing import ServiceUnit
 
-app = Group()
+app = CommandGroup()
 
 System = Annotated[
     bool,
@@ -63,7 +63,7 @@ def uninstall(system: System = False, as_json: AsJson = False) -> None:
         show(result, lambda _: _told("removed", result), as_json=as_json)
 
 
-def _service(*, system: bool) -> Service:
+def _service(*, system: bool) -> ServiceUnit:
     from agentd.app.cli.installing import own_executable, system_service, users_service
 
     if not system:

@@ -15,7 +15,7 @@ from agentd.core import message as picture
 from agentd.core.errors import InvalidRequest
 from agentd.interfaces.acp.importer import read_line
 from agentd.interfaces.acp.roles import parse_key
-from agentd.interfaces.client.connection import MAX_FRAME_BYTES, Connection, connected
+from agentd.interfaces.client.connection import MAX_FRAME_BYTES, DaemonConnection, connected
 
 # Files of others, read whole: regular ones alone, and no more of them than fits.
 
@@ -231,7 +231,7 @@ _SOME_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript:
+class BroughtTranscript:
     """A file that was read: its messages in our form, the session they become, and what is wrong with lines
     that are left out.
     """
@@ -262,7 +262,7 @@ async def bring_in(
         return [await send(connection, one, within, chosen=key is not None) for one in transcripts]
 
 
-def read_files(paths: Sequence[Path], key: str | None = None) -> list[Transcript]:
+def read_files(paths: Sequence[Path], key: str | None = None) -> list[BroughtTranscript]:
     """The transcripts in files and folders. Raises InvalidRequest for files without a line that can be
     read, naming the bad ones.
     """
@@ -282,7 +282,7 @@ def read_files(paths: Sequence[Path], key: str | None = None) -> list[Transcript
         if named and not lines:
             wrong += named
         else:
-            transcripts.append(Transcript(key or _key(file), file, lines, _some(named)))
+            transcripts.append(BroughtTranscript(key or _key(file), file, lines, _some(named)))
     if wrong:
         raise InvalidRequest(
             "\n".join(_some(wrong)), cure="mend or leave out what is named; nothing was imported"
@@ -305,14 +305,18 @@ def _some(faults: Sequence[str]) -> tuple[str, ...]:
     return (*faults[:_MOST_TOLD], *more)
 
 
-async def existing(connection: Connection) -> frozenset[str]:
+async def existing(connection: DaemonConnection) -> frozenset[str]:
     """The sessions that have messages. Raises RemoteError."""
     result = await connection.call("_agentd/sessions/list", {})
     return frozenset(info["key"] for info in result["sessions"] if info["rows"])
 
 
 async def send(
-    connection: Connection, transcript: Transcript, within: float, *, chosen: bool = False
+    connection: DaemonConnection,
+    transcript: BroughtTranscript,
+    within: float,
+    *,
+    chosen: bool = False,
 ) -> dict[str, Any]:
     """Import one transcript, whole or not at all; the user has `chosen` the key, or a file's name made it.
     Raises RemoteError.

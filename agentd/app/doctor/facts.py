@@ -11,7 +11,7 @@ _WAITING = frozenset({"facts_parked", "facts_unread", "facts_skipped", "facts_re
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
+class LearntCheck:
     """Whether facts, their page and what was forgotten are as they should be. `problems` are those of
     all parts that have to do with facts.
     """

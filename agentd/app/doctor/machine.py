@@ -23,7 +23,7 @@ _CURED_IN = ((3, 44, 6), (3, 50, 7))
 
 
 @dataclass(frozen=True, slots=True)
-class Permissions:
+class PermissionsCheck:
     """Whether only the owner can reach agentd's files."""
 
     places: Places

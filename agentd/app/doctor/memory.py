@@ -20,7 +20,7 @@ _MOST_FILES = 5000
 _MOST_NAMED = 5
 
 
-class Files(Protocol):
+class NoteFiles(Protocol):
     """The workspace, looked at without counting as seen."""
 
     async def tree(self, path: str, depth: int, reader: Reader) -> Sequence[TreeEntry]:
@@ -45,7 +45,7 @@ class Files(Protocol):
 class Injected:
     """Whether the files of the prompt fit into it. `cut` is the code of the problem."""
 
-    files: Files
+    files: NoteFiles
     cut: str
     code: str = "injected_files"
 
@@ -64,7 +64,7 @@ class Readable:
     what is named like a note and is no file.
     """
 
-    files: Files
+    files: NoteFiles
     irregular: str
     code: str = "unreadable_files"
 
@@ -88,7 +88,7 @@ class Readable:
 class Screened:
     """Whether a file of the prompt has text that nobody sees and the model reads."""
 
-    files: Files
+    files: NoteFiles
     code: str = "suspicious_text"
 
     async def look(self) -> Finding:
@@ -136,7 +136,7 @@ class Shared:
     theirs.
     """
 
-    files: Files
+    files: NoteFiles
     sessions: Callable[[], Awaitable[Sequence[SessionInfo]]]
     private: Collection[str]
     code: str = "shared_files"
@@ -175,7 +175,7 @@ class Shared:
         return sorted(tops)
 
 
-async def _paths(files: Files, counts: Callable[[str], bool]) -> list[str]:
+async def _paths(files: NoteFiles, counts: Callable[[str], bool]) -> list[str]:
     entries = await files.tree("", _DEPTH, _EYES)
     return [e.path for e in entries if not e.is_dir and counts(e.path)][:_MOST_FILES]
 

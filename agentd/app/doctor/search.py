@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentd.app.doctor.memory import Files
+from agentd.app.doctor.memory import NoteFiles
 from agentd.core.health import Finding
 from agentd.core.memory import Hit, IndexState, Source
 from agentd.core.ports import Recall
@@ -27,7 +27,7 @@ _BUSY = frozenset({"indexing", "rebuilding"})
 class Searchable:
     """Whether search finds what is written: some words of the newest note, as they stand there."""
 
-    files: Files
+    files: NoteFiles
     recall: Recall
     index: Callable[[], Awaitable[IndexState]]
     code: str = "search"

@@ -87,7 +87,7 @@ class Flushes:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptWork:
     """Whether what is older than `[storage] retention_days` is gone. `status` is retention's."""
 
     status: Callable[[], Retained]
@@ -108,7 +108,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class UnfinishedCheck:
     """Turns that begin again and again."""
 
     store: SessionStore
@@ -149,7 +149,7 @@ class Undelivered:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class WindowCheck:
     """Whether the context window leaves room for a conversation: `effective` is the one in use,
     `flush_at` where saving begins, `fixed` measures what every prompt carries.
     """

@@ -12,7 +12,7 @@ from agentd.core.checklist import Checklist, Item
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class GateView:
     """What the gate looks at. `due` are the checklist's dated entries whose time has come."""
 
     now: datetime
@@ -41,11 +41,11 @@ class Skip:
     reason: Reason
 
 
-def decide(view: View, *, force: bool = False) -> Run | Skip:
+def decide(view: GateView, *, force: bool = False) -> Run | Skip:
     """The first gate that is shut, in the order in which the user would name them. `force` opens
     all but the budget and the lane.
     """
-    gates: tuple[Callable[[View], Reason | None], ...] = (_budget, _lane)
+    gates: tuple[Callable[[GateView], Reason | None], ...] = (_budget, _lane)
     if not force:
         gates = (_switch, _pause, _hours, _breaker, _budget, _work, _lane)
     for gate in gates:
@@ -54,32 +54,32 @@ def decide(view: View, *, force: bool = False) -> Run | Skip:
     return Run(view.due)
 
 
-def _switch(view: View) -> Reason | None:
+def _switch(view: GateView) -> Reason | None:
     return None if view.is_on else Reason.DISABLED
 
 
-def _pause(view: View) -> Reason | None:
+def _pause(view: GateView) -> Reason | None:
     paused = view.paused_until is not None and view.now < view.paused_until
     return Reason.PAUSED if paused or view.is_idle else None
 
 
-def _hours(view: View) -> Reason | None:
+def _hours(view: GateView) -> Reason | None:
     return view.hours.closed(view.now)
 
 
-def _breaker(view: View) -> Reason | None:
+def _breaker(view: GateView) -> Reason | None:
     return Reason.BREAKER_OPEN if view.breaker_open else None
 
 
-def _budget(view: View) -> Reason | None:
+def _budget(view: GateView) -> Reason | None:
     return Reason.BUDGET if view.over_budget else None
 
 
-def _work(view: View) -> Reason | None:
+def _work(view: GateView) -> Reason | None:
     if view.checklist.is_empty:
         return Reason.EMPTY_CHECKLIST
     return None if view.checklist.has_open or view.due else Reason.NOTHING_DUE
 
 
-def _lane(view: View) -> Reason | None:
+def _lane(view: GateView) -> Reason | None:
     return Reason.BUSY if view.busy else None

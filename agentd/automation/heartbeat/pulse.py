@@ -19,7 +19,7 @@ from agentd.automation.heartbeat import hours as due
 from agentd.automation.heartbeat.gate import Run, Skip, decide
 from agentd.automation.heartbeat.runner import Examination
 from agentd.automation.heartbeat.settings import HeartbeatSettings
-from agentd.automation.heartbeat.snapshot import Eyes, Sight, Surroundings
+from agentd.automation.heartbeat.snapshot import BeatDependencies, Eyes, Snapshot
 from agentd.core import failpoints
 from agentd.core.beat import Beat, Outcome, Reason, Standing
 from agentd.core.errors import WorkspaceError
@@ -36,7 +36,7 @@ class Pulse:
     """The heart. `examination` is what it does at each beat."""
 
     def __init__(
-        self, settings: HeartbeatSettings, around: Surroundings, examination: Examination
+        self, settings: HeartbeatSettings, around: BeatDependencies, examination: Examination
     ) -> None:
         self._around = around
         self._clock = around.clock
@@ -260,7 +260,7 @@ class Pulse:
         return self._eyes.unreadable if decision == Skip(Reason.EMPTY_CHECKLIST) else None
 
     async def _skipped(
-        self, slot: datetime | None, next_due: datetime | None, reason: Reason, sight: Sight
+        self, slot: datetime | None, next_due: datetime | None, reason: Reason, sight: Snapshot
     ) -> Beat:
         now = sight.view.now
         if slot is not None and reason is Reason.BUSY:

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from agentd.automation.heartbeat.gate import Run
 from agentd.automation.heartbeat.settings import HeartbeatSettings
-from agentd.automation.heartbeat.snapshot import Sight, Surroundings
+from agentd.automation.heartbeat.snapshot import BeatDependencies, Snapshot
 from agentd.core import failpoints
 from agentd.core.alert import NewAlert, Recipients, alert_digest, as_told
 from agentd.core.beat import Alarm, Beat, Empty, Outcome, Quiet, Reason, Told
@@ -27,7 +27,7 @@ class Examination:
     def __init__(
         self,
         settings: HeartbeatSettings,
-        around: Surroundings,
+        around: BeatDependencies,
         prompt: str,
         recipients: Recipients,
     ) -> None:
@@ -43,7 +43,7 @@ class Examination:
         """The same one under other settings."""
         return Examination(settings, self._around, prompt, recipients)
 
-    async def run(self, beat_id: int, run: Run, sight: Sight, *, force: bool) -> Beat:
+    async def run(self, beat_id: int, run: Run, sight: Snapshot, *, force: bool) -> Beat:
         """The finished beat, stored together with its alert. Raises StorageError."""
         silence = _Silence()
         request = self._request(beat_id, run, sight, force=force)
@@ -77,7 +77,7 @@ class Examination:
             self._around.wake()
         return beat
 
-    def _request(self, beat_id: int, run: Run, sight: Sight, *, force: bool) -> TurnRequest:
+    def _request(self, beat_id: int, run: Run, sight: Snapshot, *, force: bool) -> TurnRequest:
         view = sight.view
         shown = view.checklist.items if force else run.due
         text = compose(
@@ -97,7 +97,7 @@ class Examination:
             tools=TOOLS,
         )
 
-    async def _fail(self, beat_id: int, reason: Reason, sight: Sight, text: str = "") -> Beat:
+    async def _fail(self, beat_id: int, reason: Reason, sight: Snapshot, text: str = "") -> Beat:
         tokens, cost = await self._spent(sight)
         beat, _ = await self._around.beats.end_beat(
             beat_id, Outcome.FAILED, reason, text=text, tokens=tokens, cost_usd=cost
@@ -105,7 +105,7 @@ class Examination:
         return beat
 
     async def _store(
-        self, beat_id: int, run: Run, sight: Sight, verdict: Quiet | Told | Alarm, thoughts: str
+        self, beat_id: int, run: Run, sight: Snapshot, verdict: Quiet | Told | Alarm, thoughts: str
     ) -> Beat:
         alert: NewAlert | None = None
         match verdict:
@@ -133,7 +133,7 @@ class Examination:
             self._around.wake()
         return beat
 
-    async def _spent(self, sight: Sight) -> tuple[int, float]:
+    async def _spent(self, sight: Snapshot) -> tuple[int, float]:
         """Tokens and US dollars of this beat: no other runs beside it."""
         return await self._around.ledger.spent(sight.view.now, Origin.HEARTBEAT)
 

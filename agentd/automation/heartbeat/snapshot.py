@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from agentd.automation.heartbeat.gate import View
+from agentd.automation.heartbeat.gate import GateView
 from agentd.automation.heartbeat.hours import Hours
 from agentd.core.beat import ItemState
 from agentd.core.checklist import Checklist, parse
@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class BeatDependencies:
     """The parts of the daemon that a beat uses. `read` gives HEARTBEAT.md as the owner sees it and
     raises like Workspace.read; `last_heard` when the owner last wrote; `wake` tells the alerts'
     dispatcher that the outbox has grown; `exists` whether there is a conversation of that key.
@@ -48,12 +48,12 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Snapshot:
     """HEARTBEAT.md as it is now, and what the gate looks at. `digest` is "" when there is no file
     that can be read; `item_time` is when the next dated entry comes due.
     """
 
-    view: View
+    view: GateView
     digest: str
     item_time: datetime | None
 
@@ -66,7 +66,7 @@ class Eyes:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: BeatDependencies,
         hours: Hours,
         session: SessionKey,
         lanes: frozenset[SessionKey],
@@ -88,7 +88,7 @@ class Eyes:
         """See whether the conversation that settings name is there. Raises StorageError."""
         self.is_session_missing = not await self._around.exists(self._session)
 
-    async def look(self) -> Sight:
+    async def look(self) -> Snapshot:
         """Everything as it is now."""
         around, now = self._around, self._around.clock.now()
         await self.look_for_session()
@@ -97,7 +97,7 @@ class Eyes:
         due, item_time = await offload(
             len(text), lambda: (checklist.due(states, now), checklist.next_time(states, now))
         )
-        view = View(
+        view = GateView(
             now=now,
             hours=self._hours,
             is_on=self._is_on,
@@ -109,7 +109,7 @@ class Eyes:
             due=due,
             busy=any(around.turns.is_busy(lane) for lane in self._lanes),
         )
-        return Sight(view, digest, item_time)
+        return Snapshot(view, digest, item_time)
 
     async def _is_idle(self, now: datetime) -> bool:
         heard = await self._around.last_heard() if self._patience else None

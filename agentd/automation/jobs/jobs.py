@@ -9,7 +9,7 @@ from typing import Protocol
 
 import structlog
 
-from agentd.automation.jobs.runs import Questions, Reminders, Surroundings
+from agentd.automation.jobs.runs import Questions, Reminders, RunDependencies
 from agentd.automation.jobs.settings import JobsSettings
 from agentd.automation.jobs.slots import After, settled, step
 from agentd.core.alert import Recipients
@@ -38,7 +38,7 @@ class Work(Protocol):
         """Use the step's slot; None if that was done before. Raises StorageError."""
 
 
-class Line:
+class JobLine:
     """Keeps the jobs of a kind on time. Every slot is used once or recorded as missed."""
 
     def __init__(
@@ -158,7 +158,7 @@ class Jobs:
     def __init__(
         self,
         settings: JobsSettings,
-        around: Surroundings,
+        around: RunDependencies,
         triggers: Triggers,
         prompt: str,
         recipients: Recipients,
@@ -168,9 +168,9 @@ class Jobs:
         reminders = Reminders(book, clock, around.wake, recipients)
         questions = Questions(settings, around, prompt, recipients)
         self._works: Mapping[JobKind, Work] = {JobKind.REMIND: reminders, JobKind.ASK: questions}
-        self.lines: Mapping[str, Line] = {
-            "reminders": Line(JobKind.REMIND, settings, book, triggers, clock, reminders),
-            "questions": Line(JobKind.ASK, settings, book, triggers, clock, questions),
+        self.lines: Mapping[str, JobLine] = {
+            "reminders": JobLine(JobKind.REMIND, settings, book, triggers, clock, reminders),
+            "questions": JobLine(JobKind.ASK, settings, book, triggers, clock, questions),
         }
 
     async def recover(self) -> int:

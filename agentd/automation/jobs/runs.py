@@ -61,7 +61,7 @@ ISOLATED = SessionKey("isolated:jobs")  # constant: no job can make a session of
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RunDependencies:
     """The parts of the daemon that a question uses. `wake` tells the alerts' dispatcher."""
 
     clock: Clock
@@ -81,7 +81,7 @@ class Questions:
     def __init__(
         self,
         settings: JobsSettings,
-        around: Surroundings,
+        around: RunDependencies,
         prompt: str,
         recipients: Recipients,
     ) -> None:

@@ -1,7 +1,7 @@
 """Every seam of agentd: what the inner layers need from the outer ones.
 
 runtime     Clock, Probe
-model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolShelf, Gate, Approver, EventSink, Audience, ContextSource, CompactionHook
+model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolShelf, Gate, Approver, EventSink, TurnAudience, ContextSource, CompactionHook
 sessions    SessionStore, Blobs, Journal
 workspace   Workspace
 knowledge   Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser, GraphRecords, GraphStore, ProgramStates, ShareStore, Walk, Writings, Wanted
@@ -37,7 +37,6 @@ from agentd.core.ports.knowledge import (
 from agentd.core.ports.memory import ChunkStore, Embedder, MemoryIndex, Recall
 from agentd.core.ports.model import (
     Approver,
-    Audience,
     Breaker,
     CompactionHook,
     ContextSource,
@@ -48,6 +47,7 @@ from agentd.core.ports.model import (
     ServiceRecord,
     Tool,
     ToolShelf,
+    TurnAudience,
 )
 from agentd.core.ports.runtime import Clock, Probe
 from agentd.core.ports.sessions import Blobs, Journal, SessionStore
@@ -56,7 +56,6 @@ from agentd.core.ports.workspace import Workspace
 __all__ = [
     "AlertSink",
     "Approver",
-    "Audience",
     "BeatStore",
     "Blobs",
     "Breaker",
@@ -92,6 +91,7 @@ __all__ = [
     "Tool",
     "ToolShelf",
     "Triggers",
+    "TurnAudience",
     "Walk",
     "Wanted",
     "Workspace",

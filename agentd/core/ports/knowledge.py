@@ -15,17 +15,17 @@ from agentd.core.fact import (
     Fact,
     FactChange,
     FactHit,
+    FactOperation,
     FactWrite,
     Learned,
     Matches,
-    Operation,
 )
 from agentd.core.graph import (
     Around,
     Concept,
+    ConceptContext,
     ConceptHash,
     Consolidated,
-    Context,
     ContextHash,
     Edge,
     EpisodeHash,
@@ -146,7 +146,7 @@ class Facts(Protocol):
 
     async def learn(
         self,
-        operations: Sequence[Operation],
+        operations: Sequence[FactOperation],
         *,
         session: SessionKey = NO_SESSION,
         marks: Mapping[SessionKey, int] | None = None,
@@ -267,7 +267,7 @@ class GraphStore(Protocol):
     async def labels(self, hashes: Collection[ConceptHash]) -> Mapping[ConceptHash, str]:
         """The labels of those that are there: all that an answer shows of them, and read at once."""
 
-    async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, Context]:
+    async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, ConceptContext]:
         """Those that are there."""
 
     async def named(self, names: Sequence[str]) -> Sequence[Concept]:

@@ -150,7 +150,7 @@ class EventSink(Protocol):
         """Take the event. Never blocks, never raises."""
 
 
-class Audience(EventSink, Protocol):
+class TurnAudience(EventSink, Protocol):
     """Those whom a turn is shown."""
 
     async def wait_room(self, session: SessionKey) -> None:

@@ -30,7 +30,7 @@ _MOST_BEGUN = 4  # sessions of which a part of a summary is kept
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SummaryFault:
     """Why a summary may not stand for rows: a word for machines, and a sentence for the model."""
 
     code: str
@@ -140,7 +140,7 @@ class Summariser:
         names: Sequence[str],
         wish: str,
     ) -> str:
-        found: Fault | None = None
+        found: SummaryFault | None = None
         for _ in range(_TRIES):
             summary = await self._once(session, rows, earlier, wish, found)
             found = fault(summary, rows, names, self.longest)
@@ -156,7 +156,7 @@ class Summariser:
         rows: Sequence[Row],
         earlier: str,
         wish: str,
-        found: Fault | None,
+        found: SummaryFault | None,
     ) -> str:
         pieces = [fence("earlier summary", earlier)] if earlier else []
         pieces.append(fence("conversation", rendered(rows)))
@@ -191,20 +191,22 @@ def longest_summary(window: int) -> int:
     return min(LONGEST, window // 8)
 
 
-def fault(summary: str, rows: Sequence[Row], names: Sequence[str], longest: int) -> Fault | None:
+def fault(
+    summary: str, rows: Sequence[Row], names: Sequence[str], longest: int
+) -> SummaryFault | None:
     """Why the summary may not replace the rows; None when it may.
 
     Too short is under 100 characters for more than 2,000 tokens, too long more than `longest` tokens;
     and whatever identifier is in `names` must be kept.
     """
     if not summary.strip():
-        return Fault("empty", "it is empty")
+        return SummaryFault("empty", "it is empty")
     if len(summary) < MIN_CHARS and tokens.of_rows(rows) > MIN_SLICE_TOKENS:
-        return Fault("too_short", f"it has only {len(summary)} characters")
+        return SummaryFault("too_short", f"it has only {len(summary)} characters")
     if (size := tokens.of_text(summary)) > longest:
-        return Fault("too_long", f"it has about {size} tokens of {longest} allowed")
+        return SummaryFault("too_long", f"it has about {size} tokens of {longest} allowed")
     dropped = absent(names, summary)
-    return Fault("drops_identifiers", f"it drops {', '.join(dropped)}") if dropped else None
+    return SummaryFault("drops_identifiers", f"it drops {', '.join(dropped)}") if dropped else None
 
 
 def parts(rows: Sequence[Row], limit: int) -> list[Sequence[Row]]:

@@ -12,13 +12,13 @@ from agentd.core.ports import SessionStore
 from agentd.core.turn import Receipt, SessionKey, Turn, TurnRequest
 from agentd.interfaces.acp.acp_schema import PromptCall
 from agentd.interfaces.acp.options import SessionOptions
-from agentd.interfaces.acp.roles import Role
+from agentd.interfaces.acp.roles import ClientRole
 from agentd.interfaces.commands.sessions import WorkingSessions
 
 # The engine as the server needs it.
 
 
-class Ticket(Protocol):
+class CommandTicket(Protocol):
     """A turn that has been accepted."""
 
     @property
@@ -29,10 +29,10 @@ class Ticket(Protocol):
         """How it ended; `failure` is set when it failed. Cancelling this does not end the turn."""
 
 
-class Turns(WorkingSessions, Protocol):
+class SessionTurns(WorkingSessions, Protocol):
     """The one door to the engine."""
 
-    async def submit(self, request: TurnRequest) -> Ticket:
+    async def submit(self, request: TurnRequest) -> CommandTicket:
         """Raises QueueFull, ShuttingDown, StorageFull, InvalidRequest."""
 
     def cancel(self, session: SessionKey, *, message_id: str = "") -> bool:
@@ -49,7 +49,7 @@ _UNDONE = {  # why a command that makes room left it as it was
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class SlashCommand:
     """One slash command. `act` gets the session and what follows the name, and returns what to tell
     the user; `hint` says what may follow.
     """
@@ -65,32 +65,32 @@ class Commands:
 
     def __init__(
         self,
-        turns: Turns,
+        turns: SessionTurns,
         store: SessionStore,
         options: SessionOptions,
-        more: Sequence[Command] = (),
+        more: Sequence[SlashCommand] = (),
     ) -> None:
         """`more` are commands of other parts."""
         self._turns = turns
         self._store = store
         self._options = options
         own = (
-            Command(
+            SlashCommand(
                 "compact",
                 "Shorten this conversation's context now",
                 self._compact,
                 "what the summary should keep",
             ),
-            Command("flush", "Save what matters to memory now", self._flush),
-            Command("new", "Save what matters and begin an empty context", self._new),
-            Command("status", "Say how this session stands", self._status),
-            Command("model", "Say or choose who answers here", self._model, "a model's name"),
+            SlashCommand("flush", "Save what matters to memory now", self._flush),
+            SlashCommand("new", "Save what matters and begin an empty context", self._new),
+            SlashCommand("status", "Say how this session stands", self._status),
+            SlashCommand("model", "Say or choose who answers here", self._model, "a model's name"),
             *more,
         )
         self._owners = _with_help(own)
         self._of_bound = _with_help(())
 
-    def find(self, call: PromptCall, role: Role) -> tuple[Command, str] | None:
+    def find(self, call: PromptCall, role: ClientRole) -> tuple[SlashCommand, str] | None:
         """The command that the user has typed and what follows its name, or None: any other text that
         begins with a slash is a message, and so is one with an image. Raises InvalidRequest for a command
         that is not for this role, and for one with text beside it that he did not type: commands take
@@ -113,14 +113,14 @@ class Commands:
             )
         return command, "".join(words[1:])
 
-    def available(self, role: Role) -> dict[str, Any]:
+    def available(self, role: ClientRole) -> dict[str, Any]:
         """The `available_commands_update` that clients complete from."""
         return {
             "sessionUpdate": "available_commands_update",
             "availableCommands": [_advertised(command) for command in self._of(role).values()],
         }
 
-    def _of(self, role: Role) -> dict[str, Command]:
+    def _of(self, role: ClientRole) -> dict[str, SlashCommand]:
         return self._owners if role.is_owner else self._of_bound
 
     async def _compact(self, session: SessionKey, wish: str) -> str:
@@ -148,7 +148,7 @@ class Commands:
         return f"{await self._options.model(session)} answers in this session, of: {offered}."
 
 
-def _with_help(commands: Sequence[Command]) -> dict[str, Command]:
+def _with_help(commands: Sequence[SlashCommand]) -> dict[str, SlashCommand]:
     """The commands by name, and one that lists them all."""
     known = {command.name: command for command in commands}
 
@@ -157,11 +157,11 @@ def _with_help(commands: Sequence[Command]) -> dict[str, Command]:
             f"/{c.name}{f' [{c.hint}]' if c.hint else ''}: {c.description}" for c in known.values()
         )
 
-    known["help"] = Command("help", "List these commands", tell)
+    known["help"] = SlashCommand("help", "List these commands", tell)
     return known
 
 
-def _advertised(command: Command) -> dict[str, Any]:
+def _advertised(command: SlashCommand) -> dict[str, Any]:
     told: dict[str, Any] = {"name": command.name, "description": command.description}
     return {**told, "input": {"hint": command.hint}} if command.hint else told
 

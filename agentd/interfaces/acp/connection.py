@@ -23,11 +23,11 @@ from agentd.interfaces.acp.peer import (
     Listener,
     PeerGone,
     PeerRefused,
+    PeerReply,
     Profile,
-    Reply,
     Withdrawn,
 )
-from agentd.interfaces.acp.roles import Role
+from agentd.interfaces.acp.roles import ClientRole
 from agentd.interfaces.acp.settings import ServerSettings
 
 log = structlog.get_logger()
@@ -51,7 +51,7 @@ class Access:
     owner: Routes
     bound: Routes
 
-    def of(self, role: Role) -> Routes:
+    def of(self, role: ClientRole) -> Routes:
         """All that exists for a connection."""
         return self.owner if role.is_owner else self.bound
 
@@ -62,7 +62,7 @@ class AnswerTooLarge(AgentdError):
     code = "too_large"
 
 
-class Connection:
+class ClientConnection:
     """The Peer behind a stream. A bad frame harms no call, a bad call harms no connection."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Connection:
         self.profile = Profile()
         reader, self._writer = streams
         self._incoming = Incoming(reader, settings.max_frame_bytes, unfinished, self._give_up)
-        self._role = Role()
+        self._role = ClientRole()
         self._access = access
         self._settings = settings
         self._clock = clock
@@ -90,7 +90,7 @@ class Connection:
         self._idle = asyncio.Event()  # no call is in flight
 
     @property
-    def role(self) -> Role:
+    def role(self) -> ClientRole:
         """Whose it is. It counts from the call on that says so, whatever of that is still under way."""
         return self._role
 
@@ -262,8 +262,8 @@ class Connection:
     async def _answer(self, request: Request, handler: Handler) -> None:
         try:
             reply = await handler(request.params, self)
-            if not isinstance(reply, Reply):
-                reply = Reply(reply)
+            if not isinstance(reply, PeerReply):
+                reply = PeerReply(reply)
             answer = self._encode_result(request.id, reply.result)
         except asyncio.CancelledError:
             self.send(frames.encode(describe(request.id, self._why_cut())))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agentd.core.errors import AgentdError
-from agentd.interfaces.acp.roles import Role
+from agentd.interfaces.acp.roles import ClientRole
 
 
 class PeerGone(AgentdError):
@@ -46,7 +46,7 @@ class Peer(Protocol):
     profile: Profile
 
     @property
-    def role(self) -> Role:
+    def role(self) -> ClientRole:
         """Whose it is."""
 
     def send(self, frame: bytes) -> None:
@@ -71,7 +71,7 @@ class Peer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class PeerReply:
     """An answer and the notifications that follow it."""
 
     result: Any

@@ -15,7 +15,7 @@ import structlog
 from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
 from agentd.interfaces.acp.acp_schema import PromptCall
-from agentd.interfaces.acp.commands import Commands, Ticket, Turns
+from agentd.interfaces.acp.commands import Commands, CommandTicket, SessionTurns
 from agentd.interfaces.acp.faults import TurnFailed
 from agentd.interfaces.acp.hub import Hub, update_params
 from agentd.interfaces.acp.peer import Peer
@@ -39,7 +39,7 @@ class Prompts:
 
     def __init__(
         self,
-        turns: Turns,
+        turns: SessionTurns,
         hub: Hub,
         commands: Commands,
         pictures: Pictures,
@@ -91,8 +91,10 @@ class Prompts:
             await self._show(request.session, turn.text, peer, {"agentd/repeated": True})
         return turn
 
-    async def _submit(self, request: TurnRequest, pictures: Sequence[bytes], peer: Peer) -> Ticket:
-        stored: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
+    async def _submit(
+        self, request: TurnRequest, pictures: Sequence[bytes], peer: Peer
+    ) -> CommandTicket:
+        stored: asyncio.Future[CommandTicket] = asyncio.get_running_loop().create_future()
         self._group.create_task(self._store(request, pictures, peer, stored))
         return await stored
 
@@ -101,7 +103,7 @@ class Prompts:
         request: TurnRequest,
         pictures: Sequence[bytes],
         peer: Peer,
-        stored: asyncio.Future[Ticket],
+        stored: asyncio.Future[CommandTicket],
     ) -> None:
         session, message_id = request.session, request.message_id
         self._hub.wrote(session, message_id, peer)
@@ -128,7 +130,7 @@ class Prompts:
             peer.notify("session/update", update_params(session, update, meta))
 
 
-def _accept(ticket: Ticket, request: TurnRequest, peer: Peer) -> None:
+def _accept(ticket: CommandTicket, request: TurnRequest, peer: Peer) -> None:
     accepted: dict[str, Any] = {
         "sessionId": request.session,
         "messageId": request.message_id,

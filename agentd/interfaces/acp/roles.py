@@ -54,7 +54,7 @@ _BEFORE_ACTING = frozenset({"initialize", "authenticate"})
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class ClientRole:
     """What a connection may know of: everything, or nothing but one `session`.
 
     `has_acted`: it has called more than a greeting, so it stays the owner's. `asks`: it wants the
@@ -79,7 +79,7 @@ class Role:
         """Whether the session exists for it."""
         return self.session is None or self.session == session
 
-    def after(self, method: str, params: dict[str, Any]) -> Role:
+    def after(self, method: str, params: dict[str, Any]) -> ClientRole:
         """The role in which a call is answered, and all that come after it.
 
         Raises InvalidRequest where it asks to be bound and cannot be; the role stays as it was. A
@@ -98,7 +98,7 @@ class Role:
             role = replace(self, has_acted=True, asks=self.asks or is_own)
         return role
 
-    def _bound(self, session: SessionKey) -> Role:
+    def _bound(self, session: SessionKey) -> ClientRole:
         if self.session is not None and self.session != session:
             raise InvalidRequest(
                 "this connection is bound to a session and stays so",

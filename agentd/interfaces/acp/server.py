@@ -15,8 +15,8 @@ import structlog
 from agentd.core.errors import ShuttingDown
 from agentd.core.ports import Clock, SessionStore
 from agentd.interfaces.acp import frames
-from agentd.interfaces.acp.commands import Commands, Turns
-from agentd.interfaces.acp.connection import Access, Connection, Routes
+from agentd.interfaces.acp.commands import Commands, SessionTurns
+from agentd.interfaces.acp.connection import Access, ClientConnection, Routes
 from agentd.interfaces.acp.flow import PIECE, Unfinished, time_limit
 from agentd.interfaces.acp.hub import Hub
 from agentd.interfaces.acp.listener import bound_socket, peer_uid
@@ -24,7 +24,7 @@ from agentd.interfaces.acp.options import SessionOptions
 from agentd.interfaces.acp.peer import Clients, Handler, Listener, Peer
 from agentd.interfaces.acp.pictures import Pictures
 from agentd.interfaces.acp.prompts import Prompts
-from agentd.interfaces.acp.sessions import AcpSessions, Services, View
+from agentd.interfaces.acp.sessions import AcpSessions, Services, SessionView
 from agentd.interfaces.acp.settings import ServerSettings
 from agentd.interfaces.commands.keys import absent
 
@@ -85,7 +85,7 @@ class Server:
     def __init__(
         self,
         settings: ServerSettings,
-        turns: Turns,
+        turns: SessionTurns,
         store: SessionStore,
         *,
         hub: Hub,
@@ -104,7 +104,7 @@ class Server:
         self._clock = clock
         self._services = services
         self._owner_uid = os.getuid() if owner_uid is None else owner_uid
-        self._connections: set[Connection] = set()
+        self._connections: set[ClientConnection] = set()
         self._unfinished = Unfinished(settings.max_frame_bytes)
         self._all_gone = asyncio.Event()
         self._all_gone.set()
@@ -164,7 +164,7 @@ class Server:
             ),
             options=options,
             services=self._services,
-            view=View(
+            view=SessionView(
                 self._settings.replay_turns,
                 self._clock.zone.key,
                 self._settings.max_frame_bytes,
@@ -194,12 +194,14 @@ class Server:
             log.warning("client_refused", reason="too_many", connections=len(self._connections))
             group.create_task(_turn_away(writer, _TOO_MANY))
         else:
-            connection = Connection(streams, access, self._settings, self._clock, self._unfinished)
+            connection = ClientConnection(
+                streams, access, self._settings, self._clock, self._unfinished
+            )
             self._connections.add(connection)
             self._all_gone.clear()
             group.create_task(self._run(connection))
 
-    async def _run(self, connection: Connection) -> None:
+    async def _run(self, connection: ClientConnection) -> None:
         try:
             await connection.run()
         except Exception:  # one client's trouble must not end the others

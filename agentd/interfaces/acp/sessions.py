@@ -15,14 +15,14 @@ from agentd.core.ports import Blobs, SessionStore
 from agentd.core.transcript import NOTHING_OFFERED, Offer, Row, RowRole, SessionInfo
 from agentd.core.turn import MAIN, SessionKey
 from agentd.interfaces.acp.acp_schema import AcpParser, SessionCall
-from agentd.interfaces.acp.commands import Command, Turns
+from agentd.interfaces.acp.commands import SessionTurns, SlashCommand
 from agentd.interfaces.acp.connection import Routes
 from agentd.interfaces.acp.hub import Hub, update_params
 from agentd.interfaces.acp.options import SessionOptions
-from agentd.interfaces.acp.peer import Clients, Peer, Profile, Reply
+from agentd.interfaces.acp.peer import Clients, Peer, PeerReply, Profile
 from agentd.interfaces.acp.pictures import Pictures
 from agentd.interfaces.acp.prompts import Prompts
-from agentd.interfaces.acp.roles import Role, new_key, parse_key, read_bind, require_no_secret
+from agentd.interfaces.acp.roles import ClientRole, new_key, parse_key, read_bind, require_no_secret
 from agentd.interfaces.acp.updates import Update, notice_updates, replay_updates, usage_update
 from agentd.interfaces.commands.keys import existing_key, is_unused
 
@@ -67,7 +67,7 @@ Params = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class SessionView:
     """What clients are shown beside a session's events."""
 
     replay_turns: int
@@ -89,7 +89,7 @@ class Services:
 
     erase: Callable[[SessionKey], Awaitable[None]]
     offer: Offer = NOTHING_OFFERED
-    commands: tuple[Command, ...] = ()
+    commands: tuple[SlashCommand, ...] = ()
     on_session: Callable[[], None] = lambda: None
     closed: Callable[[SessionKey], None] = lambda _: None
     forked: Callable[[SessionKey, SessionKey], Awaitable[None]] | None = None
@@ -104,14 +104,14 @@ class AcpSessions:
     def __init__(
         self,
         *,
-        turns: Turns,
+        turns: SessionTurns,
         store: SessionStore,
         hub: Hub,
         clients: Clients,
         prompts: Prompts,
         options: SessionOptions,
         services: Services,
-        view: View,
+        view: SessionView,
     ) -> None:
         self._parser = AcpParser()
         self._turns = turns
@@ -171,7 +171,7 @@ class AcpSessions:
     async def _authenticate(self, params: Params, peer: Peer) -> Params:
         return {}
 
-    async def _new(self, params: Params, peer: Peer) -> Reply:
+    async def _new(self, params: Params, peer: Peer) -> PeerReply:
         call = self._parser.new(params)
         wanted = call.meta.get("agentd/key")
         if wanted is not None and not isinstance(wanted, str):
@@ -183,13 +183,13 @@ class AcpSessions:
         await self._hub.attach(key, peer)
         return await self._opened(key, call, peer.role, {"sessionId": key})
 
-    async def _resume(self, params: Params, peer: Peer) -> Reply:
+    async def _resume(self, params: Params, peer: Peer) -> PeerReply:
         call = self._parser.resume(params)
         key = await existing_key(self._store, call.session_id)
         await self._hub.attach(key, peer)
         return await self._opened(key, call, peer.role, {})
 
-    async def _load(self, params: Params, peer: Peer) -> Reply:
+    async def _load(self, params: Params, peer: Peer) -> PeerReply:
         call = self._parser.load(params)
         key = await existing_key(self._store, call.session_id)
         rows = await self._shown_rows(key)
@@ -214,7 +214,7 @@ class AcpSessions:
             await peer.wait_room()
             peer.notify("session/update", update_params(key, update, meta))
 
-    async def _fork(self, params: Params, peer: Peer) -> Reply:
+    async def _fork(self, params: Params, peer: Peer) -> PeerReply:
         """The copy is of the same kind: what others said in a group stays a group's."""
         call = self._parser.fork(params)
         source = await existing_key(self._store, call.session_id)
@@ -305,17 +305,17 @@ class AcpSessions:
             self._turns.cancel(SessionKey(session))
 
     async def _opened(
-        self, key: SessionKey, call: SessionCall, role: Role, result: Params
-    ) -> Reply:
+        self, key: SessionKey, call: SessionCall, role: ClientRole, result: Params
+    ) -> PeerReply:
         self._services.on_session()
         if role.is_owner:
             result.update(await self._options.opened(key))
         result["_meta"] = {"agentd/seq": self._hub.seq(key), "agentd/key": key}
         used = (await self._store.load(key)).used_tokens if self._hub.window else 0
-        return Reply(result, tuple(self._greetings(key, call, role, used)))
+        return PeerReply(result, tuple(self._greetings(key, call, role, used)))
 
     def _greetings(
-        self, key: SessionKey, call: SessionCall, role: Role, used: int
+        self, key: SessionKey, call: SessionCall, role: ClientRole, used: int
     ) -> Iterator[tuple[str, Params]]:
         if used:
             yield "session/update", update_params(key, usage_update(used, self._hub.window))

@@ -41,7 +41,7 @@ class Deaf:
         return None
 
 
-class Connection:
+class DaemonConnection:
     """A JSON-RPC peer of the daemon. `listen` must run for anything to arrive. `max_frame_bytes` may
     be set to what the daemon says.
     """
@@ -205,10 +205,10 @@ class Connection:
 @asynccontextmanager
 async def connected(
     sockets: Sequence[Path], watcher: Watcher | None = None
-) -> AsyncIterator[Connection]:
+) -> AsyncIterator[DaemonConnection]:
     """A listening connection to the first daemon that answers. Raises DaemonUnreachable."""
     reader, writer = await dial(sockets)
-    connection = Connection(reader, writer, watcher or Deaf())
+    connection = DaemonConnection(reader, writer, watcher or Deaf())
     try:
         async with alone(), asyncio.TaskGroup() as group:
             listening = group.create_task(connection.listen())

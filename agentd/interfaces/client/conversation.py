@@ -17,7 +17,7 @@ from agentd.core.text import Spans
 from agentd.interfaces.client.connection import (
     MAX_FRAME_BYTES,
     WITHDRAWN,
-    Connection,
+    DaemonConnection,
     Params,
     Watcher,
     alone,
@@ -163,7 +163,7 @@ class Conversation:
         self._companion = companion
         self._deny = deny
         self._patience = patience
-        self._connection: Connection | None = None
+        self._connection: DaemonConnection | None = None
         self._largest_image = 0  # bytes; what the daemon takes
         self._gap = False  # the daemon went away, and nobody was told yet that it is back
         self._ready = asyncio.Event()
@@ -293,7 +293,7 @@ class Conversation:
         """Whether a daemon may have the message that is being said, or was said last."""
         return self._is_sent
 
-    async def _attached(self, patience: float | None) -> Connection:
+    async def _attached(self, patience: float | None) -> DaemonConnection:
         """Raises DaemonUnreachable when nobody is back after so many seconds (None: never)."""
         try:
             async with asyncio.timeout(patience):
@@ -312,7 +312,7 @@ class Conversation:
         told = f"{error.message}; the message was NOT sent"
         return DaemonUnreachable(told, cure=f"{CURE}, then send the message again")
 
-    async def _leave(self, connection: Connection) -> None:
+    async def _leave(self, connection: DaemonConnection) -> None:
         """Wait for the end of a daemon that is stopping."""
         try:
             async with asyncio.timeout(self._patience):
@@ -321,13 +321,13 @@ class Conversation:
             raise DaemonUnreachable("the daemon is stopping and does not end", cure=CURE) from error
         self._forget(connection)
 
-    def _forget(self, connection: Connection) -> None:
+    def _forget(self, connection: DaemonConnection) -> None:
         if self._connection is connection:
             self._connection = None
             self._ready.clear()
             self._accepted.clear()
 
-    async def _attach(self, connection: Connection) -> None:
+    async def _attach(self, connection: DaemonConnection) -> None:
         hello = introduction(deny=self._deny)
         told = marks(await connection.call("initialize", hello, within=_CALL_SECONDS))
         self._largest_image = _number(told, "agentd/maxImageBytes", 0)

@@ -21,7 +21,7 @@ _RECENT = 20
 _COLUMNS = ("id", "at", "acked", "origin", "delivered", "text")
 
 
-class Dispatcher(Protocol):
+class AlertDispatcher(Protocol):
     """What delivers alerts."""
 
     async def test(self) -> Alert:
@@ -38,7 +38,7 @@ class AlertCommands:
     def __init__(
         self,
         outbox: Outbox,
-        dispatcher: Dispatcher,
+        dispatcher: AlertDispatcher,
         listen: Callable[[Any], None],
         clock: Clock,
     ) -> None:

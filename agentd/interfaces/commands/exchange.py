@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from agentd.core.ports import Clock, ProgramStates
     from agentd.memory.graph.exchange import Exchange, Taken
-    from agentd.memory.graph.sharing import Sharing, Shown
+    from agentd.memory.graph.sharing import Sharing, ShownFacts
     from agentd.zero.delta import Delta
 
 
@@ -220,7 +220,7 @@ class ExchangeCommands:
         }
 
 
-def _listed(shown: Iterable[Shown]) -> dict[str, Any]:
+def _listed(shown: Iterable[ShownFacts]) -> dict[str, Any]:
     return {
         "facts": [
             {"space": one.space, "id": one.fact.id, "text": one.fact.text, "sent": one.is_sent}

@@ -28,7 +28,7 @@ _AGAIN = {
 _Ids = Annotated[list[str], Param("Ids that `pending` lists.", length=(1, _MOST))]
 
 
-class Book(Protocol):
+class ChangeBook(Protocol):
     """What is known."""
 
     async def all(self) -> tuple[Fact, ...]:
@@ -77,7 +77,7 @@ class ChangeCommands:
 
     def __init__(
         self,
-        book: Book,
+        book: ChangeBook,
         changing: Changing,
         validate: Callable[[bool], Awaitable[dict[str, Any]]],
     ) -> None:

@@ -41,7 +41,7 @@ _Category = Literal["personal", "preference", "project", "decision", "instructio
 _About = Annotated[_Category | None, Param("What it is about.")]
 
 
-class Book(Protocol):
+class KnownBook(Protocol):
     """The facts, and those whose lines are gone from the page, many at once."""
 
     async def all(self) -> tuple[Fact, ...]:
@@ -63,7 +63,7 @@ class Book(Protocol):
         """Write their lines again."""
 
 
-class Service(Protocol):
+class FactCommandService(Protocol):
     """What the owner asks of his facts, and what he sees before he has them forgotten."""
 
     async def keep(
@@ -81,7 +81,7 @@ class Service(Protocol):
         """What `forget` would do; nothing is done. Raises NotFound."""
 
 
-class Notes(Protocol):
+class ForgettingNotes(Protocol):
     """Where a text is looked for that no fact says."""
 
     async def named(self, said: str) -> str:
@@ -93,10 +93,10 @@ class FactCommands:
 
     def __init__(
         self,
-        book: Book,
-        service: Service,
+        book: KnownBook,
+        service: FactCommandService,
         carry: Callable[[Sequence[Mapping[str, Any]]], Awaitable[dict[str, Any]]],
-        notes: Notes,
+        notes: ForgettingNotes,
     ) -> None:
         """`carry` takes in rows as `facts export` writes them. Raises InvalidRequest."""
         self._book = book

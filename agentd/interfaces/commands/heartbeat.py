@@ -21,7 +21,7 @@ _FINAL = frozenset({"budget", "busy"})  # what `--force` does not pass either
 _RUN_COLUMNS = ("at", "outcome", "reason", "tokens", "cost_usd", "text")
 
 
-class Pulse(Protocol):
+class PulseControl(Protocol):
     """What beats."""
 
     async def run(self, *, force: bool) -> Beat:
@@ -71,7 +71,7 @@ def _paused(result: dict[str, Any]) -> str:
 class HeartbeatCommands:
     """The heartbeat as its owner sees it."""
 
-    def __init__(self, pulse: Pulse, beats: BeatStore, clock: Clock) -> None:
+    def __init__(self, pulse: PulseControl, beats: BeatStore, clock: Clock) -> None:
         """`clock` has the owner's zone."""
         self._pulse = pulse
         self._beats = beats

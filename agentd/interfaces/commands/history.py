@@ -23,7 +23,7 @@ _MOST_LINES = 5_000  # what is compared line by line; more takes too long
 _Path = Annotated[str, Param("A file of the workspace.")]
 
 
-class History(Protocol):
+class NoteHistory(Protocol):
     """The files, with what they were."""
 
     def canonical(self, path: str) -> str:
@@ -59,7 +59,7 @@ def _author(version: dict[str, Any]) -> str:
 class HistoryCommands:
     """What files were."""
 
-    def __init__(self, files: History) -> None:
+    def __init__(self, files: NoteHistory) -> None:
         self._files = files
 
     @HISTORY.command(_versions)

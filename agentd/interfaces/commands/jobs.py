@@ -44,7 +44,7 @@ class SystemJob(Protocol):
         """Its runs, the newest first."""
 
 
-class Pulse(Protocol):
+class JobsPulse(Protocol):
     """What beats."""
 
     async def run(self, *, force: bool = False) -> Beat:
@@ -54,7 +54,7 @@ class Pulse(Protocol):
         """Whether, when next, and what the last came to."""
 
 
-class Upkeep(Protocol):
+class JobUpkeep(Protocol):
     """What consolidates the graph."""
 
     @property
@@ -78,7 +78,9 @@ class Heartbeat:
     id = "heartbeat"
     instead = "pause it with `agentd heartbeat pause`, or set [heartbeat] enabled = false"
 
-    def __init__(self, pulse: Pulse, beats: BeatStore, interval: Callable[[], timedelta]) -> None:
+    def __init__(
+        self, pulse: JobsPulse, beats: BeatStore, interval: Callable[[], timedelta]
+    ) -> None:
         self._pulse = pulse
         self._beats = beats
         self._interval = interval
@@ -105,13 +107,13 @@ class Heartbeat:
         return {**beat.as_json(), "job": self.id}
 
 
-class Consolidation:
+class ConsolidationJob:
     """The daily work on the concept graph."""
 
     id = "graph"
     instead = "set [graph] enabled = false to switch the concept graph off"
 
-    def __init__(self, upkeep: Upkeep, interval: timedelta) -> None:
+    def __init__(self, upkeep: JobUpkeep, interval: timedelta) -> None:
         self._upkeep = upkeep
         self._interval = interval
 

@@ -28,7 +28,7 @@ _LONGEST_PAGE = 400_000  # bytes of lines in one answer
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedLines:
     """Which records: those of a session, a turn, an origin, and from a level on; "" and 0 are all."""
 
     session: str = ""
@@ -45,7 +45,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class LogPage:
     """Records, oldest first, and the place to read on from: before them, or behind them."""
 
     records: tuple[dict[str, Any], ...]
@@ -70,7 +70,7 @@ class Logbook:
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def page(self, wanted: Wanted, limit: int, before: str | None = None) -> Page:
+    def page(self, wanted: WantedLines, limit: int, before: str | None = None) -> LogPage:
         """The newest `limit` records, or those before a place. Blocks. Raises OSError."""
         found: list[dict[str, Any]] = []
         size, after, place = 0, "", None
@@ -82,14 +82,14 @@ class Logbook:
                 record = parse(data[start : end - 1])
                 if wanted.takes(record):
                     if len(found) == limit or (found and size + end - start > _LONGEST_PAGE):
-                        return Page(tuple(reversed(found)), place, after)
+                        return LogPage(tuple(reversed(found)), place, after)
                     found.append(record)
                     size += end - start
                     place = f"{inode}:{start}"
                 end = start
-        return Page(tuple(reversed(found)), None, after)
+        return LogPage(tuple(reversed(found)), None, after)
 
-    def since(self, place: str, wanted: Wanted) -> Page:
+    def since(self, place: str, wanted: WantedLines) -> LogPage:
         """What was logged behind a place, at most about one page of it. Blocks. Raises OSError."""
         found: list[dict[str, Any]] = []
         size = 0
@@ -97,14 +97,14 @@ class Logbook:
             at = start
             for line in data.splitlines(keepends=True):
                 if size > _LONGEST_PAGE:
-                    return Page(tuple(found), None, f"{inode}:{at}")
+                    return LogPage(tuple(found), None, f"{inode}:{at}")
                 at += len(line)
                 record = parse(line)
                 if wanted.takes(record):
                     size += len(line)
                     found.append(record)
             place = f"{inode}:{at}"
-        return Page(tuple(found), None, place)
+        return LogPage(tuple(found), None, place)
 
     def _backwards(self, before: str | None) -> Iterator[tuple[int, bytes]]:
         """The files from the newest on, each cut behind its last whole line, or at the place."""
@@ -199,7 +199,7 @@ class LogCommands:
         # `journal` names the unit when only the service manager can show its log.
         if self._place.file is None and self._place.unit is not None:
             return {"records": [], "journal": asdict(self._place.unit)}
-        wanted = Wanted(session, turn, origin, level)
+        wanted = WantedLines(session, turn, origin, level)
         page = await asyncio.to_thread(self._book().page, wanted, limit, before)
         return {"records": list(page.records), "before": page.before, "after": page.after}
 
@@ -215,7 +215,7 @@ class LogCommands:
         level: _Level = "",
     ) -> dict[str, Any]:
         """Send records behind a place of an earlier answer, and all that come, until the client leaves."""
-        book, wanted = self._book(), Wanted(session, turn, origin, level)
+        book, wanted = self._book(), WantedLines(session, turn, origin, level)
         while True:
             page = await asyncio.to_thread(book.since, after, wanted)
             after = page.after

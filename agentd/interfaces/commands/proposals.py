@@ -11,7 +11,7 @@ from agentd.interfaces.commands.plain import visible
 
 if TYPE_CHECKING:
     from agentd.core.turn import SessionKey
-    from agentd.memory.facts.proposals import Answered, Proposal
+    from agentd.memory.facts.proposals import AnsweredProposal, Proposal
 
 PROPOSALS = Group("memory")
 
@@ -30,10 +30,10 @@ class Proposing(Protocol):
     async def all(self) -> Sequence[Proposal]:
         """Those that are open; they are shown with that."""
 
-    async def accept(self, fact_id: str, digest: str | None = None) -> Answered:
+    async def accept(self, fact_id: str, digest: str | None = None) -> AnsweredProposal:
         """Write it as it was shown. Raises NotFound."""
 
-    async def reject(self, fact_id: str) -> Answered:
+    async def reject(self, fact_id: str) -> AnsweredProposal:
         """Never propose it again. Raises NotFound."""
 
 
@@ -126,7 +126,7 @@ class ProposalCommands:
         return "\n\n".join(shown)
 
 
-def _done(answered: Answered) -> str:
+def _done(answered: AnsweredProposal) -> str:
     proposal = answered.proposal
     line = _DONE[answered.outcome].format(path=proposal.path, problem=proposal.problem)
     return f"{line}\n\n{_shown(proposal)}" if answered.outcome == "changed" else line

@@ -74,7 +74,7 @@ def _unit(path: Sequence[str]) -> Unit | None:
 UPKEEP = Group("")
 
 
-class Outcome(Protocol):
+class ReloadResult(Protocol):
     """What a reload came to."""
 
     def as_json(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class UpkeepCommands:
     def __init__(
         self,
         examine: Callable[[], Awaitable[Sequence[Finding]]],
-        take: Callable[[], Awaitable[Outcome]],
+        take: Callable[[], Awaitable[ReloadResult]],
         write: Callable[[Path], Awaitable[dict[str, Any]]],
     ) -> None:
         """`examine` makes the checks that only the daemon can make, `take` takes a changed configuration

@@ -11,7 +11,7 @@ from pathlib import Path
 import structlog
 
 from agentd.core.paths import ensure_private_dir
-from agentd.interfaces.mcp.definition import Listing
+from agentd.interfaces.mcp.definition import ToolListing
 
 log = structlog.get_logger()
 
@@ -34,7 +34,7 @@ class Catalogue:
         """Whether the server has ever said what it has."""
         return self.listing.source == self.source
 
-    def keep(self, listing: Listing) -> None:
+    def keep(self, listing: ToolListing) -> None:
         """Take it into use, and keep it if that is possible."""
         if listing == self.listing:
             return
@@ -48,10 +48,10 @@ class Catalogue:
         except OSError as error:
             log.warning("mcp_catalogue_not_kept", file=str(self._file), error=error.strerror)
 
-    def _kept(self) -> Listing:
+    def _kept(self) -> ToolListing:
         with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
             if self._file.stat().st_size <= _LARGEST:
-                kept = Listing.from_json(json.loads(self._file.read_text(encoding="utf-8")))
+                kept = ToolListing.from_json(json.loads(self._file.read_text(encoding="utf-8")))
                 if kept.source == self.source:
                     return kept
-        return Listing()
+        return ToolListing()

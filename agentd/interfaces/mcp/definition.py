@@ -53,7 +53,7 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogueEntry:
     """A tool as it is and as the owner knows it. `known` is what it was when the server was first seen,
     or when he said yes to a change; None for a tool that came later.
     """
@@ -73,41 +73,41 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ToolListing:
     """All that a server has said of itself. `source` is a digest of what was configured for it."""
 
     source: str = ""
     instructions: str = ""
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    entries: Mapping[str, CatalogueEntry] = field(default_factory=dict)
     skipped: int = 0  # tools without a usable name, or beyond the most that are taken
 
-    def renewed(self, source: str, instructions: str, said: list[Mapping[str, Any]]) -> Listing:
+    def renewed(self, source: str, instructions: str, said: list[Mapping[str, Any]]) -> ToolListing:
         """What a server says now. What it said first is known; of another server nothing is."""
         old = self.entries if source == self.source else {}
         is_first = not old
         found = {one.name: one for one in map(Definition.of, said) if one is not None}
         taken = dict(list(found.items())[:MOST_TOOLS])
         entries = {
-            name: Entry(now, now if is_first else old[name].known if name in old else None)
+            name: CatalogueEntry(now, now if is_first else old[name].known if name in old else None)
             for name, now in taken.items()
         }
         words = printable(instructions).strip()[:LONGEST_INSTRUCTIONS]
-        return Listing(source, words, entries, len(said) - len(taken))
+        return ToolListing(source, words, entries, len(said) - len(taken))
 
-    def accepted(self, name: str) -> Listing:
+    def accepted(self, name: str) -> ToolListing:
         """With the tool as it is now known to the owner."""
         now = self.entries[name].now
-        return replace(self, entries={**self.entries, name: Entry(now, now)})
+        return replace(self, entries={**self.entries, name: CatalogueEntry(now, now)})
 
     def as_json(self) -> dict[str, Any]:
         """The form in which it is kept."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, kept: Any) -> Listing:
+    def from_json(cls, kept: Any) -> ToolListing:
         """The kept one. Raises KeyError, TypeError for what is none."""
         entries = {
-            str(name): Entry(
+            str(name): CatalogueEntry(
                 Definition(**one["now"]), Definition(**one["known"]) if one["known"] else None
             )
             for name, one in kept["entries"].items()

@@ -21,7 +21,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServerAnswer:
     """What came of a call."""
 
     text: str
@@ -40,10 +40,10 @@ class Link(Protocol):
     async def said(self) -> Said:
         """What it says of itself. Raises ServerFault."""
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], show: Show) -> Answer:
+    async def call(self, tool: str, arguments: Mapping[str, Any], show: Show) -> ServerAnswer:
         """What the tool answers; `show` is told how far it is. Raises ServerFault."""
 
-    async def read(self, uri: str) -> Answer:
+    async def read(self, uri: str) -> ServerAnswer:
         """A resource. Raises ServerFault."""
 
 

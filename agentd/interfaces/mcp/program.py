@@ -42,7 +42,7 @@ _PASSED_ON = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CallOrder:
     """What is to be started. Its environment is shown to nobody: secrets stand there."""
 
     command: tuple[str, ...]
@@ -149,7 +149,7 @@ class Program:
 
 
 @asynccontextmanager
-async def started(order: Order) -> AsyncIterator[Program]:
+async def started(order: CallOrder) -> AsyncIterator[Program]:
     """The program while the block runs. Raises ServerFault when it cannot be started."""
     try:
         process = await asyncio.create_subprocess_exec(

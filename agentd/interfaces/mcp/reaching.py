@@ -17,7 +17,7 @@ from agentd.core.redaction import Redactor
 from agentd.core.secrets import find_key
 from agentd.interfaces.mcp.faults import ServerFault
 from agentd.interfaces.mcp.link import Dial, Link
-from agentd.interfaces.mcp.program import Order, environment, started
+from agentd.interfaces.mcp.program import CallOrder, environment, started
 from agentd.interfaces.mcp.settings import McpServer, Reference
 
 _GRACE = 1.0  # seconds
@@ -61,11 +61,11 @@ def dial(
         redactor.add(key.reveal())
         return key.reveal()
 
-    def order() -> Order:
+    def order() -> CallOrder:
         own = environment(environ)
         folder = Path(server.cwd or own.get("HOME") or "/").expanduser()
         secrets = {name: secret(text, f"secrets.{name}") for name, text in server.secrets.items()}
-        return Order(server.command, folder, {**own, **server.env, **secrets}, grace)
+        return CallOrder(server.command, folder, {**own, **server.env, **secrets}, grace)
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[Link]:

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ValidationError
 
 from agentd import __version__
 from agentd.interfaces.mcp.faults import ServerFault
-from agentd.interfaces.mcp.link import Answer, Said, Show
+from agentd.interfaces.mcp.link import Said, ServerAnswer, Show
 from agentd.interfaces.mcp.program import Program
 
 _PAGES = 20
@@ -76,7 +76,7 @@ class SdkLink:
         instructions = self._session.instructions or ""
         return Said(instructions, tuple(tools), has_resources=bool(has and has.resources))
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], show: Show) -> Answer:
+    async def call(self, tool: str, arguments: Mapping[str, Any], show: Show) -> ServerAnswer:
         """What the tool answers; `show` is told how far it is. Raises ServerFault."""
 
         async def advanced(progress: float, total: float | None, message: str | None) -> None:
@@ -91,13 +91,13 @@ class SdkLink:
         parts = [_told(block) for block in result.content]
         if not parts and result.structured_content is not None:
             parts = [str(result.structured_content)]
-        return Answer("\n\n".join(parts), is_error=bool(result.is_error))
+        return ServerAnswer("\n\n".join(parts), is_error=bool(result.is_error))
 
-    async def read(self, uri: str) -> Answer:
+    async def read(self, uri: str) -> ServerAnswer:
         """A resource. Raises ServerFault."""
         params = types.ReadResourceRequestParams(uri=uri)
         result = await self._ask(types.ReadResourceRequest(params=params), types.ReadResourceResult)
-        return Answer("\n\n".join(_held(one) for one in result.contents))
+        return ServerAnswer("\n\n".join(_held(one) for one in result.contents))
 
     async def heard(self, message: IncomingMessage) -> None:
         """Note that the server has other tools now."""

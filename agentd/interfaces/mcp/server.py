@@ -15,9 +15,9 @@ from agentd.core.health import Problem
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.interfaces.mcp.catalogue import Catalogue
-from agentd.interfaces.mcp.definition import RESOURCE, RESOURCE_TOOL, Entry
+from agentd.interfaces.mcp.definition import RESOURCE, RESOURCE_TOOL, CatalogueEntry
 from agentd.interfaces.mcp.faults import ServerFault
-from agentd.interfaces.mcp.link import Answer, Dial, Link, Said, Show
+from agentd.interfaces.mcp.link import Dial, Link, Said, ServerAnswer, Show
 from agentd.interfaces.mcp.settings import McpServer
 from agentd.interfaces.mcp.waiting import first, within
 from agentd.interfaces.tools.fence import printable
@@ -32,7 +32,7 @@ _SHOWN = 200  # characters of each
 _LIST_AGAIN = 10.0  # seconds between two looks at tools that a server says have changed
 
 
-class State(StrEnum):
+class ServerState(StrEnum):
     """What a server does."""
 
     IDLE = "idle"  # not started; it will be when it is called
@@ -41,7 +41,7 @@ class State(StrEnum):
     PAUSED = "paused"  # it has failed, and is not tried again yet
 
 
-class Server:
+class RecallServer:
     """A configured server, whether it runs or not."""
 
     def __init__(
@@ -82,15 +82,15 @@ class Server:
         self._stop.set()
 
     @property
-    def state(self) -> State:
+    def state(self) -> ServerState:
         """What it does."""
         if self._running is not None:
             is_ready = self._ready is not None and self._ready.done()
-            return State.RUNNING if is_ready else State.STARTING
+            return ServerState.RUNNING if is_ready else ServerState.STARTING
         is_paused = self._failures and self._clock.monotonic() < self._again
-        return State.PAUSED if is_paused else State.IDLE
+        return ServerState.PAUSED if is_paused else ServerState.IDLE
 
-    def entries(self) -> Mapping[str, Entry]:
+    def entries(self) -> Mapping[str, CatalogueEntry]:
         """Its tools by name, but for those that the owner denies."""
         known = self.catalogue.listing.entries.items()
         allowed = self.settings.permission_of
@@ -98,7 +98,7 @@ class Server:
 
     async def call(
         self, tool: str, arguments: Mapping[str, Any], show: Show = lambda _: None
-    ) -> Answer:
+    ) -> ServerAnswer:
         """What the tool answers; `show` is told how far it is, at most once in a second. Raises
         ServerFault.
         """

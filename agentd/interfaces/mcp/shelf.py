@@ -13,7 +13,7 @@ from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind, Origin, TurnRequest
 from agentd.core.workspace import ContextBlock
 from agentd.interfaces.mcp.schema import signature
-from agentd.interfaces.mcp.server import Server
+from agentd.interfaces.mcp.server import RecallServer
 from agentd.interfaces.mcp.settings import SEARCH
 from agentd.interfaces.mcp.tool import McpTool
 from agentd.interfaces.tools.fence import fenced
@@ -52,7 +52,7 @@ _CALL = ToolSpec(
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """How much of it there may be."""
 
     prompt_bytes: int = 1500
@@ -65,7 +65,10 @@ class Shelf:
     """
 
     def __init__(
-        self, servers: Sequence[Server], vouched: frozenset[str], limits: Limits = Limits()
+        self,
+        servers: Sequence[RecallServer],
+        vouched: frozenset[str],
+        limits: ServerLimits = ServerLimits(),
     ) -> None:
         self._servers = tuple(servers)
         self._vouched = vouched

@@ -9,10 +9,10 @@ from agentd.core.errors import ToolFailed
 from agentd.core.ports import Gate
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
-from agentd.interfaces.mcp.definition import Definition, Entry
+from agentd.interfaces.mcp.definition import CatalogueEntry, Definition
 from agentd.interfaces.mcp.faults import ServerFault
 from agentd.interfaces.mcp.schema import mismatch
-from agentd.interfaces.mcp.server import Server
+from agentd.interfaces.mcp.server import RecallServer
 from agentd.interfaces.tools.fence import fenced, printable
 
 _WORDS = 300  # characters of a description that prompts carry
@@ -25,7 +25,9 @@ class McpTool:
     characters of an answer models are shown.
     """
 
-    def __init__(self, server: Server, entry: Entry, *, vouched: bool, most: int) -> None:
+    def __init__(
+        self, server: RecallServer, entry: CatalogueEntry, *, vouched: bool, most: int
+    ) -> None:
         self._server = server
         self._tool = entry.now.name
         self._most = most
@@ -92,7 +94,7 @@ def _check(call: ToolCall, definition: Definition) -> None:
         )
 
 
-def _change(name: str, entry: Entry) -> Approval:
+def _change(name: str, entry: CatalogueEntry) -> Approval:
     """The question about a tool that says something else of itself than it did."""
     before = _words(entry.known) if entry.known else ""
     after = _words(entry.now)

@@ -42,7 +42,7 @@ def without_marks(text: str) -> str:
 # What tools answer where they name places: files, folders and transcripts may be called like an order.
 
 
-class Names(Protocol):
+class PlaceNames(Protocol):
     """Who has named what; the workspace knows it of files, recall of transcripts and of lines, too."""
 
     async def names_outside(self, places: Sequence[str], /) -> bool:
@@ -50,7 +50,7 @@ class Names(Protocol):
 
 
 async def shown(
-    names: Names, text: str, places: Iterable[str], *, outside: bool = False
+    names: PlaceNames, text: str, places: Iterable[str], *, outside: bool = False
 ) -> ToolOutput:
     """The answer of a tool that shows these places by their names. It is tainted where text from outside
     has named one of them, as where the rest of it comes from `outside`.

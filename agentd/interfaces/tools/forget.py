@@ -16,7 +16,7 @@ from agentd.core.ports import FactService, Gate
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind, Origin
-from agentd.interfaces.tools.fence import Names, shown
+from agentd.interfaces.tools.fence import PlaceNames, shown
 
 _CURE = "Ask the user to send “/forget …” himself."
 _MOST = 10  # facts that are listed
@@ -41,7 +41,7 @@ class Forget:
 
     spec = _SPEC
 
-    def __init__(self, facts: FactService, names: Names) -> None:
+    def __init__(self, facts: FactService, names: PlaceNames) -> None:
         self._facts = facts
         self._names = names
 

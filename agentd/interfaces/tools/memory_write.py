@@ -54,7 +54,7 @@ MAX_BYTES = 64 * 1024  # of text in one call
 _BOOTSTRAP = "bootstrap.md"
 
 
-class Mode(StrEnum):
+class WriteMode(StrEnum):
     """How the file is to change."""
 
     APPEND = "append"
@@ -65,66 +65,68 @@ class Mode(StrEnum):
     @property
     def action(self) -> FileAction:
         """The file's change that it takes."""
-        if self is Mode.APPEND:
+        if self is WriteMode.APPEND:
             return FileAction.APPEND
-        return FileAction.DELETE if self is Mode.DELETE else FileAction.WRITE
+        return FileAction.DELETE if self is WriteMode.DELETE else FileAction.WRITE
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class NoteChange:
     """One change. `old` is what a patch replaces by `content`, everywhere if `every`."""
 
     path: str
-    mode: Mode
+    mode: WriteMode
     content: str
     old: str = ""
     every: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class NoteStamp:
     """What stands around the words of an entry in today's note."""
 
     time: str  # HH:MM in the owner's zone
     origin: str = ""  # "heartbeat", "job" or "untrusted"; "" for the owner's own words
 
 
-def parse(path: str, arguments: Mapping[str, Any]) -> Change:
+def parse(path: str, arguments: Mapping[str, Any]) -> NoteChange:
     """The change to `path`. Raises ToolFailed for text that may not be written."""
     old = str(arguments.get("old_string") or "")
     if old:
         new = _clean(str(arguments.get("new_string") or ""))
-        return Change(path, Mode.PATCH, new, _unix(old), bool(arguments.get("replace_all", False)))
+        return NoteChange(
+            path, WriteMode.PATCH, new, _unix(old), bool(arguments.get("replace_all", False))
+        )
     if "content" not in arguments:
         raise ToolFailed("there is no content", cure="Give content, or old_string and new_string.")
     content = _clean(str(arguments["content"]))
     if not content.strip():
         if path.casefold() == _BOOTSTRAP:
-            return Change(path, Mode.DELETE, "")
+            return NoteChange(path, WriteMode.DELETE, "")
         raise ToolFailed("the content is empty", cure="Say what is to be written.")
-    mode = Mode.APPEND if arguments.get("append", True) else Mode.REPLACE
-    return Change(path, mode, content)
+    mode = WriteMode.APPEND if arguments.get("append", True) else WriteMode.REPLACE
+    return NoteChange(path, mode, content)
 
 
-def written(change: Change, current: str | None, stamp: Stamp | None) -> bytes:
+def written(change: NoteChange, current: str | None, stamp: NoteStamp | None) -> bytes:
     """The bytes to append, or the whole new file. `current` is None for an absent file; `stamp`
     makes an append an entry of a daily note. Raises ToolFailed for a patch that does not fit.
     """
     match change.mode:
-        case Mode.APPEND:
+        case WriteMode.APPEND:
             if stamp is None:
                 return _ended(change.content).encode()
             head = "" if current else f"# {PurePosixPath(change.path).stem}\n\n"
             return (head + entry(change.content, stamp)).encode()
-        case Mode.REPLACE:
+        case WriteMode.REPLACE:
             return _ended(change.content).encode()
-        case Mode.PATCH:
+        case WriteMode.PATCH:
             return _patched(change, current).encode()
-        case Mode.DELETE:
+        case WriteMode.DELETE:
             return b""
 
 
-def entry(text: str, stamp: Stamp) -> str:
+def entry(text: str, stamp: NoteStamp) -> str:
     """`text` as a list item of a daily note: `- [HH:MM] text`, further lines indented.
 
     With an origin every line ends in a remark that names it, and blank lines are left out.
@@ -142,7 +144,7 @@ def alters_marks(before: str, after: str) -> bool:
     return _marked(before) != _marked(after)
 
 
-def _patched(change: Change, current: str | None) -> str:
+def _patched(change: NoteChange, current: str | None) -> str:
     count = (current or "").count(change.old)
     if current is None or not count:
         msg = f"old_string is not in {change.path}"
@@ -203,10 +205,10 @@ _SPEC = ToolSpec(
     is_guarded=True,
 )
 _DONE = {
-    Mode.APPEND: "Added to",
-    Mode.REPLACE: "Wrote",
-    Mode.PATCH: "Changed",
-    Mode.DELETE: "Deleted",
+    WriteMode.APPEND: "Added to",
+    WriteMode.REPLACE: "Wrote",
+    WriteMode.PATCH: "Changed",
+    WriteMode.DELETE: "Deleted",
 }
 
 
@@ -234,7 +236,7 @@ class MemoryWrite:
         """Which file was changed. Raises ToolFailed, EditConflict, PathRefused with the cure."""
         note = self._workspace.daily_note()  # once: the day may turn while this runs
         change = parse(self._path(call, note), call.input)
-        is_entry = change.path == note and change.mode is Mode.APPEND
+        is_entry = change.path == note and change.mode is WriteMode.APPEND
         self._permit(call, change, is_entry=is_entry)
         stamp = self._stamp(call) if is_entry else None
         approved: FileIntent | None = None
@@ -286,7 +288,7 @@ class MemoryWrite:
             raise PathRefused(msg, cure=f"Write to {path}.md, or to a target that has a name.")
         return path
 
-    def _permit(self, call: ToolCall, change: Change, *, is_entry: bool) -> None:
+    def _permit(self, call: ToolCall, change: NoteChange, *, is_entry: bool) -> None:
         runs_alone = call.origin is not Origin.USER
         if (
             call.kind is not Kind.MAIN
@@ -297,30 +299,32 @@ class MemoryWrite:
             msg = "this turn runs without the user: it may only add to today's note"
             raise ToolFailed(msg, cure="Use target daily_log with append.")
 
-    def _stamp(self, call: ToolCall) -> Stamp:
+    def _stamp(self, call: ToolCall) -> NoteStamp:
         time = self._clock.now().astimezone(self._clock.zone).strftime("%H:%M")
         if call.tainted:
-            return Stamp(time, "untrusted")
+            return NoteStamp(time, "untrusted")
         is_owners = call.origin in {Origin.USER, Origin.FLUSH}  # whose words are the conversation's
-        return Stamp(time, "" if is_owners else str(call.origin))
+        return NoteStamp(time, "" if is_owners else str(call.origin))
 
-    async def _draft(self, call: ToolCall, change: Change, stamp: Stamp | None) -> _Draft:
+    async def _draft(self, call: ToolCall, change: NoteChange, stamp: NoteStamp | None) -> _Draft:
         current, digest = await self._current(change.path, call.kind)
-        if change.mode in {Mode.REPLACE, Mode.PATCH} and self._redactor.holds(current or ""):
+        if change.mode in {WriteMode.REPLACE, WriteMode.PATCH} and self._redactor.holds(
+            current or ""
+        ):
             msg = f"{change.path} holds a key, so agentd only adds to it"
             raise ToolFailed(msg, cure="Append, or ask the user to keep the key somewhere else.")
         data = written(change, current, stamp)
         intent = await self._planned(call, change, data)
         if intent.before != digest:
             raise _changed(change.path)
-        if change.mode in {Mode.REPLACE, Mode.PATCH} and current:
+        if change.mode in {WriteMode.REPLACE, WriteMode.PATCH} and current:
             reader = Reader(call.session, call.kind)
             if not await self._workspace.has_seen(change.path, intent.before, reader):
                 msg = f"{change.path} has text that this session has not read as it is now"
                 raise EditConflict(msg, cure="Read it with memory_read, then write.")
         before = current or ""
         after = intent.data.decode()
-        if change.mode is Mode.APPEND:
+        if change.mode is WriteMode.APPEND:
             after = before + after
         found = await self._screened(change.path, before, after, call)
         is_hidden = any(suspicion.is_high for suspicion in found)
@@ -329,8 +333,8 @@ class MemoryWrite:
             or call.kind is not Kind.MAIN
             or (call.tainted and stamp is None)
             or self._workspace.is_protected(change.path)
-            or (change.mode is not Mode.APPEND and alters_marks(before, after))
-            or (change.mode is Mode.PATCH and await self._holds_outside(change.path, before))
+            or (change.mode is not WriteMode.APPEND and alters_marks(before, after))
+            or (change.mode is WriteMode.PATCH and await self._holds_outside(change.path, before))
         )
         if is_hidden and not ask and (call.tainted or call.origin is not Origin.USER):
             msg = f"{change.path} would hold text that nobody sees: {next(filter(_is_high, found))}"
@@ -338,7 +342,7 @@ class MemoryWrite:
         if not ask and not is_hidden:
             return _Draft(intent, None)
         approval = Approval(
-            title=f"{'Delete' if change.mode is Mode.DELETE else 'Write'} {change.path}",
+            title=f"{'Delete' if change.mode is WriteMode.DELETE else 'Write'} {change.path}",
             digest=intent.after or hashlib.sha256(b"").hexdigest(),
             path=change.path,
             old_text=current,
@@ -352,7 +356,7 @@ class MemoryWrite:
         """Whether part of what a patch leaves there is from outside."""
         return any(await self._workspace.outside(path, text.split("\n")))
 
-    async def _planned(self, call: ToolCall, change: Change, data: bytes) -> FileIntent:
+    async def _planned(self, call: ToolCall, change: NoteChange, data: bytes) -> FileIntent:
         try:
             return await self._workspace.plan(change.path, change.mode.action, data)
         except PathRefused:

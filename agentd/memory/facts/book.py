@@ -26,11 +26,11 @@ from agentd.core.fact import (
     Fact,
     FactChange,
     FactHit,
+    FactOperation,
     FactStatus,
     FactWrite,
     Learned,
     Op,
-    Operation,
     Provenance,
     Refusal,
 )
@@ -40,11 +40,11 @@ from agentd.core.redaction import tells_secret
 from agentd.core.turn import SessionKey
 from agentd.core.workspace import FACTS_PATH
 from agentd.memory.facts import changes
-from agentd.memory.facts.keeping import Forgetting, Keeping, moved, parsed, quietly
+from agentd.memory.facts.keeping import Keeping, PendingForgetting, moved, parsed, quietly
 from agentd.memory.facts.known import Digests, Known
-from agentd.memory.facts.operations import Batch, Context
+from agentd.memory.facts.operations import Batch, OperationContext
 from agentd.memory.facts.page import MOST_CHARS, Trouble, clean, clean_triple
-from agentd.memory.facts.reconcile import Change, Differences, compare, page_facts, reconciled
+from agentd.memory.facts.reconcile import Differences, PageChange, compare, page_facts, reconciled
 
 log = structlog.get_logger()
 
@@ -117,7 +117,7 @@ class FactBook:
         *,
         new_id: Callable[[], str],
         key: bytes,
-        forgetting: Forgetting,
+        forgetting: PendingForgetting,
     ) -> None:
         self._store = store
         self._index = index
@@ -140,7 +140,7 @@ class FactBook:
 
     async def learn(
         self,
-        operations: Sequence[Operation],
+        operations: Sequence[FactOperation],
         *,
         session: SessionKey = NO_SESSION,
         marks: Mapping[SessionKey, int] | None = None,
@@ -236,7 +236,7 @@ class FactBook:
             ids = tuple(fact.id for fact in facts)
             graves = changes.taken_back(facts, self._digests, self._clock.now())
             write = FactWrite(removed=ids, buried=graves)
-            await self._take_back(Change(write, dropped=frozenset(ids)))
+            await self._take_back(PageChange(write, dropped=frozenset(ids)))
             return facts
 
         return await self._level_first(attempt)
@@ -252,7 +252,7 @@ class FactBook:
             batch.forgotten(fact_ids)
             write = replace(batch.write(), parked=left)
             buried = dict.fromkeys(fact_ids, now)
-            await self._carry_out(Change(write, buried=buried, also=tuple(also)))
+            await self._carry_out(PageChange(write, buried=buried, also=tuple(also)))
 
         await self._level_first(attempt)
         return await self._erase()
@@ -300,7 +300,7 @@ class FactBook:
 
         async def attempt() -> tuple[Fact, ...]:
             missing = self._missing()
-            await self._carry_out(Change(FactWrite(parked=()), written=missing))
+            await self._carry_out(PageChange(FactWrite(parked=()), written=missing))
             return missing
 
         return await self._level_first(attempt)
@@ -360,7 +360,7 @@ class FactBook:
             try:
                 result = await work(batch)
                 written = batch.facts()
-                stored = await self._carry_out(Change(batch.write(marks), written))
+                stored = await self._carry_out(PageChange(batch.write(marks), written))
             except BaseException:
                 batch.undo()
                 await self._index.put(batch.originals())
@@ -374,9 +374,9 @@ class FactBook:
         graves: Mapping[bytes, datetime],
         said: Mapping[str, Sequence[Evidence]],
         session: SessionKey,
-    ) -> Context:
+    ) -> OperationContext:
         now = self._clock.now()
-        return Context(self._digests, graves, said, self._new_id, session, now)
+        return OperationContext(self._digests, graves, said, self._new_id, session, now)
 
     def _living(self, fact_ids: Sequence[str]) -> tuple[Fact, ...]:
         found = []
@@ -445,7 +445,7 @@ class FactBook:
         if digest != self._digest:
             await self._take_in(text or "", digest)
         if ended := self._ended():
-            await self._carry_out(Change(FactWrite(ended), written=ended))
+            await self._carry_out(PageChange(FactWrite(ended), written=ended))
 
     def _ended(self) -> tuple[Fact, ...]:
         """Facts that held until a time that has come, as they are from now on."""
@@ -458,7 +458,7 @@ class FactBook:
         batch = Batch(self._known, self._context(await self._store.buried(), {}, NO_SESSION))
         parked = self._parked
 
-        def work() -> tuple[Differences, Change, tuple[Trouble, ...]]:
+        def work() -> tuple[Differences, PageChange, tuple[Trouble, ...]]:
             found = compare(page, batch.known, parked, now, objection, trusted=trusted)
             return found, *reconciled(found, batch, objection, now)
 
@@ -477,7 +477,7 @@ class FactBook:
         self._notices.troubles, self._notices.refused = page.troubles(), refused
         self._notices.dead = len(found.dead)
 
-    async def _carry_out(self, change: Change) -> tuple[FactChange, ...]:
+    async def _carry_out(self, change: PageChange) -> tuple[FactChange, ...]:
         before, self._digest = self._digest, None  # a failure half-way: compare all again
         try:
             self._digest, stored = await self._keeping.carry_out(change, before or "", self._known)
@@ -500,7 +500,7 @@ class FactBook:
             self._tell()
         return stored
 
-    async def _take_back(self, change: Change) -> None:
+    async def _take_back(self, change: PageChange) -> None:
         """Carry out what takes facts away as if they had never been there."""
         left = tuple(i for i in self._parked if i not in change.write.removed)
         await self._carry_out(replace(change, write=replace(change.write, parked=left)))
@@ -523,7 +523,7 @@ def objection(text: str) -> Refusal | None:
     return Refusal.CREDENTIAL if tells_secret(text) else None
 
 
-def _done(batch: Batch, operation: Operation) -> Learned:
+def _done(batch: Batch, operation: FactOperation) -> Learned:
     """Do one operation, unless its words cannot be a fact's."""
     if operation.op in (Op.ADD, Op.REPLACE):
         if len(operation.text) > _FAR_TOO_LONG or len(text := clean(operation.text)) > MOST_CHARS:

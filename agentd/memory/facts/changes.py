@@ -17,7 +17,7 @@ from agentd.core.fact import (
 )
 from agentd.core.turn import SessionKey
 from agentd.memory.facts.known import Digests, Known
-from agentd.memory.facts.reconcile import Change
+from agentd.memory.facts.reconcile import PageChange
 
 LISTED = 1_000  # changes, the newest, that can be taken back
 
@@ -53,7 +53,7 @@ def chosen(
     raise NotFound(f"there is no change {number}", cure="`agentd facts changes` lists them")
 
 
-def undone(change: FactChange, known: Known, digests: Digests, now: datetime) -> Change:
+def undone(change: FactChange, known: Known, digests: Digests, now: datetime) -> PageChange:
     """What taking it back does to page and rows. It is the user's later word: what was said before brings
     nothing of it again, and the facts that hold again are as if he had just said them.
     """
@@ -76,7 +76,7 @@ def undone(change: FactChange, known: Known, digests: Digests, now: datetime) ->
         undone=(change.id,),
         buried=taken_back([new] if new else [], digests, now),
     )
-    return Change(write, written=tuple(restored), dropped=frozenset(removed))
+    return PageChange(write, written=tuple(restored), dropped=frozenset(removed))
 
 
 def taken_back(facts: Iterable[Fact], digests: Digests, now: datetime) -> Mapping[bytes, datetime]:

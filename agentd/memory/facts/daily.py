@@ -22,9 +22,9 @@ from agentd.core.fact import (
     Category,
     Fact,
     FactChange,
+    FactOperation,
     FactSource,
     Op,
-    Operation,
     Triple,
 )
 from agentd.core.health import Problem
@@ -58,7 +58,7 @@ _AGEING = frozenset({Category.PROJECT, Category.DECISION, Category.OUTCOME})
 _LEFT = 0.9  # of the cap, after an eviction
 
 
-class Book(Facts, Protocol):
+class DailyBook(Facts, Protocol):
     """The facts, and how they are joined and put aside."""
 
     async def parked(self) -> Sequence[Fact]:
@@ -103,7 +103,7 @@ class Review:
 
     def __init__(
         self,
-        book: Book,
+        book: DailyBook,
         store: FactStore,
         calls: SideCall,
         clock: Clock,
@@ -221,7 +221,7 @@ class Review:
                 log.info("facts_not_merged", reason="changed_meanwhile")
         now = self._clock.now()
         described = [
-            Operation(Op.SAME, now, FactSource.EXTRACTED, triple=triple, ids=(fact_id,))
+            FactOperation(Op.SAME, now, FactSource.EXTRACTED, triple=triple, ids=(fact_id,))
             for fact_id, triple in found.triples.items()
         ]
         if described:

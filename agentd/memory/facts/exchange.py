@@ -11,11 +11,11 @@ from agentd.core.errors import InvalidRequest
 from agentd.core.fact import (
     Category,
     Fact,
+    FactOperation,
     FactSource,
     FactStatus,
     Learned,
     Op,
-    Operation,
     Triple,
 )
 from agentd.core.ports import Facts
@@ -54,7 +54,7 @@ async def take_in(facts: Carrier, rows: Sequence[Mapping[str, Any]]) -> dict[str
 
 def _read(
     rows: Sequence[Mapping[str, Any]], known: Sequence[Fact]
-) -> tuple[int, list[tuple[Operation, Mapping[str, Any]]]]:
+) -> tuple[int, list[tuple[FactOperation, Mapping[str, Any]]]]:
     """How many rows say something, and those of them that are new, the oldest first."""
     read = [
         (_operation(number, row), row)
@@ -87,13 +87,13 @@ def _is_over(row: Mapping[str, Any]) -> bool:
     return row.get("status") in (FactStatus.SUPERSEDED, FactStatus.ENDED)
 
 
-def _operation(number: int, row: Mapping[str, Any]) -> Operation:
+def _operation(number: int, row: Mapping[str, Any]) -> FactOperation:
     text = row.get("text")
     if not isinstance(text, str) or not text.strip():
         raise _wrong(number, "text", "is missing")
     since = _time(number, "valid_from", row.get("valid_from"))
     until = row.get("valid_to")
-    return Operation(
+    return FactOperation(
         Op.ADD,
         _time(number, "noted_at", row.get("noted_at") or row.get("valid_from")),
         _one_of(number, "source", row.get("source", FactSource.EXPLICIT), FactSource),

@@ -173,7 +173,7 @@ Copies = Callable[[Erasure], Awaitable[Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ForgottenPlace:
     """The Eraser of a place that has the function but not the form."""
 
     name: str

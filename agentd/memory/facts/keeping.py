@@ -17,7 +17,7 @@ from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import FACTS_PATH, Author, Reader
 from agentd.memory.facts.known import Digests, Known
 from agentd.memory.facts.page import Page, parse
-from agentd.memory.facts.reconcile import Change
+from agentd.memory.facts.reconcile import PageChange
 
 _T = TypeVar("_T")
 
@@ -28,7 +28,7 @@ _LINE = 200  # characters of a line, about
 _EDITED = 2  # characters that are read in the time in which a line is passed over
 
 
-class Forgetting(Protocol):
+class PendingForgetting(Protocol):
     """Erases what facts said, everywhere else."""
 
     async def begin(
@@ -54,7 +54,11 @@ class Keeping:
     """The page in the workspace and the rows in the store."""
 
     def __init__(
-        self, store: FactStore, workspace: Workspace, digests: Digests, forgetting: Forgetting
+        self,
+        store: FactStore,
+        workspace: Workspace,
+        digests: Digests,
+        forgetting: PendingForgetting,
     ) -> None:
         self._store = store
         self._workspace = workspace
@@ -73,7 +77,7 @@ class Keeping:
         return view.text, view.digest
 
     async def carry_out(
-        self, change: Change, digest: str, known: Known
+        self, change: PageChange, digest: str, known: Known
     ) -> tuple[str, tuple[FactChange, ...]]:
         """Do it; gives the page's new digest and the changes as they are stored. `known` has the facts
         as they will be, but for those that are buried. Raises EditConflict, with nothing done, if the
@@ -112,7 +116,7 @@ class Keeping:
             self._page = digest, await parsed(text)
         return self._page[1]
 
-    async def _save(self, change: Change, known: Known) -> tuple[FactChange, ...]:
+    async def _save(self, change: PageChange, known: Known) -> tuple[FactChange, ...]:
         gone = [fact for i in change.buried if (fact := known.alive(i)) is not None]
         if gone:
             await self._begin(gone, change.also)
@@ -144,7 +148,7 @@ def _bytes(text: str) -> bytes:
     return text.encode(errors="surrogateescape")
 
 
-def _edited(page: Page, change: Change) -> Page:
+def _edited(page: Page, change: PageChange) -> Page:
     return page.edited(
         change.written,
         adopted=change.adopted,

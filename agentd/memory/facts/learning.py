@@ -22,7 +22,7 @@ from agentd.core.health import Problem
 from agentd.core.message import JsonObject
 from agentd.core.ports import Clock, EventSink, SessionStore
 from agentd.core.turn import Kind, SessionKey, kind_of
-from agentd.memory.facts.reader import Passage, Reader
+from agentd.memory.facts.reader import Passage, PassageReader
 from agentd.memory.facts.settings import FactsSettings
 
 log = structlog.get_logger()
@@ -57,7 +57,7 @@ class Learning:
     def __init__(
         self,
         sessions: SessionStore,
-        reader: Reader,
+        reader: PassageReader,
         sink: EventSink,
         clock: Clock,
         settings: FactsSettings,

@@ -42,7 +42,7 @@ _CALLED = " name"  # ends the relation of things whose name is known: ("user", "
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class LinkWay:
     """Facts each of which hangs on the one before. `score` says how well they answer together, `relation`
     how much they have to do with all that was asked: shared words and nearness in meaning, 0..2.
     """
@@ -158,7 +158,7 @@ class FactLinks:
         named: Sequence[Fact],
         cosines: Mapping[str, float],
         steps: int = STEPS,
-    ) -> list[Way]:
+    ) -> list[LinkWay]:
         """The ways from facts on that a question finds or calls by name, the best first. They are told
         apart by the words of the question that their facts hold, the rare ones above all, and by the
         facts' cosines with it, 0 where there is none. Names that stand in the question by chance begin
@@ -167,11 +167,11 @@ class FactLinks:
         called = {fact.id: CALLED for fact in named}
         weigher = _Weigher({term: self._rarity(term) for term in terms(question)}, self._rarest)
 
-        def scored(facts: tuple[Fact, ...], held: int) -> tuple[Way, int]:
+        def scored(facts: tuple[Fact, ...], held: int) -> tuple[LinkWay, int]:
             near = [cosines.get(fact.id, 0.0) for fact in facts]
             score = weigher.share(held) + called.get(facts[0].id, 0.0) - STEP * (len(facts) - 1)
             relation = weigher.whole_share(held) + max(near)
-            return Way(facts, score + NEARNESS * sum(near) / len(near), relation), held
+            return LinkWay(facts, score + NEARNESS * sum(near) / len(near), relation), held
 
         starts = {fact.id: fact for fact in (*named, *found)}
         layer = [scored((fact,), weigher.held(fact)) for fact in starts.values()]

@@ -40,7 +40,7 @@ _NONE = re.compile(r"\[\s*\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class MarkedPassage:
     """A candidate, or a part of a long one, as it is shown."""
 
     text: str
@@ -52,7 +52,7 @@ class Portion:
     """What one request asks: which of the passages say one of the facts."""
 
     facts: tuple[Sought, ...]
-    passages: tuple[Passage, ...]
+    passages: tuple[MarkedPassage, ...]
     candidates: tuple[Candidate, ...]
 
     @property
@@ -170,7 +170,7 @@ def portions(sought: Sequence[Sought], candidates: Iterable[Candidate]) -> Itera
         facts = tuple(sought[at : at + _MOST_FACTS])
         ids = frozenset(one.id for one in facts)
         room = fixed = _PORTION - sum(of_text(one.text) for one in facts)
-        passages: list[Passage] = []
+        passages: list[MarkedPassage] = []
         shown: list[Candidate] = []
         for candidate in (one for one in left if one.facts & ids):
             for passage in _passages(candidate):
@@ -184,15 +184,15 @@ def portions(sought: Sequence[Sought], candidates: Iterable[Candidate]) -> Itera
             yield Portion(facts, tuple(passages), tuple(shown))
 
 
-def _passages(candidate: Candidate) -> list[Passage]:
+def _passages(candidate: Candidate) -> list[MarkedPassage]:
     if len(candidate.text) <= _LONGEST:
-        return [Passage(candidate.text, candidate.where)]
+        return [MarkedPassage(candidate.text, candidate.where)]
     parts = _PASSAGE.findall(candidate.text)
     if candidate.words:
         parts = [part for part in parts if candidate.words & words_of(part)]
-    return [Passage(part, candidate.where) for part in parts[:_MOST_PASSAGES]]
+    return [MarkedPassage(part, candidate.where) for part in parts[:_MOST_PASSAGES]]
 
 
-def _shown(n: int, passage: Passage) -> str:
+def _shown(n: int, passage: MarkedPassage) -> str:
     text = passage.text.replace("\n", "\n  ")
     return f"[{n} {passage.where[0]}] {text}"

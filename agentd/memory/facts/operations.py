@@ -19,12 +19,12 @@ from agentd.core.fact import (
     Evidence,
     Fact,
     FactChange,
+    FactOperation,
     FactSource,
     FactStatus,
     FactWrite,
     Learned,
     Op,
-    Operation,
     Provenance,
     Refusal,
     Triple,
@@ -37,7 +37,7 @@ _TOWARDS = 0.5  # of what is missing to that, with each new saying
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class OperationContext:
     """What a batch needs besides the facts. `graves` are the digests of what was forgotten or taken back,
     each with when; `said` is what is evidence of a fact already, by its id.
     """
@@ -55,13 +55,13 @@ class Batch:
     """Operations on the facts in memory. `undo` takes all of them back; `write` is what they come to."""
 
     known: Known
-    context: Context
+    context: OperationContext
     _before: dict[str, Fact | None] = field(default_factory=dict)
     _evidence: dict[str, list[Evidence]] = field(default_factory=lambda: defaultdict(list))
     _unburied: list[bytes] = field(default_factory=list)
     _changes: list[FactChange] = field(default_factory=list)
 
-    def do(self, operation: Operation) -> Learned:
+    def do(self, operation: FactOperation) -> Learned:
         """Do one operation. One that cannot be done changes nothing and says why."""
         match operation.op:
             case Op.ADD | Op.REPLACE:
@@ -83,7 +83,7 @@ class Batch:
         self._add_evidence(kept.id, evidence)
         return self._changed(ChangeKind.MERGE, kept.id, tuple(map(_before, others)))
 
-    def edit(self, old: Fact, operation: Operation) -> Learned:
+    def edit(self, old: Fact, operation: FactOperation) -> Learned:
         """The user has written another sentence in the line of a fact."""
         self._said_again(operation)
         fact = self._new(operation, FactStatus.ACTIVE)
@@ -148,7 +148,7 @@ class Batch:
             unburied=tuple(self._unburied),
         )
 
-    def _state(self, operation: Operation) -> Learned:
+    def _state(self, operation: FactOperation) -> Learned:
         """Keep a new fact, in the place of others if it replaces some."""
         if self._is_taken_back(operation):
             return Learned(reason=Refusal.FORGOTTEN)
@@ -170,7 +170,7 @@ class Batch:
         self._said_again(operation)
         return self._replace(operation, olds)
 
-    def _replace(self, operation: Operation, olds: Sequence[Fact]) -> Learned:
+    def _replace(self, operation: FactOperation, olds: Sequence[Fact]) -> Learned:
         newer = [old for old in olds if self._last_said(old) > operation.at]
         if newer:  # what was said since holds: this is history
             by = min(newer, key=self._last_said)
@@ -184,14 +184,16 @@ class Batch:
             return self._put_aside(Learned(fact, is_new=True), olds, operation)
         return Learned(fact, is_new=True, change=self._changed(ChangeKind.ADD, fact.id, ()))
 
-    def _confirm(self, there: Fact, operation: Operation, olds: Sequence[Fact]) -> Learned:
+    def _confirm(self, there: Fact, operation: FactOperation, olds: Sequence[Fact]) -> Learned:
         """It is known in these words already; what it replaces besides goes."""
         if not operation.is_proven:
             return Learned(there)
         fact = self._heard_again(there, operation)
         return self._put_aside(Learned(fact), olds, operation)
 
-    def _put_aside(self, learned: Learned, olds: Sequence[Fact], operation: Operation) -> Learned:
+    def _put_aside(
+        self, learned: Learned, olds: Sequence[Fact], operation: FactOperation
+    ) -> Learned:
         """The same, with those of the old facts gone that were not said again since."""
         assert learned.fact is not None
         older = self._not_since(olds, operation)
@@ -204,7 +206,7 @@ class Batch:
         change = self._changed(kind, by, tuple(map(_before, older)))
         return replace(learned, gone=gone, change=change)
 
-    def _prove(self, proposed: Fact, operation: Operation, olds: Sequence[Fact]) -> Learned:
+    def _prove(self, proposed: Fact, operation: FactOperation, olds: Sequence[Fact]) -> Learned:
         """The user has said a proposed fact: it holds, as sure as what is read out of his words."""
         self._add_evidence(proposed.id, operation.evidence)
         replaced = {old.id: old for old in (*self._targets(proposed.replaces), *olds)}
@@ -227,7 +229,7 @@ class Batch:
         change = self._changed(ChangeKind.ACCEPT, proposed.id, before)
         return Learned(sure, is_new=True, gone=gone, change=change)
 
-    def _end(self, operation: Operation) -> Learned:
+    def _end(self, operation: FactOperation) -> Learned:
         if not operation.is_proven:
             return Learned(reason=Refusal.UNPROVEN)
         olds = self._not_since(self._targets(operation.ids), operation)
@@ -245,7 +247,7 @@ class Batch:
         change = self._changed(ChangeKind.END, "", tuple(map(_before, olds)))
         return Learned(gone=gone, change=change)
 
-    def _repeat(self, operation: Operation) -> Learned:
+    def _repeat(self, operation: FactOperation) -> Learned:
         if not operation.is_proven:
             return Learned(reason=Refusal.UNPROVEN)
         there = [fact for i in operation.ids if (fact := self._there(i)) is not None]
@@ -297,7 +299,7 @@ class Batch:
 
     def _new(
         self,
-        operation: Operation,
+        operation: FactOperation,
         status: FactStatus,
         replaces: tuple[str, ...] = (),
         by: Fact | None = None,
@@ -325,7 +327,7 @@ class Batch:
         self._add_evidence(fact.id, operation.evidence)
         return fact
 
-    def _heard_again(self, there: Fact, operation: Operation) -> Fact:
+    def _heard_again(self, there: Fact, operation: FactOperation) -> Fact:
         """The fact with one more piece of evidence, and the surer for it if that is new."""
         known = {one.at for one in self._sayings(there.id)}  # a copy has the time of its original
         spoken = [one for one in operation.evidence if not one.is_context]
@@ -348,7 +350,7 @@ class Batch:
             self.put(heard)
         return heard
 
-    def _not_since(self, olds: Sequence[Fact], operation: Operation) -> list[Fact]:
+    def _not_since(self, olds: Sequence[Fact], operation: FactOperation) -> list[Fact]:
         """Those that were not said again after the words of the operation."""
         return [old for old in olds if self._last_said(old) <= operation.at]
 
@@ -371,7 +373,7 @@ class Batch:
         self._changes.append(change)
         return change
 
-    def _is_taken_back(self, operation: Operation) -> bool:
+    def _is_taken_back(self, operation: FactOperation) -> bool:
         """Whether the user took back what these words led to, after he had said them."""
         if operation.is_carried:
             return False
@@ -379,7 +381,7 @@ class Batch:
         found = (self.context.graves.get(name) for name in names)
         return any(at is not None and at >= operation.at for at in found)
 
-    def _said_again(self, operation: Operation) -> None:
+    def _said_again(self, operation: FactOperation) -> None:
         digests = self.context.digests
         names = digests.of(operation.text), *digests.of_taken_back(operation.text, operation.triple)
         self._unburied += [name for name in names if name in self.context.graves]

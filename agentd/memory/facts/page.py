@@ -61,7 +61,7 @@ class BadLine(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PageEntry:
     """A fact as its line says it. What the line does not say is None, and `id` is "" for a line that
     was written by hand.
     """
@@ -161,7 +161,7 @@ def tombstone(fact_id: str, at: datetime) -> str:
     return f"<!-- forgotten id={fact_id} at={_stamp(at)} -->"
 
 
-def read_bullet(text: str, annotation: str | None) -> Entry:
+def read_bullet(text: str, annotation: str | None) -> PageEntry:
     """What a bullet says: its text, and the inside of its comment behind `fact`. Raises BadLine."""
     if "<!--" in text or "-->" in text:
         raise BadLine("it has a comment that is not agentd's", "take the comment out")
@@ -171,13 +171,13 @@ def read_bullet(text: str, annotation: str | None) -> Entry:
     if len(words) > MOST_CHARS:
         raise BadLine(f"it has more than {MOST_CHARS} characters", "split it into several lines")
     if annotation is None:
-        return Entry(words)
+        return PageEntry(words)
     values = _pairs(annotation)
     fact_id = values.get("id", "")
     if not _ID.fullmatch(fact_id):
         raise BadLine("its comment names no id", "delete the comment to make it a new fact")
     try:
-        return Entry(
+        return PageEntry(
             text=words,
             id=fact_id,
             category=Category(values["category"]) if "category" in values else None,
@@ -300,7 +300,7 @@ _GOES_ON = re.compile(r"[ \t]+(?![-*+]\s|\d+[.)]\s)\S")
 _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
 
 
-class Part(Enum):
+class PagePart(Enum):
     """A part of the page, told by the heading above."""
 
     NOW = auto()
@@ -310,22 +310,22 @@ class Part(Enum):
 
 
 _TITLES: Final = {
-    Part.PROPOSED: "## Proposed",
-    Part.EARLIER: "## Earlier",
-    Part.FORGOTTEN: "## Forgotten",
+    PagePart.PROPOSED: "## Proposed",
+    PagePart.EARLIER: "## Earlier",
+    PagePart.FORGOTTEN: "## Forgotten",
 }
 _PARTS: Final = {title.removeprefix("## ").casefold(): part for part, title in _TITLES.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PageLine:
     """A line as it stands, without its end; a bullet has the lines along that go on with it. At most
     one of `entry`, `buried` and `trouble` is set, none for other text.
     """
 
     raw: str
-    part: Part = Part.NOW
-    entry: Entry | None = None
+    part: PagePart = PagePart.NOW
+    entry: PageEntry | None = None
     buried: tuple[str, datetime] | None = None
     trouble: BadLine | None = None
 
@@ -355,14 +355,14 @@ class Placed:
 
     index: int
     number: int
-    line: Line
+    line: PageLine
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """The file."""
 
-    lines: tuple[Line, ...] = ()
+    lines: tuple[PageLine, ...] = ()
 
     def render(self) -> str:
         """Its text."""
@@ -375,7 +375,7 @@ class Page:
             yield Placed(index, number, line)
             number += 1 + line.raw.count("\n")
 
-    def entries(self) -> Mapping[str, Entry]:
+    def entries(self) -> Mapping[str, PageEntry]:
         """What is said under each id."""
         return {line.entry.id: line.entry for line in self.lines if line.entry and line.entry.id}
 
@@ -412,7 +412,7 @@ class Page:
         wanted = {fact.id: fact for fact in facts}
         gone = {*dropped, *(buried or {})}
         named = wanted.keys() | gone
-        lines: list[Line] = []
+        lines: list[PageLine] = []
         kept = 0  # of our lines: of many that stay as they are, a run is taken over at once
         touched = [at for at, line in enumerate(self.lines) if (e := line.entry) and e.id in named]
         for index in sorted({*touched, *(adopted or {}), *cut}):
@@ -433,7 +433,7 @@ class Page:
         marked = {line.id for line in self.lines if line.buried}
         fresh = [_fresh(fact) for fact in wanted.values() if fact.id not in gone]
         fresh += [_grave(i, at) for i, at in (buried or {}).items() if i not in marked]
-        for part in Part:
+        for part in PagePart:
             if added := [line for line in fresh if line.part is part]:
                 _add(lines, part, added)
                 lines = list(_parted(lines))
@@ -442,17 +442,17 @@ class Page:
 
 def parse(text: str) -> Page:
     """The page; never fails. Of two lines with the same id the second is trouble."""
-    lines: list[Line] = []
-    part, in_fence = Part.NOW, False
+    lines: list[PageLine] = []
+    part, in_fence = PagePart.NOW, False
     seen: set[str] = set()
     for raw in _joined(text.split("\n")):
         if heading := _HEADING.match(raw):
-            part = _PARTS.get(_title(heading[1]), Part.NOW)
+            part = _PARTS.get(_title(heading[1]), PagePart.NOW)
         if _FENCE.match(raw):
             in_fence = not in_fence
         line = _line(raw, part, is_quoted=in_fence)
         if line.id and line.id in seen:
-            line = Line(raw, part, trouble=BadLine(f"the id {line.id} stands here once more"))
+            line = PageLine(raw, part, trouble=BadLine(f"the id {line.id} stands here once more"))
         seen.add(line.id)
         lines.append(line)
     return Page(tuple(lines))
@@ -477,24 +477,24 @@ def _joined(raws: Sequence[str]) -> Iterator[str]:
         yield held
 
 
-def _line(raw: str, part: Part, *, is_quoted: bool) -> Line:
+def _line(raw: str, part: PagePart, *, is_quoted: bool) -> PageLine:
     try:
         if _NOT_UTF_8.search(raw):
             raise BadLine("it is not UTF-8", "save the file as UTF-8, or correct the line")
         if _GARBLED.search(raw):
             raise BadLine("it has characters that no text has: it is damaged")
         if found := _FORGOTTEN.fullmatch(raw):
-            return Line(raw, part, buried=read_tombstone(found[1].rstrip()))
+            return PageLine(raw, part, buried=read_tombstone(found[1].rstrip()))
         body = _BULLET.fullmatch(raw)
         if body and (told := _annotated(body[1].rstrip())):
-            return Line(raw, part, read_bullet(*told))
+            return PageLine(raw, part, read_bullet(*told))
         if _OURS.search(raw):
             raise BadLine("it has a part of a comment of agentd's")
         if not body or is_quoted or not body[1].strip():
-            return Line(raw, part)
-        return Line(raw, part, read_bullet(body[1], None))
+            return PageLine(raw, part)
+        return PageLine(raw, part, read_bullet(body[1], None))
     except BadLine as why:
-        return Line(raw, part, trouble=why)
+        return PageLine(raw, part, trouble=why)
 
 
 def _annotated(said: str) -> tuple[str, str] | None:
@@ -507,71 +507,71 @@ def _title(words: str) -> str:
     return words.rstrip().rstrip("#").rstrip().casefold()
 
 
-def _parted(lines: Sequence[Line]) -> Iterator[Line]:
+def _parted(lines: Sequence[PageLine]) -> Iterator[PageLine]:
     """The lines, each with the part that it stands in now."""
-    part = Part.NOW
+    part = PagePart.NOW
     for line in lines:
         if line.entry is None and (heading := _HEADING.match(line.raw)):
-            part = _PARTS.get(_title(heading[1]), Part.NOW)
+            part = _PARTS.get(_title(heading[1]), PagePart.NOW)
         yield line if line.part is part else replace(line, part=part)
 
 
-def _part(fact: Fact) -> Part:
+def _part(fact: Fact) -> PagePart:
     if fact.status is FactStatus.PROPOSED:
-        return Part.PROPOSED
-    return Part.NOW if fact.is_active else Part.EARLIER
+        return PagePart.PROPOSED
+    return PagePart.NOW if fact.is_active else PagePart.EARLIER
 
 
-def _written(line: Line, fact: Fact) -> Line:
+def _written(line: PageLine, fact: Fact) -> PageLine:
     """The line, changed only if it says something else."""
     entry = line.entry
     if entry is not None and entry.is_complete and entry.fact(entry.id, fact.noted_at) == fact:
         return line
     end = "\r" if line.raw.endswith("\r") else ""
     fresh = _fresh(fact)
-    return Line(fresh.raw + end, line.part, fresh.entry)
+    return PageLine(fresh.raw + end, line.part, fresh.entry)
 
 
-def _fresh(fact: Fact) -> Line:
+def _fresh(fact: Fact) -> PageLine:
     raw = bullet(fact)
     return _line(raw, _part(fact), is_quoted=False)
 
 
-def _grave(fact_id: str, at: datetime) -> Line:
-    return Line(tombstone(fact_id, at), Part.FORGOTTEN, buried=(fact_id, at))
+def _grave(fact_id: str, at: datetime) -> PageLine:
+    return PageLine(tombstone(fact_id, at), PagePart.FORGOTTEN, buried=(fact_id, at))
 
 
-def _add(lines: list[Line], part: Part, added: Sequence[Line]) -> None:
+def _add(lines: list[PageLine], part: PagePart, added: Sequence[PageLine]) -> None:
     """Put lines at the end of their part, which is made if there is none."""
     if not any(line.raw.strip() for line in lines):
-        lines[:] = [Line(_TITLE), Line("")]
+        lines[:] = [PageLine(_TITLE), PageLine("")]
     places = [index for index, line in enumerate(lines) if line.part is part]
-    if part is Part.NOW:
+    if part is PagePart.NOW:
         end = next((n for n, line in enumerate(lines) if line.part is not part), len(lines))
     elif places:
         end = places[-1] + 1
     else:
         last = _after_text(lines, _where(lines, part))
-        head = [Line("", lines[last - 1].part), Line(_TITLES[part], part)]
+        head = [PageLine("", lines[last - 1].part), PageLine(_TITLES[part], part)]
         lines[last:last] = head
         end = last + len(head)
     end = _after_text(lines, end)
-    before = lines[end - 1] if end else Line("")
+    before = lines[end - 1] if end else PageLine("")
     is_list = before.entry is not None or before.buried is not None
-    gap = [] if is_list or not before.raw.strip() else [Line("", part)]
+    gap = [] if is_list or not before.raw.strip() else [PageLine("", part)]
     lines[end:end] = [*gap, *added]
     if lines[-1].raw.strip():
-        lines.append(Line("", lines[-1].part))
+        lines.append(PageLine("", lines[-1].part))
 
 
-def _where(lines: Sequence[Line], part: Part) -> int:
+def _where(lines: Sequence[PageLine], part: PagePart) -> int:
     """Before which line a part that is not there yet begins."""
-    order = list(Part)
+    order = list(PagePart)
     behind = order[order.index(part) + 1 :]
     return next((n for n, line in enumerate(lines) if line.part in behind), len(lines))
 
 
-def _after_text(lines: Sequence[Line], end: int) -> int:
+def _after_text(lines: Sequence[PageLine], end: int) -> int:
     """Behind the last line before `end` that is not blank."""
     while end and not lines[end - 1].raw.strip():
         end -= 1

@@ -34,7 +34,7 @@ _READER = Reader(SessionKey("proposals"), Kind.MAIN)
 Outcome = Literal["accepted", "rejected", "changed", "too_long"]
 
 
-class Book(Protocol):
+class ProposalBook(Protocol):
     """The facts."""
 
     async def all(self) -> tuple[Fact, ...]:
@@ -78,7 +78,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredProposal:
     """What became of an answer, and the proposal it was about, as it is now."""
 
     proposal: Proposal
@@ -92,7 +92,7 @@ class Proposals:
 
     def __init__(
         self,
-        book: Book,
+        book: ProposalBook,
         store: FactStore,
         answers: ProposalStore,
         workspace: Workspace,
@@ -125,16 +125,16 @@ class Proposals:
         self._shown = {proposal.id: proposal.digest for proposal in proposals}
         return proposals
 
-    async def accept(self, fact_id: str, digest: str | None = None) -> Answered:
+    async def accept(self, fact_id: str, digest: str | None = None) -> AnsweredProposal:
         """Write it as it was shown, last or with this digest. With the outcome `changed` nothing was
         written: it is another proposal by now. Raises NotFound, WorkspaceError, StorageError.
         """
         shown = digest or self._shown.get(fact_id, "")
         proposal = await self._open(fact_id)
         if proposal.problem:
-            return Answered(proposal, "too_long")
+            return AnsweredProposal(proposal, "too_long")
         if proposal.digest != shown:
-            return Answered(proposal, "changed")
+            return AnsweredProposal(proposal, "changed")
         async with self._workspace.lock(proposal.path):
             data = proposal.after.encode()
             intent = await self._workspace.plan(proposal.path, FileAction.WRITE, data)
@@ -142,17 +142,17 @@ class Proposals:
             if is_as_shown:
                 await self._workspace.apply(intent, _READER, OWNER)
         if not is_as_shown:
-            return Answered(await self._open(fact_id), "changed")
+            return AnsweredProposal(await self._open(fact_id), "changed")
         await self._answers.answer(fact_id, self._clock.now(), accepted=True)
         log.info("proposal_accepted", fact=fact_id, path=proposal.path)
-        return Answered(proposal, "accepted")
+        return AnsweredProposal(proposal, "accepted")
 
-    async def reject(self, fact_id: str) -> Answered:
+    async def reject(self, fact_id: str) -> AnsweredProposal:
         """Never propose this again. Raises NotFound, WorkspaceError, StorageError."""
         proposal = await self._open(fact_id)
         await self._answers.answer(fact_id, self._clock.now(), accepted=False)
         log.info("proposal_rejected", fact=fact_id, path=proposal.path)
-        return Answered(proposal, "rejected")
+        return AnsweredProposal(proposal, "rejected")
 
     async def _open(self, fact_id: str) -> Proposal:
         for proposal in await self.all():

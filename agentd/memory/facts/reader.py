@@ -20,11 +20,11 @@ from agentd.core.fact import (
     Category,
     Evidence,
     Fact,
+    FactOperation,
     FactSource,
     FactStatus,
     FactWrite,
     Learned,
-    Operation,
 )
 from agentd.core.message import Text
 from agentd.core.paths import prompt
@@ -37,7 +37,7 @@ from agentd.engine.background import SideCall
 from agentd.memory.facts import wire
 from agentd.memory.facts.quotes import quoted_spans
 from agentd.memory.facts.settings import FactsSettings
-from agentd.memory.facts.wire import Item, Spoken
+from agentd.memory.facts.wire import Spoken, WireItem
 from agentd.memory.facts.withheld import secret_spans
 
 log = structlog.get_logger()
@@ -68,7 +68,7 @@ class Passage:
     withheld: int = 0
 
 
-class Reader:
+class PassageReader:
     """Turns what was said into changes of what is known. The mark of a session moves with the changes,
     in their transaction.
     """
@@ -128,7 +128,7 @@ class Reader:
         then where it was.
         """
         marks = {passage.session: passage.last}
-        operations: tuple[Operation, ...] = ()
+        operations: tuple[FactOperation, ...] = ()
         if passage.spoken:
             operations = await self._asked(passage.session, passage.spoken, FactSource.EXTRACTED)
         if not await self._sessions.exists(passage.session):
@@ -197,7 +197,7 @@ class Reader:
         source: FactSource,
         hinted: Sequence[str] = (),
         asked: Evidence | None = None,
-    ) -> tuple[Operation, ...]:
+    ) -> tuple[FactOperation, ...]:
         """The changes that the model reads out of the words, with their evidence. If some of them were
         forgotten while it read, its answer is not kept, and it reads what is left.
         """
@@ -224,7 +224,7 @@ class Reader:
 
     async def _answered(
         self, session: SessionKey, spoken: Sequence[Spoken], hinted: Sequence[str]
-    ) -> tuple[tuple[Item, ...], int, int]:
+    ) -> tuple[tuple[WireItem, ...], int, int]:
         """What the model answers, how many objects could not be read, and how many facts it was shown."""
         known = await self._known(spoken, hinted)
         async with asyncio.timeout(self._settings.extraction_timeout.total_seconds()):

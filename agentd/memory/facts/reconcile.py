@@ -14,17 +14,17 @@ from agentd.core.fact import (
     Category,
     Evidence,
     Fact,
+    FactOperation,
     FactSource,
     FactStatus,
     FactWrite,
     Learned,
     Op,
-    Operation,
     Refusal,
 )
 from agentd.memory.facts.known import Known
 from agentd.memory.facts.operations import Batch
-from agentd.memory.facts.page import Entry, Page, Part, Placed, Trouble
+from agentd.memory.facts.page import Page, PageEntry, PagePart, Placed, Trouble
 
 Screen = Callable[[str], Refusal | None]
 
@@ -41,7 +41,7 @@ _REFUSED = {  # what is told, and the cure
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PageChange:
     """One step from a state of page and rows to the next. `write` is for the rows, `written` are lines.
     Lines without an id are meant by their index: `adopted` ones become the fact's, `cut` ones go.
     `revived` are forgotten facts whose words stand in lines that are dropped: whoever wrote those down
@@ -134,7 +134,7 @@ def compare(
 
 def reconciled(
     found: Differences, batch: Batch, screen: Screen, now: datetime
-) -> tuple[Change, tuple[Trouble, ...]]:
+) -> tuple[PageChange, tuple[Trouble, ...]]:
     """The change that follows, and the lines that are not taken. `batch` has then all the facts in it."""
     by_hand = _ByHand(batch, screen, now)
     by_hand.refused += [_refusal(*line) for line in found.refused]
@@ -149,7 +149,7 @@ def reconciled(
         batch.forgotten(tuple(buried))
     current = {fact.id: fact for fact in batch.facts()}
     written = {fact.id: fact for fact in (*found.rewritten, *by_hand.written)}
-    change = Change(
+    change = PageChange(
         write=replace(batch.write(), parked=found.parked),
         written=tuple(current.get(fact.id, fact) for fact in written.values()),
         adopted={index: current.get(f.id, f) for index, f in by_hand.adopted.items()},
@@ -179,7 +179,7 @@ def page_facts(
 
 def said_by(place: Placed, row: Fact | None, now: datetime) -> Fact:
     """The fact as its line says it; what is missing there is as in the row, or as is usual."""
-    entry = place.line.entry or Entry("")
+    entry = place.line.entry or PageEntry("")
     is_over = _is_over(place, now)
     until = entry.until or (now if is_over else None)
     if until and not entry.until and row and row.valid_to:
@@ -194,7 +194,7 @@ def said_by(place: Placed, row: Fact | None, now: datetime) -> Fact:
             noted=entry.noted or row.noted_at,
         )
     # The user's yes to a proposed fact is to move its line up.
-    is_proposed = entry.is_proposed and place.line.part is Part.PROPOSED
+    is_proposed = entry.is_proposed and place.line.part is PagePart.PROPOSED
     return replace(entry, until=until, is_proposed=is_proposed).fact(entry.id, now)
 
 
@@ -231,11 +231,11 @@ class _ByHand:
         if entry is not None:
             self._take(place, self._batch.do(self._operation(entry, Category.PERSONAL)))
 
-    def _operation(self, entry: Entry, category: Category) -> Operation:
+    def _operation(self, entry: PageEntry, category: Category) -> FactOperation:
         """What a line says that the user wrote by hand."""
         now = self._now
         words = (Evidence(now),)
-        return Operation(Op.ADD, now, FactSource.FILE, entry.text, category, evidence=words)
+        return FactOperation(Op.ADD, now, FactSource.FILE, entry.text, category, evidence=words)
 
     def _take(self, place: Placed, learned: Learned) -> None:
         self.written += learned.gone
@@ -247,7 +247,7 @@ class _ByHand:
             self.cut.add(place.index)
             self.written.append(learned.fact)
 
-    def _accepted(self, place: Placed) -> Entry | None:
+    def _accepted(self, place: Placed) -> PageEntry | None:
         entry = place.line.entry
         if entry is not None and (why := self._screen(entry.text)):
             self.refused.append(_refusal(place.number, why))
@@ -263,7 +263,7 @@ def _is_over(place: Placed, now: datetime) -> bool:
     """Whether the line says of itself that it holds no longer."""
     entry, part = place.line.entry, place.line.part
     ended = bool(entry and entry.until and entry.until <= now)
-    return part in (Part.EARLIER, Part.FORGOTTEN) or ended
+    return part in (PagePart.EARLIER, PagePart.FORGOTTEN) or ended
 
 
 def _are_many(gone: int, all_: int) -> bool:

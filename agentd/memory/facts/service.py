@@ -18,12 +18,12 @@ from agentd.core.fact import (
     Evidence,
     Fact,
     FactChange,
+    FactOperation,
     FactSource,
     FactStatus,
     Learned,
     Matches,
     Op,
-    Operation,
     Refusal,
 )
 from agentd.core.offloading import offload
@@ -32,9 +32,9 @@ from agentd.core.text import UNSPACED
 from agentd.core.transcript import Row
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.memory.facts import quotes, withheld
-from agentd.memory.facts.keeping import Forgetting
+from agentd.memory.facts.keeping import PendingForgetting
 from agentd.memory.facts.known import comparable, folded, names_in
-from agentd.memory.facts.reader import Reader, spoken_in
+from agentd.memory.facts.reader import PassageReader, spoken_in
 from agentd.memory.facts.wire import Spoken
 from agentd.memory.facts.withheld import Withheld
 
@@ -54,7 +54,7 @@ _FRAME = frozenset({"the", "user"})  # what sentences of facts begin with
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
-class Book(Facts, Protocol):
+class ServiceBook(Facts, Protocol):
     """The facts, with what only their owner may do."""
 
     @property
@@ -93,17 +93,17 @@ class Learner(Protocol):
         """Say to who watches the session what was changed."""
 
 
-class Service:
+class FactsService:
     """Answers as port FactService says, and takes changes back."""
 
     def __init__(
         self,
-        book: Book,
-        reader: Reader,
+        book: ServiceBook,
+        reader: PassageReader,
         learner: Learner,
         sessions: SessionStore,
         clock: Clock,
-        forgetting: Forgetting,
+        forgetting: PendingForgetting,
     ) -> None:
         self._book = book
         self._forgetting = forgetting
@@ -277,7 +277,7 @@ class Service:
         words: Evidence,
         category: Category | None = None,
     ) -> tuple[Learned, ...]:
-        kept = Operation(
+        kept = FactOperation(
             Op.ADD,
             words.at,
             FactSource.EXPLICIT,

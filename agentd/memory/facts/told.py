@@ -23,7 +23,7 @@ from agentd.core.turn import Context, Kind, Origin, SessionKey, TurnRequest
 from agentd.core.workspace import ContextBlock
 from agentd.engine import tokens
 from agentd.engine.context import fence
-from agentd.memory.facts.links import FactLinks, Way
+from agentd.memory.facts.links import FactLinks, LinkWay
 from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.wire import day, in_line, told
 
@@ -287,7 +287,7 @@ class FactsInPrompt:
         return links
 
 
-def _linked(hits: Sequence[Fact], ways: Sequence[Way]) -> list[Fact]:
+def _linked(hits: Sequence[Fact], ways: Sequence[LinkWay]) -> list[Fact]:
     """The facts of the best ways, as many as may stand beside what was found."""
     known = {fact.id for fact in hits}
     found: dict[str, Fact] = {}

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta, tzinfo
 from itertools import islice
 from typing import Any
 
-from agentd.core.fact import Category, Evidence, Fact, FactSource, Op, Operation, Triple
+from agentd.core.fact import Category, Evidence, Fact, FactOperation, FactSource, Op, Triple
 from agentd.core.outside import typed
 from agentd.core.text import Span
 from agentd.core.turn import SessionKey
@@ -167,7 +167,7 @@ class Spoken:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class WireItem:
     """One object of an answer, as it was written. `message` is None if it cites none."""
 
     op: Op
@@ -204,9 +204,9 @@ def day(at: datetime, zone: tzinfo) -> str:
     return f"{at.astimezone(zone):%Y-%m-%d}"
 
 
-def read(answer: str) -> tuple[tuple[Item, ...], int]:
+def read(answer: str) -> tuple[tuple[WireItem, ...], int]:
     """All that can be read from an answer, `MOST` at most, and how many objects could not be."""
-    found: list[Item] = []
+    found: list[WireItem] = []
     dropped = 0
     for data in islice(objects(answer), _MOST_OBJECTS):
         item = _item(data)
@@ -218,12 +218,12 @@ def read(answer: str) -> tuple[tuple[Item, ...], int]:
 
 
 def operations(
-    items: Sequence[Item],
+    items: Sequence[WireItem],
     spoken: Sequence[Spoken],
     source: FactSource,
     zone: tzinfo,
     asked: Evidence | None = None,
-) -> Iterator[Operation]:
+) -> Iterator[FactOperation]:
     """What the items come to, each with the words of the user that prove it, if any do. `asked` are words
     with which he asks for something to be remembered: they prove what is quoted of them, however short.
     """
@@ -236,7 +236,7 @@ def operations(
         cited = _cited(item.message, spoken)
         at = evidence[0].at if evidence else cited.at if cited else spoken[-1].at
         since = _since(item.valid_from, zone)
-        yield Operation(
+        yield FactOperation(
             item.op,
             at,
             source,
@@ -252,7 +252,7 @@ def operations(
 
 
 def _proof(
-    item: Item, spoken: Sequence[Spoken], found: Sequence[Span | None]
+    item: WireItem, spoken: Sequence[Spoken], found: Sequence[Span | None]
 ) -> tuple[Evidence, ...]:
     """The evidence for a quote that was found there: where it stands in the message that is cited, or in
     the only other one that has it. Few words count as the answer to what the agent said before.
@@ -301,14 +301,14 @@ def _clipped(text: str, head: int, tail: int) -> str:
     return f"{text[:head]}\n{_LEFT_OUT}\n{text[-tail:]}"
 
 
-def _item(data: dict[str, Any]) -> Item | None:
+def _item(data: dict[str, Any]) -> WireItem | None:
     op = _op(data.get("op"))
     content = line(data.get("content"), _MOST_CONTENT)
     ids = _ids(data.get("ids", data.get("id")))
     if op is None or not (content if op in (Op.ADD, Op.REPLACE) else ids):
         return None
     quote = data.get("quote")
-    return Item(
+    return WireItem(
         op,
         content,
         _category(data.get("category")),

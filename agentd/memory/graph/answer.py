@@ -9,20 +9,28 @@ from typing import Final, NamedTuple, assert_never
 
 from agentd.core.graph import FactHash
 from agentd.memory.graph.paths import Way
-from agentd.memory.graph.query import Kind
+from agentd.memory.graph.query import QuestionKind
 from agentd.zero.naming import MINUS
 
 Table = tuple[tuple[str, ...], ...]  # the first row has the headings
 
 _JOINERS: Final = "\u200c\u200d"
-_HEADS: Final[Mapping[Kind, tuple[str, ...]]] = {
-    Kind.CONCEPT: ("concept", "score", "confidence", "depth", "way"),
-    Kind.FACT: ("subject", "predicate", "object", "score", "confidence", "episodes", "newest"),
-    Kind.PATH: ("way", "score", "confidence", "depth"),
+_HEADS: Final[Mapping[QuestionKind, tuple[str, ...]]] = {
+    QuestionKind.CONCEPT: ("concept", "score", "confidence", "depth", "way"),
+    QuestionKind.FACT: (
+        "subject",
+        "predicate",
+        "object",
+        "score",
+        "confidence",
+        "episodes",
+        "newest",
+    ),
+    QuestionKind.PATH: ("way", "score", "confidence", "depth"),
 }
 
 
-class Triple(NamedTuple):
+class AnswerTriple(NamedTuple):
     """A fact with its labels."""
 
     # A tuple, as Hop and Row are: an answer makes hundreds.
@@ -42,11 +50,11 @@ class Triple(NamedTuple):
 class Hop(NamedTuple):
     """A fact of a path, walked from its subject to its object (`out`) or back (`in`)."""
 
-    triple: Triple
+    triple: AnswerTriple
     direction: str
 
 
-class Row(NamedTuple):
+class AnswerRow(NamedTuple):
     """One thing found: a concept, a fact (the last of its path) or a path.
 
     `start` and `label` are where the path begins and ends. `confidence` is the path's product, for a
@@ -65,7 +73,7 @@ class Row(NamedTuple):
         return len(self.path)
 
     @property
-    def fact(self) -> Triple:
+    def fact(self) -> AnswerTriple:
         """The last fact of the path."""
         return self.path[-1].triple
 
@@ -97,27 +105,27 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GraphAnswer:
     """The rows, the best first. Without rows, `reason` says why. `unknown` are names of the question
     about which nothing is known, also where others brought rows. `by` is the way they were found, which
     says what their scores are.
     """
 
-    kind: Kind
-    rows: tuple[Row, ...] = ()
+    kind: QuestionKind
+    rows: tuple[AnswerRow, ...] = ()
     reason: str = ""
     unknown: tuple[Unknown, ...] = ()
     by: Way = Way.PATHS
 
     @property
-    def triples(self) -> tuple[Triple, ...]:
+    def triples(self) -> tuple[AnswerTriple, ...]:
         """The facts of all rows, each once, in the order of the rows: for facts the last of each path,
         else whole paths.
         """
         hops = (
             hop
             for row in self.rows
-            for hop in (row.path[-1:] if self.kind is Kind.FACT else row.path)
+            for hop in (row.path[-1:] if self.kind is QuestionKind.FACT else row.path)
         )
         return tuple({hop.triple.fact: hop.triple for hop in hops}.values())
 
@@ -144,14 +152,14 @@ def one_line(text: str) -> str:
     return " ".join("".join(shown).split())
 
 
-def _cells(kind: Kind, row: Row) -> tuple[str, ...]:
+def _cells(kind: QuestionKind, row: AnswerRow) -> tuple[str, ...]:
     told = (_share(row.score), _share(row.confidence), str(row.depth))
     match kind:
-        case Kind.CONCEPT:
+        case QuestionKind.CONCEPT:
             return (one_line(row.label), *told, row.way)
-        case Kind.PATH:
+        case QuestionKind.PATH:
             return (row.way, *told)
-        case Kind.FACT:
+        case QuestionKind.FACT:
             fact = row.fact
             names = map(one_line, (fact.subject, fact.predicate, fact.object))
             said = (str(fact.episodes), f"{fact.newest:%Y-%m-%d}")

@@ -17,9 +17,9 @@ from agentd.core.erasure import Erasure
 from agentd.core.graph import (
     CONSOLIDATION,
     Concept,
+    ConceptContext,
     ConceptHash,
     Consolidated,
-    Context,
     EpisodeHash,
     FactHash,
     KeptEpisode,
@@ -41,7 +41,7 @@ from agentd.zero.naming import context_hash, episode_hash
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptRecords:
     """One episode, its row and what it says."""
 
     row: KeptEpisode
@@ -101,12 +101,12 @@ def alone(record: Record, relation: Relation) -> Record:
     return canonical(Record(told_by(concepts, [relation]), contexts, (relation,)))
 
 
-def read_rows(kept: Iterable[KeptEpisode]) -> list[Kept]:
+def read_rows(kept: Iterable[KeptEpisode]) -> list[KeptRecords]:
     """What rows say. Raises GraphError for one that is damaged."""
-    return [Kept(row, read(row.said)) for row in kept]
+    return [KeptRecords(row, read(row.said)) for row in kept]
 
 
-def valid(kept: Sequence[Kept], derived: Collection[EpisodeHash]) -> list[Kept]:
+def valid(kept: Sequence[KeptRecords], derived: Collection[EpisodeHash]) -> list[KeptRecords]:
     """Without the promotions that count what nobody says any more."""
     known = {one.relation.episode for one in kept if not one.counted}.union(derived)
     return [one for one in kept if one.counted <= known]
@@ -173,7 +173,7 @@ def promotion(
     refs = sorted(evidence(trace.relation.episode, trace.said) for trace in traces)
     name = sha256("\n".join(refs).encode()).hexdigest()[:16]
     where = (max(trace.said for trace in traces), CONSOLIDATION, traces[0].scope, name)
-    context = Context(context_hash(*where), *where)
+    context = ConceptContext(context_hash(*where), *where)
     said = traces[0].relation
     relation = Relation(
         fact=said.fact,

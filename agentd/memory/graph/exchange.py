@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from agentd.core.errors import GraphError, InvalidRequest
-from agentd.core.graph import SHARED, Context, Record, Relation
+from agentd.core.graph import SHARED, ConceptContext, Record, Relation
 from agentd.core.ports import Clock, GraphStore
-from agentd.memory.graph.journal import Journal, Verdict
+from agentd.memory.graph.journal import GraphJournal, Verdict
 from agentd.memory.graph.keeper import GraphKeeper
 from agentd.memory.graph.sharing import Sharing
-from agentd.memory.graph.text import Written
-from agentd.memory.graph.transfer import OWNER, Message, homed, imported, received, sender_of
+from agentd.memory.graph.text import WrittenGraph
+from agentd.memory.graph.transfer import OWNER, ShareMessage, homed, imported, received, sender_of
 from agentd.zero import parse_all
 from agentd.zero.decompiler import decompile
 from agentd.zero.delta import Checkpoint, Delta, checkpoint, diff, merged
@@ -26,7 +26,7 @@ FILE = "file"  # who says what a text says that is nobody's
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ExchangeState:
     """The graph as it is at a moment, and as `.0c`."""
 
     checkpoint: Checkpoint
@@ -62,13 +62,13 @@ class Exchange:
         store: GraphStore,
         sharing: Sharing,
         clock: Clock,
-        journal: Journal | None = None,
+        journal: GraphJournal | None = None,
     ) -> None:
         self._keeper = keeper
         self._store = store
         self._sharing = sharing
         self._clock = clock
-        self._journal = journal or Journal()
+        self._journal = journal or GraphJournal()
         self._refresh: Callable[[], Awaitable[object]] | None = None
         self._taking = asyncio.Lock()
 
@@ -88,11 +88,11 @@ class Exchange:
             await self.fresh()
             await self._sharing.level()
 
-    async def state(self) -> State:
+    async def state(self) -> ExchangeState:
         """All that the owner may see, level with facts and text."""
         await self.fresh()
         record = await snapshot(self._store)
-        return State(*await asyncio.to_thread(_told, record))
+        return ExchangeState(*await asyncio.to_thread(_told, record))
 
     async def since(self, old: str) -> Delta:
         """What led to now from a state that `state` told. Raises GraphError for a text that is none."""
@@ -100,7 +100,7 @@ class Exchange:
         record = await snapshot(self._store)
         return await asyncio.to_thread(lambda: diff(read(old), record))
 
-    async def export(self) -> Written:
+    async def export(self) -> WrittenGraph:
         """Write all of the graph's text anew. Raises GraphError."""
         await self.fresh()
         return await self._keeper.export()
@@ -152,9 +152,9 @@ class Exchange:
         fresh = imported(record, teller, trust, teller if name else "")
         async with self._taking:
             await self.fresh()
-            return await self._take(Message("", fresh, frozenset()), fresh, teller)
+            return await self._take(ShareMessage("", fresh, frozenset()), fresh, teller)
 
-    async def _take(self, message: Message, fresh: Record, name: str) -> Taken:
+    async def _take(self, message: ShareMessage, fresh: Record, name: str) -> Taken:
         here = await self._said_by(message.sender, name)
         out = await self._keeper.kept_out() - here.keys()
         said = [r for r in fresh.relations if r.refs[0] not in out]
@@ -204,7 +204,7 @@ async def snapshot(store: GraphStore) -> Record:
     return canonical(Record(tuple(concepts.values()), tuple(contexts.values()), tuple(relations)))
 
 
-def _check_name(context: Context, sender: str, name: str) -> None:
+def _check_name(context: ConceptContext, sender: str, name: str) -> None:
     known, is_called = sender_of(context), context.agent
     if sender and known == sender and is_called != name:
         raise GraphError(

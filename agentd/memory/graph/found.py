@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, Protocol
 
 from agentd.core.graph import Concept, ConceptHash, Edge
-from agentd.memory.graph.answer import Hop, Row, Triple
-from agentd.memory.graph.paths import Path, Step, Way
-from agentd.memory.graph.query import Fields, Kind
+from agentd.memory.graph.answer import AnswerRow, AnswerTriple, Hop
+from agentd.memory.graph.paths import Path, PathStep, Way
+from agentd.memory.graph.query import Fields, QuestionKind
 from agentd.memory.graph.traversal import Traversal
 
 Names = Mapping[bytes, frozenset[str]]  # all that concepts are called, by their hashes
@@ -43,10 +43,10 @@ def spellings(concept: Concept) -> frozenset[str]:
     return frozenset((concept.label, *(alias.casefold() for alias in concept.aliases)))
 
 
-class Found(NamedTuple):
+class GraphFound(NamedTuple):
     """A path, what it is shown as, and its score."""
 
-    kind: Kind
+    kind: QuestionKind
     path: Path
     score: float
 
@@ -58,7 +58,7 @@ class Found(NamedTuple):
     @property
     def confidence(self) -> float:
         """Of the path, or of the fact if that is what was asked for."""
-        return self.edge.confidence if self.kind is Kind.FACT else self.path.confidence
+        return self.edge.confidence if self.kind is QuestionKind.FACT else self.path.confidence
 
     def fields(self, names: Names) -> Fields:
         """What the fields of a question say about it, if its concepts have these names."""
@@ -92,29 +92,29 @@ class Found(NamedTuple):
         return numbers[field]
 
 
-def candidates(kind: Kind, traversal: Traversal, scores: Scores) -> list[Found]:
+def candidates(kind: QuestionKind, traversal: Traversal, scores: Scores) -> list[GraphFound]:
     """All that a walk found of a kind, before any condition: a concept as often as it was arrived at,
     a fact for each way it was walked. Where the walk began is no concept it found, but an end of paths.
     """
-    if kind is Kind.FACT:
-        return [Found(kind, path, scores.fact(path)) for path in traversal.arrivals]
-    ends = {seed.value for seed in traversal.seeds} if kind is Kind.CONCEPT else set()
+    if kind is QuestionKind.FACT:
+        return [GraphFound(kind, path, scores.fact(path)) for path in traversal.arrivals]
+    ends = {seed.value for seed in traversal.seeds} if kind is QuestionKind.CONCEPT else set()
     paths = (p for p in traversal.arrivals if p.end.value not in ends and not p.steps[-1].is_loop)
-    return [Found(kind, path, scores.score(path)) for path in paths]
+    return [GraphFound(kind, path, scores.score(path)) for path in paths]
 
 
-def best(found: Iterable[Found], by: Way = Way.PATHS) -> list[Found]:
+def best(found: Iterable[GraphFound], by: Way = Way.PATHS) -> list[GraphFound]:
     """Each concept and each fact once, by its best path, the highest score first, BY breadth the fewest
     facts before that; ties by path. What was found comes in the order of its paths.
     """
-    kept: dict[bytes, Found] = {}
+    kept: dict[bytes, GraphFound] = {}
     for one in found:
         kept.setdefault(_identity(one), one)
     rows = sorted(kept.values(), key=lambda one: -one.score)
     return sorted(rows, key=lambda one: one.path.depth) if by is Way.BREADTH else rows
 
 
-def concepts_of(found: Iterable[Found]) -> list[ConceptHash]:
+def concepts_of(found: Iterable[GraphFound]) -> list[ConceptHash]:
     """All that their paths go through, and both sides of their last facts: each once."""
     seen: dict[bytes, ConceptHash] = {}
     for one in found:
@@ -125,17 +125,17 @@ def concepts_of(found: Iterable[Found]) -> list[ConceptHash]:
     return list(seen.values())
 
 
-def rows(found: Iterable[Found], labels: Labels) -> tuple[Row, ...]:
+def rows(found: Iterable[GraphFound], labels: Labels) -> tuple[AnswerRow, ...]:
     """What was found in words."""
     hops: dict[tuple[bytes, bool], Hop] = {}  # paths share their beginnings
 
-    def hop(step: Step) -> Hop:
+    def hop(step: PathStep) -> Hop:
         if (known := hops.get(step.key)) is None:
             known = hops[step.key] = _hop(step, labels)
         return known
 
     return tuple(
-        Row(
+        AnswerRow(
             labels.label(one.path.start),
             labels.label(one.path.end),
             tuple(map(hop, one.path.steps)),
@@ -146,20 +146,20 @@ def rows(found: Iterable[Found], labels: Labels) -> tuple[Row, ...]:
     )
 
 
-def _identity(found: Found) -> bytes:
+def _identity(found: GraphFound) -> bytes:
     match found.kind:
-        case Kind.CONCEPT:
+        case QuestionKind.CONCEPT:
             return found.path.end.value
-        case Kind.FACT:
+        case QuestionKind.FACT:
             return found.edge.fact.value
-        case Kind.PATH:
+        case QuestionKind.PATH:
             return b"".join((*found.path.visited, found.path.trail))
 
 
-def _hop(step: Step, labels: Labels) -> Hop:
+def _hop(step: PathStep, labels: Labels) -> Hop:
     edge = step.edge
     subject, obj = labels.label(edge.subject), labels.label(edge.object)
-    triple = Triple(
+    triple = AnswerTriple(
         edge.fact, subject, edge.predicate, obj, edge.confidence, edge.episodes, edge.newest
     )
     return Hop(triple, step.direction)

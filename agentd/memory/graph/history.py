@@ -12,7 +12,7 @@ SEMANTIC, EPISODIC = "semantic", "episodic"
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class FactHistory:
     """How a fact came to be known.
 
     `said` are the independent sayings of it: those of one context, and all of another agent's, counted
@@ -34,7 +34,7 @@ class History:
         return SEMANTIC if self.stands else EPISODIC
 
 
-def histories(traces: Iterable[Trace]) -> Mapping[FactHash, History]:
+def histories(traces: Iterable[Trace]) -> Mapping[FactHash, FactHistory]:
     """The history of each fact that these are the episodes of. An episode that is there twice counts
     once.
     """
@@ -44,10 +44,10 @@ def histories(traces: Iterable[Trace]) -> Mapping[FactHash, History]:
     return {fact: _history(found) for fact, found in by_fact.items()}
 
 
-def _history(traces: list[Trace]) -> History:
+def _history(traces: list[Trace]) -> FactHistory:
     times = [at for trace in traces for at in _times(trace)]
     counting = independent(traces, lambda trace: trace.weight)
-    return History(
+    return FactHistory(
         said=sum(_count(trace) for trace in counting if not trace.relation.denied),
         denied=sum(_count(trace) for trace in counting if trace.relation.denied),
         promoted=sum(one.observations for one in traces if one.is_promotion),

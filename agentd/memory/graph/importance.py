@@ -16,7 +16,7 @@ HALF_LIFE = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class ImportanceWeights:
     """What each part counts; their sum is 1, or ValueError is raised."""
 
     confidence: float = 0.35
@@ -30,11 +30,11 @@ class Weights:
             raise ValueError("the weights of importance are at least 0, and their sum is 1")
 
 
-WEIGHTS = Weights()
+WEIGHTS = ImportanceWeights()
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ImportanceParts:
     """What a score is made of, each in [0, 1].
 
     `confidence` is that of the path. `recency` is 2^(−age / 7 days) of the newest episode among the
@@ -49,7 +49,7 @@ class Parts:
     frequency: float
     connectivity: float
 
-    def score(self, weights: Weights = WEIGHTS) -> float:
+    def score(self, weights: ImportanceWeights = WEIGHTS) -> float:
         """Their weighted sum, in [0, 1]."""
         return (
             weights.confidence * self.confidence
@@ -68,7 +68,7 @@ class RankedConcept:
     depth: int
     facts: tuple[Edge, ...]
     path: Path
-    parts: Parts
+    parts: ImportanceParts
 
 
 @dataclass(slots=True)
@@ -83,7 +83,9 @@ class _Seen:
 class Importance:
     """Scores of what one walk found, told at one time."""
 
-    def __init__(self, traversal: Traversal, now: datetime, weights: Weights = WEIGHTS) -> None:
+    def __init__(
+        self, traversal: Traversal, now: datetime, weights: ImportanceWeights = WEIGHTS
+    ) -> None:
         self._now = now
         self._weights = weights
         self._edges = traversal.edges
@@ -120,7 +122,7 @@ class Importance:
         """
         edge = path.steps[-1].edge
         seen = self._seen.get(path.end.value)
-        parts = Parts(
+        parts = ImportanceParts(
             path.confidence,
             recency(edge.newest, self._now),
             self._episodes_of_most[edge.episodes],
@@ -139,11 +141,11 @@ class Importance:
             + weights.connectivity * self._facts_of_most[seen.facts]
         )
 
-    def _parts(self, concept: ConceptHash) -> Parts:
+    def _parts(self, concept: ConceptHash) -> ImportanceParts:
         """The parts that do not depend on a path."""
         if (seen := self._seen.get(concept.value)) is None:
-            return Parts(0.0, 0.0, 0.0, 0.0)
-        return Parts(
+            return ImportanceParts(0.0, 0.0, 0.0, 0.0)
+        return ImportanceParts(
             0.0,
             recency(seen.newest, self._now),
             self._said_of_most[seen.episodes],
@@ -152,7 +154,7 @@ class Importance:
 
 
 def rank(
-    traversal: Traversal, now: datetime, weights: Weights = WEIGHTS
+    traversal: Traversal, now: datetime, weights: ImportanceWeights = WEIGHTS
 ) -> tuple[RankedConcept, ...]:
     """What a walk reached, the most important first; ties by depth, then by hash."""
     importance = Importance(traversal, now, weights)

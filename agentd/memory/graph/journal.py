@@ -63,7 +63,7 @@ class ChainFiles(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class JournalReceipt:
     """What proves later that an entry is about some content. `salt` is kept with the content and
     erased with it: from then on nobody can tell what the entry was about, not even by guessing.
     """
@@ -97,7 +97,7 @@ class Verdict:
             )
 
 
-class Chain:
+class JournalChain:
     """The log and its head record, which says how long the log is and how it ends."""
 
     def __init__(
@@ -112,7 +112,7 @@ class Chain:
         self._lock = asyncio.Lock()
         self._end: tuple[int, EntryHash] | None = None  # None: what the files hold is not known
 
-    async def append(self, kind: str, content: bytes) -> Receipt:
+    async def append(self, kind: str, content: bytes) -> JournalReceipt:
         """Add an entry about the content; durable when this returns. `kind` is a word of small letters
         and `_`, such as `inserted`.
 
@@ -133,7 +133,7 @@ class Chain:
             hit("graph.chained")
             await self._files.replace(HEAD, _head(count + 1, last))
             self._end = count + 1, last
-            return Receipt(count + 1, salt)
+            return JournalReceipt(count + 1, salt)
 
     async def verify(self) -> Verdict:
         """Whether the chain is as it was written, from the files as they are now."""
@@ -143,7 +143,7 @@ class Chain:
                 self._end = None
             return found
 
-    async def proven(self, many: Sequence[tuple[bytes, Receipt]]) -> list[bool]:
+    async def proven(self, many: Sequence[tuple[bytes, JournalReceipt]]) -> list[bool]:
         """For each content whether its receipt's entry is about it. Raises StorageCorrupt when the chain
         is not sound.
         """
@@ -234,7 +234,7 @@ def _head(count: int, last: EntryHash) -> bytes:
     return f"{count} {last}\n".encode()
 
 
-def _is_of(content: bytes, receipt: Receipt, digests: Sequence[str]) -> bool:
+def _is_of(content: bytes, receipt: JournalReceipt, digests: Sequence[str]) -> bool:
     if not 0 < receipt.number <= len(digests):
         return False
     return hmac.compare_digest(digests[receipt.number - 1], digest(content, receipt.salt))
@@ -243,12 +243,12 @@ def _is_of(content: bytes, receipt: Receipt, digests: Sequence[str]) -> bool:
 _RECEIPT = re.compile(r"([1-9][0-9]{0,11}) ([0-9a-f]{64})")
 
 
-class Journal:
+class GraphJournal:
     """The chain of the graph; without one nothing is entered. That it cannot be written, or is broken,
     holds up nobody: `problems` says so.
     """
 
-    def __init__(self, chain: Chain | None = None) -> None:
+    def __init__(self, chain: JournalChain | None = None) -> None:
         self._chain = chain
         self._failure: AgentdError | None = None
 
@@ -314,11 +314,13 @@ class Journal:
         log.warning("graph_chain_failed", reason=error.reason)
 
 
-def _receipt(text: str) -> Receipt:
+def _receipt(text: str) -> JournalReceipt:
     """What `enter` gave; one that proves nothing for any other text."""
     found = _RECEIPT.fullmatch(text)
-    return Receipt(int(found[1]), bytes.fromhex(found[2])) if found else Receipt(0, b"")
+    return (
+        JournalReceipt(int(found[1]), bytes.fromhex(found[2])) if found else JournalReceipt(0, b"")
+    )
 
 
-def _contents(many: Sequence[tuple[str, Record]]) -> list[tuple[bytes, Receipt]]:
+def _contents(many: Sequence[tuple[str, Record]]) -> list[tuple[bytes, JournalReceipt]]:
     return [(write(record).encode(), _receipt(receipt)) for receipt, record in many]

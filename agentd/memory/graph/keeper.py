@@ -31,10 +31,10 @@ from agentd.core.health import Problem
 from agentd.core.ports import Clock, GraphRecords, GraphStore, Workspace
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import GRAPH_FOLDER, Reader
-from agentd.memory.graph.consolidation import Consolidation, Kept, read_rows, rows, valid
+from agentd.memory.graph.consolidation import Consolidation, KeptRecords, read_rows, rows, valid
 from agentd.memory.graph.derive import OWNER_TOO, Derived, Names, Saying, derived
-from agentd.memory.graph.journal import Journal
-from agentd.memory.graph.text import EarlierText, GraphText, Written
+from agentd.memory.graph.journal import GraphJournal
+from agentd.memory.graph.text import EarlierText, GraphText, WrittenGraph
 from agentd.zero.naming import DEFAULT_ALIASES, Aliases, parse_aliases
 
 log = structlog.get_logger()
@@ -61,7 +61,7 @@ class _Wanted:
     """What the tables are to hold."""
 
     derived: Derived
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptRecords, ...]
     forgotten: frozenset[str]  # ids of facts
 
     def gone(self, held: Mapping[EpisodeHash, Held]) -> dict[EpisodeHash, Held]:
@@ -97,7 +97,7 @@ class GraphKeeper:
         clock: Clock,
         *,
         fed: bool = True,
-        journal: Journal | None = None,
+        journal: GraphJournal | None = None,
     ) -> None:
         self._workspace = workspace
         self._store = store
@@ -106,14 +106,14 @@ class GraphKeeper:
         self._text = text
         self._earlier = earlier
         self._clock = clock
-        self._journal = journal or Journal()
+        self._journal = journal or GraphJournal()
         self._is_fed = fed
         self._consolidation = Consolidation(store, records, clock)
         self._lock = asyncio.Lock()
         self._own = Aliases({**DEFAULT_ALIASES, **OWNER_TOO})
         self._names = Names(self._own)
         self._alias_text: str | None = ""  # None: it could not be read
-        self._kept: tuple[Kept, ...] | None = None  # None: to be read again
+        self._kept: tuple[KeptRecords, ...] | None = None  # None: to be read again
         self._is_due = True
         self._forgotten = 0  # episodes that went with their facts and were not reported yet
         self._unfit: tuple[str, ...] = ()
@@ -144,7 +144,7 @@ class GraphKeeper:
         """Write the text of the days that have changed. Raises WorkspaceError, StorageError."""
         await self._text.write()
 
-    async def export(self) -> Written:
+    async def export(self) -> WrittenGraph:
         """Write all of the text anew. Raises what `level` does."""
         await self.level()
         return await self._text.write_all()
@@ -300,13 +300,15 @@ class GraphKeeper:
         evidence = await self._facts.evidence(ids)
         return await asyncio.to_thread(derived, facts, evidence, self._own)
 
-    async def _read_kept(self) -> tuple[Kept, ...]:
+    async def _read_kept(self) -> tuple[KeptRecords, ...]:
         if self._kept is None:
             found = await self._records.kept()
             self._kept = tuple(await asyncio.to_thread(read_rows, found))
         return self._kept
 
-    async def _take_out(self, gone: Sequence[Kept], kind: str, *, traceless: bool = False) -> int:
+    async def _take_out(
+        self, gone: Sequence[KeptRecords], kind: str, *, traceless: bool = False
+    ) -> int:
         """Out of what is kept and of the tables, for good."""
         names = [ref for one in gone if one.row.teller for ref in one.relation.refs]
         episodes = [one.relation.episode for one in gone]

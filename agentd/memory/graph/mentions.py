@@ -37,7 +37,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-"
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class NamedMention:
     """Letters `start` to `end` of a text (without `end`), and the labels that they may be. `is_owner`:
     they say whose something is.
     """
@@ -48,7 +48,7 @@ class Mention:
     is_owner: bool = False
 
 
-def spans(text: str, resolve: Callable[[str], str]) -> tuple[Mention, ...]:
+def spans(text: str, resolve: Callable[[str], str]) -> tuple[NamedMention, ...]:
     """Every row of up to five words in the first hundred, with the labels that `resolve` makes of it;
     and, in scripts that put no space between a word and the next, every row of up to eight letters in
     the first sixty. What is no label is left out; so are rows across punctuation.
@@ -59,20 +59,20 @@ def spans(text: str, resolve: Callable[[str], str]) -> tuple[Mention, ...]:
         for end in range(start + 1, min(start + LONGEST, len(parts)) + 1):
             if labels := _labels(parts[start:end], resolve):
                 is_owner = bool(_POSSESSIVE.search(parts[end - 1].bare))
-                found.append(Mention(parts[start].start, parts[end - 1].end, labels, is_owner))
+                found.append(NamedMention(parts[start].start, parts[end - 1].end, labels, is_owner))
             if parts[end - 1].is_last:
                 break
     return (*found, *_unspaced(text[: parts[-1].end] if parts else "", resolve))
 
 
 def longest(
-    found: Sequence[Mention], known: Callable[[str], bool]
-) -> Iterator[tuple[str, Mention]]:
+    found: Sequence[NamedMention], known: Callable[[str], bool]
+) -> Iterator[tuple[str, NamedMention]]:
     """The known labels among spans, from left to right: of spans that overlap, the first that begins,
     and of those that begin together the longest; and before it those that it says it is of ("Klara" in
     "Klara's employer"). Each label once, with its span.
     """
-    best: dict[int, list[tuple[Mention, tuple[str, ...]]]] = {}
+    best: dict[int, list[tuple[NamedMention, tuple[str, ...]]]] = {}
     for span in found:
         if labels := tuple(filter(known, span.labels)):
             best.setdefault(span.start, []).append((span, labels))
@@ -111,7 +111,7 @@ class _Word:
         self.is_last = not self.bare or written.rstrip("\"”“'’*`").endswith(_ENDS)
 
 
-def _unspaced(text: str, resolve: Callable[[str], str]) -> Iterator[Mention]:
+def _unspaced(text: str, resolve: Callable[[str], str]) -> Iterator[NamedMention]:
     letters = 0
     for run in _UNSPACED.finditer(text):
         for start in range(run.start(), run.end()):
@@ -120,7 +120,7 @@ def _unspaced(text: str, resolve: Callable[[str], str]) -> Iterator[Mention]:
             letters += 1
             for end in range(start + 1, min(start + MOST_UNSPACED, run.end()) + 1):
                 if labels := tuple(dict.fromkeys(_resolved([text[start:end]], resolve))):
-                    yield Mention(start, end, labels)
+                    yield NamedMention(start, end, labels)
 
 
 def _labels(words: Sequence[_Word], resolve: Callable[[str], str]) -> tuple[str, ...]:

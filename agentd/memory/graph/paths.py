@@ -42,7 +42,7 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PathLimits:
     """How far a walk goes.
 
     `depth` is the number of facts in a row, at most 4, `results` the number of concepts found, at most
@@ -69,10 +69,10 @@ class Limits:
             raise ValueError("a walk takes at least one fact and one concept")
 
 
-LIMITS = Limits()
+LIMITS = PathLimits()
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     """A fact as it is walked: `forward` from its subject to its object, or back."""
 
     # A tuple, as a Path is: a question makes hundreds, and these are made three times as fast.
@@ -111,7 +111,7 @@ class Path(NamedTuple):
 
     start: ConceptHash
     end: ConceptHash
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PathStep, ...] = ()
     confidence: float = 1.0
     trail: bytes = b""  # the hashes of the facts, to compare paths by
     visited: tuple[bytes, ...] = ()  # the hashes of the concepts
@@ -121,7 +121,7 @@ class Path(NamedTuple):
         """The path that has not begun."""
         return cls(concept, concept, visited=(concept.value,))
 
-    def then(self, step: Step) -> Path:
+    def then(self, step: PathStep) -> Path:
         """One step further."""
         start, _, steps, confidence, trail, visited = self
         edge, target = step.edge, step.target
@@ -192,7 +192,7 @@ class Adjacency:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: PathLimits,
         view: View = WHOLE,
         *,
         preferred: Collection[str] = (),
@@ -200,7 +200,7 @@ class Adjacency:
         self._limits = limits
         self._view = view
         self._preferred = frozenset(preferred)
-        self._steps: dict[bytes, tuple[Step, ...]] = {}
+        self._steps: dict[bytes, tuple[PathStep, ...]] = {}
 
     def load(self, concepts: Iterable[ConceptHash]) -> Generator[Around, Sequence[Edge], None]:
         """Ask for the facts about those that were not asked for yet: once, or not at all."""
@@ -212,11 +212,11 @@ class Adjacency:
         for concept, steps in _around(wanted, edges, self._limits.least).items():
             self._steps[concept] = self._chosen(steps)
 
-    def steps(self, concept: ConceptHash) -> tuple[Step, ...]:
+    def steps(self, concept: ConceptHash) -> tuple[PathStep, ...]:
         """The steps from a concept that was loaded. A fact about itself is one step."""
         return self._steps[concept.value]
 
-    def _chosen(self, steps: list[Step]) -> tuple[Step, ...]:
+    def _chosen(self, steps: list[PathStep]) -> tuple[PathStep, ...]:
         most = self._limits.fanout
         if len(steps) <= most:
             return tuple(steps)
@@ -229,20 +229,20 @@ class Adjacency:
 
 def _around(
     concepts: Iterable[bytes], edges: Iterable[Edge], least: float
-) -> dict[bytes, list[Step]]:
+) -> dict[bytes, list[PathStep]]:
     """The steps from each concept along what is sure enough."""
-    found: dict[bytes, list[Step]] = {concept: [] for concept in concepts}
+    found: dict[bytes, list[PathStep]] = {concept: [] for concept in concepts}
     for edge in edges:
         if edge.confidence < least:
             continue
         subject, target = edge.subject.value, edge.object.value
         if (out := found.get(subject)) is not None:
-            out.append(Step(edge, True))
+            out.append(PathStep(edge, True))
         if target != subject and (back := found.get(target)) is not None:
-            back.append(Step(edge, False))
+            back.append(PathStep(edge, False))
     return found
 
 
-def _surest(step: Step) -> tuple[float, float, bytes]:
+def _surest(step: PathStep) -> tuple[float, float, bytes]:
     edge = step.edge
     return -edge.confidence, -edge.newest.timestamp(), edge.fact.value

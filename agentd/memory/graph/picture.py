@@ -10,7 +10,7 @@ from html import escape
 
 from agentd.core.graph import ConceptHash, Edge, FactHash
 from agentd.memory.graph.answer import Table, one_line
-from agentd.memory.graph.history import History
+from agentd.memory.graph.history import FactHistory
 from agentd.memory.graph.paths import Path, Way
 from agentd.memory.graph.traversal import Traversal
 
@@ -19,7 +19,7 @@ _HISTORY = ("said", "denied", "promoted", "first", "last", "memory")
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class PictureNode:
     """A concept: `depth` facts away from where the walk began, and its score, there 1."""
 
     label: str
@@ -37,7 +37,7 @@ class Arrow:
     target: int
     predicate: str
     confidence: float
-    history: History | None = None
+    history: FactHistory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Picture:
     """
 
     title: str
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[PictureNode, ...] = ()
     arrows: tuple[Arrow, ...] = ()
     hidden_nodes: int = 0
     hidden_arrows: int = 0
@@ -61,7 +61,7 @@ class Picture:
         said = [f"{count} more {word}{'s' * (count > 1)}" for count, word in parts if count]
         return f"{' and '.join(said)} not shown" if said else ""
 
-    def told(self, histories: Mapping[FactHash, History]) -> Picture:
+    def told(self, histories: Mapping[FactHash, FactHistory]) -> Picture:
         """The same, with the histories of its facts."""
         both = zip(self.arrows, self.edges, strict=True)
         arrows = (replace(arrow, history=histories.get(edge.fact)) for arrow, edge in both)
@@ -104,7 +104,7 @@ def neighbourhood(
     places = {concept: place for place, concept in enumerate(shown)}
     scores = {path.end: score for path, score in ranked}
     hops = _hops(traversal)
-    nodes = [Node(_label(labels, one), hops[one], scores.get(one, 1.0)) for one in shown]
+    nodes = [PictureNode(_label(labels, one), hops[one], scores.get(one, 1.0)) for one in shown]
     edges = tuple(edge for edge in inside if edge in kept)
     arrows = tuple(
         Arrow(places[edge.subject], places[edge.object], one_line(edge.predicate), edge.confidence)

@@ -147,7 +147,7 @@ NUMBER_FIELDS: Final = {
 }
 
 
-class Kind(StrEnum):
+class QuestionKind(StrEnum):
     """What is asked for."""
 
     CONCEPT = "concept"
@@ -155,7 +155,7 @@ class Kind(StrEnum):
     PATH = "path"
 
 
-_QUERY_KINDS = {kind.value: kind for kind in Kind}
+_QUERY_KINDS = {kind.value: kind for kind in QuestionKind}
 _WAYS = {way.value: way for way in Way}
 
 
@@ -193,13 +193,13 @@ Condition: TypeAlias = Comparison | Negation | Conjunction | Disjunction
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class GraphQuery:
     """A question; `names` are as they were written. Without names it is asked of all facts with the
     predicate that `where` demands. Raises QueryError for a way that finds nothing of this kind, or has
     nowhere to begin.
     """
 
-    kind: Kind = Kind.CONCEPT
+    kind: QuestionKind = QuestionKind.CONCEPT
     where: Condition | None = None
     names: tuple[str, ...] = ()
     depth: int = DEPTH
@@ -211,7 +211,7 @@ class Query:
             raise QueryError(wrong, cure="leave BY out, or ask BY paths")
 
 
-def parse(text: str) -> Query:
+def parse(text: str) -> GraphQuery:
     """The question that a text asks. Raises QueryError, with line and column, for any other text."""
     return _Parser(tokens(text)).query()
 
@@ -224,7 +224,7 @@ class _Parser:
         self._next = next(found)
         self._nesting = 0
 
-    def query(self) -> Query:
+    def query(self) -> GraphQuery:
         self._keyword("FIND")
         kind = self._kind()
         places: dict[str, Token] = {}  # of the clauses: what stands behind each
@@ -249,9 +249,9 @@ class _Parser:
             raise places["BY"].error(wrong)
         far = places.get("DEPTH")  # how far one may go, the way says
         depth = _within(far, "DEPTH", by.most) if far else by.depth
-        return Query(kind, where, names, depth, limit, by)
+        return GraphQuery(kind, where, names, depth, limit, by)
 
-    def _kind(self) -> Kind:
+    def _kind(self) -> QuestionKind:
         token = self._take()
         word = token.word.lower().removesuffix("s")
         if token.kind is TokenKind.WORD and word in _QUERY_KINDS:
@@ -363,11 +363,11 @@ def _within(token: Token, clause: str, most: int) -> int:
     return int(float(token.word))
 
 
-def _unfit(by: Way, kind: Kind, names: Collection[str]) -> str:
+def _unfit(by: Way, kind: QuestionKind, names: Collection[str]) -> str:
     """Why a question asked in this way has no meaning, or nothing."""
     if by is not Way.PATHS and not names:
         return f"BY {by} goes on from names, and the question has no FROM"
-    if by is Way.ACTIVATION and kind is Kind.PATH:
+    if by is Way.ACTIVATION and kind is QuestionKind.PATH:
         return "activation goes along all facts at once and finds concepts and facts, no paths"
     return ""
 

@@ -10,9 +10,9 @@ from agentd.core.errors import QueryError
 from agentd.core.graph import Concept, ConceptHash
 from agentd.core.ports import Clock, GraphStore, Walk
 from agentd.memory.graph import mentions
-from agentd.memory.graph.answer import Answer, Row, Unknown
+from agentd.memory.graph.answer import AnswerRow, GraphAnswer, Unknown
 from agentd.memory.graph.found import (
-    Found,
+    GraphFound,
     Labels,
     Names,
     Scores,
@@ -24,9 +24,9 @@ from agentd.memory.graph.found import (
 )
 from agentd.memory.graph.importance import Importance, rank
 from agentd.memory.graph.mentions import Relevance, told, words_of
-from agentd.memory.graph.paths import LIMITS, MAX_DEPTH, MAX_RESULTS, Limits, Path, View, Way
+from agentd.memory.graph.paths import LIMITS, MAX_DEPTH, MAX_RESULTS, Path, PathLimits, View, Way
 from agentd.memory.graph.picture import Picture, neighbourhood
-from agentd.memory.graph.query import LIMIT, Kind, Normalised, Query, normalised, parse
+from agentd.memory.graph.query import LIMIT, GraphQuery, Normalised, QuestionKind, normalised, parse
 from agentd.memory.graph.traversal import Traversal, along, best_paths, fewest_hops, spread
 from agentd.zero.naming import Aliases, normal_label
 
@@ -58,7 +58,7 @@ class Recollection:
         *,
         resolve: Callable[[str], str] = normal_label,
         near: Near | None = None,
-        limits: Limits = LIMITS,
+        limits: PathLimits = LIMITS,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -66,7 +66,7 @@ class Recollection:
         self._near = near
         self._limits = limits
 
-    async def answer(self, query: Query | str, *, scopes: Scopes = None) -> Answer:
+    async def answer(self, query: GraphQuery | str, *, scopes: Scopes = None) -> GraphAnswer:
         """The answer to a question (agentd/memory/graph/query.py), the best rows first.
 
         Concepts and paths are found by their best path, facts once each; which is the best, and the
@@ -86,7 +86,7 @@ class Recollection:
             )
         edges = await self._store.stating(where.predicate, STATED, scopes=view.scopes, now=view.now)
         if not edges:
-            return Answer(asked.kind, reason=f"no fact has the predicate {where.predicate!r}")
+            return GraphAnswer(asked.kind, reason=f"no fact has the predicate {where.predicate!r}")
         traversal = along(edges, self._limits)
         stated = _Reached(asked.by, traversal, Importance(traversal, self._clock.now()))
         return await self._answer(asked, where, stated, view)
@@ -99,7 +99,7 @@ class Recollection:
         scopes: Scopes = None,
         owner: str = "",
         beside: int | None = None,
-    ) -> Answer:
+    ) -> GraphAnswer:
         """The facts that answer a text, along ways of up to four facts from the concepts that it names
         (labels and other names of up to five words): first those whose relations it says in letters or by
         meaning, each behind what leads to it; with `beside`, no more than so many that are no part of the
@@ -109,7 +109,9 @@ class Recollection:
         starts = await self._starts(text, scopes)
         hub = await self._called([owner], scopes) if owner else ()
         if not starts and not hub:
-            return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
+            return GraphAnswer(
+                QuestionKind.FACT, reason="the text names nothing that the graph knows"
+            )
         relevance = await self._relevance(text, await self._store.predicates())
         said = relevance.relevant()
         seeds = [*starts, *(one.hash for one in hub if said)]
@@ -120,10 +122,12 @@ class Recollection:
         )
         paths = told(traversal, relevance, starts, middle, min(limit, MAX_RESULTS), beside)
         if not paths:
-            return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
+            return GraphAnswer(
+                QuestionKind.FACT, reason="the text names nothing that the graph knows"
+            )
         scores = Importance(traversal, self._clock.now())
-        found = [Found(Kind.FACT, path, scores.fact(path)) for path in paths]
-        return Answer(Kind.FACT, await self._rows(found))
+        found = [GraphFound(QuestionKind.FACT, path, scores.fact(path)) for path in paths]
+        return GraphAnswer(QuestionKind.FACT, await self._rows(found))
 
     async def picture(
         self,
@@ -173,7 +177,9 @@ class Recollection:
             cosines = await self._near(words_of(text), list(names.values()))
         return Relevance(text, names, {one: cosines.get(name, ()) for one, name in names.items()})
 
-    async def _from_names(self, asked: Query, where: Normalised | None, view: View) -> Answer:
+    async def _from_names(
+        self, asked: GraphQuery, where: Normalised | None, view: View
+    ) -> GraphAnswer:
         seeds, unknown = await self._seeds(asked.names, view.scopes)
         about = {where.predicate} if where and where.predicate is not None else ()
         reached = await self._reach(sorted(seeds), asked.depth, view, asked.by, about=about)
@@ -182,29 +188,29 @@ class Recollection:
         if not reached.traversal.edges:
             weak = await self._weak(sorted(seeds), view)
             reason = weak or "; ".join(map(str, strangers))
-            return Answer(
+            return GraphAnswer(
                 asked.kind, reason=reason, unknown=() if weak else tuple(strangers), by=asked.by
             )
         return await self._answer(asked, where, reached, view, tuple(strangers))
 
     async def _answer(
         self,
-        asked: Query,
+        asked: GraphQuery,
         where: Normalised | None,
         reached: _Reached,
         view: View,
         unknown: tuple[Unknown, ...] = (),
-    ) -> Answer:
+    ) -> GraphAnswer:
         found = candidates(asked.kind, reached.traversal, reached.scores)
         if where is not None:
             names = await self._names(found, view) if where.needs_labels else {}
             found = [one for one in found if where.holds(one.fields(names))]
         if kept := best(found, asked.by)[: asked.limit]:
-            return Answer(asked.kind, await self._rows(kept), unknown=unknown, by=asked.by)
+            return GraphAnswer(asked.kind, await self._rows(kept), unknown=unknown, by=asked.by)
         walked = len(reached.traversal.edges)
         facts = "1 fact was" if walked == 1 else f"{walked} facts were"
         reason = f"{facts} looked at, and no {asked.kind} among them fits the question"
-        return Answer(asked.kind, reason=reason, unknown=unknown, by=asked.by)
+        return GraphAnswer(asked.kind, reason=reason, unknown=unknown, by=asked.by)
 
     def _view(self, scopes: Scopes) -> View:
         return View(scopes, self._clock.now())
@@ -275,10 +281,10 @@ class Recollection:
         }
         return tuple(sorted(labels, key=lambda label: (labels[label], label)))[:NEAREST]
 
-    async def _rows(self, found: Sequence[Found]) -> tuple[Row, ...]:
+    async def _rows(self, found: Sequence[GraphFound]) -> tuple[AnswerRow, ...]:
         return rows(found, Labels(await self._store.labels(concepts_of(found))))
 
-    async def _names(self, found: Sequence[Found], view: View) -> Names:
+    async def _names(self, found: Sequence[GraphFound], view: View) -> Names:
         """What the concepts are called; by others than the owner, by their labels alone."""
         if view.scopes is not None:
             labels = await self._store.labels(concepts_of(found))
@@ -323,7 +329,7 @@ def _reach(
     seeds: Sequence[ConceptHash],
     by: Way,
     depth: int,
-    limits: Limits,
+    limits: PathLimits,
     view: View,
     now: datetime,
     *,

@@ -11,7 +11,7 @@ from agentd.core.graph import ConceptHash, Edge, Record
 from agentd.core.ports import GraphStore
 from agentd.zero.compiler import emit
 from agentd.zero.formats.records import canonical, verify
-from agentd.zero.formats.writing import Level, at_level, grouped
+from agentd.zero.formats.writing import WritingLevel, at_level, grouped
 
 
 class Form(StrEnum):
@@ -38,11 +38,11 @@ async def told(store: GraphStore, edges: Sequence[Edge], form: Form) -> str:
         case Form.ZERO:
             return emit(await record_of(store, edges))
         case Form.L0:
-            return at_level(await record_of(store, edges), Level.SKELETON)
+            return at_level(await record_of(store, edges), WritingLevel.SKELETON)
         case Form.L1:
-            return at_level(await record_of(store, edges), Level.STRUCTURE)
+            return at_level(await record_of(store, edges), WritingLevel.STRUCTURE)
         case Form.L2 | Form.COMPACT:
-            return at_level(await record_of(store, edges), Level.FULL)
+            return at_level(await record_of(store, edges), WritingLevel.FULL)
     assert_never(form)
 
 

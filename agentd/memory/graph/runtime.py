@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Protocol
 
 from agentd.core.ports import Clock
-from agentd.zero.call import Host, Limits
+from agentd.zero.call import Host, ProgramLimits
 from agentd.zero.interpreter import Execution, execute
 from agentd.zero.parser import parse
 from agentd.zero.program_graph import Graph
@@ -59,11 +59,16 @@ class ZeroRuntime:
     """
 
     def __init__(
-        self, store: RuntimeStore, clock: Clock, *, key: bytes = b"", limits: Limits | None = None
+        self,
+        store: RuntimeStore,
+        clock: Clock,
+        *,
+        key: bytes = b"",
+        limits: ProgramLimits | None = None,
     ) -> None:
         self._store = store
         self._host = Host(clock=clock, key=key, states=store, memories=store)
-        self._limits = limits or Limits()
+        self._limits = limits or ProgramLimits()
 
     def hash(self, data: bytes) -> Hash32:
         """As MemoryRuntime says."""

@@ -13,13 +13,13 @@ from agentd.core.graph import OWN, SHARED, EpisodeHash, FactHash, Relation, Trac
 from agentd.core.ports import Clock, GraphStore
 from agentd.core.turn import Kind, SessionKey
 from agentd.memory.graph import record
-from agentd.memory.graph.answer import Answer
+from agentd.memory.graph.answer import GraphAnswer
 from agentd.memory.graph.history import histories
 from agentd.memory.graph.keeper import GraphKeeper
 from agentd.memory.graph.paths import Way
 from agentd.memory.graph.picture import Picture, columns
 from agentd.memory.graph.query import LIMIT
-from agentd.memory.graph.query import Kind as Wanted
+from agentd.memory.graph.query import QuestionKind as Wanted
 from agentd.memory.graph.recall import Recollection
 
 log = structlog.get_logger()
@@ -107,7 +107,7 @@ class Recalled:
     alone have named what is proposed for an unknown name; `tellers` which other agents said what.
     """
 
-    answer: Answer
+    answer: GraphAnswer
     is_foreign: bool = False
     tellers: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -140,7 +140,7 @@ class GraphDesk:
         limit: int = LIMIT,
         scopes: Scopes = None,
         beside: int | None = None,
-    ) -> Answer:
+    ) -> GraphAnswer:
         """The answer to a question that begins with FIND, or the facts that answer any other text, at
         most `limit`, and with `beside` so many that the best way does not need. Raises QueryError that
         shows the place of a mistake, GraphError for a name that is no label.
@@ -173,7 +173,7 @@ class GraphDesk:
         return Recalled(answer, is_foreign, await self.tellers(answer, traces))
 
     async def tellers(
-        self, answer: Answer, traces: Sequence[Trace] | None = None
+        self, answer: GraphAnswer, traces: Sequence[Trace] | None = None
     ) -> Mapping[str, Sequence[str]]:
         """The names of other agents, each with what of the owner's answer it says."""
         if traces is None:

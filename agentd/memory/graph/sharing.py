@@ -18,7 +18,7 @@ from agentd.core.fact import Fact, Triple
 from agentd.core.graph import SHARED, EpisodeHash, Record, Share
 from agentd.core.ports import ShareStore
 from agentd.memory.graph.derive import Derived
-from agentd.memory.graph.journal import Journal
+from agentd.memory.graph.journal import GraphJournal
 from agentd.memory.graph.keeper import GraphKeeper
 from agentd.memory.graph.transfer import message, scope_of
 from agentd.zero.compiler import record_of
@@ -34,7 +34,7 @@ Name = Callable[[str, str, str], EpisodeHash]  # of a fact's id, a space and a s
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownFacts:
     """A fact that is shared in a space; `is_sent`: a message has said it."""
 
     space: str
@@ -63,7 +63,7 @@ class Sharing:
         store: ShareStore,
         spaces: Sequence[str],
         agent: Callable[[], Awaitable[str]],
-        journal: Journal | None = None,
+        journal: GraphJournal | None = None,
         *,
         fed: bool = True,
         salt: Callable[[], str] = lambda: secrets.token_hex(16),
@@ -73,7 +73,7 @@ class Sharing:
         self._spaces = tuple(spaces)
         self._agent = agent
         self._is_fed = fed
-        self._journal = journal or Journal()
+        self._journal = journal or GraphJournal()
         self._salt = salt
         self._lock = asyncio.Lock()
 
@@ -91,17 +91,17 @@ class Sharing:
         """The name by which this agent tells its own messages."""
         return await self._agent()
 
-    async def shown(self) -> tuple[Shown, ...]:
+    async def shown(self) -> tuple[ShownFacts, ...]:
         """All that is shared."""
         async with self._lock:
             shares, known = await self._level()
         return tuple(
-            Shown(one.space, known.facts[one.fact][0], one.is_sent)
+            ShownFacts(one.space, known.facts[one.fact][0], one.is_sent)
             for one in shares
             if not one.is_gone
         )
 
-    async def share(self, name: str, space: str | None = None) -> tuple[Shown, ...]:
+    async def share(self, name: str, space: str | None = None) -> tuple[ShownFacts, ...]:
         """Share the facts of the page that are about a name now; those that come later are not. Gives
         all of them, shared before or not. No space is the only one that there is.
 
@@ -135,11 +135,11 @@ class Sharing:
             if fresh:
                 await self._store.put_shares(kept([*shares, *fresh]))
         return tuple(
-            Shown(space, known.facts[one][0], one in here and here[one].is_sent)
+            ShownFacts(space, known.facts[one][0], one in here and here[one].is_sent)
             for one in sorted(about)
         )
 
-    async def unshare(self, name: str, space: str | None = None) -> tuple[Shown, ...]:
+    async def unshare(self, name: str, space: str | None = None) -> tuple[ShownFacts, ...]:
         """Share the facts about a name no longer, in one space or in any; the next message takes them
         back. Gives those it ended for. Raises NotFound where none is shared, GraphError.
         """
@@ -158,7 +158,7 @@ class Sharing:
             left = [one for one in shares if one not in gone]
             ended = (one.ended() for one in gone if one.is_sent)
             await self._store.put_shares(kept([*left, *ended]))
-        return tuple(Shown(one.space, known.facts[one.fact][0], one.is_sent) for one in gone)
+        return tuple(ShownFacts(one.space, known.facts[one.fact][0], one.is_sent) for one in gone)
 
     async def send(self, space: str, *, whole: bool = False) -> Sent:
         """The message for a space: what is new since the last one, or all. What it says counts as sent

@@ -33,8 +33,8 @@ from agentd.core.graph import (
     OWN,
     SHARED,
     Concept,
+    ConceptContext,
     ConceptHash,
-    Context,
     ContextHash,
     EpisodeHash,
     Held,
@@ -92,7 +92,7 @@ class Notes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenGraph:
     """How many files say the graph now, and how many episodes they say."""
 
     files: int
@@ -146,7 +146,7 @@ class GraphText:
             if self._is_changed:
                 await self._done(self._write_due())
 
-    async def write_all(self) -> Written:
+    async def write_all(self) -> WrittenGraph:
         """Write all of it, and take away what is no part of it any more."""
         async with self._writing:
             return await self._done(self._write_all())
@@ -171,7 +171,7 @@ class GraphText:
             await self._write(date.fromisoformat(day))
         await self._end()
 
-    async def _write_all(self) -> Written:
+    async def _write_all(self) -> WrittenGraph:
         await self._notes.set_meta(_NOTE, "")
         self._begin()
         times = [one.said for one in (await self._store.held()).values()]
@@ -184,7 +184,7 @@ class GraphText:
             if _DATED.fullmatch(name) and path not in wanted:
                 await self._files.delete(path)
         await self._end()
-        return Written(len(days), len(times))
+        return WrittenGraph(len(days), len(times))
 
     def _begin(self) -> None:
         self._late = set(self._changing)
@@ -215,7 +215,7 @@ class GraphText:
 def written(
     relations: Iterable[Relation],
     concepts: Mapping[ConceptHash, Concept],
-    contexts: Mapping[ContextHash, Context],
+    contexts: Mapping[ContextHash, ConceptContext],
 ) -> tuple[bytes, frozenset[bytes]]:
     """These episodes as `.0` text, some in each graph, with what they tell of their concepts; and which
     lines of it are from outside: those that only stand where others than the user speak.
@@ -234,7 +234,7 @@ def written(
 def _records(
     relations: list[Relation],
     concepts: Mapping[ConceptHash, Concept],
-    contexts: Mapping[ContextHash, Context],
+    contexts: Mapping[ContextHash, ConceptContext],
 ) -> Iterator[Record]:
     for start in range(0, len(relations), TOGETHER):
         some = relations[start : start + TOGETHER]

@@ -12,8 +12,8 @@ from agentd.core.graph import (
     CONSOLIDATION,
     SHARED,
     Concept,
+    ConceptContext,
     ConceptHash,
-    Context,
     ContextHash,
     EpisodeHash,
     Record,
@@ -40,11 +40,11 @@ _SALT = re.compile(r"[0-9a-f]{32}")
 _AHEAD = timedelta(days=1)  # how far another clock may be ahead
 
 
-_Context = Callable[[Context, str], Context]
+_Context = Callable[[ConceptContext, str], ConceptContext]
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ShareMessage:
     """What another agent says, checked, and which episodes of its own it takes back. `sender` is how it
     names itself, "" where it says nothing.
     """
@@ -89,7 +89,7 @@ def message(state: Record, scopes: Collection[str], withdrawn: Collection[Episod
     return write_delta(replace(told, episodes=tuple(sorted(withdrawn))))
 
 
-def received(text: str, scopes: Collection[str], now: datetime) -> Message:
+def received(text: str, scopes: Collection[str], now: datetime) -> ShareMessage:
     """The message of another agent. Raises GraphError for a text that `read_delta` refuses, for one with
     anything that `message` would not write of facts that are shared in these spaces, for one of the
     future, and for one that does not lead from nothing to the state that it names.
@@ -109,10 +109,10 @@ def received(text: str, scopes: Collection[str], now: datetime) -> Message:
     if len(agents) > 1:
         raise _unfit("it speaks for several agents")
     _check_way(delta)
-    return Message("".join(agents), delta.record, frozenset(delta.episodes))
+    return ShareMessage("".join(agents), delta.record, frozenset(delta.episodes))
 
 
-def homed(message: Message, name: str, trust: float) -> Record:
+def homed(message: ShareMessage, name: str, trust: float) -> Record:
     """What the message says, as it is kept here: said by `name`, in confidence times `trust`, with the
     sender's name of each episode as its ref. What the sender calls `user` is called `name` here.
 
@@ -146,26 +146,26 @@ def _homed(record: Record, name: str, trust: float, owner: str, context: _Contex
     return canonical(Record(tuple(concepts.values()), tuple(contexts.values()), tuple(said)))
 
 
-def sender_of(context: Context) -> str:
+def sender_of(context: ConceptContext) -> str:
     """How the agent names itself that said this; "" where nobody else did."""
     return context.session.partition(":")[0] if context.source == SHARED else ""
 
 
-def _context_here(context: Context, name: str) -> Context:
+def _context_here(context: ConceptContext, name: str) -> ConceptContext:
     session = f"{context.agent}:{context.session}"
     names = context.source, context.scope, name, session
-    return Context(context_hash(context.event_time, *names), context.event_time, *names)
+    return ConceptContext(context_hash(context.event_time, *names), context.event_time, *names)
 
 
-def _context_imported(context: Context, name: str) -> Context:
+def _context_imported(context: ConceptContext, name: str) -> ConceptContext:
     names = SHARED, MAIN, name, f":{context.hash.hex[:32]}"
-    return Context(context_hash(context.event_time, *names), context.event_time, *names)
+    return ConceptContext(context_hash(context.event_time, *names), context.event_time, *names)
 
 
 def _relation_here(
     one: Relation,
     labels: dict[ConceptHash, str],
-    contexts: dict[ContextHash, Context],
+    contexts: dict[ContextHash, ConceptContext],
     trust: float,
 ) -> Relation:
     subject, object_ = labels[one.subject], labels[one.object]
@@ -191,7 +191,7 @@ def _check_scopes(scopes: Collection[str]) -> None:
             raise GraphError(f"the scope {scope[:40]!r} is private", cure=cure)
 
 
-def _check_context(context: Context, scopes: Collection[str]) -> None:
+def _check_context(context: ConceptContext, scopes: Collection[str]) -> None:
     if context.source == CONSOLIDATION:
         raise _unfit("it brings a promotion, which each agent makes for itself")
     if context.scope not in scopes:

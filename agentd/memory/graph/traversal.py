@@ -15,7 +15,16 @@ from typing import Self
 
 from agentd.core.graph import ConceptHash, Edge, FactHash
 from agentd.core.ports import Walk
-from agentd.memory.graph.paths import LIMITS, ROUNDS, WHOLE, Adjacency, Limits, Path, Step, View
+from agentd.memory.graph.paths import (
+    LIMITS,
+    ROUNDS,
+    WHOLE,
+    Adjacency,
+    Path,
+    PathLimits,
+    PathStep,
+    View,
+)
 
 _ORDER, _NEARNESS = attrgetter("order"), attrgetter("nearness")
 
@@ -64,7 +73,7 @@ class Traversal:
 
 def best_paths(
     seeds: Sequence[ConceptHash],
-    limits: Limits = LIMITS,
+    limits: PathLimits = LIMITS,
     view: View = WHOLE,
     *,
     preferred: Collection[str] = (),
@@ -83,7 +92,7 @@ def best_paths(
 
 def fewest_hops(
     seeds: Sequence[ConceptHash],
-    limits: Limits = LIMITS,
+    limits: PathLimits = LIMITS,
     view: View = WHOLE,
     *,
     preferred: Collection[str] = (),
@@ -94,17 +103,17 @@ def fewest_hops(
     return _walk(seeds, limits, view, preferred, is_nearest=True)
 
 
-def along(edges: Iterable[Edge], limits: Limits = LIMITS) -> Traversal:
+def along(edges: Iterable[Edge], limits: PathLimits = LIMITS) -> Traversal:
     """The walk of one step along each of these facts, both ways: without seeds."""
     sure = [edge for edge in edges if edge.confidence >= limits.least]
-    steps = [Step(edge, forward) for edge in sure for forward in (True, False)]
+    steps = [PathStep(edge, forward) for edge in sure for forward in (True, False)]
     paths = (Path.at(s.source).then(s) for s in steps if s.forward or not s.is_loop)
     return Traversal.of((), paths, limits.results)
 
 
 def _walk(
     seeds: Sequence[ConceptHash],
-    limits: Limits,
+    limits: PathLimits,
     view: View,
     preferred: Collection[str],
     *,
@@ -182,7 +191,7 @@ class Activation:
 
 def spread(
     seeds: Sequence[ConceptHash],
-    limits: Limits = LIMITS,
+    limits: PathLimits = LIMITS,
     view: View = WHOLE,
     *,
     rounds: int = ROUNDS,
@@ -222,7 +231,7 @@ class _Spreading:
         """What is to pass on next, the most active first."""
         return [one for one in _highest(self._active) if one not in self._fired]
 
-    def fire(self, around: Sequence[tuple[ConceptHash, Sequence[Step]]]) -> None:
+    def fire(self, around: Sequence[tuple[ConceptHash, Sequence[PathStep]]]) -> None:
         """Let these pass on along their facts, all at once."""
         carried = [
             (self._active[one] * step.edge.confidence * DECAY, self._best[one][1], step)

@@ -8,16 +8,16 @@ from datetime import datetime
 from typing import Any
 
 from agentd.core.graph import FactHash
-from agentd.memory.graph.answer import Answer, Hop, Row, Triple, Unknown
-from agentd.memory.graph.history import SEMANTIC, History
+from agentd.memory.graph.answer import AnswerRow, AnswerTriple, GraphAnswer, Hop, Unknown
+from agentd.memory.graph.history import SEMANTIC, FactHistory
 from agentd.memory.graph.paths import Way
-from agentd.memory.graph.picture import Arrow, Node, Picture
-from agentd.memory.graph.query import Kind
+from agentd.memory.graph.picture import Arrow, Picture, PictureNode
+from agentd.memory.graph.query import QuestionKind
 
 _ARROW = ("source", "target", "predicate", "confidence")
 
 
-def answer_json(answer: Answer) -> dict[str, Any]:
+def answer_json(answer: GraphAnswer) -> dict[str, Any]:
     """`{kind, by, rows, reason, unknown}`; each row is `{start, label, way, depth, confidence, score, path}`,
     its path the facts from `start` to `label` with the direction in which each was walked.
     """
@@ -41,10 +41,10 @@ def answer_json(answer: Answer) -> dict[str, Any]:
     }
 
 
-def answer_of(data: Mapping[str, Any]) -> Answer:
+def answer_of(data: Mapping[str, Any]) -> GraphAnswer:
     """What `answer_json` made the data of."""
     rows = tuple(
-        Row(
+        AnswerRow(
             row["start"],
             row["label"],
             tuple(map(_hop, row["path"])),
@@ -54,7 +54,7 @@ def answer_of(data: Mapping[str, Any]) -> Answer:
         for row in data["rows"]
     )
     unknown = tuple(Unknown(one["name"], tuple(one["nearest"])) for one in data["unknown"])
-    return Answer(Kind(data["kind"]), rows, data["reason"], unknown, Way(data["by"]))
+    return GraphAnswer(QuestionKind(data["kind"]), rows, data["reason"], unknown, Way(data["by"]))
 
 
 def picture_json(picture: Picture) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def picture_of(data: Mapping[str, Any]) -> Picture:
     """What `picture_json` made the data of."""
     return Picture(
         data["title"],
-        tuple(Node(**node) for node in data["nodes"]),
+        tuple(PictureNode(**node) for node in data["nodes"]),
         tuple(map(_arrow, data["arrows"])),
         data["hidden_nodes"],
         data["hidden_arrows"],
@@ -103,7 +103,7 @@ def _arrow_json(arrow: Arrow) -> dict[str, Any]:
 
 def _arrow(data: Mapping[str, Any]) -> Arrow:
     told = data["history"]
-    history = told and History(
+    history = told and FactHistory(
         told["said"],
         told["denied"],
         told["promoted"],
@@ -129,7 +129,7 @@ def _hop_json(hop: Hop) -> dict[str, Any]:
 
 
 def _hop(data: Mapping[str, Any]) -> Hop:
-    triple = Triple(
+    triple = AnswerTriple(
         FactHash.from_hex(data["fact"]),
         data["subject"],
         data["predicate"],

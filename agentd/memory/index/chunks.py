@@ -12,13 +12,13 @@ from agentd.core.dated import date_in
 from agentd.core.memory import Chunk, Source
 from agentd.core.workspace import FACTS_PATH
 from agentd.memory.index.chunking import facts, lines, paragraphs, tokens, words
-from agentd.memory.index.chunking.paragraphs import Standing
+from agentd.memory.index.chunking.paragraphs import HeadingStanding
 from agentd.memory.index.chunking.piece import Lines, Piece
 from agentd.memory.settings import IndexSettings
 
 BOILERPLATE = 0.1  # importance of what stands in a file as it was shipped
 
-Cut = tuple[Sequence[Piece], Standing | None]
+Cut = tuple[Sequence[Piece], HeadingStanding | None]
 
 _FORMAT = "1"  # another one makes every note be cut again
 
@@ -31,16 +31,16 @@ class Chunker:
 
     identity: str
     pieces: Callable[[Lines], Iterator[Piece]]
-    growing: Callable[[Lines, Standing | None], Cut] | None = None
+    growing: Callable[[Lines, HeadingStanding | None], Cut] | None = None
 
-    def cut(self, lines: Lines, above: Standing | None) -> Cut:
+    def cut(self, lines: Lines, above: HeadingStanding | None) -> Cut:
         """What `paragraphs.cut` gives; of ways of cutting that cannot go on, always all pieces."""
         return self.growing(lines, above) if self.growing else (list(self.pieces(lines)), None)
 
 
 def chunker_of(settings: IndexSettings) -> Chunker:
     """The way of cutting that the settings ask for."""
-    growing: Callable[[Lines, Standing | None], Cut] | None = None
+    growing: Callable[[Lines, HeadingStanding | None], Cut] | None = None
     size, overlap = settings.chunk_size, settings.chunk_overlap
     match settings.chunker:
         case "tokens":

@@ -17,7 +17,7 @@ from agentd.core.ports import Clock, MemoryIndex, SessionStore, Workspace
 from agentd.core.turn import SessionKey
 from agentd.memory.index.chunks import chunker_of
 from agentd.memory.index.notes import NoteIndexer
-from agentd.memory.index.transcripts import Delta, SessionIndexer
+from agentd.memory.index.transcripts import SessionIndexer, TranscriptDelta
 from agentd.memory.settings import IndexSettings
 
 log = structlog.get_logger()
@@ -51,7 +51,7 @@ class Indexer:
     ) -> None:
         """`shipped` are the lines of notes as they come with agentd, by path."""
         settings = settings or IndexSettings()
-        delta = Delta(settings.index_delta_messages, settings.index_delta_bytes)
+        delta = TranscriptDelta(settings.index_delta_messages, settings.index_delta_bytes)
         self._index = index
         self._clock = clock
         self._notes = NoteIndexer(

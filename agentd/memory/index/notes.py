@@ -16,7 +16,7 @@ from agentd.core.offloading import offload
 from agentd.core.ports import Clock, MemoryIndex, Workspace
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import FileView, Reader, TreeEntry
-from agentd.memory.index.chunking.paragraphs import Standing
+from agentd.memory.index.chunking.paragraphs import HeadingStanding
 from agentd.memory.index.chunks import (
     PARAGRAPHS,
     Chunker,
@@ -85,7 +85,7 @@ _MOST = 64  # notes, those changed last
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class NoteWay:
     """How a note is cut. Another one makes all of its chunks others."""
 
     chunker: Chunker
@@ -110,12 +110,12 @@ class _Mark:
     """
 
     indexed: str  # what it was when it was cut so far
-    way: Way
+    way: NoteWay
     begin: int
     above: int
     proven: int
     digest: bytes
-    standing: Standing
+    standing: HeadingStanding
 
 
 class Growing:
@@ -124,7 +124,7 @@ class Growing:
     def __init__(self) -> None:
         self._marks: OrderedDict[str, _Mark] = OrderedDict()
 
-    def cut(self, view: FileView, way: Way, indexed: str, becomes: str) -> Part:
+    def cut(self, view: FileView, way: NoteWay, indexed: str, becomes: str) -> Part:
         """What of a note is to be indexed anew, where the index holds what stands in its state `indexed`,
         "" for none, and will hold its state `becomes`.
         """
@@ -473,7 +473,7 @@ class NoteIndexer:
 
     def _cut(self, view: FileView, indexed: str, becomes: str) -> Part:
         scope = SHARED if view.is_shared else OWNERS
-        way = Way(self._chunker(view.path), scope, self._days.get(view.path))
+        way = NoteWay(self._chunker(view.path), scope, self._days.get(view.path))
         return self._growing.cut(view, way, indexed, becomes)
 
     async def _forget(self, paths: Iterable[str], known: dict[str, str]) -> None:

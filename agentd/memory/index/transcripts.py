@@ -95,7 +95,7 @@ _STALE = -1  # the mark of a transcript that was cut in another way
 
 
 @dataclass(frozen=True, slots=True)
-class Delta:
+class TranscriptDelta:
     """How much a session gathers before it is indexed: what is reached first counts, 0 does not. With
     neither, every turn is indexed when it ends.
     """
@@ -122,7 +122,7 @@ class SessionIndexer:
         index: MemoryIndex,
         store: SessionStore,
         clock: Clock,
-        delta: Delta | None = None,
+        delta: TranscriptDelta | None = None,
         *,
         is_on: bool = True,
     ) -> None:
@@ -131,7 +131,7 @@ class SessionIndexer:
         self._index = index
         self._store = store
         self._clock = clock
-        self._delta = delta or Delta()
+        self._delta = delta or TranscriptDelta()
         self._lock = asyncio.Lock()
         self._marks: dict[str, int] | None = None
         self._left = 0

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from agentd.core.workspace import FACTS_PATH
-from agentd.providers.offline.intent import Forget, intent
+from agentd.providers.offline.intent import ForgetIntent, intent
 from agentd.providers.offline.language import sentences as words
 from agentd.providers.offline.language.claims import Claim, claims, claims_of
 from agentd.providers.offline.language.sentences import is_question, order, split, without_order
@@ -49,7 +49,7 @@ _DEPTH, _PARENT_CHARS = 6, 200  # of the entries that a line stands under
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class AnswerLine:
     """A line of memory. `text` is without list marks and remarks; `speaker` is "user" or
     "assistant" in transcripts, "" in notes; `date` is ISO, "" if the file has none; `context` is what
     the line stands under: the file's name, the heading, the entries it is part of.
@@ -88,7 +88,7 @@ class _Block:
     is_older: bool = False
 
 
-def lines(output: str) -> tuple[Line, ...]:
+def lines(output: str) -> tuple[AnswerLine, ...]:
     """All lines with words of a tool's output, in its order."""
     return tuple(line for block in _blocks(output) for line in _lines_of(block) if line.text)
 
@@ -117,14 +117,14 @@ def _blocks(output: str) -> Iterator[_Block]:
         head = None
 
 
-def _lines_of(block: _Block) -> Iterator[Line]:
+def _lines_of(block: _Block) -> Iterator[AnswerLine]:
     if block.path.startswith("sessions/"):
         yield from _spoken(block)
         return
     above = _Above(block.path)
     for number, raw in enumerate(block.body, block.first):
         text = _REMARK.sub("", _STAMP.sub("", raw, count=1)).strip()
-        yield Line(
+        yield AnswerLine(
             f"{block.path}:{number}",
             text,
             block.date,
@@ -160,7 +160,7 @@ class _Above:
         return context
 
 
-def _spoken(block: _Block) -> Iterator[Line]:
+def _spoken(block: _Block) -> Iterator[AnswerLine]:
     """Lines of a transcript. Rows without words are not shown, so only the ends of a span, or a span
     that shows all its rows, name a row exactly.
     """
@@ -177,7 +177,7 @@ def _spoken(block: _Block) -> Iterator[Line]:
             place = f"{block.path}:{block.last}"
         text = raw[match.end() :] if match else raw
         number = block.first + max(0, row)
-        yield Line(place, text.strip(), block.date, speaker, number, is_older=block.is_older)
+        yield AnswerLine(place, text.strip(), block.date, speaker, number, is_older=block.is_older)
 
 
 _Value = tuple[tuple[str, str], str]  # of what, and which
@@ -217,7 +217,7 @@ _ASKED = {
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    line: Line
+    line: AnswerLine
     text: str
     score: float
 
@@ -230,7 +230,7 @@ class _Match:
 
 
 def answer(
-    question: str, found: Sequence[Line], facts: Sequence[str] = (), heard: Sequence[str] = ()
+    question: str, found: Sequence[AnswerLine], facts: Sequence[str] = (), heard: Sequence[str] = ()
 ) -> str:
     """The facts that surely answer, else the best lines, each with its place, or that there are none.
     `found` is what a search has found, `facts` what the prompt tells, `heard` what the user has said in
@@ -240,7 +240,7 @@ def answer(
     asks_past = _PAST.search(question) is not None
     lines = list(found) if asks_past else _holding(found)
     there = {words.normal(line.text) for line in lines if line.is_fact}
-    lines += [Line(FACTS_PATH, fact) for fact in facts if words.normal(fact) not in there]
+    lines += [AnswerLine(FACTS_PATH, fact) for fact in facts if words.normal(fact) not in there]
     if asks_past and any(map(_is_past, lines)):
         lines = [line for line in lines if _is_past(line)]
     best = _best(_PAST.sub("", question), lines)
@@ -259,7 +259,7 @@ def answer(
     return "\n".join([f"{title} {_quoted(top)}", *rest])
 
 
-def about(topic: str, found: Sequence[Line]) -> tuple[Line, ...]:
+def about(topic: str, found: Sequence[AnswerLine]) -> tuple[AnswerLine, ...]:
     """Every line that the topic's words are in, best first."""
     best = sorted(_matches(topic, found), key=lambda m: m.key, reverse=True)
     return tuple({m.line.place: m.line for m in best}.values())
@@ -282,7 +282,7 @@ def _quoted(match: _Match) -> str:
     return quoted(match.text, f"{who}{outside}{line.place}")
 
 
-def _best(question: str, found: Sequence[Line]) -> list[_Match]:
+def _best(question: str, found: Sequence[AnswerLine]) -> list[_Match]:
     """What answers, the best first: each said once, as good as the best or nearly."""
     matches = sorted(_matches(question, found), key=lambda m: m.key, reverse=True)
     best = _distinct(matches)
@@ -290,7 +290,7 @@ def _best(question: str, found: Sequence[Line]) -> list[_Match]:
     return list(near)[: 1 + _OTHERS]
 
 
-def _holding(found: Sequence[Line]) -> list[Line]:
+def _holding(found: Sequence[AnswerLine]) -> list[AnswerLine]:
     """The lines without facts that hold no more, and without what says the same elsewhere."""
     over = {value for line in found if _is_past(line) for value in _values(line.text)}
     rest = (line for line in found if not _is_past(line))
@@ -307,7 +307,7 @@ def _value(claim: Claim) -> _Value:
     return claim.slot, words.normal(claim.triple.value)
 
 
-def _is_past(line: Line) -> bool:
+def _is_past(line: AnswerLine) -> bool:
     return line.is_fact and _UNTIL.match(line.text) is not None
 
 
@@ -353,7 +353,7 @@ def _is_sure(question: str, match: _Match) -> bool:
     return match.score >= (_SURE if has_all else _NEARLY_ALL)
 
 
-def _matches(question: str, found: Sequence[Line]) -> list[_Match]:
+def _matches(question: str, found: Sequence[AnswerLine]) -> list[_Match]:
     wanted = words.terms(question)
     if not wanted:
         return []
@@ -375,10 +375,10 @@ def _matches(question: str, found: Sequence[Line]) -> list[_Match]:
     return matches
 
 
-def _is_noise(line: Line, text: str) -> bool:
+def _is_noise(line: AnswerLine, text: str) -> bool:
     if line.is_heading or text.endswith(":") or is_question(text):
         return True
-    if line.speaker and isinstance(intent(line.text), Forget):
+    if line.speaker and isinstance(intent(line.text), ForgetIntent):
         return True
     return line.speaker == "assistant" and is_ours(text)
 

@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from agentd.core.checklist import Item, Part, parse
+from agentd.core.checklist import Item, ItemPart, parse
 from agentd.core.prompt import Prompt
 from agentd.providers.offline.conversation import Reply, Say, own_words
 
@@ -55,7 +55,7 @@ def _dated(item: Item, now: datetime | None) -> str:
     return f"{text} [{now:%Y-%m-%d %H:%M}]" if item.every and now else text
 
 
-def _plain(part: Part) -> str:
+def _plain(part: ItemPart) -> str:
     return _unmarked("\n".join(line.strip() for line in part.lines))
 
 

@@ -12,17 +12,17 @@ from dataclasses import replace
 
 from agentd.core.prompt import Prompt
 from agentd.providers.offline import conversation, known, phrases
-from agentd.providers.offline.answer import Line, about, answer, lines, quoted
-from agentd.providers.offline.conversation import Call, Done, Reply, Say
+from agentd.providers.offline.answer import AnswerLine, about, answer, lines, quoted
+from agentd.providers.offline.conversation import Done, OfflineCall, Reply, Say
 from agentd.providers.offline.intent import (
     CHECKLIST,
     Ask,
-    Forget,
+    ForgetIntent,
     Intent,
     ListFiles,
-    Notify,
+    NotifyIntent,
     Read,
-    Remember,
+    RememberIntent,
     Remind,
     Small,
     intent,
@@ -54,7 +54,7 @@ def _step(prompt: Prompt) -> Reply:
     if isinstance(wanted, Small):
         return Say(_small(wanted, prompt, is_learning=_REMEMBER in tools))
     call = _next(wanted, conversation.done(prompt), tools, prompt)
-    if isinstance(call, Call) and call.tool not in tools:
+    if isinstance(call, OfflineCall) and call.tool not in tools:
         if isinstance(wanted, Ask) and (facts := conversation.facts(prompt)):
             return Say(answer(wanted.question, (), facts, conversation.said_before(prompt)))
         return Say(phrases.NO_TOOL.format(tool=call.tool))
@@ -67,32 +67,32 @@ def _wanted(prompt: Prompt, tools: Container[str]) -> Intent:
     if _FORGET in tools:
         ids = known.chosen(said, known.offered(conversation.answer_before(prompt)))
         if ids is not None:
-            return Forget("", ids)
+            return ForgetIntent("", ids)
     wanted = intent(said, conversation.now(prompt))
-    if isinstance(wanted, Remember) and not wanted.text:
-        wanted = Remember(_last_statement(prompt))
-    if isinstance(wanted, Remember) and _REMEMBER not in tools:
+    if isinstance(wanted, RememberIntent) and not wanted.text:
+        wanted = RememberIntent(_last_statement(prompt))
+    if isinstance(wanted, RememberIntent) and _REMEMBER not in tools:
         return replace(wanted, is_note=True)
     return wanted
 
 
 def _next(wanted: Intent, done: Sequence[Done], tools: Container[str], prompt: Prompt) -> Reply:
     """The first call, another one where the answer to it asks for that, or the answer."""
-    if wanted == Forget(""):
+    if wanted == ForgetIntent(""):
         return Say(phrases.FORGET_WHAT)
-    if isinstance(wanted, Forget) and _FORGET in tools:
+    if isinstance(wanted, ForgetIntent) and _FORGET in tools:
         return _forget(wanted, done)
     if not done:
         return _call(wanted, tools)
     last = done[-1]
-    if isinstance(wanted, Remember) and last.use.name == _REMEMBER and not last.is_done:
+    if isinstance(wanted, RememberIntent) and last.use.name == _REMEMBER and not last.is_done:
         if why := known.refused(last.result.text):
             return Say(phrases.NOT_REMEMBERED.format(why=_sentence(why)))
         return _call(replace(wanted, is_note=True), tools)
     return Say(_told(wanted, last, prompt))
 
 
-def _forget(wanted: Forget, done: Sequence[Done]) -> Reply:
+def _forget(wanted: ForgetIntent, done: Sequence[Done]) -> Reply:
     """Facts first; where none says it, the lines that hold it."""
     queries = wanted.ids if not wanted.topic else (wanted.topic,)
     if not queries:
@@ -104,7 +104,7 @@ def _forget(wanted: Forget, done: Sequence[Done]) -> Reply:
         lead = (phrases.NO_FACT_LINES, phrases.NO_FACT_NOTHING)
         return Say(_holding(wanted.topic, lines(done[-1].result.text), *lead))
     if len(results) < len(queries):
-        return Call(_FORGET, {"query": queries[len(results)]})
+        return OfflineCall(_FORGET, {"query": queries[len(results)]})
     if results == [phrases.NO_FACT] and wanted.topic:
         return _search(wanted.topic)
     return Say(known.erased(results))
@@ -112,40 +112,42 @@ def _forget(wanted: Forget, done: Sequence[Done]) -> Reply:
 
 def _call(wanted: Intent, tools: Container[str]) -> Reply:
     match wanted:
-        case Remember():
+        case RememberIntent():
             return _remember(wanted)
         case Remind():
             return _remind(wanted, tools)
-        case Ask(text) | Forget(text):
+        case Ask(text) | ForgetIntent(text):
             return _search(text)
         case Read(path):
-            return Call("memory_read", {"path": path})
+            return OfflineCall("memory_read", {"path": path})
         case ListFiles():
-            return Call("memory_tree", {"depth": 3})
-        case Notify(text):
-            return Call("notify", {"text": _clean(text)})
+            return OfflineCall("memory_tree", {"depth": 3})
+        case NotifyIntent(text):
+            return OfflineCall("notify", {"text": _clean(text)})
         case Small():
             return Say(_SAID[wanted])
 
 
-def _remember(wanted: Remember) -> Reply:
+def _remember(wanted: RememberIntent) -> Reply:
     if not wanted.text:
         return Say(phrases.WHAT_TO_REMEMBER)
     if wanted.is_note:
-        return Call("memory_write", {"content": _clean(wanted.text)})
-    return Call(_REMEMBER, {"text": _clean(wanted.text), "quote": wanted.text})
+        return OfflineCall("memory_write", {"content": _clean(wanted.text)})
+    return OfflineCall(_REMEMBER, {"text": _clean(wanted.text), "quote": wanted.text})
 
 
 def _remind(wanted: Remind, tools: Container[str]) -> Reply:
     if wanted.at and _SCHEDULE in tools:
-        return Call(_SCHEDULE, {"text": _clean(wanted.text), "at": wanted.at})
-    return Call("memory_write", {"content": _clean(wanted.entry), "target": "heartbeat"})
+        return OfflineCall(_SCHEDULE, {"text": _clean(wanted.text), "at": wanted.at})
+    return OfflineCall("memory_write", {"content": _clean(wanted.entry), "target": "heartbeat"})
 
 
 def _search(text: str) -> Reply:
     query = words.query(text)
     return (
-        Call("memory_search", {"query": query, "limit": _LIMIT}) if query else Say(phrases.NO_WORDS)
+        OfflineCall("memory_search", {"query": query, "limit": _LIMIT})
+        if query
+        else Say(phrases.NO_WORDS)
     )
 
 
@@ -155,7 +157,7 @@ def _told(wanted: Intent, done: Done, prompt: Prompt) -> str:
     if result.is_error:
         return _refused(wanted, done.use.name, result.text)
     match wanted:
-        case Remember():
+        case RememberIntent():
             return _kept(done)
         case Remind():
             phrase = phrases.SCHEDULED if done.use.name == _SCHEDULE else phrases.LISTED
@@ -165,10 +167,10 @@ def _told(wanted: Intent, done: Done, prompt: Prompt) -> str:
             found = (*lines(result.text), *_heard(prompt))
             said = conversation.said_before(prompt)
             return answer(question, found, conversation.facts(prompt), said)
-        case Forget(topic):
+        case ForgetIntent(topic):
             lead = (phrases.FORGET_LINES, phrases.FORGET_NOTHING)
             return _holding(topic, lines(result.text), *lead)
-        case Notify():
+        case NotifyIntent():
             return phrases.ALERTED.format(result=result.text)
         case Read(path) if path == CHECKLIST:
             return _checklist(lines(result.text))
@@ -184,13 +186,13 @@ def _kept(done: Done) -> str:
 
 def _refused(wanted: Intent, tool: str, why: str) -> str:
     match wanted:
-        case Remember():
+        case RememberIntent():
             return phrases.NOT_NOTED.format(why=_sentence(why))
         case Remind() if tool == _SCHEDULE:
             return phrases.NOT_SCHEDULED.format(why=_sentence(why))
         case Remind():
             return phrases.NOT_LISTED.format(why=_sentence(why))
-        case Notify():
+        case NotifyIntent():
             return phrases.NOT_ALERTED.format(why=_sentence(why))
         case _:
             return phrases.NOT_READ.format(why=_sentence(why))
@@ -240,19 +242,21 @@ def _last_statement(prompt: Prompt) -> str:
     return before[-1].strip() if before and not is_question(before[-1]) else ""
 
 
-def _heard(prompt: Prompt) -> tuple[Line, ...]:
+def _heard(prompt: Prompt) -> tuple[AnswerLine, ...]:
     """What the user has said earlier in this conversation, which no index may hold yet."""
     now = conversation.now(prompt)
     today = f"{now:%Y-%m-%d}" if now else ""
     return tuple(
-        Line("earlier in this conversation", line.strip(), today, speaker="user", number=number)
+        AnswerLine(
+            "earlier in this conversation", line.strip(), today, speaker="user", number=number
+        )
         for number, text in enumerate(conversation.said_before(prompt))
         for line in (order(text) or text).split("\n")
         if line.strip()
     )
 
 
-def _holding(topic: str, found: tuple[Line, ...], title: str, nothing: str) -> str:
+def _holding(topic: str, found: tuple[AnswerLine, ...], title: str, nothing: str) -> str:
     held = about(topic, found)[:_QUOTED]
     if not held:
         return nothing
@@ -260,7 +264,7 @@ def _holding(topic: str, found: tuple[Line, ...], title: str, nothing: str) -> s
     return "\n".join((title, *shown))
 
 
-def _checklist(found: tuple[Line, ...]) -> str:
+def _checklist(found: tuple[AnswerLine, ...]) -> str:
     entries = [
         f"- {line.text} ({line.place})" for line in found if line.is_entry and not line.is_ticked
     ]

@@ -25,14 +25,14 @@ class Say:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OfflineCall:
     """A tool is to run; its result stands in the next prompt."""
 
     tool: str
     input: JsonObject
 
 
-Reply = Say | Call
+Reply = Say | OfflineCall
 
 
 _CLOCK = re.compile(r"\[Now: \w+ (\d{4}-\d{2}-\d{2} \d{2}:\d{2})[^\]\n]{0,40}\]\s*\Z")

@@ -15,8 +15,8 @@ from itertools import islice
 from agentd.core.prompt import Prompt
 from agentd.engine.compaction.extract import identifiers
 from agentd.providers.offline import conversation
-from agentd.providers.offline.conversation import Call, Reply, Say
-from agentd.providers.offline.intent import Remember, Small, intent
+from agentd.providers.offline.conversation import OfflineCall, Reply, Say
+from agentd.providers.offline.intent import RememberIntent, Small, intent
 from agentd.providers.offline.language import sentences as words
 from agentd.providers.offline.language.sentences import split, without_order
 
@@ -60,7 +60,7 @@ def reply(prompt: Prompt) -> Reply:
     kept = statements(conversation.said_before(prompt), known(prompt))
     if not kept or _TOOL not in {spec.name for spec in prompt.tools}:
         return Say(NOTHING)
-    return Call(_TOOL, {"content": _content(kept)})
+    return OfflineCall(_TOOL, {"content": _content(kept)})
 
 
 def statements(texts: Iterable[str], already: str = "") -> tuple[str, ...]:
@@ -92,7 +92,7 @@ def _stated(text: str) -> Iterator[_Statement]:
     is_pasted = len(text) > _LONG
     plain = _FENCE.sub("\n", text)
     whole = intent(plain)
-    if isinstance(whole, Remember) and whole.text and len(whole.text) <= _LINE_CHARS:
+    if isinstance(whole, RememberIntent) and whole.text and len(whole.text) <= _LINE_CHARS:
         yield _Statement(" ".join(whole.text.split()), _ORDERED)
         return
     for sentence in dict.fromkeys(islice(split(plain), _SENTENCES)):
@@ -107,7 +107,7 @@ def _rank(sentence: str, *, is_pasted: bool) -> int | None:
     if is_pasted and not is_own:
         return None
     wanted = intent(sentence)
-    if isinstance(wanted, Remember):
+    if isinstance(wanted, RememberIntent):
         return _ORDERED if wanted.text else None
     if wanted not in (Small.STATEMENT, Small.UNKNOWN) or _REQUEST.match(sentence):
         return None
@@ -124,7 +124,7 @@ def _rank(sentence: str, *, is_pasted: bool) -> int | None:
 
 def _shown(sentence: str) -> str:
     wanted = intent(sentence)
-    text = wanted.text if isinstance(wanted, Remember) else sentence
+    text = wanted.text if isinstance(wanted, RememberIntent) else sentence
     flat = " ".join(text.split())
     return flat if len(flat) <= _LINE_CHARS else f"{flat[:_LINE_CHARS]} […]"
 

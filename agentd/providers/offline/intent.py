@@ -33,7 +33,7 @@ class Small(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Remember:
+class RememberIntent:
     """Keep `text`; "" means what was said before. A note goes into the notes, all else is a fact."""
 
     text: str
@@ -41,7 +41,7 @@ class Remember:
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
+class ForgetIntent:
     """Erase what is known of `topic`, or the facts of these ids; "" without ids asks what is meant."""
 
     topic: str
@@ -72,7 +72,7 @@ class ListFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Notify:
+class NotifyIntent:
     """Send an alert now."""
 
     text: str
@@ -85,7 +85,7 @@ class Ask:
     question: str
 
 
-Intent = Small | Remember | Forget | Remind | Read | ListFiles | Notify | Ask
+Intent = Small | RememberIntent | ForgetIntent | Remind | Read | ListFiles | NotifyIntent | Ask
 
 _LIST = r"(?:heartbeat(?:\.md)?|check ?list|to-?do(?: list)?|todos|task list|tasks|list)"
 _ADD = re.compile(
@@ -183,11 +183,11 @@ def intent(text: str, now: datetime | None = None) -> Intent:
         return Small.EMPTY if not text.strip() else Small.UNKNOWN
     plain = words.normal(bare(text)[:200]).removesuffix(" please").removesuffix(" bitte")
     if plain in _FORGET_WHAT:
-        return Forget("")
+        return ForgetIntent("")
     if small := _BY_WORDS.get(words.normal(text[:200]).removesuffix(" please")):
         return small
     if (fact := order(text)) is not None:
-        return Remember(fact, _is_note(text, fact))
+        return RememberIntent(fact, _is_note(text, fact))
     head = " ".join(bare(text)[:_CHARS].split())
     for rule in _RULES:
         if found := rule(head, now):
@@ -238,9 +238,9 @@ def _files(head: str, now: datetime | None) -> Intent | None:
 
 def _others(head: str, _now: datetime | None) -> Intent | None:
     if match := _NOTIFY.fullmatch(head):
-        return Notify(match["text"].strip())
+        return NotifyIntent(match["text"].strip())
     if match := _FORGET.fullmatch(head):
-        return Forget(match["topic"].rstrip("?!. "))
+        return ForgetIntent(match["topic"].rstrip("?!. "))
     return None
 
 

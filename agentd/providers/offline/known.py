@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from agentd.providers.offline import phrases
-from agentd.providers.offline.intent import Forget, intent
+from agentd.providers.offline.intent import ForgetIntent, intent
 from agentd.providers.offline.language import sentences as words
 
 _KEPT, _KNOWN, _OLD = "Remembered: ", "Known already: ", " It replaces: "
@@ -69,7 +69,7 @@ def chosen(said: str, facts: Sequence[tuple[str, str]]) -> tuple[str, ...] | Non
     if not facts or len(said) > _ANSWER_CHARS or "?" in said:
         return None
     wanted = intent(said)
-    asked = wanted.topic if isinstance(wanted, Forget) else said.strip()
+    asked = wanted.topic if isinstance(wanted, ForgetIntent) else said.strip()
     plain = words.normal(asked)
     if _NONE.fullmatch(plain):
         return ()

@@ -17,7 +17,7 @@ from agentd.core.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextD
 from agentd.core.turn import Origin, Usage
 from agentd.engine import tokens
 from agentd.providers.offline import beat, chat, flush, forgetting, job, learning, summary
-from agentd.providers.offline.conversation import Call, Reply
+from agentd.providers.offline.conversation import OfflineCall, Reply
 
 MODEL = "offline-1"
 _PIECE = re.compile(r"\S+\s*|\s+")
@@ -43,7 +43,7 @@ class OfflineProvider:
     async def stream(self, prompt: Prompt) -> AsyncIterator[ProviderEvent]:
         """The answer word by word, then whole. Never raises."""
         reply = await asyncio.to_thread(_reply, prompt)  # the rules take their time over long texts
-        if isinstance(reply, Call):
+        if isinstance(reply, OfflineCall):
             use = ToolUse(_call_id(prompt, reply), reply.tool, reply.input)
             message, stop = assistant("", use), ModelStop.TOOL_USE
         else:
@@ -76,7 +76,7 @@ def _pieces(text: str) -> list[str]:
     return [*pieces, text[_STREAMED:]] if len(text) > _STREAMED else pieces
 
 
-def _call_id(prompt: Prompt, call: Call) -> str:
+def _call_id(prompt: Prompt, call: OfflineCall) -> str:
     """A name for the call that follows from the conversation and is not in use in it."""
     used = {use.id for message in prompt.messages for use in message.tool_uses}
     seed = repr((len(prompt.messages), prompt.messages[-1:], call.tool, dict(call.input)))

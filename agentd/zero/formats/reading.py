@@ -8,8 +8,8 @@ from datetime import datetime
 
 from agentd.core.graph import (
     Concept,
+    ConceptContext,
     ConceptHash,
-    Context,
     Digest,
     Record,
     Relation,
@@ -54,10 +54,10 @@ class _Reader:
     """
 
     def __init__(self) -> None:
-        self._contexts: dict[str, Context] = {}
-        self._above: Context | None = None
-        self._named: list[tuple[NamedLine, Context | None]] = []
-        self._said: list[tuple[RelationLine, Context | None]] = []
+        self._contexts: dict[str, ConceptContext] = {}
+        self._above: ConceptContext | None = None
+        self._named: list[tuple[NamedLine, ConceptContext | None]] = []
+        self._said: list[tuple[RelationLine, ConceptContext | None]] = []
         self._seen: set[Digest] = set()
 
     def add(self, cursor: Cursor) -> None:
@@ -104,17 +104,17 @@ def _claim(line: NamedLine, known: Collection[str]) -> None:
         raise line.cursor.fault(f"the id {line.id.text} stands for two things", line.id.column)
 
 
-def _context(line: NamedLine) -> Context:
+def _context(line: NamedLine) -> ConceptContext:
     time = read_time(line.fields["t"][0], line.cursor)
     source, scope, agent, session = (
         _text(line.fields, key) for key in ("src", "scope", "agent", "session")
     )
     digest = context_hash(time, source, scope, agent, session)
     _check(line, digest, "the context")
-    return Context(digest, time, source, scope, agent, session)
+    return ConceptContext(digest, time, source, scope, agent, session)
 
 
-def _concept(line: NamedLine, above: Context | None) -> Concept:
+def _concept(line: NamedLine, above: ConceptContext | None) -> Concept:
     digest = concept_hash(line.label)
     _check(line, digest, repr(line.label[:40]))
     created = _time(line.cursor, line.fields, "t", above.event_time if above else None)
@@ -129,7 +129,7 @@ def _concept(line: NamedLine, above: Context | None) -> Concept:
 
 
 def _relation(
-    line: RelationLine, above: Context | None, concepts: Mapping[str, Concept]
+    line: RelationLine, above: ConceptContext | None, concepts: Mapping[str, Concept]
 ) -> Relation:
     if above is None:
         raise line.cursor.fault("the fact stands in no context: there is no line X:", 1)

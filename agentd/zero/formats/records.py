@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from agentd.core.errors import GraphError
-from agentd.core.graph import SIZE, Concept, ConceptHash, Context, Digest, Record, Relation
+from agentd.core.graph import SIZE, Concept, ConceptContext, ConceptHash, Digest, Record, Relation
 from agentd.zero.formats.cursor import CURE, Cursor, Word
 from agentd.zero.naming import concept_hash, context_hash, episode_hash, fact_hash, stamp
 
@@ -147,7 +147,7 @@ def told_by(
     )
 
 
-def hash_of(context: Context) -> Digest:
+def hash_of(context: ConceptContext) -> Digest:
     """The hash of what it says."""
     return context_hash(
         context.event_time, context.source, context.scope, context.agent, context.session

@@ -10,8 +10,8 @@ from itertools import chain
 
 from agentd.core.graph import (
     Concept,
+    ConceptContext,
     ConceptHash,
-    Context,
     ContextHash,
     Edge,
     Record,
@@ -52,7 +52,7 @@ def body(record: Record) -> Sequence[str]:
 class _Group:
     """A context with what was said in it, and the concepts that are as old."""
 
-    context: Context | None
+    context: ConceptContext | None
     concepts: Sequence[Concept]
     relations: Sequence[Relation]
 
@@ -91,7 +91,7 @@ class _Pen:
         for relation in group.relations:
             yield self._relation(relation, time)
 
-    def _context(self, context: Context) -> str:
+    def _context(self, context: ConceptContext) -> str:
         fields = [
             f"t={time_word(context.event_time)}",
             f"src={escape(context.source)}",
@@ -130,7 +130,7 @@ class _Pen:
 _SURE = 0.995  # from here on a confidence is 1.00 in two digits, and goes without saying
 
 
-class Level(IntEnum):
+class WritingLevel(IntEnum):
     """How much is said: SKELETON (L0) which concepts there are, STRUCTURE (L1) their labels and what
     relates them, FULL (L2) everything.
     """
@@ -140,16 +140,16 @@ class Level(IntEnum):
     FULL = 2
 
 
-def at_level(record: Record, level: Level) -> str:
+def at_level(record: Record, level: WritingLevel) -> str:
     """The record at a level. L2 is `write`; L0 and L1 are for looking at and are not read back, and L1
     says a fact once, in however many contexts it was said. Raises GraphError as `write` does.
     """
-    if level is Level.FULL:
+    if level is WritingLevel.FULL:
         return write(record)
     record = canonical(record)
     verify(record)
     name = names([concept.hash for concept in record.concepts])
-    if level is Level.SKELETON:
+    if level is WritingLevel.SKELETON:
         return plain(chain([HEADER], (f"C:{name[one.hash]}" for one in record.concepts)))
     labels = [f"C:{name[one.hash]}:{escape(one.label)}" for one in record.concepts]
     facts = dict.fromkeys(

@@ -5,7 +5,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from agentd.core.graph import Concept, Context, Record, Relation
+from agentd.core.graph import Concept, ConceptContext, Record, Relation
 from agentd.zero.formats.records import canonical
 from agentd.zero.naming import concept_hash, context_hash, episode_hash, fact_hash
 
@@ -24,7 +24,7 @@ times = st.datetimes(
 
 def context(at=NOON, source="facts", scope="main", agent="", session=""):
     digest = context_hash(at, source, scope, agent, session)
-    return Context(digest, at, source, scope, agent, session)
+    return ConceptContext(digest, at, source, scope, agent, session)
 
 
 def concept(label, confidence=1.0, created=NOON, updated=NOON, aliases=()):

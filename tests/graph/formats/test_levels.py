@@ -3,7 +3,7 @@ import pytest
 from agentd.core.errors import GraphError
 from agentd.core.graph import Edge, Record
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.writing import Level, at_level, grouped, write
+from agentd.zero.formats.writing import WritingLevel, at_level, grouped, write
 from tests.graph.formats.records import NOON, concept, context, grown, relation
 
 RECORD = grown(30)
@@ -16,13 +16,13 @@ def edge(said, confidence=None):
 
 
 def test_the_skeleton_names_every_concept_and_nothing_else():
-    first, *lines = at_level(RECORD, Level.SKELETON).splitlines()
+    first, *lines = at_level(RECORD, WritingLevel.SKELETON).splitlines()
     assert first == "0M:1.0"
     assert lines == [f"C:{one.hash.hex[:8]}" for one in RECORD.concepts]
 
 
 def test_the_structure_says_labels_and_facts_without_how_sure_they_are():
-    lines = set(at_level(RECORD, Level.STRUCTURE).splitlines()[1:])
+    lines = set(at_level(RECORD, WritingLevel.STRUCTURE).splitlines()[1:])
     named = {f"C:{one.hash.hex[:8]}:{one.label}" for one in RECORD.concepts}
     facts = {
         f"R:{one.subject.hex[:8]}>{one.predicate}>{one.object.hex[:8]}" for one in RECORD.relations
@@ -34,19 +34,19 @@ def test_the_structure_says_a_fact_once_that_was_said_twice():
     one, other = concept("a"), concept("b")
     days = context(), context(source="import")
     said = tuple(relation(one, "is", other, day) for day in days)
-    text = at_level(Record((one, other), days, said), Level.STRUCTURE)
+    text = at_level(Record((one, other), days, said), WritingLevel.STRUCTURE)
     assert text.count("R:") == 1
 
 
 def test_the_full_level_is_all_there_is():
-    assert at_level(RECORD, Level.FULL) == write(RECORD)
+    assert at_level(RECORD, WritingLevel.FULL) == write(RECORD)
 
 
 def test_a_lower_level_is_not_taken_for_all():
     with pytest.raises(GraphError, match="level L0 has none"):
-        read(at_level(RECORD, Level.SKELETON), is_sealed=False)
+        read(at_level(RECORD, WritingLevel.SKELETON), is_sealed=False)
     with pytest.raises(GraphError, match="level L1 has none"):
-        read(at_level(RECORD, Level.STRUCTURE), is_sealed=False)
+        read(at_level(RECORD, WritingLevel.STRUCTURE), is_sealed=False)
 
 
 def test_a_prompt_names_each_subject_once():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentd.zero import Execution, Graph, Host, Limits, Value, execute, operation
+from agentd.zero import Execution, Graph, Host, ProgramLimits, Value, execute, operation
 from agentd.zero.program_graph import Constant, Node
 from agentd.zero.statements import SemanticTuple
 from agentd.zero.values import value_of
@@ -64,7 +64,7 @@ def apply(
     op: str,
     *inputs: object,
     host: Host | None = None,
-    limits: Limits | None = None,
+    limits: ProgramLimits | None = None,
     **params: object,
 ) -> Value:
     """What one operation makes of the inputs."""
@@ -75,7 +75,7 @@ def run_one(
     op: str,
     *inputs: object,
     host: Host | None = None,
-    limits: Limits | None = None,
+    limits: ProgramLimits | None = None,
     **params: object,
 ) -> Execution:
     given = [Node(f"in{index}", Constant(value_of(plain))) for index, plain in enumerate(inputs)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentd.core.errors import ZeroError
 from agentd.testing.clock import FakeClock
-from agentd.zero import Host, Limits, execute, parse, write
+from agentd.zero import Host, ProgramLimits, execute, parse, write
 from tests.graph.zero.graphs import EVERYTHING, MemoryHost, example
 
 PIECES = (
@@ -20,7 +20,7 @@ PIECES = (
     "[" * 100, "{a:" * 100, "SaveState", "MemoryStore", "Concat", "SetField", "Sign", "Route", "params: {",
     'inputs: ["both", "both"],', "id: ", '{ id: "x", type: Constant, value: 1 },',
 )  # fmt: skip
-LIMITS = Limits(work=1_000_000)
+LIMITS = ProgramLimits(work=1_000_000)
 
 
 def mutations(text: str, count: int, seed: int) -> Iterator[str]:

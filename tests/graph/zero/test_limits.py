@@ -13,9 +13,9 @@ from agentd.zero import (
     Constant,
     Graph,
     Host,
-    Limits,
     Map,
     Node,
+    ProgramLimits,
     Value,
     execute,
     operation,
@@ -47,10 +47,10 @@ def chain(length: int, op: str = "Identity", start: Value = "ab", doubled: bool 
 
 def test_ten_thousand_steps_are_allowed_and_one_more_is_not() -> None:
     assert len(execute(chain(10_000)).trace) == 10_000
-    assert Limits().steps == 10_000
-    assert execute(chain(11), limits=Limits(steps=11)).outputs == {"n10": "ab"}
+    assert ProgramLimits().steps == 10_000
+    assert execute(chain(11), limits=ProgramLimits(steps=11)).outputs == {"n10": "ab"}
     with pytest.raises(LimitReached, match="node 'n10': the run has more than 10 steps"):
-        execute(chain(11), limits=Limits(steps=10))
+        execute(chain(11), limits=ProgramLimits(steps=10))
 
 
 def test_a_run_ends_when_its_time_is_over() -> None:
@@ -94,7 +94,7 @@ def test_a_value_grown_one_by_one_ends_at_the_limit_of_work() -> None:
     ]
     nodes = [operation("n0", "CreateMap"), *grown]
     with pytest.raises(LimitReached, match="reads and makes more than"):
-        execute(graph_of(*nodes), limits=Limits(work=2_000_000))
+        execute(graph_of(*nodes), limits=ProgramLimits(work=2_000_000))
     assert len(execute(graph_of(*nodes)).trace) == 201
 
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from agentd.core.errors import ZeroError
-from agentd.zero import Hash32, Limits, execute, faults, parse
+from agentd.zero import Hash32, ProgramLimits, execute, faults, parse
 from agentd.zero.builtins import BUILTINS
 from agentd.zero.call import MAX_WORK
 from agentd.zero.tokens import MAX_TEXT
@@ -55,7 +55,7 @@ def test_the_page_lists_every_error() -> None:
 def test_the_page_names_the_limits() -> None:
     section = PAGE.split("\n## Limits\n")[1]
     mebibyte = 1024 * 1024
-    assert f"{Limits().steps:,} steps and {Limits().seconds:g} seconds" in section
+    assert f"{ProgramLimits().steps:,} steps and {ProgramLimits().seconds:g} seconds" in section
     assert MAX_TEXT == MAX_SIZE
     assert f"{MAX_SIZE // mebibyte} MiB for a text or a value, {MAX_DEPTH} levels" in section
     assert f"{MAX_WORK // mebibyte} MiB that operations" in section

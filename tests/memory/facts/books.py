@@ -13,11 +13,11 @@ from agentd.core.fact import (
     ErasureReport,
     Evidence,
     Fact,
+    FactOperation,
     FactSource,
     FactStatus,
     Learned,
     Op,
-    Operation,
 )
 from agentd.core.turn import MAIN, SessionKey
 from agentd.core.workspace import FACTS_PATH as PATH
@@ -86,7 +86,7 @@ class BookHome:
         )
         return self.book
 
-    def said(self, text: str = "", op: Op = Op.ADD, *ids: str, **fields: Any) -> Operation:
+    def said(self, text: str = "", op: Op = Op.ADD, *ids: str, **fields: Any) -> FactOperation:
         """What was read out of the user's next message; without evidence where it is not proven."""
         at = fields.pop("at", None)
         if at is None:
@@ -96,9 +96,9 @@ class BookHome:
         source = fields.pop("source", FactSource.EXTRACTED)
         evidence = (Evidence(at, MAIN, row, 0, 10),) if fields.get("is_proven", True) else ()
         fields.setdefault("evidence", evidence)
-        return Operation(op, at, source, text, ids=ids, **fields)
+        return FactOperation(op, at, source, text, ids=ids, **fields)
 
-    async def learn(self, *operations: Operation, **options: Any) -> tuple[Learned, ...]:
+    async def learn(self, *operations: FactOperation, **options: Any) -> tuple[Learned, ...]:
         return await self.book.learn(operations, **options)
 
     async def add(self, *texts: str, **fields: Any) -> list[str]:

@@ -24,7 +24,7 @@ from agentd.core.tool import FileAction
 from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import MAIN, Kind, SessionKey, StopReason, Turn, TurnRequest
 from agentd.core.workspace import Author, Reader
-from agentd.memory.facts.forgetting import Forgetting, Place
+from agentd.memory.facts.forgetting import Forgetting, ForgottenPlace
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.index.search.backfill import patient
 from agentd.memory.index.search.live import LiveIndex
@@ -120,9 +120,9 @@ class Home:
             Masking(self.db, self.indexer.without),
             notes,
             versions,
-            Place("search index", again),
-            Place("log", in_log),
-            Place("chat history", typed.erase_words),
+            ForgottenPlace("search index", again),
+            ForgottenPlace("log", in_log),
+            ForgottenPlace("chat history", typed.erase_words),
         ]
         assert tuple(place.name for place in places) == PLACES
         kept = [instead.get(place.name, place) for place in places if place.name != without]

@@ -20,8 +20,8 @@ from agentd.core.transcript import NewRow, Row, RowRole
 from agentd.core.turn import MAIN, Origin, SessionKey, StopReason, Turn, TurnRequest
 from agentd.engine.background import SideCall
 from agentd.memory.facts.learning import Learning
-from agentd.memory.facts.reader import Reader
-from agentd.memory.facts.service import Service
+from agentd.memory.facts.reader import PassageReader
+from agentd.memory.facts.service import FactsService
 from agentd.memory.facts.settings import FactsSettings
 from agentd.storage.sqlite import Database
 from agentd.testing import MemoryLedger, MemorySessions, RecordingSink, ScriptedProvider
@@ -68,11 +68,11 @@ class Talk(BookHome):
     def started(self) -> Learning:
         """All of it as after a start."""
         self.opened()
-        self.reader = Reader(
+        self.reader = PassageReader(
             self.sessions, self.store, self.book, self.calls, self.clock, self.settings
         )
         self.learning = Learning(self.sessions, self.reader, self.sink, self.clock, self.settings)
-        self.service = Service(
+        self.service = FactsService(
             self.book, self.reader, self.learning, self.sessions, self.clock, self.forgotten
         )
         return self.learning

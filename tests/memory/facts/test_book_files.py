@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentd.core.clock import SystemClock
-from agentd.core.fact import Evidence, FactSource, Op, Operation
+from agentd.core.fact import Evidence, FactOperation, FactSource, Op
 from agentd.core.workspace import FACTS_PATH
 from agentd.memory.facts.book import FactBook
 from agentd.storage.facts import SqliteFacts
@@ -45,9 +45,9 @@ async def a_book(root: Path, name: str):
         )
 
 
-def said(text: str, op: Op = Op.ADD, *ids: str) -> Operation:
+def said(text: str, op: Op = Op.ADD, *ids: str) -> FactOperation:
     now = SystemClock("UTC").now()
-    return Operation(op, now, FactSource.EXPLICIT, text, ids=ids, evidence=(Evidence(now),))
+    return FactOperation(op, now, FactSource.EXPLICIT, text, ids=ids, evidence=(Evidence(now),))
 
 
 _APPENDER = """

@@ -18,7 +18,7 @@ from agentd.core.fact import (
     Triple,
 )
 from agentd.core.turn import SessionKey
-from agentd.memory.facts.page import MOST_CHARS, Page, Part, clean, clean_triple, parse
+from agentd.memory.facts.page import MOST_CHARS, Page, PagePart, clean, clean_triple, parse
 
 NOW = datetime(2026, 11, 22, 5, 11, 15, tzinfo=UTC)
 REX = "The user's dog is called Rex."
@@ -151,7 +151,7 @@ def test_a_superseded_fact_moves_below_earlier_and_a_forgotten_one_leaves_a_mark
     page = parse("").edited([a_fact(), a_fact("bbbbbbbb", "Max.")])
     over = a_fact(status=FactStatus.SUPERSEDED, valid_to=NOW, superseded_by="bbbbbbbb")
     page = page.edited([over])
-    assert [line.part for line in page.lines if line.id] == [Part.NOW, Part.EARLIER]
+    assert [line.part for line in page.lines if line.id] == [PagePart.NOW, PagePart.EARLIER]
     page = page.edited(buried={"bbbbbbbb": NOW})
     page = page.edited([a_fact("cccccccc", "Cat.")], buried={"k3f9q2ma": NOW + timedelta(1)})
     text = page.render()
@@ -178,15 +178,19 @@ def test_what_waits_for_a_yes_stands_between_what_holds_and_what_did():
     assert "status=proposed replaces=" in page.render()
     assert said(parse(page.render()))["cccccccc"] == waits
     page = page.edited([a_fact("cccccccc", "Bo.")], buried={"bbbbbbbb": NOW})
-    assert [line.part for line in page.lines if line.id] == [Part.NOW, Part.NOW, Part.FORGOTTEN]
+    assert [line.part for line in page.lines if line.id] == [
+        PagePart.NOW,
+        PagePart.NOW,
+        PagePart.FORGOTTEN,
+    ]
 
 
 def test_a_fact_that_holds_again_moves_back_up():
     over = a_fact(status=FactStatus.SUPERSEDED, valid_to=NOW)
     page = parse("").edited([over, a_fact("bbbbbbbb", "Max.")]).edited([a_fact()])
     assert [(line.id, line.part) for line in page.lines if line.id] == [
-        ("bbbbbbbb", Part.NOW),
-        ("k3f9q2ma", Part.NOW),
+        ("bbbbbbbb", PagePart.NOW),
+        ("k3f9q2ma", PagePart.NOW),
     ]
 
 

@@ -39,7 +39,7 @@ def talk(*said: str) -> list[Spoken]:
     return spoken
 
 
-def items(*given: dict) -> tuple[wire.Item, ...]:
+def items(*given: dict) -> tuple[wire.WireItem, ...]:
     read, dropped = wire.read(json.dumps(given))
     assert dropped == 0
     return read
@@ -112,7 +112,7 @@ def test_a_whole_item_is_read_whole() -> None:
     }
     triple = Triple("user", "dog name", "Rex")
     assert items(item) == (
-        wire.Item(
+        wire.WireItem(
             Op.REPLACE,
             "The user's dog is called Rex.",
             Category.PREFERENCE,

@@ -10,7 +10,7 @@ import pytest
 
 from agentd.automation.jobs.agenda import Agenda
 from agentd.automation.jobs.settings import JobsSettings
-from agentd.automation.scheduler import Triggers
+from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.alert import Recipients
 from agentd.core.errors import AgentdError
 from agentd.core.message import ToolResult, user
@@ -202,7 +202,7 @@ class Talk:
     def may_schedule(self) -> Agenda:
         """Offer the tool for jobs from now on; returns where they go."""
         book = MemoryJobStore(self.clock)
-        agenda = Agenda(JobsSettings(), book, Triggers(), self.clock, lambda: None)
+        agenda = Agenda(JobsSettings(), book, SchedulerTriggers(), self.clock, lambda: None)
         tool = ScheduleCreate(agenda, self.clock)
         self.tools[tool.spec.name] = tool
         return agenda

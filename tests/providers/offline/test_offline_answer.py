@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.interfaces.tools.fence import fenced
-from agentd.providers.offline.answer import Line, answer, lines
+from agentd.providers.offline.answer import AnswerLine, answer, lines
 from agentd.providers.offline.language.german import ENGLISH
 from agentd.providers.offline.language.sentences import query, terms
 from agentd.providers.offline.phrases import NOTHING
@@ -104,7 +104,7 @@ def test_a_note_cannot_end_its_fence():
 
 
 EMPLOYER = "The user works at Hasselblad in Gothenburg."
-TABLE = Line("README.md:12", "| `work` | what the daemon has to do |")
+TABLE = AnswerLine("README.md:12", "| `work` | what the daemon has to do |")
 BROTHER = "The user's brother works at Siemens."
 
 
@@ -122,7 +122,7 @@ BROTHER = "The user's brother works at Siemens."
     ],
 )
 def test_the_fact_that_is_asked_for_answers_whatever_else_it_says(question, fact):
-    found = [TABLE, Line("memory/facts.md:12", fact)]
+    found = [TABLE, AnswerLine("memory/facts.md:12", fact)]
     assert answer(question, found) == f"You told me: {fact} (memory/facts.md:12)"
     assert answer(question, found, [fact, BROTHER]) == f"You told me: {fact} (memory/facts.md:12)"
 
@@ -146,13 +146,13 @@ def test_every_german_word_is_searched_for_in_english_too(word):
 
 
 def test_what_comes_from_outside_is_not_what_the_user_said_of_himself():
-    mail = Line("memory/inbox.md:2", "I work at Mossfield in Lund.", is_foreign=True)
-    reply = answer("where do I work?", [mail, Line("memory/facts.md:3", EMPLOYER)])
+    mail = AnswerLine("memory/inbox.md:2", "I work at Mossfield in Lund.", is_foreign=True)
+    reply = answer("where do I work?", [mail, AnswerLine("memory/facts.md:3", EMPLOYER)])
     assert reply == f"You told me: {EMPLOYER} (memory/facts.md:3)"
 
 
 def test_what_was_said_otherwise_since_goes_before_the_fact():
-    fact = Line("memory/facts.md:3", "The user's dog is called Rex.")
+    fact = AnswerLine("memory/facts.md:3", "The user's dog is called Rex.")
     reply = answer("what is my dog called?", [fact], (), ["My dog is called Max now."])
     assert reply.split("\n") == [
         "Earlier in this conversation you said: “My dog is called Max now.”",
@@ -167,8 +167,8 @@ def test_what_was_said_otherwise_since_goes_before_the_fact():
 
 
 def test_what_was_said_and_has_been_replaced_since_is_not_the_later_one():
-    now = Line("memory/facts.md:3", "The user lives in Linz.")
-    before = Line("memory/facts.md:7", "Until 2026-11-24: The user lives in Graz.")
+    now = AnswerLine("memory/facts.md:3", "The user lives in Linz.")
+    before = AnswerLine("memory/facts.md:7", "Until 2026-11-24: The user lives in Graz.")
     said = ["I live in Graz"]
     reply = answer("where do I live?", [now, before], (), said)
     assert reply == f"You told me: {now.text} (memory/facts.md:3)"
@@ -177,10 +177,10 @@ def test_what_was_said_and_has_been_replaced_since_is_not_the_later_one():
 
 
 def test_what_was_so_before_is_told_when_asked_and_only_then():
-    now = Line("memory/facts.md:3", "The user's dog is called Max.")
-    before = Line("memory/facts.md:6", "Until 2026-11-21: The user's dog is called Rex.")
+    now = AnswerLine("memory/facts.md:3", "The user's dog is called Max.")
+    before = AnswerLine("memory/facts.md:6", "Until 2026-11-21: The user's dog is called Rex.")
     assert "Rex" not in answer("what is my dog called?", [before, now])
-    said = Line("sessions/main.jsonl:1", "remember that my dog is called Rex", speaker="user")
+    said = AnswerLine("sessions/main.jsonl:1", "remember that my dog is called Rex", speaker="user")
     assert answer("what is my dog called?", [before, said]) == NOTHING
     reply = answer("what was my dog called before?", [before, now])
     assert reply == f"From memory: “{before.text}” (memory/facts.md:6)"

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from agentd.providers.offline.intent import (
     Ask,
-    Forget,
+    ForgetIntent,
     ListFiles,
-    Notify,
+    NotifyIntent,
     Read,
-    Remember,
+    RememberIntent,
     Remind,
     Small,
     intent,
@@ -24,22 +24,25 @@ NOW = datetime(2026, 11, 21, 23, 40)  # a Saturday
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("remember that my dog is called Max", Remember("my dog is called Max")),
-        ("remember, that my dog is called Max", Remember("my dog is called Max")),
+        ("remember that my dog is called Max", RememberIntent("my dog is called Max")),
+        ("remember, that my dog is called Max", RememberIntent("my dog is called Max")),
         ("Remember, I keep the torch in the shed.", Small.STATEMENT),
-        ("Remember: the server room code is 4711.", Remember("the server room code is 4711.")),
-        ("Please remember this: PIN 0042", Remember("PIN 0042")),
-        ("please note that I prefer tea", Remember("I prefer tea")),
-        ("Can you remember that my wife is Ana?", Remember("my wife is Ana")),
-        ("don't forget that rent is due on the 1st", Remember("rent is due on the 1st")),
-        ("remember to buy milk", Remember("Remember to buy milk", is_note=True)),
-        ("save this: pin 1234", Remember("pin 1234", is_note=True)),
-        ("remember two\nlines", Remember("two\nlines", is_note=True)),
-        ("merk dir, dass mein Hund Max heißt", Remember("mein Hund Max heißt")),
-        ("Note to self: buy milk", Remember("buy milk", is_note=True)),
-        ("I want you to remember that I am vegan", Remember("I am vegan")),
-        ("Remember that tea is at 3. What time is it?", Remember("tea is at 3.")),
-        ("remember that", Remember("")),
+        (
+            "Remember: the server room code is 4711.",
+            RememberIntent("the server room code is 4711."),
+        ),
+        ("Please remember this: PIN 0042", RememberIntent("PIN 0042")),
+        ("please note that I prefer tea", RememberIntent("I prefer tea")),
+        ("Can you remember that my wife is Ana?", RememberIntent("my wife is Ana")),
+        ("don't forget that rent is due on the 1st", RememberIntent("rent is due on the 1st")),
+        ("remember to buy milk", RememberIntent("Remember to buy milk", is_note=True)),
+        ("save this: pin 1234", RememberIntent("pin 1234", is_note=True)),
+        ("remember two\nlines", RememberIntent("two\nlines", is_note=True)),
+        ("merk dir, dass mein Hund Max heißt", RememberIntent("mein Hund Max heißt")),
+        ("Note to self: buy milk", RememberIntent("buy milk", is_note=True)),
+        ("I want you to remember that I am vegan", RememberIntent("I am vegan")),
+        ("Remember that tea is at 3. What time is it?", RememberIntent("tea is at 3.")),
+        ("remember that", RememberIntent("")),
         ("do you remember my wife's name?", Ask("do you remember my wife's name?")),
         ("remember when we met?", Ask("remember when we met?")),
         ("what is my dog called?", Ask("what is my dog called?")),
@@ -48,14 +51,14 @@ NOW = datetime(2026, 11, 21, 23, 40)  # a Saturday
         ("tell me about Falcon", Ask("tell me about Falcon")),
         ("wie heißt mein Hund?", Ask("wie heißt mein Hund?")),
         ("我的狗叫什么名字？", Ask("我的狗叫什么名字？")),
-        ("forget my old address", Forget("my old address")),
-        ("forget what you know about Klara", Forget("Klara")),
-        ("please forget everything I told you about my boss.", Forget("my boss")),
-        ("forget all about Rex", Forget("Rex")),
-        ("forget it", Forget("")),
-        ("Vergiss es!", Forget("")),
-        ("please forget that", Forget("")),
-        ("forget about it please", Forget("")),
+        ("forget my old address", ForgetIntent("my old address")),
+        ("forget what you know about Klara", ForgetIntent("Klara")),
+        ("please forget everything I told you about my boss.", ForgetIntent("my boss")),
+        ("forget all about Rex", ForgetIntent("Rex")),
+        ("forget it", ForgetIntent("")),
+        ("Vergiss es!", ForgetIntent("")),
+        ("please forget that", ForgetIntent("")),
+        ("forget about it please", ForgetIntent("")),
         (
             "remind me to call Ana tomorrow at 9",
             Remind("- [ ] call Ana (due: 2026-11-22 09:00)", "call Ana", "2026-11-22 09:00"),
@@ -86,8 +89,8 @@ NOW = datetime(2026, 11, 21, 23, 40)  # a Saturday
         ("show today's notes", Read("memory/2026-11-21.md")),
         ("What did I note today?", Read("memory/2026-11-21.md")),
         ("list files", ListFiles()),
-        ("alert me now: fire", Notify("fire")),
-        ("notify me that dinner is ready", Notify("dinner is ready")),
+        ("alert me now: fire", NotifyIntent("fire")),
+        ("notify me that dinner is ready", NotifyIntent("dinner is ready")),
         ("help", Small.HELP),
         ("Hello!", Small.GREETING),
         ("who are you?", Small.WHO),
@@ -109,7 +112,7 @@ def test_the_users_words_say_what_is_wanted(text, expected):
     "text", ["alert me when the build fails", "notify me if it rains", "alert me tomorrow at 9"]
 )
 def test_an_alert_for_later_is_not_sent_now(text):
-    assert not isinstance(intent(text, NOW), Notify)
+    assert not isinstance(intent(text, NOW), NotifyIntent)
 
 
 @given(st.text())

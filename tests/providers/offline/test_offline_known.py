@@ -9,7 +9,7 @@ from agentd.core.prompt import Effect, Prompt, ToolSpec
 from agentd.core.turn import Origin
 from agentd.engine.context import fence
 from agentd.providers.offline import conversation, flush, known
-from agentd.providers.offline.conversation import Call
+from agentd.providers.offline.conversation import OfflineCall
 from tests.providers.offline.conftest import fact_lines
 
 NOTE = "memory/2026-11-21.md"
@@ -243,7 +243,7 @@ async def test_a_flush_does_not_write_down_what_is_a_fact_already():
     writing = ToolSpec("memory_write", "", {}, Effect.IDEMPOTENT)
     said = (*rows, user("My cat is called Tom."), assistant("ok"), user("flush"))
     reply = flush.reply(Prompt((), said, (writing,), origin=Origin.FLUSH))
-    assert reply == Call("memory_write", {"content": "My cat is called Tom."})
+    assert reply == OfflineCall("memory_write", {"content": "My cat is called Tom."})
 
 
 def test_facts_are_read_where_the_prompt_tells_them_and_nowhere_else():

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import date
 
 from agentd.core.dated import date_in
-from agentd.memory.index.chunking.paragraphs import Standing
+from agentd.memory.index.chunking.paragraphs import HeadingStanding
 from agentd.memory.index.chunking.piece import Lines, Piece
 
 EARLIER = 0.3  # the importance of what is no longer so
@@ -43,7 +43,7 @@ def pieces(file: Lines) -> Iterator[Piece]:
         yield piece
 
 
-def cut(file: Lines) -> tuple[Sequence[Piece], Standing | None]:
+def cut(file: Lines) -> tuple[Sequence[Piece], HeadingStanding | None]:
     """The pieces, and the last fact before the heading that follows facts: behind it a new one is written.
     No line depends on those above it.
     """
@@ -53,7 +53,7 @@ def cut(file: Lines) -> tuple[Sequence[Piece], Standing | None]:
             last = number
         elif last is not None and _HEADING.match(line):
             break
-    return list(pieces(file)), None if last is None else Standing(last, last)
+    return list(pieces(file)), None if last is None else HeadingStanding(last, last)
 
 
 def _apart(said: str) -> tuple[str, str]:

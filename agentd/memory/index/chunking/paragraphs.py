@@ -40,7 +40,7 @@ class Shape(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ParagraphBlock:
     """Lines from `first` up to but not including `end`, none of the outer ones blank."""
 
     shape: Shape
@@ -50,7 +50,7 @@ class Block:
     title: str = ""
 
 
-def blocks(lines: Sequence[str]) -> Iterator[Block]:
+def blocks(lines: Sequence[str]) -> Iterator[ParagraphBlock]:
     """The blocks of a file in order; every line that is not blank is in one."""
     at = 0
     while at < len(lines):
@@ -73,24 +73,24 @@ def may_begin_anew(lines: Sequence[str]) -> bool:
     return is_short and lines[0].rstrip() == "---" and not _after_front(lines)
 
 
-def _block(lines: Sequence[str], at: int) -> Block:
+def _block(lines: Sequence[str], at: int) -> ParagraphBlock:
     line = lines[at]
     if heading := _HEADING.match(line):
-        return Block(Shape.HEADING, at, at + 1, len(heading[1]), _title(heading[2] or ""))
+        return ParagraphBlock(Shape.HEADING, at, at + 1, len(heading[1]), _title(heading[2] or ""))
     if fence := _FENCE.match(line):
-        return Block(Shape.CODE, at, _after_fence(lines, at, fence[1]))
+        return ParagraphBlock(Shape.CODE, at, _after_fence(lines, at, fence[1]))
     if at == 0 and line.rstrip() == "---" and (end := _after_front(lines)):
-        return Block(Shape.CODE, at, end)
+        return ParagraphBlock(Shape.CODE, at, end)
     if entry := _ENTRY.match(line):
-        return Block(Shape.ENTRY, at, _after_entry(lines, at, len(entry[1])))
+        return ParagraphBlock(Shape.ENTRY, at, _after_entry(lines, at, len(entry[1])))
     shape = _shape(line)
     end = at + 1
     while end < len(lines) and lines[end].strip() and not _begins(lines[end], shape):
         end += 1
-    return Block(shape, at, end)
+    return ParagraphBlock(shape, at, end)
 
 
-def _statements(lines: Sequence[str], block: Block) -> Iterator[Block]:
+def _statements(lines: Sequence[str], block: ParagraphBlock) -> Iterator[ParagraphBlock]:
     """A paragraph whose lines end where a sentence does, rather than where the page did, is as many
     blocks.
     """
@@ -98,9 +98,9 @@ def _statements(lines: Sequence[str], block: Block) -> Iterator[Block]:
     if _is_ragged(lines[block.first : block.end]):
         for n in range(block.first, block.end - 1):
             if _SENTENCE_END.search(lines[n]) and not lines[n + 1].lstrip()[:1].islower():
-                yield Block(Shape.TEXT, first, n + 1)
+                yield ParagraphBlock(Shape.TEXT, first, n + 1)
                 first = n + 1
-    yield Block(Shape.TEXT, first, block.end)
+    yield ParagraphBlock(Shape.TEXT, first, block.end)
 
 
 def _is_ragged(lines: Sequence[str]) -> bool:
@@ -206,7 +206,7 @@ class _Talk:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class HeadingStanding:
     """What stands above a line at which a piece begins, and before it in its section: from there on a file
     can be cut alone, as long as it is the same up to the end of the line `upto`.
     """
@@ -214,7 +214,7 @@ class Standing:
     line: int
     upto: int
     section: int = 0
-    headings: tuple[Block, ...] = ()
+    headings: tuple[ParagraphBlock, ...] = ()
     lead: str = ""
     talk: _Talk = field(default_factory=_Talk)
 
@@ -225,8 +225,8 @@ def pieces(file: Lines, most: int = TOKENS) -> Iterator[Piece]:
 
 
 def cut(
-    file: Lines, above: Standing | None = None, *, most: int = TOKENS
-) -> tuple[Sequence[Piece], Standing | None]:
+    file: Lines, above: HeadingStanding | None = None, *, most: int = TOKENS
+) -> tuple[Sequence[Piece], HeadingStanding | None]:
     """`pieces`, and where some of the last of them begin: lines added to the file change none before.
     With what stands `above` its first line, the file is the rest of a longer one; no pieces at all if
     all of that is to be cut again.
@@ -253,7 +253,9 @@ def cut(
             held = [u.body for u in units if u.section == mark.section and u.first < mark.line]
             talk = _so_far([_name(file.lines[line]) for line in held], before)
             talk = replace(talk, is_one=mark.section in talks and talks[mark.section].is_one)
-            standing = Standing(mark.line, after.line, mark.section, headings, mark.lead, talk)
+            standing = HeadingStanding(
+                mark.line, after.line, mark.section, headings, mark.lead, talk
+            )
             return found, standing
     return found, None
 
@@ -263,14 +265,14 @@ class _Mark(NamedTuple):
 
     line: int
     section: int
-    headings: Sequence[Block]
+    headings: Sequence[ParagraphBlock]
     lead: str
 
 
 class _Reader:
     """Walks through the blocks of a file and knows what stands above each."""
 
-    def __init__(self, file: Lines, above: Standing | None) -> None:
+    def __init__(self, file: Lines, above: HeadingStanding | None) -> None:
         self._file = file
         self._headings = list(above.headings) if above else []
         self._section = above.section if above else 0
@@ -299,7 +301,7 @@ class _Reader:
             self._close(found[-1].end)
         return self._units
 
-    def _note(self, before: Block | None, block: Block) -> None:
+    def _note(self, before: ParagraphBlock | None, block: ParagraphBlock) -> None:
         """Keep what stands above a block, unless it goes with what is before it."""
         if self._waiting >= 0 or is_bare(self._file.lines[block.first]):
             return
@@ -309,7 +311,7 @@ class _Reader:
         lead = self._lead[1] if self._lead else ""
         self.marks.append(_Mark(block.first, self._section, self._headings, lead))
 
-    def _open(self, heading: Block) -> None:
+    def _open(self, heading: ParagraphBlock) -> None:
         last = self._headings[-1] if self._headings else None
         if self._waiting >= 0 and last and last.level >= heading.level:
             self._close(heading.first)  # nothing stands below that one
@@ -321,14 +323,14 @@ class _Reader:
     def _wait(self, line: int) -> None:
         self._waiting = line if self._waiting < 0 else self._waiting
 
-    def _attach(self, block: Block) -> None:
+    def _attach(self, block: ParagraphBlock) -> None:
         """A rule is no unit: it goes with what is before it, or else with what follows."""
         if self._units and self._waiting < 0:
             self._units[-1] = replace(self._units[-1], end=block.end)
         else:
             self._wait(block.first)
 
-    def _introduces(self, block: Block, after: Block | None) -> bool:
+    def _introduces(self, block: ParagraphBlock, after: ParagraphBlock | None) -> bool:
         text = self._file.whole(block.first, block.end).text
         return (
             block.shape is Shape.TEXT
@@ -338,7 +340,7 @@ class _Reader:
             and tokens_in(text) <= _LEAD
         )
 
-    def _add(self, block: Block) -> None:
+    def _add(self, block: ParagraphBlock) -> None:
         if block.shape is not Shape.ENTRY and self._lead is not None:
             self._lead = None
             self._section += 1

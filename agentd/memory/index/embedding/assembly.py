@@ -18,7 +18,7 @@ from agentd.core.paths import ensure_private_dir
 from agentd.core.ports import Clock, Embedder
 from agentd.core.redaction import Redactor
 from agentd.memory.index.embedding.cached import Cached
-from agentd.memory.index.embedding.choice import Choice, Service, choose_all
+from agentd.memory.index.embedding.choice import EmbedderChoice, EmbeddingService, choose_all
 from agentd.memory.index.embedding.daily import DailyTokens
 from agentd.memory.index.embedding.export import Exporter, clean
 from agentd.memory.index.embedding.late import packaged
@@ -41,7 +41,7 @@ class Embedders:
     as long as they are used; `refusals` say why one is not what was asked for.
     """
 
-    choices: tuple[Choice, ...]
+    choices: tuple[EmbedderChoice, ...]
     chain: tuple[Embedder, ...]
     work: tuple[Work, ...]
     exporter: Exporter
@@ -119,7 +119,7 @@ def _worker(spec: Spec, environ: Mapping[str, str], models: Path, clock: Clock) 
 
 
 def _remote(
-    service: Service,
+    service: EmbeddingService,
     settings: ModelSettings,
     state_dir: Path,
     clock: Clock,

@@ -55,18 +55,18 @@ _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EmbedderChoice:
     """The embedder for this daemon. `problem` says why it is not the one that was asked for."""
 
     kind: Kind
     why: str
     problem: Problem | None = None
     spec: Spec | None = None  # of a local model
-    service: Service | None = None
+    service: EmbeddingService | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class EmbeddingService:
     """A model that is asked over HTTP."""
 
     identity: str
@@ -77,7 +77,7 @@ class Service:
 
 def choose(
     settings: EmbedderSettings, environ: Mapping[str, str], models: Path, instead: str = STATIC
-) -> Choice:
+) -> EmbedderChoice:
     """The embedder that the configuration and what is installed lead to; never raises. `models` is
     the folder of exported and fetched models. Loads nothing, but reads files.
 
@@ -86,10 +86,10 @@ def choose(
     and cannot be had, is a problem, and static vectors stand in, or as `instead` says.
     """
     model = settings.embedder
-    make: Callable[[], Choice]
+    make: Callable[[], EmbedderChoice]
     match settings.provider:
         case "none" | "static" as kind:
-            return Choice(kind, "configured")
+            return EmbedderChoice(kind, "configured")
         case "auto" | "local":
             return _automatic(model, models, instead)
         case "openai":
@@ -109,12 +109,12 @@ def choose(
     except (EmbedderFault, ConfigError) as fault:
         problem = Problem("embedder_unavailable", f"{fault.message} {instead}", fault.cure)
         why = f"{settings.provider} is configured, but: {fault.message}"
-        return Choice("static", why, problem)
+        return EmbedderChoice("static", why, problem)
 
 
 def choose_all(
     settings: EmbedderSettings, environ: Mapping[str, str], models: Path
-) -> tuple[Choice, ...]:
+) -> tuple[EmbedderChoice, ...]:
     """The embedder and its fallbacks, each as `choose` gives it, in the order in which they are asked."""
     behind = [EmbedderSettings(provider=each.provider, embedder=each) for each in settings.fallback]
     instead = "The others stand in." if behind else STATIC
@@ -142,7 +142,7 @@ def export_source(settings: ModelSettings) -> Path:
     return folder
 
 
-def _automatic(settings: ModelSettings, models: Path, instead: str) -> Choice:
+def _automatic(settings: ModelSettings, models: Path, instead: str) -> EmbedderChoice:
     faults: list[EmbedderFault] = []
     is_named = settings.model or export_folder(settings, models).is_dir()
     for local in (_onnx, _torch) if is_named else (_packaged, _onnx, _torch):
@@ -154,17 +154,19 @@ def _automatic(settings: ModelSettings, models: Path, instead: str) -> Choice:
     # Of a model that is named the last fault says what helps; without one agentd is not whole.
     cure = faults[-1 if settings.model else 0].cure
     problem = Problem("embedder_unavailable", f"{missing} {instead}", cure)
-    return Choice("static", f"automatic: {missing}", problem)
+    return EmbedderChoice("static", f"automatic: {missing}", problem)
 
 
-def _torch(settings: ModelSettings, models: Path, why: str) -> Choice:
+def _torch(settings: ModelSettings, models: Path, why: str) -> EmbedderChoice:
     if not places.are_installed("torch", "sentence_transformers"):
         raise EmbedderFault(
             "sentence-transformers is not installed.",
             cure="Install it: pip install 'agentd[embeddings]', or EXTRAS=embeddings make run.",
         )
     if _is_on_hub(settings):
-        return Choice("sentence-transformers", why, spec=_from_hub(settings, models / "hub"))
+        return EmbedderChoice(
+            "sentence-transformers", why, spec=_from_hub(settings, models / "hub")
+        )
     folder = Path(settings.model).expanduser() if settings.model else places.packaged_model()
     if folder is None or not folder.is_dir():
         raise EmbedderFault(
@@ -180,7 +182,7 @@ def _torch(settings: ModelSettings, models: Path, why: str) -> Choice:
             cure="Correct model in [memory_search.embedder], or the owner and mode of its files.",
         ) from error
     spec = _spec(settings, "sentence-transformers", str(folder), found, mark)
-    return Choice("sentence-transformers", why, spec=spec)
+    return EmbedderChoice("sentence-transformers", why, spec=spec)
 
 
 def _from_hub(settings: ModelSettings, cache: Path) -> Spec:
@@ -195,7 +197,7 @@ def _from_hub(settings: ModelSettings, cache: Path) -> Spec:
     return _spec(settings, "sentence-transformers", settings.model, found, mark, str(cache))
 
 
-def _onnx(settings: ModelSettings, models: Path, why: str) -> Choice:
+def _onnx(settings: ModelSettings, models: Path, why: str) -> EmbedderChoice:
     if not places.are_installed("onnxruntime"):
         raise EmbedderFault("onnxruntime is not installed.", cure=REINSTALL)
     source = _net(settings, models)
@@ -210,29 +212,31 @@ def _onnx(settings: ModelSettings, models: Path, why: str) -> Choice:
     if not mark:
         stat = files.model.stat()
         mark = f"{stat.st_size:x}-{stat.st_mtime_ns:x}"
-    return Choice("onnx", why, spec=_spec(settings, "onnx", str(source), found, f"int8-{mark}"))
+    return EmbedderChoice(
+        "onnx", why, spec=_spec(settings, "onnx", str(source), found, f"int8-{mark}")
+    )
 
 
-def _packaged(settings: ModelSettings, _models: Path, why: str) -> Choice:
+def _packaged(settings: ModelSettings, _models: Path, why: str) -> EmbedderChoice:
     return _joined("packaged", settings, PACKED, why)
 
 
 def _joined(
     kind: Literal["packaged", "both"], settings: ModelSettings, manifest: str, why: str
-) -> Choice:
+) -> EmbedderChoice:
     many, english = _e5(settings, manifest), OnnxFiles.at(PACKAGED)
     parts = (english.name, english.fingerprint), (many.name, many.fingerprint)
     identity = f"{'+'.join(map('-'.join, parts))}-{many.weight:g}"
     dimension = english.dimension + many.dimension
     spec = _spec_of(settings, "both", str(E5_FOLDER / manifest), dimension, identity)
-    return Choice(kind, why, spec=spec)
+    return EmbedderChoice(kind, why, spec=spec)
 
 
-def _multilingual(settings: ModelSettings) -> Choice:
+def _multilingual(settings: ModelSettings) -> EmbedderChoice:
     files = _e5(settings, FULL)
     identity = f"{files.name}-{files.dimension}-{files.fingerprint}"
     spec = _spec_of(settings, "multilingual", str(E5_FOLDER / FULL), files.dimension, identity)
-    return Choice("multilingual", "configured", spec=spec)
+    return EmbedderChoice("multilingual", "configured", spec=spec)
 
 
 def _e5(settings: ModelSettings, manifest: str) -> E5Files:
@@ -306,7 +310,7 @@ def _spec_of(
     )
 
 
-def _service(settings: ModelSettings, environ: Mapping[str, str]) -> Choice:
+def _service(settings: ModelSettings, environ: Mapping[str, str]) -> EmbedderChoice:
     model = settings.model or DEFAULT_SERVICE_MODEL
     secret = find_key(settings, environ)
     if secret is None and settings.needs_key:
@@ -319,9 +323,9 @@ def _service(settings: ModelSettings, environ: Mapping[str, str]) -> Choice:
         text = f"How many numbers a vector of {model} has is not known."
         raise EmbedderFault(text, cure=f"Say it with dimension in {settings.table}.")
     host = urlsplit(settings.base_url).netloc or "openai"
-    service = Service(f"{host}-{model}-{dimension}", model, dimension, secret)
+    service = EmbeddingService(f"{host}-{model}-{dimension}", model, dimension, secret)
     key = f"key from {secret.source}" if secret else "without a key"
-    return Choice("openai", f"configured: {host}, {key}", service=service)
+    return EmbedderChoice("openai", f"configured: {host}, {key}", service=service)
 
 
 def _is_on_hub(settings: ModelSettings) -> bool:

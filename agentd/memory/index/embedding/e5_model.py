@@ -20,16 +20,16 @@ from agentd.core.errors import EmbedderFault
 from agentd.memory.index.embedding.e5_files import E5Files
 from agentd.memory.index.embedding.e5_weights import WIDTH, E5Weights, Floats, PackedWeights, Tensor
 from agentd.memory.index.embedding.onnx_model import session
-from agentd.memory.index.embedding.unigram import UnigramTokenizer, Vocabulary
+from agentd.memory.index.embedding.unigram import UnigramTokenizer, UnigramVocabulary
 from agentd.memory.index.embedding.windows import embed_whole
 
 _PREFIXES = {True: "query:", False: "passage:"}  # as the model was taught
 
 
-class Weights(Protocol):
+class ModelWeights(Protocol):
     """The numbers of the model, wherever they come from."""
 
-    def vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> UnigramVocabulary:
         """What splits texts into pieces, read anew."""
 
     @property
@@ -51,7 +51,7 @@ class E5Model:
         files.check()
         try:
             load = PackedWeights if files.weights.suffix == ".npz" else E5Weights
-            self._weights: Weights = load(files.weights)
+            self._weights: ModelWeights = load(files.weights)
             self._session = session(files.net, threads, self._weights.tensors())
             vocabulary = self._weights.vocabulary()
             turn = np.load(files.turn)

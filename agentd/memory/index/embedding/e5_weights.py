@@ -20,7 +20,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from agentd.memory.index.embedding.unigram import Vocabulary
+from agentd.memory.index.embedding.unigram import UnigramVocabulary
 
 # The weights of the packed multilingual-e5-small that agentd comes with, as scripts/pack_e5.py writes them.
 
@@ -66,7 +66,7 @@ class PackedWeights:
                 if name not in _OWN
             }
 
-    def vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> UnigramVocabulary:
         """The pieces, read anew: they take a lot of memory, and are needed to make a tokenizer alone."""
         with np.load(self._path) as found:
             return unpack(found)
@@ -88,7 +88,7 @@ class PackedWeights:
         return found
 
 
-def pack(vocabulary: Vocabulary) -> dict[str, npt.NDArray[np.generic]]:
+def pack(vocabulary: UnigramVocabulary) -> dict[str, npt.NDArray[np.generic]]:
     """A vocabulary as arrays."""
     special = (vocabulary.start, vocabulary.end, vocabulary.padding, vocabulary.unknown)
     return {
@@ -99,10 +99,10 @@ def pack(vocabulary: Vocabulary) -> dict[str, npt.NDArray[np.generic]]:
     }
 
 
-def unpack(found: Mapping[str, npt.NDArray[np.generic]]) -> Vocabulary:
+def unpack(found: Mapping[str, npt.NDArray[np.generic]]) -> UnigramVocabulary:
     """And back."""
     written = json.loads(found["written"].tobytes())
-    return Vocabulary(
+    return UnigramVocabulary(
         found["pieces"].tobytes().decode().split("\n"),
         found["scores"].tolist(),
         {int(it): to for it, to in written.items()},
@@ -149,7 +149,7 @@ class E5Weights:
         positions = self._floats("emb.pos").reshape(-1, WIDTH)
         self.positions: Floats = positions + self._floats("emb.type")[:WIDTH]
 
-    def vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> UnigramVocabulary:
         """The pieces, read anew: they take a lot of memory, and are needed to make a tokenizer alone."""
         with self._path.open("rb") as file:
             read = _Reader(file)
@@ -213,7 +213,7 @@ class _Reader:
         return int(self.struct(struct.Struct(f"<{form}"))[0])
 
 
-def _vocabulary(read: _Reader) -> Vocabulary:
+def _vocabulary(read: _Reader) -> UnigramVocabulary:
     count, start, end, padding, unknown, size = read.struct(_PIECES)
     places = np.frombuffer(read.bytes(4 * (count + 1)), "<u4").tolist()
     scores = array("f", np.frombuffer(read.bytes(4 * count), "<f4").tolist())
@@ -221,7 +221,7 @@ def _vocabulary(read: _Reader) -> Vocabulary:
     pieces = [data[first:last].decode("utf-8", "replace") for first, last in pairwise(places)]
     for number in (start, end, padding, unknown, count - 1):  # the last one stands for a gap
         pieces[number] = ""  # what people write is never one of these
-    return Vocabulary(pieces, scores, _written(read), start, end, padding, unknown)
+    return UnigramVocabulary(pieces, scores, _written(read), start, end, padding, unknown)
 
 
 def _written(read: _Reader) -> dict[int, str]:

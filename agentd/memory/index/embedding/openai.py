@@ -12,13 +12,13 @@ import structlog
 from agentd.core.errors import EmbedderFault, StorageError
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
-from agentd.memory.index.embedding.choice import DIMENSIONS, Service
+from agentd.memory.index.embedding.choice import DIMENSIONS, EmbeddingService
 from agentd.memory.index.embedding.daily import DailyTokens
 from agentd.memory.index.embedding.pause import Pause
 from agentd.memory.index.embedding.settings import ModelSettings
 
 if TYPE_CHECKING:
-    from agentd.memory.index.embedding.openai_api import Answer, EmbeddingsApi
+    from agentd.memory.index.embedding.openai_api import EmbeddingAnswer, EmbeddingsApi
 
 log = structlog.get_logger()
 
@@ -37,7 +37,7 @@ class OpenAIEmbedder:
 
     def __init__(
         self,
-        service: Service,
+        service: EmbeddingService,
         settings: ModelSettings,
         tokens: DailyTokens,
         clock: Clock,
@@ -132,7 +132,7 @@ class OpenAIEmbedder:
                 f"What {self.model} costs cannot be written down: {error.message}", cure=error.cure
             ) from error
 
-    async def _tried(self, body: dict[str, Any], tries: int) -> Answer:
+    async def _tried(self, body: dict[str, Any], tries: int) -> EmbeddingAnswer:
         api = await self._ready()
         attempt = 1
         while True:
@@ -169,7 +169,7 @@ class OpenAIEmbedder:
             return self._api
 
 
-def _connect(settings: ModelSettings, service: Service, clock: Clock) -> EmbeddingsApi:
+def _connect(settings: ModelSettings, service: EmbeddingService, clock: Clock) -> EmbeddingsApi:
     from agentd.memory.index.embedding.openai_api import EmbeddingsApi
 
     return EmbeddingsApi(settings, service.secret, clock)

@@ -49,7 +49,7 @@ class Refused(EmbedderFault):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EmbeddingAnswer:
     """The vectors of one request, and how many tokens it was, 0 if that was not told."""
 
     rows: Sequence[bytes]
@@ -80,7 +80,7 @@ class EmbeddingsApi:
         """Close the connections."""
         await self._client.aclose()
 
-    async def ask(self, body: dict[str, Any], model: str, dimension: int) -> Answer:
+    async def ask(self, body: dict[str, Any], model: str, dimension: int) -> EmbeddingAnswer:
         """The vectors for `body["input"]`, every one checked. Raises EmbedderFault, of it Refused."""
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         try:
@@ -154,7 +154,7 @@ def _told(data: bytes) -> tuple[str, str]:
         return "", ""
 
 
-def _answer(data: bytes, count: int, model: str, dimension: int, table: str) -> Answer:
+def _answer(data: bytes, count: int, model: str, dimension: int, table: str) -> EmbeddingAnswer:
     """The rows in the order of the texts. Raises EmbedderFault unless there is one for each."""
     try:
         body = json.loads(data)
@@ -171,7 +171,7 @@ def _answer(data: bytes, count: int, model: str, dimension: int, table: str) -> 
                 raise vectors.wrong_size(model, len(numbers), dimension, table)
             rows[place] = vectors.unit(numbers, model)
         tokens = (body.get("usage") or {}).get("total_tokens", 0)
-        return Answer(rows, max(0, tokens) if isinstance(tokens, int) else 0)
+        return EmbeddingAnswer(rows, max(0, tokens) if isinstance(tokens, int) else 0)
     except (
         ValueError,
         KeyError,

@@ -112,7 +112,7 @@ class ModelSettings(Settings):
         return openai_needs_key(self.base_url)
 
 
-class FallbackSettings(ModelSettings):
+class EmbedderFallbackSettings(ModelSettings):
     """An embedder that makes the vectors while those before it cannot be had."""
 
     provider: Annotated[
@@ -136,7 +136,7 @@ class EmbedderSettings(Settings):
         '"multilingual" (all of the second), "both" (the first and that, joined), "static" (a table of '
         'words), "sentence-transformers", "openai" (and what speaks like it), or "none"',
     )
-    fallback: tuple[FallbackSettings, ...] = Field(
+    fallback: tuple[EmbedderFallbackSettings, ...] = Field(
         default=(),
         description="embedders asked in turn while that one fails or is too slow: "
         '[{base_url = "…", model = "…", dimension = …}], with provider, if not "openai", and any key of '
@@ -152,8 +152,8 @@ class EmbedderSettings(Settings):
     @field_validator("fallback")
     @classmethod
     def _has_a_first(
-        cls, fallback: tuple[FallbackSettings, ...], info: ValidationInfo
-    ) -> tuple[FallbackSettings, ...]:
+        cls, fallback: tuple[EmbedderFallbackSettings, ...], info: ValidationInfo
+    ) -> tuple[EmbedderFallbackSettings, ...]:
         if fallback and info.data.get("provider") in ("static", "none"):
             msg = 'makes no sense behind provider = "static", which always answers, or "none"'
             raise ValueError(msg)

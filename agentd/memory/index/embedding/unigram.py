@@ -23,7 +23,7 @@ _Piece = tuple[int, int, int]  # its id, and where it begins and ends in the wor
 
 
 @dataclass(frozen=True, slots=True)
-class Vocabulary:
+class UnigramVocabulary:
     """The pieces by their ids, those without letters being none; how likely they are (logarithms); what a
     character is written as; and the ids of what no letters say.
     """
@@ -72,7 +72,7 @@ def _key(piece: str) -> int:
 class UnigramTokenizer:
     """Splits at blanks, and each word so that the scores of its pieces add up to most."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: UnigramVocabulary) -> None:
         pieces, written = vocabulary.pieces, vocabulary.written
         self._ids = Numbers(pieces)
         self._scores = array("f", vocabulary.scores)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 MOST_WINDOWS = 16  # what a text says is said in its first pages
 
 
-class Tokens(Protocol):
+class TokenIds(Protocol):
     """The tokens of a text."""
 
     @property
@@ -31,7 +31,7 @@ class Tokens(Protocol):
 class Tokenizer(Protocol):
     """What the library's tokenizers and `bert.py` can do."""
 
-    def encode(self, sequence: str, /, *, add_special_tokens: bool = True) -> Tokens:
+    def encode(self, sequence: str, /, *, add_special_tokens: bool = True) -> TokenIds:
         """The tokens of all of the text."""
 
 

@@ -11,7 +11,7 @@ LIKE = 0.5  # of the score of the best: a neighbour that has less only stands be
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class PackedUnit:
     """A ranked unit; `before` and `after` are the slots next to it in its file, -1 for none."""
 
     slot: int
@@ -21,11 +21,11 @@ class Unit:
     score: float = 1.0
 
 
-def join(ranked: Sequence[Unit], budget: int) -> list[tuple[int, ...]]:
+def join(ranked: Sequence[PackedUnit], budget: int) -> list[tuple[int, ...]]:
     """Ranked units as groups of slots in reading order, best first. Units among the first `budget`
     tokens that stand next to each other become one group, at the rank of its best.
     """
-    head: dict[int, Unit] = {}
+    head: dict[int, PackedUnit] = {}
     spent = 0
     for unit in ranked:
         spent += unit.tokens
@@ -59,7 +59,7 @@ def within(costs: Sequence[int], budget: int | None, limit: int) -> list[int]:
     return chosen
 
 
-def _grown(unit: Unit, head: Mapping[int, Unit], taken: set[int]) -> tuple[int, ...]:
+def _grown(unit: PackedUnit, head: Mapping[int, PackedUnit], taken: set[int]) -> tuple[int, ...]:
     """The unit with its neighbours, alternately before and after, while they are in the head."""
     group = [unit.slot]
     tokens = unit.tokens

@@ -25,7 +25,7 @@ FARTHEST = np.float32(
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class RankingEvidence:
     """What is known of n candidates, each with `reach` neighbours to both sides (w = 2·reach+1
     columns, the candidate in the middle). Missing neighbours have zeros.
     """
@@ -46,7 +46,7 @@ def score(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats
     return np.array(list(weights.values()), np.float32) @ table
 
 
-def features(e: Evidence) -> dict[str, Floats]:
+def features(e: RankingEvidence) -> dict[str, Floats]:
     """Every feature of every candidate by the name of its weight. `cover`s are idf-weighted shares of
     the query's terms, in the unit itself and in the units around it (`wide`); `keyword` is BM25 as a
     share of the best candidate's; `nearness` counts standard deviations of the nearest candidates'

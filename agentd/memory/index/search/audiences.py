@@ -20,7 +20,7 @@ from agentd.core.search import SearchOptions
 from agentd.memory.index.search.saved import SavedMirror
 
 if TYPE_CHECKING:
-    from agentd.memory.index.search.in_memory import Matches, Mirror
+    from agentd.memory.index.search.in_memory import ChunkMatches, Mirror
 
 log = structlog.get_logger()
 
@@ -162,7 +162,7 @@ class Mirrors:
         vectors: Sequence[bytes] | None,
         model: str,
         options: SearchOptions,
-    ) -> Matches:
+    ) -> ChunkMatches:
         """What `Mirror.search` finds, in all that is stored at this moment. Raises StorageError."""
         with self._use(audience) as place:
             if place.former is not None:

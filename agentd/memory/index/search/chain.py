@@ -28,7 +28,7 @@ STANDING_IN = 600.0  # seconds after its last answer that a model's vectors stay
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedEmbedder:
     """Vectors of what was asked, None where no embedder answers; `model` made them. `lack` is what the
     search has to do without, "" for nothing.
     """
@@ -38,7 +38,7 @@ class Asked:
     lack: str
 
 
-class Chain:
+class EmbedderChain:
     """`backfills` are asked from the best on, each for so many `seconds`; the last should be quick. One that
     has its model to load has `warming` seconds at least, and the better ones only with `waits`.
 
@@ -111,7 +111,7 @@ class Chain:
 
     async def vectors(
         self, texts: Sequence[str], seconds: float | None = None, *, query: bool = True
-    ) -> Asked:
+    ) -> AskedEmbedder:
         """Vectors of what is looked for, of the best embedder that answers in time; without `query` of texts
         like those of the collection, to compare them with. Raises StorageError.
         """
@@ -141,8 +141,8 @@ class Chain:
                 continue
             self._answered[backfill.model] = self._clock.monotonic()
             reason = reason or (Lack.VECTORS_MISSING if backfill.left else "")
-            return Asked(found, backfill.model, reason)
-        return Asked(None, "", reason)
+            return AskedEmbedder(found, backfill.model, reason)
+        return AskedEmbedder(None, "", reason)
 
     async def told(self, state: IndexState) -> IndexState:
         """The state of an index with what is known of its vectors. Raises StorageError."""

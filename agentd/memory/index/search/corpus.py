@@ -17,7 +17,7 @@ from agentd.core.memory import Chunk, Source
 from agentd.core.search import SearchOptions
 from agentd.core.workspace import FACTS_PATH
 from agentd.memory.index.ranking import newest as nearness
-from agentd.memory.index.ranking.structured import Evidence
+from agentd.memory.index.ranking.structured import RankingEvidence
 from agentd.memory.index.search import words
 from agentd.memory.index.search.arrays import Arrays, inside, of_strings, part, strings
 from agentd.memory.index.search.entries import ASKS, QUESTION, UNDATED
@@ -369,7 +369,7 @@ class Gatherer:
         self._corpus = corpus
         self._postings = postings
 
-    def evidence(self, asked: Asked, slots: Slots, vectors: Vectors | None) -> Evidence:
+    def evidence(self, asked: Asked, slots: Slots, vectors: Vectors | None) -> RankingEvidence:
         """What is known of the units at `slots`."""
         corpus, query = self._corpus, asked.query
         grid = corpus.around(slots, REACH)
@@ -387,7 +387,7 @@ class Gatherer:
         question = corpus.column("question")[units].astype(np.bool_) & ~missing
         idf = self._postings.idfs(terms) * weights
         own = slots.astype(np.int64)
-        return Evidence(
+        return RankingEvidence(
             impacts=impacts[at],
             idf=idf,
             cosines=cosines,

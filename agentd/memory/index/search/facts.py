@@ -23,7 +23,7 @@ from agentd.core.ports import Clock, FactVectorStore
 from agentd.core.text import sentences
 from agentd.memory.index.search import words
 from agentd.memory.index.search.backfill import Backfill, FactBacklog, PatientEmbedder
-from agentd.memory.index.search.chain import Chain
+from agentd.memory.index.search.chain import EmbedderChain
 
 if TYPE_CHECKING:
     from agentd.memory.index.search.facts_in_memory import FactMirror
@@ -71,7 +71,7 @@ class LiveFacts:
         self._backlogs = tuple(
             FactBacklog(embedder.model, self._keep, self._writing) for embedder in embedders
         )
-        self._chain = Chain(
+        self._chain = EmbedderChain(
             [Backfill(*each) for each in zip(embedders, self._backlogs, strict=True)],
             clock,
             patience,

@@ -28,7 +28,7 @@ _EVERYWHERE = frozenset({"user"})  # "The user's dog …": it tells no fact from
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFacts:
     """A fact that was found."""
 
     id: str
@@ -37,7 +37,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class FactQuestion:
     """What is asked: the terms of each piece of it, all of them, the cosines of each piece by slot, and
     the least that makes a candidate. `names` are the terms of what it calls by name.
     """
@@ -135,7 +135,7 @@ class FactMirror:
 
     def find(
         self, pieces: Sequence[str], vectors: Sequence[bytes] | None, model: str, now: datetime
-    ) -> list[Found]:
+    ) -> list[FoundFacts]:
         """The facts that have to do with a text, best first. `pieces` are the text and parts of it,
         `vectors` theirs, of `model`.
         """
@@ -163,9 +163,9 @@ class FactMirror:
 
     def _question(
         self, pieces: Sequence[str], vectors: Sequence[bytes] | None, model: str
-    ) -> Question:
+    ) -> FactQuestion:
         terms = [dict.fromkeys(_terms(piece)) for piece in pieces]
-        return Question(
+        return FactQuestion(
             pieces=[frozenset(own) for own in terms],
             terms=list(dict.fromkeys(term for own in terms for term in own)),
             cosines=None if vectors is None else self._cosines(vectors, model),
@@ -173,7 +173,7 @@ class FactMirror:
             names=list(dict.fromkeys(term for piece in pieces for term in _names(piece))),
         )
 
-    def _named(self, slots: Slots, asked: Question, held: Chosen) -> Chosen:
+    def _named(self, slots: Slots, asked: FactQuestion, held: Chosen) -> Chosen:
         """Who asks for something by name means no other: the facts with one of the names, or all if
         none has any.
         """
@@ -182,14 +182,14 @@ class FactMirror:
         named: Chosen = held & (self._postings.impacts(slots, asked.names).sum(axis=1) > 0)
         return named if named.any() else np.ones(len(slots), np.bool_)
 
-    def _meant(self, asked: Question) -> Slots:
+    def _meant(self, asked: FactQuestion) -> Slots:
         """The facts near enough to any piece."""
         if asked.cosines is None:
             return np.zeros(0, np.int64)
         slots, found = best(asked.cosines.max(axis=0), self._candidates, above=-1.0)
         return slots[found >= asked.least][: self._candidates]
 
-    def _relations(self, slots: Slots, asked: Question) -> tuple[Floats, Floats]:
+    def _relations(self, slots: Slots, asked: FactQuestion) -> tuple[Floats, Floats]:
         """The relation of each fact to that piece which it has most to do with, and the most of any
         piece's words that it holds.
         """
@@ -214,7 +214,7 @@ class FactMirror:
         related: Floats,
         model: str,
         now: datetime,
-    ) -> list[Found]:
+    ) -> list[FoundFacts]:
         """Candidates in their order. `legs` have names; the last one has what its words hardly found."""
         facts = [self._facts[slot] for slot in slots.tolist()]
         worths = [importance.worth(fact, now) if fact else 0.0 for fact in facts]
@@ -228,7 +228,7 @@ class FactMirror:
             parts = {name: float(leg[at]) for name, leg in legs if leg[at] > -1.0}
             parts |= {"worth": worths[at], "relation": float(related[at])}
             if (fact := facts[at]) is not None:
-                found.append(Found(fact.id, float(fused[at]), parts))
+                found.append(FoundFacts(fact.id, float(fused[at]), parts))
         return found
 
     def _cosines(self, vectors: Sequence[bytes], model: str) -> Floats | None:

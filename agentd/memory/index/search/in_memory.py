@@ -149,7 +149,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Matches:
+class ChunkMatches:
     """The answer to a search."""
 
     hits: tuple[Match, ...]
@@ -306,7 +306,7 @@ class Mirror:
         vectors: Sequence[bytes] | None,
         model: str,
         options: SearchOptions,
-    ) -> Matches:
+    ) -> ChunkMatches:
         """The best hits for texts that ask the same; `vectors` are theirs, of `model`."""
         self._searcher.vectors = self._vectors.get(model)
         self._searcher.kinds = kinds_of(model)
@@ -317,7 +317,7 @@ class Mirror:
             asked = [(text, np.frombuffer(vector, "<f4")) for text, vector in pairs]
         ranking = phrasings.search(self._searcher, asked, options)
         hits = tuple(self._match(hit) for hit in ranking)
-        return Matches(hits, ranking.reason, ranking.confidence)
+        return ChunkMatches(hits, ranking.reason, ranking.confidence)
 
     def _match(self, hit: Ranked) -> Match:
         newer = ""

@@ -26,7 +26,7 @@ from agentd.core.search import EmptyReason, Entry, Lack, SearchQuery, heavier
 from agentd.memory.index.search import words
 from agentd.memory.index.search.audiences import Mirrors
 from agentd.memory.index.search.backfill import Backfill, ChunkBacklog, PatientEmbedder
-from agentd.memory.index.search.chain import Chain
+from agentd.memory.index.search.chain import EmbedderChain
 from agentd.memory.index.search.hits import hit_of
 from agentd.memory.index.search.saved import LEAST
 from agentd.memory.index.search.settings import SearchSettings
@@ -77,7 +77,7 @@ class LiveIndex:
             Backfill(embedder, ChunkBacklog(store, embedder.model, mirrors.put_vectors))
             for embedder in embedders
         ]
-        self._chain = Chain(backfills, clock, settings.query_timeout_ms / 1000)
+        self._chain = EmbedderChain(backfills, clock, settings.query_timeout_ms / 1000)
         self._cold = asyncio.Event()
         self._warming: set[Audience] = set()
         self._runs = False

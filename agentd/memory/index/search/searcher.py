@@ -318,7 +318,7 @@ class Searcher:
             return Ranking((), EmptyReason.BELOW_THRESHOLD)
         found.take(np.flatnonzero(kept))
         units = [
-            packing.Unit(slot, tokens, before, after, score)
+            packing.PackedUnit(slot, tokens, before, after, score)
             for slot, score, tokens, before, after in zip(
                 found.slots.tolist(),
                 found.score.tolist(),
@@ -432,7 +432,7 @@ def _packed(searcher: Searcher, hits: Sequence[Ranked], options: SearchOptions) 
     slots = list(by_slot)
     before, after = (searcher.corpus.column(n)[slots].tolist() for n in ("previous", "next"))
     units = [
-        packing.Unit(hit.slots[0], hit.tokens, earlier, later, hit.score)
+        packing.PackedUnit(hit.slots[0], hit.tokens, earlier, later, hit.score)
         for hit, earlier, later in zip(hits, before, after, strict=True)
     ]
     horizon = packing.JOIN_TOKENS if options.join else 0
