@@ -14,7 +14,7 @@ from agentd.app.assembly.storage import Stores
 from agentd.automation.heartbeat.pulse import Pulse
 from agentd.automation.heartbeat.runner import HEARTBEAT, Examination
 from agentd.automation.heartbeat.snapshot import BeatDependencies
-from agentd.automation.jobs import runs as questions
+from agentd.automation.jobs import runs
 from agentd.automation.jobs.agenda import Agenda
 from agentd.automation.jobs.jobs import Jobs
 from agentd.automation.scheduler import Scheduler, SchedulerTriggers
@@ -93,7 +93,7 @@ def _pulse(
 def _jobs(
     ground: Ground, stores: Stores, model: ProviderModel, alerts: Alerting, engine: Engine
 ) -> Jobs:
-    around = questions.RunDependencies(
+    around = runs.RunDependencies(
         clock=ground.clock,
         book=stores.jobs,
         ledger=stores.ledger,

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import agentd
-from agentd.app.cli import declared
-from agentd.app.cli import streams as interrupts
+from agentd.app.cli import declared, streams
 from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.report import note, say
 from agentd.app.cli.streams import Outputs
@@ -101,13 +100,13 @@ def main(commands: Callable[..., Any] = app) -> None:
     `commands` is what runs them: `app`, or what typer has made of it before.
     """
     outputs = Outputs()
-    interrupts.unwind()
+    streams.unwind()
     try:
         commands(prog_name="agentd")
     except (KeyboardInterrupt, SystemExit, Exception) as end:
         fault = outputs.fault()
         if _is_interrupted(end):
-            interrupts.leave()
+            streams.leave()
         if fault is None:
             raise
         if fault.errno != errno.EPIPE:  # whoever read it has enough
@@ -118,5 +117,5 @@ def main(commands: Callable[..., Any] = app) -> None:
 def _is_interrupted(end: BaseException) -> bool:
     """Whether Ctrl-C ended a command, which typer says with an exit code."""
     return isinstance(end, KeyboardInterrupt) or (
-        isinstance(end, SystemExit) and end.code == interrupts.STATUS
+        isinstance(end, SystemExit) and end.code == streams.STATUS
     )

@@ -15,7 +15,7 @@ from typing import Any
 
 import structlog
 
-from agentd.automation.heartbeat import hours as due
+from agentd.automation.heartbeat import hours
 from agentd.automation.heartbeat.gate import Run, Skip, decide
 from agentd.automation.heartbeat.runner import Examination
 from agentd.automation.heartbeat.settings import HeartbeatSettings
@@ -189,9 +189,9 @@ class Pulse:
         if self._retry_at is not None and self._clock.monotonic() < self._retry_at:
             return
         interval = self._settings.interval
-        slot = due.slot(next_due, now, interval)
+        slot = hours.slot(next_due, now, interval)
         with self._beating():
-            await self._beat(slot, due.following(slot, now, interval))
+            await self._beat(slot, hours.following(slot, now, interval))
 
     @contextmanager
     def _beating(self) -> Iterator[None]:
@@ -206,7 +206,7 @@ class Pulse:
         stored = (await self._beats.heartbeat()).next_due
         settled = None
         if self._settings.is_on:
-            settled = due.settle(stored, self._clock.now(), self._settings.interval, self._hours)
+            settled = hours.settle(stored, self._clock.now(), self._settings.interval, self._hours)
         if settled != stored:
             await self._beats.schedule(settled)
             self._peeked = ""
@@ -219,7 +219,7 @@ class Pulse:
         """
         digest, item_time = await self._eyes.peek(self._peeked)
         rest = timedelta(seconds=max(0.0, self._rested_at - self._clock.monotonic()))
-        at = due.pulled(next_due, item_time, self._clock.now() + rest, self._hours)
+        at = hours.pulled(next_due, item_time, self._clock.now() + rest, self._hours)
         if at != next_due:
             await self._beats.schedule(at)
             self._next_due = at
@@ -227,7 +227,7 @@ class Pulse:
         return at
 
     def _rest(self) -> None:
-        spacing = due.spacing(self._settings.interval).total_seconds()
+        spacing = hours.spacing(self._settings.interval).total_seconds()
         self._rested_at = self._clock.monotonic() + spacing
 
     async def _beat(
@@ -274,8 +274,8 @@ class Pulse:
             if reason in {Reason.OUTSIDE_ACTIVE_HOURS, Reason.QUIET_HOURS}:
                 next_due = self._hours.next_opening(now)
             else:
-                earliest = now + due.spacing(self._settings.interval)
-                next_due = due.pulled(next_due, sight.item_time, earliest, self._hours)
+                earliest = now + hours.spacing(self._settings.interval)
+                next_due = hours.pulled(next_due, sight.item_time, earliest, self._hours)
         return await self._skip(slot, next_due, reason, sight.digest)
 
     async def _skip(

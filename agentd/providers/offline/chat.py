@@ -27,7 +27,7 @@ from agentd.providers.offline.intent import (
     Small,
     intent,
 )
-from agentd.providers.offline.language import sentences as words
+from agentd.providers.offline.language import sentences
 from agentd.providers.offline.language.claims import claims
 from agentd.providers.offline.language.sentences import is_question, order
 
@@ -143,7 +143,7 @@ def _remind(wanted: Remind, tools: Container[str]) -> Reply:
 
 
 def _search(text: str) -> Reply:
-    query = words.query(text)
+    query = sentences.query(text)
     return (
         OfflineCall("memory_search", {"query": query, "limit": _LIMIT})
         if query

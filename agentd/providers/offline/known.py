@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agentd.providers.offline import phrases
 from agentd.providers.offline.intent import ForgetIntent, intent
-from agentd.providers.offline.language import sentences as words
+from agentd.providers.offline.language import sentences
 
 _KEPT, _KNOWN, _OLD = "Remembered: ", "Known already: ", " It replaces: "
 _REFUSED = re.compile(r"Not kept: (?P<why>.*)|(?P<no>The user did not want this remembered\.)")
@@ -70,7 +70,7 @@ def chosen(said: str, facts: Sequence[tuple[str, str]]) -> tuple[str, ...] | Non
         return None
     wanted = intent(said)
     asked = wanted.topic if isinstance(wanted, ForgetIntent) else said.strip()
-    plain = words.normal(asked)
+    plain = sentences.normal(asked)
     if _NONE.fullmatch(plain):
         return ()
     if _EACH.fullmatch(plain):
@@ -79,8 +79,8 @@ def chosen(said: str, facts: Sequence[tuple[str, str]]) -> tuple[str, ...] | Non
     ids = [known for known, _ in facts if known == asked.strip(" .()")]
     places = [n for n, names in enumerate(_PLACES) if bare in names.split("|")]
     places = places or ([int(bare) - 1] if bare.isdecimal() else [])
-    named = set(words.terms(bare))
-    meant = [known for known, text in facts if named and named <= set(words.terms(text))]
+    named = set(sentences.terms(bare))
+    meant = [known for known, text in facts if named and named <= set(sentences.terms(text))]
     found = ids or [facts[n][0] for n in places if 0 <= n < len(facts)] or meant
     return (found[0],) if len(found) == 1 else None
 

@@ -16,7 +16,7 @@ from agentd.engine.compaction.extract import identifiers, needed
 from agentd.engine.compaction.summary import LONGEST
 from agentd.providers.offline.conversation import Reply, Say, own_words
 from agentd.providers.offline.flush import statements
-from agentd.providers.offline.language import sentences as words
+from agentd.providers.offline.language import sentences
 from agentd.providers.offline.language.sentences import is_question
 
 _HEAD = (
@@ -80,7 +80,9 @@ def summarised(
     rest = [name for name in _distinct(exact) if name not in set(latest)]
     stated = [_short(t) for t in statements(said)]
     old = [
-        line for line in earlier.lines if words.normal(line) not in set(map(words.normal, stated))
+        line
+        for line in earlier.lines
+        if sentences.normal(line) not in set(map(sentences.normal, stated))
     ]
     sections = (
         _section(_EARLIER, _fitting(old, share * _EARLIER_CHARS)),

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agentd.memory.index.ranking import fusion
-from agentd.memory.index.ranking import selection as diversity
+from agentd.memory.index.ranking import fusion, selection
 
 Floats = NDArray[np.float32]
 
@@ -78,4 +77,4 @@ def varied(relevance: Floats, rows: Floats, trade: float = TRADE) -> list[int]:
     """All candidates by maximal marginal relevance, with the cosines of unit rows as likeness; a
     row of zeros is like nothing. The first is the most relevant; equals keep their order.
     """
-    return diversity.mmr(relevance, diversity.by_cosine(rows), trade)
+    return selection.mmr(relevance, selection.by_cosine(rows), trade)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from agentd.core.memory import Source
 from agentd.core.search import SearchOptions
-from agentd.memory.index.ranking import temporal as moments
+from agentd.memory.index.ranking import temporal
 from agentd.memory.index.ranking.temporal import Anchored
 from agentd.memory.index.search import words
 from agentd.memory.index.search.corpus import Asked, Corpus
@@ -114,7 +114,7 @@ class Proposer:
         if first == UNDATED:
             return None
         span = (date.fromordinal(last if anchor.closing else first), date.fromordinal(last))
-        days = moments.beside(span, anchor.unit, anchor.side, anchor.count)
+        days = temporal.beside(span, anchor.unit, anchor.side, anchor.count)
         return days[0].toordinal(), days[1].toordinal()
 
     def propose(self, asked: Asked, vectors: Vectors | None) -> Candidates:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from agentd.core.memory import Chunk, Source
 from agentd.core.search import SearchOptions
 from agentd.core.workspace import FACTS_PATH
-from agentd.memory.index.ranking import newest as nearness
+from agentd.memory.index.ranking import newest
 from agentd.memory.index.ranking.structured import RankingEvidence
 from agentd.memory.index.search import words
 from agentd.memory.index.search.arrays import Arrays, inside, of_strings, part, strings
@@ -172,7 +172,7 @@ class Corpus:
     def timely(self, slots: Ints, window: tuple[int, int]) -> NDArray[np.float32]:
         """How well units' days, or the days they tell of, fit a window of days."""
         day, told, last = (self.column(name)[slots] for name in ("day", "told", "told_last"))
-        return np.maximum(nearness.fits(day, day, window), nearness.fits(told, last, window))
+        return np.maximum(newest.fits(day, day, window), newest.fits(told, last, window))
 
     def dated(self, slots: Ints, window: tuple[int, int]) -> NDArray[np.float32]:
         """1 for units of a window of days, TELLS for others that tell of it, else 0. What tells of a

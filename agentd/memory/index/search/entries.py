@@ -13,7 +13,7 @@ from datetime import date
 
 from agentd.core.memory import Chunk
 from agentd.core.search import Entry
-from agentd.memory.index.ranking import temporal as moments
+from agentd.memory.index.ranking import temporal
 from agentd.memory.index.search import words
 from agentd.memory.index.search.units import embedded_text, head_terms
 
@@ -52,7 +52,7 @@ def head_size(traits: bytes) -> int:
 def _traits(chunk: Chunk, head: int) -> bytes:
     text = chunk.text
     folded = words.fold(text)
-    told = moments.told(f"{words.fold(chunk.context)} {folded}", chunk.date)
+    told = temporal.told(f"{words.fold(chunk.context)} {folded}", chunk.date)
     first, last = (None, None) if told is None else told
     flags = (QUESTION if _QUESTION.search(text[-200:]) else 0) | (ASKS if _only_asks(chunk) else 0)
     tokens = words.count_tokens(text)

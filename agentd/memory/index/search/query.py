@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from agentd.memory.index.ranking import temporal as moments
+from agentd.memory.index.ranking import temporal
 from agentd.memory.index.ranking.temporal import Anchored, Named
 from agentd.memory.index.search import words
 
@@ -89,8 +89,8 @@ def _days(text: str, today: date | None) -> _Days:
     if today is None:
         return _Days()
     folded = words.fold(text[:_HEAD])
-    found = moments.named(folded, today)
-    anchor = moments.anchored(folded)
+    found = temporal.named(folded, today)
+    anchor = temporal.anchored(folded)
     if anchor is not None and any(
         one.start <= anchor.start and one.end > anchor.event_start for one in found
     ):
@@ -104,7 +104,7 @@ def _days(text: str, today: date | None) -> _Days:
         if event is None:
             whens.append((anchor.start, anchor.end))
         else:
-            window = moments.beside(
+            window = temporal.beside(
                 (event.first, event.last), anchor.unit, anchor.side, anchor.count
             )
             whens.append((anchor.start, event.end))

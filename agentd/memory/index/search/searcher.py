@@ -20,9 +20,16 @@ from agentd.core.search import (
     StoredChunk,
 )
 from agentd.core.transcript import RowRole
-from agentd.memory.index.ranking import confidence, decay, fusion, gate, newest, packing, structured
-from agentd.memory.index.ranking import selection as diversity
-from agentd.memory.index.ranking import selection as shares
+from agentd.memory.index.ranking import (
+    confidence,
+    decay,
+    fusion,
+    gate,
+    newest,
+    packing,
+    selection,
+    structured,
+)
 from agentd.memory.index.ranking.fusion import FITTED, Weights
 from agentd.memory.index.ranking.kinds import Kinds
 from agentd.memory.index.search import words
@@ -233,8 +240,8 @@ class Searcher:
         """Move near copies of better hits down."""
         if options.mmr:
             head = found.slots[:HEAD].tolist()
-            likeness = diversity.by_terms([self.corpus.term_set(slot) for slot in head])
-            order = diversity.mmr(found.score[:HEAD], likeness, options.mmr_lambda)
+            likeness = selection.by_terms([self.corpus.term_set(slot) for slot in head])
+            order = selection.mmr(found.score[:HEAD], likeness, options.mmr_lambda)
             found.reorder([*order, *range(len(head), len(found.slots))])
 
     def _renew(self, found: Candidates, asked: Asked) -> dict[int, int]:
@@ -247,7 +254,7 @@ class Searcher:
         if asked.vector is not None and self.vectors is not None:
             nearness = self.vectors.near(int(head[0]), head)
         else:
-            likeness = diversity.by_terms([self.corpus.term_set(slot) for slot in head.tolist()])
+            likeness = selection.by_terms([self.corpus.term_set(slot) for slot in head.tolist()])
             shared = likeness(0, np.arange(len(head)))
             nearness = 2.0 * shared / (1.0 + shared)  # Dice's measure of it: half of each is .5
         state = None
@@ -272,11 +279,11 @@ class Searcher:
                 self._is_echo(slot, asked) and not self._is_answered(slot)
                 for slot in found.slots[asks].tolist()
             ]
-            found.reorder(shares.answers_first(echoes.tolist(), near))
+            found.reorder(selection.answers_first(echoes.tolist(), near))
         source = self.corpus.column("source")[found.slots]
         chatter = source == self.corpus.number(Source.SESSIONS)
         if asked.options.chatter < 1.0 and chatter.any() and not chatter.all():
-            order = shares.shared(chatter.tolist(), near, asked.options.chatter)
+            order = selection.shared(chatter.tolist(), near, asked.options.chatter)
             found.reorder(order)
 
     def _is_echo(self, slot: int, asked: Asked) -> bool:
@@ -284,7 +291,7 @@ class Searcher:
         terms = self.corpus.term_set(slot)
         weights = self._weights(terms)
         common = terms & {self.corpus.term_id(term) for term, _ in asked.terms}
-        return sum(weights[t] for t in common) >= shares.ECHO * sum(weights.values())
+        return sum(weights[t] for t in common) >= selection.ECHO * sum(weights.values())
 
     def _is_answered(self, slot: int) -> bool:
         """Whether what stands behind a question may be where its answer was told: the agent's replies
