@@ -16,7 +16,7 @@ from pathlib import Path
 from agentd.core.clock import SystemClock
 from agentd.core.ports import Embedder
 from agentd.memory.index.embedding.assembly import open_embedders
-from agentd.memory.index.embedding.settings import EmbedderSettings
+from agentd.memory.index.embedding.embedding_settings import EmbedderSettings
 
 
 def settings() -> EmbedderSettings:

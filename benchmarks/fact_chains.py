@@ -19,11 +19,11 @@ from agentd.core.fact import Fact, FactWrite
 from agentd.core.ports import Embedder
 from agentd.core.turn import MAIN, TurnRequest
 from agentd.engine import tokens
-from agentd.memory.facts.settings import FactsSettings
+from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.told import FactsInPrompt
 from agentd.memory.index.search.backfill import patient
-from agentd.memory.index.search.facts import LiveFacts
-from agentd.storage.facts import SqliteFacts
+from agentd.memory.index.search.fact_search import LiveFacts
+from agentd.storage.fact_store import SqliteFacts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
 from benchmarks import embedder

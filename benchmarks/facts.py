@@ -19,11 +19,11 @@ from agentd.core.clock import SystemClock
 from agentd.core.fact import Category, Fact, FactSource
 from agentd.core.ports import Embedder
 from agentd.core.turn import MAIN, TurnRequest
-from agentd.memory.facts.settings import FactsSettings
+from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.told import FactsInPrompt
 from agentd.memory.index.embedding.late import packaged
 from agentd.memory.index.embedding.static import load
-from agentd.memory.index.search.facts import SLICE
+from agentd.memory.index.search.fact_search import SLICE
 from agentd.memory.index.search.facts_in_memory import FactMirror
 from benchmarks import embedder, fact_questions
 from benchmarks.fact_chains import Held, found_in

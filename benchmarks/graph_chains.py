@@ -20,7 +20,7 @@ from agentd.memory.graph.derive import Names, derived
 from agentd.memory.graph.mentions import Meaning
 from agentd.memory.graph.recall import Recollection
 from agentd.memory.index.embedding.late import packaged
-from agentd.storage.graph import SqliteGraph
+from agentd.storage.graph_store import SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing.clock import FakeClock

@@ -18,14 +18,14 @@ from agentd.core.fact import Category, Evidence, Fact, FactSource, Triple
 from agentd.core.turn import SessionKey
 from agentd.memory.graph.keeper import GraphKeeper
 from agentd.memory.graph.text import EarlierText, GraphText
-from agentd.storage.graph import SqliteGraph
 from agentd.storage.graph_records import SqliteGraphRecords
+from agentd.storage.graph_store import SqliteGraph
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.sqlite import Database
 from agentd.workspace.files import Files
 from agentd.workspace.logfiles import LogFiles
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 from benchmarks.garbage import as_in_the_daemon
 from benchmarks.row import Row
 

@@ -20,7 +20,7 @@ from time import perf_counter, process_time
 
 from agentd.core.graph import Concept, ConceptContext, Record, Relation
 from agentd.memory.graph.recall import Recollection
-from agentd.storage.graph import SqliteGraph
+from agentd.storage.graph_store import SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock

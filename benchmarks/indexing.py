@@ -14,8 +14,8 @@ from statistics import quantiles
 from time import perf_counter
 
 from agentd.app.daemon import attune
+from agentd.core.chunk import OWNER, Chunk, Source
 from agentd.core.clock import SystemClock
-from agentd.core.memory import OWNER, Chunk, Source
 from agentd.memory.index.embedding.late import packaged
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.index.search.audiences import Mirrors
@@ -27,7 +27,7 @@ from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing import MemorySessions
 from agentd.workspace.files import Files
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 from benchmarks.row import Row
 
 _FILES = 10_000

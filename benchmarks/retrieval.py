@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from agentd.core.memory import Chunk
+from agentd.core.chunk import Chunk
 from agentd.core.ports import Embedder
 from agentd.core.search import SearchOptions
 from agentd.memory.index.search.searcher import Searcher

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from agentd.core.memory import Chunk, Source
+from agentd.core.chunk import Chunk, Source
 from agentd.core.ports import Embedder
 from agentd.core.search import SearchOptions
 from agentd.memory.index.chunks import chunks_of_note

@@ -19,7 +19,7 @@ from agentd.storage.beside import Damages
 from agentd.storage.migrations import STATE
 from agentd.storage.proving import Proving
 from agentd.storage.rescue import make_sound
-from agentd.storage.sessions import SqliteSessions
+from agentd.storage.session_store import SqliteSessions
 from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock
 from tests.storage.test_released_schemas import made

@@ -28,7 +28,7 @@ from agentd.core.errors import (
 from agentd.core.fact import Category, Fact, FactSource, FactStatus, FactWrite
 from agentd.core.paths import Places, daemon_places
 from agentd.memory.facts.known import Digests
-from agentd.storage.facts import SqliteFacts, graves_in
+from agentd.storage.fact_store import SqliteFacts, graves_in
 from agentd.storage.lock import state_lock
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database

@@ -19,7 +19,7 @@ from agentd.core.turn import MAIN, TurnRequest
 from agentd.engine.budget import Budget
 from agentd.interfaces.acp.peer import Clients
 from agentd.providers.anthropic_wire import request_body
-from agentd.providers.settings import ProviderSettings
+from agentd.providers.provider_settings import ProviderSettings
 from agentd.testing import Answers, FakeClock, RecordingSink, ScriptedProvider
 
 KB = 1024

@@ -22,27 +22,27 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from agentd.app.logs import LogSettings
-from agentd.automation.alerts.settings import AlertsSettings, resolve
-from agentd.automation.heartbeat.settings import HeartbeatSettings
-from agentd.automation.jobs.settings import JobsSettings
+from agentd.automation.alerts.alert_settings import AlertsSettings, resolve
+from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
+from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.core.durations import format_duration, format_time
 from agentd.core.errors import ConfigError
 from agentd.core.paths import Places
 from agentd.core.redaction import holds_secret, redact
 from agentd.core.settings import Apart, Reaches, Settings, Shown, TimeOfDay
 from agentd.engine.budget import BudgetSettings
-from agentd.engine.compaction.settings import CompactionSettings
+from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.settings import AgentSettings, ToolsSettings
-from agentd.interfaces.acp.settings import ServerSettings
-from agentd.interfaces.mcp.settings import McpSettings
-from agentd.memory.facts.settings import FactsSettings
-from agentd.memory.graph.settings import GraphSettings
-from agentd.memory.index.embedding.settings import EmbedderSettings
-from agentd.memory.index.search.settings import SearchSettings
+from agentd.interfaces.acp.socket_settings import ServerSettings
+from agentd.interfaces.mcp.mcp_settings import McpSettings
+from agentd.memory.facts.fact_settings import FactsSettings
+from agentd.memory.graph.graph_settings import GraphSettings
+from agentd.memory.index.embedding.embedding_settings import EmbedderSettings
+from agentd.memory.index.search.search_settings import SearchSettings
 from agentd.memory.settings import IndexSettings, MemoryFlushSettings
-from agentd.providers.settings import ProviderSettings
-from agentd.storage.settings import StorageSettings
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.providers.provider_settings import ProviderSettings
+from agentd.storage.storage_settings import StorageSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 # How settings are spelled: as plain values, as TOML, and on which line of a file they stand.
 

@@ -16,7 +16,7 @@ from agentd.core.paths import Places, daemon_places, ensure_private_dir, sync_di
 from agentd.memory.facts.known import Digests
 from agentd.storage import restores
 from agentd.storage.beside import note_of
-from agentd.storage.facts import bury_again, graves_in
+from agentd.storage.fact_store import bury_again, graves_in
 from agentd.storage.lock import state_lock
 from agentd.storage.rescue import forget_count
 

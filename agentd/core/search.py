@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 
-from agentd.core.memory import Chunk, Source
+from agentd.core.chunk import Chunk, Source
 
 # What the search index keeps of a chunk beside the chunk itself.
 

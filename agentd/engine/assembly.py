@@ -24,9 +24,9 @@ from agentd.core.transcript import NOTHING_OFFERED, History, Offer
 from agentd.core.turn import MAIN, TurnRequest, Usage
 from agentd.engine import tokens
 from agentd.engine.background import SideCall, SilentTurns
+from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.manager import Compaction
 from agentd.engine.compaction.plan import Thresholds
-from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.compaction.summary import Summariser, longest_summary
 from agentd.engine.context import Instructions, Scenes
 from agentd.engine.context_manager import Rooms

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import structlog
 
+from agentd.core.chunk import OWNER, PUBLIC, Found, Source, audience_of, scope_of
 from agentd.core.errors import FileMissing, NotFound, StorageFull, WorkspaceError
-from agentd.core.memory import OWNER, PUBLIC, Found, Source, audience_of, scope_of
 from agentd.core.outside import is_marked
 from agentd.core.ports import MemoryIndex, SessionStore, Workspace
 from agentd.core.search import EmptyReason, Lack, SearchQuery, heavier

@@ -17,7 +17,7 @@ from agentd.providers.events import drain, limited
 from agentd.providers.faults import failure, missing_key
 from agentd.providers.late import LateApi
 from agentd.providers.pictures import with_pictures
-from agentd.providers.settings import ServiceSettings
+from agentd.providers.provider_settings import ServiceSettings
 
 if TYPE_CHECKING:
     import httpx2

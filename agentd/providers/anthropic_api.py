@@ -23,7 +23,7 @@ from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.secrets import Secret
 from agentd.providers.faults import failure, refused
-from agentd.providers.settings import ServiceSettings
+from agentd.providers.provider_settings import ServiceSettings
 
 log = structlog.get_logger()
 

@@ -23,6 +23,7 @@ from agentd.core.strict import as_unicode, is_unicode, joined
 from agentd.core.turn import Usage
 from agentd.providers.faults import failure, kind_of
 from agentd.providers.pictures import NO_PICTURES, Pictures
+from agentd.providers.provider_settings import ServiceSettings
 from agentd.providers.received import (
     Arguments,
     TextStream,
@@ -34,7 +35,6 @@ from agentd.providers.received import (
     tool_call,
     tool_name,
 )
-from agentd.providers.settings import ServiceSettings
 
 log = structlog.get_logger()
 

@@ -15,8 +15,8 @@ from agentd.core.transcript import Offer
 from agentd.providers.anthropic import AnthropicProvider
 from agentd.providers.choice import ProviderChoice, choose
 from agentd.providers.openai import OpenAIProvider
+from agentd.providers.provider_settings import ProviderSettings, ServiceSettings
 from agentd.providers.resilience import CircuitBreaker, Fallback, Retrying
-from agentd.providers.settings import ProviderSettings, ServiceSettings
 
 log = structlog.get_logger()
 

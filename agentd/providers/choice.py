@@ -10,7 +10,7 @@ from agentd.core.errors import ConfigError
 from agentd.core.health import Problem
 from agentd.core.secrets import Secret, find_key
 from agentd.providers.faults import missing_key_cure
-from agentd.providers.settings import ServiceSettings
+from agentd.providers.provider_settings import ServiceSettings
 
 DEFAULT_MODELS: Mapping[str, str] = {"anthropic": "claude-sonnet-5-5", "offline": "offline"}
 # Each provider's cheap model, for what is asked beside conversations. Others have none that is known.

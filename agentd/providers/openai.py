@@ -22,7 +22,7 @@ from agentd.providers.faults import missing_key
 from agentd.providers.late import LateApi
 from agentd.providers.openai_wire import DONE, PROVIDER, OpenAIAssembly, request_body
 from agentd.providers.pictures import with_pictures
-from agentd.providers.settings import ServiceSettings
+from agentd.providers.provider_settings import ServiceSettings
 
 if TYPE_CHECKING:
     import httpx

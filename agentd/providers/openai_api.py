@@ -22,7 +22,7 @@ from agentd.core.secrets import Secret
 from agentd.core.service import OPENAI_URL
 from agentd.providers.faults import failure, refused
 from agentd.providers.openai_wire import error_word, reported
-from agentd.providers.settings import ServiceSettings
+from agentd.providers.provider_settings import ServiceSettings
 
 log = structlog.get_logger()
 

@@ -15,6 +15,7 @@ from agentd.core.strict import as_unicode
 from agentd.core.turn import Usage
 from agentd.providers.faults import failure, is_known, kind_of
 from agentd.providers.pictures import NO_PICTURES, Pictures
+from agentd.providers.provider_settings import ServiceSettings
 from agentd.providers.received import (
     Arguments,
     TextStream,
@@ -26,7 +27,6 @@ from agentd.providers.received import (
     tool_call,
     tool_name,
 )
-from agentd.providers.settings import ServiceSettings
 
 # A prompt as the body of a request to a chat-completions server.
 

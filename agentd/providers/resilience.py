@@ -31,7 +31,7 @@ from agentd.engine import tokens
 from agentd.engine.budget import Budget, BudgetSettings
 from agentd.providers.events import closing
 from agentd.providers.faults import FAULTS, ONCE_MORE, failure
-from agentd.providers.settings import ServiceSettings
+from agentd.providers.provider_settings import ServiceSettings
 
 # Trying again, patiently and not for ever.
 

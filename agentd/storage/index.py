@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agentd.core.memory import OWNER, Audience, Found, Hit, IndexState, Source
+from agentd.core.chunk import OWNER, Audience, Found, Hit, IndexState, Source
 from agentd.core.search import Entry, StoredChunk, Unembedded
 from agentd.storage import index_rows as rows
 from agentd.storage.index_rows import CHUNK, chunk_of

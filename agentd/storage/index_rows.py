@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import date
 
-from agentd.core.memory import Chunk, Source
+from agentd.core.chunk import Chunk, Source
 from agentd.core.search import Entry
 from agentd.storage.codec import well_formed
 

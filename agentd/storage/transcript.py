@@ -32,7 +32,7 @@ from agentd.storage.codec import (
     stamp,
     well_formed,
 )
-from agentd.storage.facts import unlink_session
+from agentd.storage.fact_store import unlink_session
 from agentd.storage.proofs import COLUMNS, digest_of, is_proven
 
 # The rows of long contexts, decoded once and kept in memory while sessions go on.

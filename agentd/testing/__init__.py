@@ -4,9 +4,9 @@ from agentd.testing.blobs import PNG, MemoryBlobs
 from agentd.testing.chunks import MemoryChunks
 from agentd.testing.clock import FakeClock
 from agentd.testing.embedders import HashEmbedder
-from agentd.testing.facts import FactIndexDouble, FactServiceDouble
-from agentd.testing.graph import InMemoryGraph
-from agentd.testing.jobs import MemoryBeats, MemoryJobStore
+from agentd.testing.fact_doubles import FactIndexDouble, FactServiceDouble
+from agentd.testing.graph_doubles import InMemoryGraph
+from agentd.testing.job_doubles import MemoryBeats, MemoryJobStore
 from agentd.testing.models import (
     Answers,
     MemoryServiceRecord,
@@ -17,7 +17,7 @@ from agentd.testing.models import (
     check_api_messages,
     check_messages,
 )
-from agentd.testing.sessions import MemorySessions
+from agentd.testing.session_doubles import MemorySessions
 from agentd.testing.stores import MemoryIndexDouble, MemoryLedger, MemoryOutbox
 from agentd.testing.workspace import MemoryWorkspace
 

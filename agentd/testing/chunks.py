@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentd.core.memory import Audience, Found, Hit, IndexState, Source
+from agentd.core.chunk import Audience, Found, Hit, IndexState, Source
 from agentd.core.search import Entry, StoredChunk, Unembedded
 
 

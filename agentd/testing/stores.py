@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from agentd.core.alert import Alert, Delivery, DeliveryState, NewAlert
+from agentd.core.chunk import Audience, Chunk, Found, Hit, IndexState, Source
 from agentd.core.errors import NotFound
-from agentd.core.memory import Audience, Chunk, Found, Hit, IndexState, Source
 from agentd.core.money import Cap, Charge
 from agentd.core.ports import Clock
 from agentd.core.search import SearchQuery

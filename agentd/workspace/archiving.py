@@ -25,8 +25,8 @@ from agentd.workspace.files import Files
 from agentd.workspace.finishing import to_the_end
 from agentd.workspace.folder import Folder
 from agentd.workspace.refusals import translated
-from agentd.workspace.settings import WorkspaceSettings
 from agentd.workspace.versions import Versions, digest_of
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 log = structlog.get_logger()
 

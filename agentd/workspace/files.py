@@ -40,10 +40,10 @@ from agentd.workspace.locks import Locks
 from agentd.workspace.names import Name, is_injected, is_protected, parse, parse_file
 from agentd.workspace.places import NotePlaces, Place, Reading
 from agentd.workspace.refusals import missing, translated
-from agentd.workspace.settings import WorkspaceSettings
 from agentd.workspace.single import outside
 from agentd.workspace.versions import Versions
 from agentd.workspace.visibility import Visibility
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 log = structlog.get_logger()
 

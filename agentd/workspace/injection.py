@@ -27,8 +27,8 @@ from agentd.core.workspace import ContextBlock, FileView, Reader
 from agentd.workspace import compose
 from agentd.workspace.compose import Cut, Room, Section
 from agentd.workspace.files import Files
-from agentd.workspace.settings import INJECTED, WorkspaceSettings
 from agentd.workspace.visibility import IN_EVERY_PROMPT
+from agentd.workspace.workspace_settings import INJECTED, WorkspaceSettings
 
 log = structlog.get_logger()
 

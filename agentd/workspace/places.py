@@ -19,9 +19,9 @@ from agentd.workspace.changes import most_bytes
 from agentd.workspace.folder import Folder, Stamp
 from agentd.workspace.names import Name, parse, parse_file
 from agentd.workspace.refusals import translated
-from agentd.workspace.settings import WorkspaceSettings
 from agentd.workspace.versions import digest_of
 from agentd.workspace.visibility import IN_EVERY_PROMPT, Visibility
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 # Reads files as text and keeps what it has read until the file changes. Blocking.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from agentd.automation.alerts.settings import AlertsSettings
+from agentd.automation.alerts.alert_settings import AlertsSettings
 from agentd.core.errors import ConfigError
 
 

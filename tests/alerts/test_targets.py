@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.automation.alerts.settings import Targets, resolve
+from agentd.automation.alerts.alert_settings import Targets, resolve
 from agentd.core.alert import Recipients
 from agentd.core.errors import ConfigError
 from agentd.core.turn import Origin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
-from agentd.memory.index.embedding.settings import EmbedderSettings
+from agentd.memory.index.embedding.embedding_settings import EmbedderSettings
 from benchmarks import embedder
 
 

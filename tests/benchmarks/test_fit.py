@@ -7,7 +7,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from agentd.core.memory import Chunk, Source
+from agentd.core.chunk import Chunk, Source
 from agentd.core.search import Ranked
 from agentd.memory.index.ranking import structured
 from agentd.memory.index.ranking.fusion import FITTED

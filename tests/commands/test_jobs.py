@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agentd.automation.jobs.agenda import Agenda
-from agentd.automation.jobs.settings import JobsSettings
+from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.beat import Beat, Outcome, Reason, Standing
 from agentd.core.errors import GraphOff, InvalidRequest, NotFound

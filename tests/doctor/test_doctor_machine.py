@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.app.doctor.machine import (
+from agentd.app.doctor.machine_checks import (
     Disk,
     Erased,
     Leftovers,
@@ -17,7 +17,7 @@ from agentd.app.doctor.machine import (
     Sqlite,
     Time,
 )
-from agentd.app.doctor.service import Linger, UnitFile
+from agentd.app.doctor.service_checks import Linger, UnitFile
 from agentd.core.paths import Places
 from agentd.storage.erasing import mark_unclean
 from agentd.storage.migrations import STATE

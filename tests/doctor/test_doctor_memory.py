@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentd.app.doctor.memory import Injected, Readable, Required, Screened, Shared
+from agentd.app.doctor.memory_checks import Injected, Readable, Required, Screened, Shared
 from agentd.core.turn import MAIN, Kind, SessionKey, TurnRequest
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.index.search.live import LiveIndex
@@ -21,7 +21,7 @@ from agentd.testing import FakeClock, MemorySessions
 from agentd.workspace.files import Files
 from agentd.workspace.injection import CUT, Injection
 from agentd.workspace.listing import IRREGULAR
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 NAMES = ("SOUL", "AGENTS", "TOOLS", "IDENTITY", "USER", "MEMORY", "HEARTBEAT")
 

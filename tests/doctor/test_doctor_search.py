@@ -7,15 +7,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentd.app.doctor.search import Meaningful, Searchable
-from agentd.core.memory import Found, IndexState, Source
+from agentd.app.doctor.search_checks import Meaningful, Searchable
+from agentd.core.chunk import Found, IndexState, Source
 from agentd.core.search import SearchQuery
 from agentd.core.turn import Kind
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
 from agentd.testing import FakeClock, MemoryIndexDouble, MemorySessions
 from agentd.workspace.files import Files
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 NOTE = "memory/2026-11-20.md"
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agentd.app.doctor.examine import examine
-from agentd.app.doctor.work import (
+from agentd.app.doctor.work_checks import (
     Budgets,
     Drift,
     Flushes,

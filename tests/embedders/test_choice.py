@@ -12,9 +12,9 @@ from agentd.core.errors import EmbedderFault
 from agentd.core.health import Problem
 from agentd.memory.index.embedding.choice import choose, export_folder
 from agentd.memory.index.embedding.e5_files import E5Files
+from agentd.memory.index.embedding.embedding_settings import EmbedderSettings, ModelSettings
 from agentd.memory.index.embedding.onnx_files import OnnxFiles
 from agentd.memory.index.embedding.places import are_installed, fingerprint, hub_marker
-from agentd.memory.index.embedding.settings import EmbedderSettings, ModelSettings
 
 HAS_ONNX = are_installed("onnxruntime", "tokenizers")
 HAS_TORCH = are_installed("torch", "sentence_transformers")
@@ -88,7 +88,7 @@ from pathlib import Path
 for name in sys.argv[1:]:
     sys.modules[name] = None  # as if it were not installed
 from agentd.memory.index.embedding.choice import choose
-from agentd.memory.index.embedding.settings import EmbedderSettings
+from agentd.memory.index.embedding.embedding_settings import EmbedderSettings
 settings = EmbedderSettings(provider=os.environ.get("PROVIDER", "auto"))
 choice = choose(settings, {}, Path("/nowhere"))
 problem = choice.problem

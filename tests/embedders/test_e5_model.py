@@ -16,10 +16,10 @@ from agentd.core.errors import EmbedderFault
 from agentd.memory.index.embedding.choice import choose
 from agentd.memory.index.embedding.e5_files import FOLDER, FULL, PACKED, E5Files
 from agentd.memory.index.embedding.e5_model import E5Model
+from agentd.memory.index.embedding.embedding_settings import EmbedderSettings, ModelSettings
 from agentd.memory.index.embedding.export import clean
 from agentd.memory.index.embedding.onnx_files import sha256
 from agentd.memory.index.embedding.places import are_installed
-from agentd.memory.index.embedding.settings import EmbedderSettings, ModelSettings
 from agentd.memory.index.embedding.worker import Worker
 from agentd.memory.index.embedding.worker_main import Joined
 from agentd.testing import FakeClock

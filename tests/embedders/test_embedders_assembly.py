@@ -15,9 +15,9 @@ from agentd.core.turn import Origin, Usage
 from agentd.engine.budget import Budget, BudgetSettings, Price
 from agentd.memory.index.embedding import late
 from agentd.memory.index.embedding.assembly import open_embedders
+from agentd.memory.index.embedding.embedding_settings import EmbedderSettings, ModelSettings
 from agentd.memory.index.embedding.export import Exporter, clean
 from agentd.memory.index.embedding.places import are_installed
-from agentd.memory.index.embedding.settings import EmbedderSettings, ModelSettings
 from agentd.testing import MemoryLedger
 
 IMPORTS = """
@@ -25,7 +25,7 @@ import asyncio, sys
 from pathlib import Path
 import agentd.app.application
 from agentd.memory.index.embedding.assembly import open_embedders
-from agentd.memory.index.embedding.settings import EmbedderSettings
+from agentd.memory.index.embedding.embedding_settings import EmbedderSettings
 from agentd.testing import FakeClock
 
 HEAVY = {"torch", "sentence_transformers", "transformers", "onnxruntime", "onnx", "tokenizers",
@@ -49,7 +49,7 @@ import asyncio, os, sys
 from pathlib import Path
 import agentd.app.application
 from agentd.memory.index.embedding.assembly import open_embedders
-from agentd.memory.index.embedding.settings import EmbedderSettings
+from agentd.memory.index.embedding.embedding_settings import EmbedderSettings
 from agentd.testing import FakeClock
 
 HEAVY = {"torch", "sentence_transformers", "transformers", "onnxruntime", "onnx", "tokenizers"}

@@ -8,17 +8,17 @@ from contextlib import asynccontextmanager
 import pytest
 from pydantic import ValidationError
 
-from agentd.core.memory import OWNER, Chunk, Source
+from agentd.core.chunk import OWNER, Chunk, Source
 from agentd.core.search import SearchQuery
 from agentd.memory.index.embedding.assembly import open_embedders
-from agentd.memory.index.embedding.settings import (
+from agentd.memory.index.embedding.embedding_settings import (
     EmbedderFallbackSettings,
     EmbedderSettings,
     ModelSettings,
 )
 from agentd.memory.index.search.backfill import LATE, patient
 from agentd.memory.index.search.live import LiveIndex
-from agentd.memory.index.search.settings import SearchSettings
+from agentd.memory.index.search.search_settings import SearchSettings
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database

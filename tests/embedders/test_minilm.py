@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from agentd.memory.index.embedding.choice import choose
+from agentd.memory.index.embedding.embedding_settings import EmbedderSettings
 from agentd.memory.index.embedding.export import clean
-from agentd.memory.index.embedding.settings import EmbedderSettings
 from agentd.memory.index.embedding.worker import Worker
 from agentd.testing import FakeClock
 

@@ -12,8 +12,8 @@ from agentd.core.errors import EmbedderFault, StorageError
 from agentd.core.secrets import Secret
 from agentd.memory.index.embedding.choice import EmbeddingService
 from agentd.memory.index.embedding.daily import DailyTokens
+from agentd.memory.index.embedding.embedding_settings import ModelSettings
 from agentd.memory.index.embedding.openai import OpenAIEmbedder
-from agentd.memory.index.embedding.settings import ModelSettings
 from agentd.testing import FakeClock
 
 

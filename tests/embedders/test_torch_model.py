@@ -10,7 +10,7 @@ import pytest
 from agentd.memory.index.embedding import places
 from agentd.memory.index.embedding.assembly import open_embedders
 from agentd.memory.index.embedding.choice import choose
-from agentd.memory.index.embedding.settings import EmbedderSettings, ModelSettings
+from agentd.memory.index.embedding.embedding_settings import EmbedderSettings, ModelSettings
 from agentd.testing import FakeClock
 
 pytestmark = [

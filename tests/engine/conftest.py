@@ -16,8 +16,8 @@ from agentd.core.transcript import NOTHING_OFFERED
 from agentd.core.turn import MAIN, SessionKey, Turn, TurnRequest
 from agentd.core.workspace import ContextBlock
 from agentd.engine.assembly import Outside, Wording, build_engine, slice_tokens
+from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.plan import thresholds
-from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.queue import Ticket
 from agentd.engine.settings import AgentSettings
 from agentd.interfaces.tools.memory_write import MemoryWrite
@@ -26,7 +26,7 @@ from agentd.memory.settings import MemoryFlushSettings
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger, SqliteServiceRecord
 from agentd.storage.migrations import STATE
-from agentd.storage.sessions import SqliteSessions
+from agentd.storage.session_store import SqliteSessions
 from agentd.storage.sqlite import Database
 from agentd.testing import Answers, FakeClock, MemoryWorkspace, RecordingSink, ScriptedProvider
 

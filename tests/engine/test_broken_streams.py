@@ -20,8 +20,8 @@ from agentd.core.tool import ToolOutput
 from agentd.core.transcript import RowRole
 from agentd.core.turn import SessionKey, StopReason, Turn, Usage
 from agentd.providers.faults import failure
+from agentd.providers.provider_settings import ServiceSettings
 from agentd.providers.resilience import CircuitBreaker, Retrying
-from agentd.providers.settings import ServiceSettings
 from agentd.testing import FakeClock
 from tests.streams.breaking import CUTS, FAULTS, SILENCE, Broken, Service, broken
 from tests.streams.reading import Said, said

@@ -14,9 +14,9 @@ from agentd.core.prompt import Prompt
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import MAIN, Origin, Usage
 from agentd.engine import tokens
+from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.extract import identifiers, wanted
 from agentd.engine.compaction.plan import cut_point, smallest_window, thresholds
-from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.compaction.summary import LONGEST, fault, parts
 from agentd.testing import FakeClock, call, check_messages
 

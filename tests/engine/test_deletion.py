@@ -10,7 +10,7 @@ from agentd.core.compaction import Trigger
 from agentd.core.errors import Busy, NotFound
 from agentd.core.prompt import Prompt
 from agentd.core.turn import MAIN, Origin
-from agentd.engine.compaction.settings import CompactionSettings
+from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.testing import ScriptedProvider
 
 

@@ -34,7 +34,7 @@ from agentd.core.turn import MAIN, Kind, Origin, SessionKey, StopReason, TurnReq
 from agentd.interfaces.tools.memory_write import MemoryWrite
 from agentd.testing import Answers, ScriptedProvider, call, check_messages
 from agentd.workspace.files import Files
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 THOUGHT = Opaque("scripted", {"type": "thinking", "signature": "s"})
 

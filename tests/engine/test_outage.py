@@ -12,10 +12,10 @@ from agentd.core.event import AnswerWaits, TurnStarted
 from agentd.core.prompt import Prompt
 from agentd.core.transcript import RowRole
 from agentd.core.turn import MAIN, Context, Origin, SessionKey, StopReason, TurnRequest
-from agentd.engine.compaction.settings import CompactionSettings
+from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.providers.faults import FAULTS, failure
+from agentd.providers.provider_settings import ServiceSettings
 from agentd.providers.resilience import CircuitBreaker, Retrying
-from agentd.providers.settings import ServiceSettings
 from agentd.testing import ScriptedProvider, call, check_messages
 
 HOURS = timedelta(hours=1)

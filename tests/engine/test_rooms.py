@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.app.doctor.work import Flushes
+from agentd.app.doctor.work_checks import Flushes
 from agentd.core.compaction import Trigger
 from agentd.core.errors import ContextOverflow, NotFound, ProviderError, ShuttingDown
 from agentd.core.message import Text
@@ -15,7 +15,7 @@ from agentd.core.prompt import Prompt
 from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import MAIN, Origin, SessionKey, Usage
 from agentd.engine import tokens
-from agentd.engine.compaction.settings import CompactionSettings
+from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.testing import ScriptedProvider, call, check_messages
 from tests.locks import locks
 

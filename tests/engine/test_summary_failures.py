@@ -16,9 +16,9 @@ from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import MAIN, Origin, SessionKey, Usage
 from agentd.engine import tokens
 from agentd.engine.assembly import slice_tokens
+from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.extract import HEAD
 from agentd.engine.compaction.plan import thresholds
-from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.compaction.summary import longest_summary
 from agentd.testing import ScriptedProvider, check_messages
 from tests.engine.test_rooms import SUMMARY, Gated, calls, plainly, quiet

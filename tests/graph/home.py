@@ -12,7 +12,12 @@ from agentd.memory.graph.recall import Recollection
 from agentd.memory.graph.service import GraphDesk
 from agentd.memory.graph.text import EarlierText, GraphText
 from agentd.testing.clock import FakeClock
-from agentd.testing.graph import InMemoryGraph, MemoryGraphRecords, MemoryNotes, MemoryTextFiles
+from agentd.testing.graph_doubles import (
+    InMemoryGraph,
+    MemoryGraphRecords,
+    MemoryNotes,
+    MemoryTextFiles,
+)
 from agentd.testing.workspace import MemoryWorkspace
 
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)

@@ -10,11 +10,11 @@ from agentd.core.errors import StorageError
 from agentd.core.graph import Consolidated
 from agentd.memory.graph.consolidation import MOST, Consolidation
 from agentd.memory.graph.history import FactHistory, histories
-from agentd.storage.graph import SqliteGraph
+from agentd.storage.graph_store import SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing.clock import FakeClock
-from agentd.testing.graph import InMemoryGraph, MemoryGraphRecords
+from agentd.testing.graph_doubles import InMemoryGraph, MemoryGraphRecords
 from agentd.zero import compiler
 from agentd.zero.naming import concept_hash, fact_hash
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple

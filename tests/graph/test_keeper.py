@@ -10,9 +10,9 @@ from agentd.core.erasure import Erasure
 from agentd.core.errors import StorageError
 from agentd.core.fact import FactStatus
 from agentd.core.graph import Record
-from agentd.memory.graph.exchange import snapshot
+from agentd.memory.graph.graph_exchange import snapshot
 from agentd.memory.graph.transfer import imported
-from agentd.testing.graph import InMemoryGraph
+from agentd.testing.graph_doubles import InMemoryGraph
 from agentd.zero import parse_all
 from agentd.zero.compiler import compile as compiled
 from agentd.zero.compiler import emit

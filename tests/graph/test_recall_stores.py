@@ -8,11 +8,11 @@ import pytest
 
 from agentd.memory.graph.paths import Way
 from agentd.memory.graph.recall import Recollection
-from agentd.storage.graph import SqliteGraph
+from agentd.storage.graph_store import SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock
-from agentd.testing.graph import InMemoryGraph
+from agentd.testing.graph_doubles import InMemoryGraph
 from agentd.zero.compiler import compile as compiled
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 

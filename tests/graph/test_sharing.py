@@ -15,7 +15,7 @@ from agentd.core.errors import FactsOff, GraphError, InvalidRequest, NotFound, S
 from agentd.core.fact import Fact, FactStatus
 from agentd.core.graph import EpisodeHash, Share
 from agentd.core.turn import SessionKey
-from agentd.memory.graph.exchange import Exchange, snapshot
+from agentd.memory.graph.graph_exchange import Exchange, snapshot
 from agentd.memory.graph.sharing import MOST, Sharing, kept
 from tests.graph.home import ALIASES, NOW, Home, fact
 from tests.graph.test_desk import recalled

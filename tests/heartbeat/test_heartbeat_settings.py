@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from pydantic import ValidationError
 
-from agentd.automation.heartbeat.settings import HeartbeatSettings
+from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 
 
 def test_defaults_are_the_documented_ones() -> None:

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.pulse import Pulse
 from agentd.automation.heartbeat.runner import HEARTBEAT, Examination
-from agentd.automation.heartbeat.settings import HeartbeatSettings
 from agentd.automation.heartbeat.snapshot import BeatDependencies
 from agentd.core import failpoints
 from agentd.core.alert import Alert, Recipients
@@ -38,7 +38,7 @@ from agentd.core.turn import (
 from agentd.core.workspace import FileView
 from agentd.engine.background import compose
 from agentd.testing import FakeClock, MemoryBeats, MemoryLedger, MemoryOutbox
-from agentd.testing.jobs import FakeTicket
+from agentd.testing.job_doubles import FakeTicket
 
 MONDAY = datetime(2026, 5, 4, 10, 0, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agentd.automation.jobs.agenda import Agenda, Order
-from agentd.automation.jobs.settings import JobsSettings
+from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.errors import Busy, InvalidRequest
 from agentd.core.job import At, Cron, Every, JobKind, JobSession, Misfire

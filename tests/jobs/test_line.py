@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.jobs.jobs import JobLine
 from agentd.automation.jobs.runs import Reminders
-from agentd.automation.jobs.settings import JobsSettings
 from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.alert import Recipients
 from agentd.core.job import (
@@ -32,7 +32,7 @@ from agentd.core.job import (
     Step,
 )
 from agentd.core.ports import JobStore
-from agentd.storage.jobs import SqliteJobStore
+from agentd.storage.job_store import SqliteJobStore
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock, MemoryJobStore, MemoryOutbox

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.jobs.jobs import Jobs
 from agentd.automation.jobs.runs import ISOLATED, RunDependencies
-from agentd.automation.jobs.settings import JobsSettings
 from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.alert import Recipients
 from agentd.core.errors import Busy, NotFound, ShuttingDown
@@ -37,7 +37,7 @@ from agentd.core.turn import (
     Usage,
 )
 from agentd.testing import FakeClock, MemoryJobStore, MemoryLedger, MemoryOutbox
-from agentd.testing.jobs import FakeTicket
+from agentd.testing.job_doubles import FakeTicket
 
 HOUR = timedelta(hours=1)
 NOTIFIED = (CallMade("c1", "notify", {}, is_error=False),)

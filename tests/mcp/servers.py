@@ -16,9 +16,9 @@ from agentd.core.redaction import Redactor
 from agentd.core.tool import Approval, FileIntent, ToolCall
 from agentd.core.turn import MAIN, Kind, Origin, TurnRequest
 from agentd.interfaces.mcp.catalogue import Catalogue
+from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.reaching import dial, source
 from agentd.interfaces.mcp.server import RecallServer
-from agentd.interfaces.mcp.settings import McpServer
 from agentd.interfaces.mcp.shelf import ServerLimits, Shelf
 
 ROGUE = str(Path(__file__).with_name("rogue.py"))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agentd.core.clock import SystemClock
-from agentd.interfaces.mcp.faults import ServerFault
 from agentd.interfaces.mcp.server import ServerState
+from agentd.interfaces.mcp.server_faults import ServerFault
 from agentd.testing.clock import FakeClock
 from tests.mcp.servers import rogue, running, server
 from tests.waiting import until

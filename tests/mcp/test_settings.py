@@ -6,8 +6,8 @@ import pytest
 
 from agentd.app.config import Config, describe, load, reaching, read
 from agentd.core.errors import ConfigError
+from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.reaching import check_installed, source
-from agentd.interfaces.mcp.settings import McpServer
 
 
 def written(folder: Path, text: str) -> Path:

@@ -10,8 +10,8 @@ from agentd.core.clock import SystemClock
 from agentd.core.errors import ToolFailed
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.turn import Kind, Origin, SessionKey, TurnRequest
+from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.server import RecallServer
-from agentd.interfaces.mcp.settings import McpServer
 from agentd.interfaces.mcp.shelf import Shelf
 from agentd.testing.clock import FakeClock
 from tests.mcp.servers import Asked, call, request, rogue, running, server, shelf

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from agentd.core.chunk import Audience, Chunk, Found, Hit, IndexState, Source
 from agentd.core.errors import NotFound
-from agentd.core.memory import Audience, Chunk, Found, Hit, IndexState, Source
 from agentd.core.message import Block, Text
 from agentd.core.search import SearchQuery
 from agentd.core.transcript import Coverage, Row, RowRole, SessionInfo

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 from agentd.core.fact import Category, Fact, FactSource, FactStatus, Triple
 from agentd.memory.facts.page import parse
-from agentd.memory.index.chunking.facts import EARLIER
+from agentd.memory.index.chunking.fact_lines import EARLIER
 from agentd.memory.index.chunks import chunks_of_note
 
 THEN = datetime(2026, 3, 2, 5, tzinfo=UTC)

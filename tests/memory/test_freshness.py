@@ -17,7 +17,7 @@ from agentd.memory.recall import MemoryRecall
 from agentd.memory.settings import IndexSettings
 from agentd.testing import FakeClock, MemoryWorkspace
 from agentd.workspace.files import Files
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 OWNER = Reader(SessionKey("main"), Kind.MAIN)
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from agentd.core.chunk import OWNER as OWNERS_EYES
+from agentd.core.chunk import Source
 from agentd.core.errors import FileMissing, StorageError
-from agentd.core.memory import OWNER as OWNERS_EYES
-from agentd.core.memory import Source
 from agentd.core.message import ToolUse
 from agentd.core.search import SearchQuery
 from agentd.core.turn import Kind, SessionKey, kind_of

@@ -10,7 +10,7 @@ import pytest
 from agentd.memory.index.indexer import Indexer
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 MIB = 1024 * 1024
 WRONG = {

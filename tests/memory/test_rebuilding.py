@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from agentd.core.chunk import OWNER, Found, Source
 from agentd.core.errors import StorageError, StorageFull
-from agentd.core.memory import OWNER, Found, Source
 from agentd.core.search import SearchQuery
 from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import Reader

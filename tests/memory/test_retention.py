@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from agentd.core.chunk import Source
 from agentd.core.errors import StorageError
-from agentd.core.memory import Source
 from agentd.core.retention import Aged, Retained
 from agentd.memory.deletion import Retention
 from agentd.memory.index.indexer import Indexer

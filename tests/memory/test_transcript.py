@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.core.memory import Source
+from agentd.core.chunk import Source
 from agentd.core.message import Text, ToolResult, ToolUse
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import SessionKey

@@ -20,8 +20,8 @@ from agentd.core.prompt import Prompt
 from agentd.core.turn import MAIN, Context, Kind, Origin, SessionKey, Turn, TurnRequest
 from agentd.core.workspace import Reader
 from agentd.engine.assembly import Outside, Wording, build_engine, slice_tokens
+from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.plan import thresholds
-from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.settings import AgentSettings
 from agentd.engine.watchers import Watchers, WhenEnded
 from agentd.interfaces.tools.memory_read import MemoryRead
@@ -32,22 +32,22 @@ from agentd.interfaces.tools.notify import Notify
 from agentd.memory.flush import MemoryFlush
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.index.search.live import LiveIndex
-from agentd.memory.index.search.settings import SearchSettings
+from agentd.memory.index.search.search_settings import SearchSettings
 from agentd.memory.recall import MemoryRecall
 from agentd.memory.settings import MemoryFlushSettings
 from agentd.providers.anthropic_wire import request_body
-from agentd.providers.settings import ProviderSettings
+from agentd.providers.provider_settings import ProviderSettings
 from agentd.storage.index import SqliteChunks
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.outbox import SqliteOutbox
-from agentd.storage.sessions import SqliteSessions
+from agentd.storage.session_store import SqliteSessions
 from agentd.storage.sqlite import Database
 from agentd.testing import Answers, FakeClock, RecordingSink, ScriptedProvider
 from agentd.workspace.files import Files
 from agentd.workspace.injection import Injection
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 TODAY = "2026-11-21"  # of FakeClock
 GROUP, ISOLATED = "group:club", "isolated:task"

@@ -10,7 +10,7 @@ from agentd.core.tool import Decision
 from agentd.core.turn import MAIN
 from agentd.testing import Answers, FakeClock, ScriptedProvider, call
 from agentd.workspace.files import Files
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 from tests.engine.conftest import World
 
 

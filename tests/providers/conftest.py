@@ -12,7 +12,7 @@ from agentd.core.message import user
 from agentd.core.prompt import Prompt
 from agentd.core.secrets import Secret
 from agentd.providers.anthropic import AnthropicProvider
-from agentd.providers.settings import ProviderSettings
+from agentd.providers.provider_settings import ProviderSettings
 
 KEY = "sk-ant-test-SENTINEL"
 STREAMS = Path(__file__).parent / "streams"

@@ -14,8 +14,8 @@ from agentd.core.errors import ContextOverflow, ProviderError
 from agentd.core.message import Message, Opaque, Role, Text, ToolResult, ToolUse, user
 from agentd.core.prompt import Answered, Effect, Prompt, ToolSpec
 from agentd.providers.anthropic import AnthropicProvider
+from agentd.providers.provider_settings import ProviderSettings
 from agentd.providers.resilience import CircuitBreaker
-from agentd.providers.settings import ProviderSettings
 from agentd.testing import FakeClock
 from tests.providers.hearing import STATUSES
 

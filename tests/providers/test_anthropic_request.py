@@ -5,7 +5,7 @@ import json
 from agentd.core.message import Message, Opaque, Role, Text, ToolResult, assistant, user
 from agentd.core.prompt import Effect, Prompt, ToolSpec
 from agentd.providers.anthropic_wire import request_body
-from agentd.providers.settings import ProviderSettings
+from agentd.providers.provider_settings import ProviderSettings
 from agentd.testing import call, check_api_messages
 
 CACHE = {"type": "ephemeral"}

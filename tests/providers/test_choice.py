@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from agentd.core.errors import ConfigError
 from agentd.core.secrets import Secret, find_key
 from agentd.providers.choice import choose
-from agentd.providers.settings import ProviderSettings
+from agentd.providers.provider_settings import ProviderSettings
 
 ENV = {"ANTHROPIC_API_KEY": "sk-SENTINEL"}
 

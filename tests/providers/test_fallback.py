@@ -8,8 +8,8 @@ from agentd.core.prompt import Answered, Prompt, Restarted, RetryScheduled, Text
 from agentd.providers.anthropic_wire import request_body as anthropic_body
 from agentd.providers.faults import FAULTS, failure
 from agentd.providers.openai_wire import request_body as openai_body
+from agentd.providers.provider_settings import ServiceSettings
 from agentd.providers.resilience import CircuitBreaker, Fallback
-from agentd.providers.settings import ServiceSettings
 from agentd.testing import FakeClock, ScriptedProvider
 
 MOVES_ON = [kind for kind, fault in FAULTS.items() if fault.counts or kind == "budget"]

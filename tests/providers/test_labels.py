@@ -13,8 +13,8 @@ from agentd.core.message import Message, Role, ToolResult, ToolUse, assistant, u
 from agentd.core.prompt import Prompt
 from agentd.providers import anthropic_wire as anthropic_request
 from agentd.providers import openai_wire as openai_request
+from agentd.providers.provider_settings import ProviderSettings
 from agentd.providers.received import call_id, call_name, tool_name
-from agentd.providers.settings import ProviderSettings
 from agentd.testing import check_api_messages
 
 ID = re.compile(r"[A-Za-z0-9_-]{1,40}")

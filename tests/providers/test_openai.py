@@ -15,7 +15,7 @@ from agentd.core.errors import ContextOverflow, ProviderError
 from agentd.core.message import Message, Role, ToolResult, user
 from agentd.core.prompt import Answered, Effect, ModelStop, Prompt, ToolSpec
 from agentd.providers.openai import OpenAIProvider
-from agentd.providers.settings import ServiceSettings
+from agentd.providers.provider_settings import ServiceSettings
 from tests.providers.hearing import STATUSES
 
 TOOL = ToolSpec("look", "Looks.", {"type": "object", "properties": {}}, Effect.READ_ONLY)

@@ -13,7 +13,7 @@ from agentd.core.prompt import Answered, ModelStop, TextDelta, ThoughtDelta
 from agentd.core.secrets import Secret
 from agentd.core.turn import Usage
 from agentd.providers.openai import OpenAIProvider
-from agentd.providers.settings import ServiceSettings
+from agentd.providers.provider_settings import ServiceSettings
 from tests.providers.hearing import hear
 
 STREAMS = Path(__file__).parent / "streams" / "openai"

@@ -7,7 +7,7 @@ import pytest
 from agentd.core.message import Message, Opaque, Role, Text, ToolResult, ToolUse, assistant, user
 from agentd.core.prompt import Effect, Prompt, ToolSpec
 from agentd.providers.openai_wire import request_body
-from agentd.providers.settings import ServiceSettings
+from agentd.providers.provider_settings import ServiceSettings
 
 SCHEMA = {"type": "object", "properties": {"where": {"type": "string"}}}
 LOOK = ToolSpec("look", "Looks.", SCHEMA, Effect.READ_ONLY)

@@ -15,7 +15,7 @@ from agentd.providers.anthropic import AnthropicProvider
 from agentd.providers.offline.provider import OfflineProvider
 from agentd.providers.openai import OpenAIProvider
 from agentd.providers.pictures import with_pictures
-from agentd.providers.settings import ServiceSettings
+from agentd.providers.provider_settings import ServiceSettings
 from agentd.testing import PNG, MemoryBlobs
 from tests.providers.conftest import read_recorded
 

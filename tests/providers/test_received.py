@@ -32,8 +32,8 @@ from agentd.providers import anthropic_wire as anthropic_request
 from agentd.providers import openai_wire as openai_answer
 from agentd.providers import openai_wire as openai_request
 from agentd.providers.faults import FAULTS
+from agentd.providers.provider_settings import ProviderSettings
 from agentd.providers.received import MOST_WRITTEN, TOO_LARGE
-from agentd.providers.settings import ProviderSettings
 from agentd.testing import check_api_messages
 
 ID = re.compile(r"[A-Za-z0-9_.:|=+-]{1,40}")

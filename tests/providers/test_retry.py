@@ -16,8 +16,8 @@ from agentd.core.prompt import (
 )
 from agentd.core.turn import Usage
 from agentd.providers.faults import failure
+from agentd.providers.provider_settings import ProviderSettings
 from agentd.providers.resilience import Retrying
-from agentd.providers.settings import ProviderSettings
 from agentd.testing import FakeClock, ScriptedProvider
 
 HELLO = Prompt((), (user("Hello"),))

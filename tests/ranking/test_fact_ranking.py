@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.fact import Category, Fact, FactSource
-from agentd.memory.index.ranking import facts as ranking
+from agentd.memory.index.ranking import fact_ranking as ranking
 from agentd.memory.index.ranking import importance
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

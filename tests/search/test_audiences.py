@@ -8,7 +8,7 @@ from datetime import date
 
 import pytest
 
-from agentd.core.memory import OWNER, PUBLIC, Audience, Chunk, Source, audience_of
+from agentd.core.chunk import OWNER, PUBLIC, Audience, Chunk, Source, audience_of
 from agentd.core.search import SearchQuery
 from agentd.core.turn import MAIN, Kind, SessionKey
 from agentd.memory.index.search import words

@@ -8,7 +8,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from agentd.core.memory import Chunk, Source
+from agentd.core.chunk import Chunk, Source
 from agentd.core.search import Fusion, SearchOptions
 from agentd.memory.index.ranking.temporal import anchored, named
 from agentd.memory.index.search.query import parse

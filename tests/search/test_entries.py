@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 
-from agentd.core.memory import Chunk, Source
+from agentd.core.chunk import Chunk, Source
 from agentd.core.search import SearchOptions, StoredChunk
 from agentd.memory.index.search.corpus import Corpus
 from agentd.memory.index.search.entries import entry, head_size, is_current

@@ -18,8 +18,8 @@ from agentd.memory.index.embedding.late import packaged
 from agentd.memory.index.search import chain
 from agentd.memory.index.search import facts_in_memory as facts_mirror
 from agentd.memory.index.search.backfill import patient
-from agentd.memory.index.search.facts import LiveFacts, pieces_of
-from agentd.storage.facts import SqliteFacts
+from agentd.memory.index.search.fact_search import LiveFacts, pieces_of
+from agentd.storage.fact_store import SqliteFacts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
 from agentd.testing import HashEmbedder
@@ -507,9 +507,9 @@ def test_as_long_as_there_is_no_fact_nothing_heavy_is_loaded() -> None:
         "from agentd.core.clock import SystemClock\n"
         "from agentd.memory.index.embedding.late import packaged\n"
         "from agentd.core.turn import MAIN, TurnRequest\n"
-        "from agentd.memory.facts.settings import FactsSettings\n"
+        "from agentd.memory.facts.fact_settings import FactsSettings\n"
         "from agentd.memory.facts.told import FactsInPrompt\n"
-        "from agentd.memory.index.search.facts import LiveFacts\n"
+        "from agentd.memory.index.search.fact_search import LiveFacts\n"
         "from agentd.memory.index.search.backfill import patient\n"
         "class Nothing:\n"
         "    async def all(self):\n"

@@ -11,8 +11,8 @@ from itertools import count
 
 import pytest
 
+from agentd.core.chunk import OWNER, PUBLIC, Source
 from agentd.core.errors import EmbedderFault, StorageCorrupt, StorageFull
-from agentd.core.memory import OWNER, PUBLIC, Source
 from agentd.core.search import SearchQuery
 from agentd.memory.index.embedding.late import packaged
 from agentd.memory.index.search import backfill as patience_of
@@ -21,7 +21,7 @@ from agentd.memory.index.search.audiences import Mirrors
 from agentd.memory.index.search.backfill import patient
 from agentd.memory.index.search.entries import entry
 from agentd.memory.index.search.live import LiveIndex
-from agentd.memory.index.search.settings import SearchSettings
+from agentd.memory.index.search.search_settings import SearchSettings
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database

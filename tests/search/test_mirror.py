@@ -7,8 +7,8 @@ from datetime import date
 
 import pytest
 
+from agentd.core.chunk import Chunk, Source
 from agentd.core.errors import EmbedderFault
-from agentd.core.memory import Chunk, Source
 from agentd.core.search import SearchOptions, StoredChunk
 from agentd.memory.index.search.backfill import packed
 from agentd.memory.index.search.hits import joined

@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 
-from agentd.core.memory import OWNER, Chunk, Source
+from agentd.core.chunk import OWNER, Chunk, Source
 from agentd.core.search import Ranking, SearchOptions, SearchQuery
 from agentd.memory.index.search import searcher as phrasings
 from agentd.memory.index.search.backfill import patient

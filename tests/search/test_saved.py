@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agentd.core.memory import OWNER
+from agentd.core.chunk import OWNER
 from agentd.core.search import SearchOptions, SearchQuery
 from agentd.memory.index.embedding.late import packaged
 from agentd.memory.index.search import words
@@ -103,7 +103,7 @@ def saved_once(tmp_path_factory):
     """A folder with a store and the file of its mirror."""
     from datetime import date
 
-    from agentd.core.memory import Chunk, Source
+    from agentd.core.chunk import Chunk, Source
 
     def chunk(text, path, line):
         speaker = "Ann" if line % 2 else ""

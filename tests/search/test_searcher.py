@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.core.memory import Chunk, Source
+from agentd.core.chunk import Chunk, Source
 from agentd.core.search import EmptyReason, Fusion, SearchOptions
 from agentd.memory.index.ranking import structured
 from agentd.memory.index.ranking.fusion import FITTED

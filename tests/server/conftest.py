@@ -20,12 +20,12 @@ from agentd.core.event import TextChunk, TurnEnded, TurnStarted
 from agentd.core.message import Text
 from agentd.core.transcript import NewRow, Offer, RowRole
 from agentd.core.turn import Receipt, StopReason, Turn, TurnRequest, Usage
+from agentd.interfaces.acp.acp_sessions import Services
 from agentd.interfaces.acp.hub import Hub
 from agentd.interfaces.acp.peer import Clients
 from agentd.interfaces.acp.permissions import Permissions
 from agentd.interfaces.acp.server import Server
-from agentd.interfaces.acp.sessions import Services
-from agentd.interfaces.acp.settings import ServerSettings
+from agentd.interfaces.acp.socket_settings import ServerSettings
 from agentd.testing import FakeClock, MemorySessions
 
 OFFER = Offer(("usual", "other"), ("low", "high"))

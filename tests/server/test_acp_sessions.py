@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from agentd.core.errors import QueueFull
 from agentd.core.event import ToolCallEnded, ToolCallStarted
 from agentd.core.turn import Failure
-from agentd.interfaces.acp.settings import ServerSettings
+from agentd.interfaces.acp.socket_settings import ServerSettings
 
 
 def updates(client):

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentd.core.errors import NotFound
-from agentd.interfaces.acp.settings import ServerSettings
+from agentd.interfaces.acp.socket_settings import ServerSettings
 
 
 async def say(params, peer):

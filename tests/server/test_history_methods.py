@@ -15,7 +15,7 @@ from agentd.interfaces.acp.declared import methods
 from agentd.interfaces.commands.history import HISTORY, HistoryCommands
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 OWNER = Reader(MAIN, Kind.MAIN)
 

@@ -7,10 +7,10 @@ import pytest
 
 from agentd.core.alert import NewAlert, alert_digest
 from agentd.core.beat import Beat, Outcome, Reason, Standing
+from agentd.core.chunk import Chunk, Found, Hit, IndexState, Source
 from agentd.core.errors import InvalidRequest, NotFound
 from agentd.core.fact import ErasureReport
 from agentd.core.health import Problem
-from agentd.core.memory import Chunk, Found, Hit, IndexState, Source
 from agentd.core.retention import Retained
 from agentd.core.search import Fusion, SearchQuery
 from agentd.core.turn import Origin, Usage

@@ -8,7 +8,7 @@ from agentd.core.errors import Busy, InvalidRequest
 from agentd.interfaces.acp.declared import methods
 from agentd.interfaces.commands.exchange import MOST, PROGRAMS, ProgramCommands
 from agentd.testing.clock import FakeClock
-from agentd.testing.graph import MemoryGraphRecords
+from agentd.testing.graph_doubles import MemoryGraphRecords
 
 
 @pytest.fixture

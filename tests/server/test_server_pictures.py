@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from agentd.core.errors import StorageFull
 from agentd.core.transcript import NewRow, RowRole
-from agentd.interfaces.acp.settings import ServerSettings
+from agentd.interfaces.acp.socket_settings import ServerSettings
 from agentd.testing import PNG, MemoryBlobs
 
 PICTURE = PNG + b"a view of the harbour"

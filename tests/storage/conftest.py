@@ -8,12 +8,12 @@ import pytest
 
 from agentd.core.ports import BeatStore, JobStore, Journal, Ledger, Outbox, SessionStore
 from agentd.storage.beats import SqliteBeats
-from agentd.storage.jobs import SqliteJobStore
+from agentd.storage.job_store import SqliteJobStore
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.outbox import SqliteOutbox
-from agentd.storage.sessions import SqliteSessions
+from agentd.storage.session_store import SqliteSessions
 from agentd.storage.sqlite import Database
 from agentd.testing import (
     FakeClock,

@@ -27,7 +27,7 @@ from agentd.storage.outbox import SqliteOutbox
 from agentd.storage.proofs import key_of, ring_of
 from agentd.storage.proving import Proving
 from agentd.storage.rescue import make_sound
-from agentd.storage.sessions import SqliteSessions
+from agentd.storage.session_store import SqliteSessions
 from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock
 from tests.storage.test_proofs import nobody

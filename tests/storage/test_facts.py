@@ -26,9 +26,9 @@ from agentd.core.message import Text
 from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import MAIN, SessionKey
 from agentd.storage.erasures import SqliteErasures
-from agentd.storage.facts import SqliteFacts
+from agentd.storage.fact_store import SqliteFacts
 from agentd.storage.migrations import STATE, Schema
-from agentd.storage.sessions import SqliteSessions
+from agentd.storage.session_store import SqliteSessions
 from agentd.storage.sqlite import Database
 
 NOW = datetime(2026, 11, 22, 9, 30, 15, 123456, tzinfo=UTC)

@@ -34,7 +34,7 @@ from agentd.core.graph import (
     faded,
 )
 from agentd.memory.graph.history import histories
-from agentd.storage.graph import SWEPT, SqliteGraph
+from agentd.storage.graph_store import SWEPT, SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing import InMemoryGraph

@@ -8,7 +8,7 @@ import pytest
 
 from agentd.core.graph import EpisodeHash, KeptEpisode, Share
 from agentd.storage.graph_records import MOST_WITHDRAWN, SqliteGraphRecords
-from agentd.testing.graph import MemoryGraphRecords
+from agentd.testing.graph_doubles import MemoryGraphRecords
 
 NOW = datetime(2026, 11, 22, 9, 30, 15, 123456, tzinfo=UTC)
 

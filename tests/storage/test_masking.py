@@ -15,7 +15,7 @@ from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import MAIN, Origin, SessionKey, StopReason, Turn, TurnRequest
 from agentd.storage.masking import COLUMNS, PAGE, Masking
 from agentd.storage.outbox import SqliteOutbox
-from agentd.storage.sessions import SqliteSessions
+from agentd.storage.session_store import SqliteSessions
 from agentd.testing import FakeClock
 
 WORD = "Quastelbury"

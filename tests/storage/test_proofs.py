@@ -20,7 +20,7 @@ from agentd.storage.migrations import STATE
 from agentd.storage.proofs import SLOT, SLOTS, Commit, Ring, commits_in, key_of, ring_of
 from agentd.storage.proving import Proving
 from agentd.storage.rescue import make_sound
-from agentd.storage.sessions import SqliteSessions
+from agentd.storage.session_store import SqliteSessions
 from agentd.storage.sqlite import Database
 
 NOW = datetime(2026, 11, 24, 9, tzinfo=UTC)

@@ -12,13 +12,13 @@ import pytest
 from agentd.core.fact import FactStatus
 from agentd.storage.beats import SqliteBeats
 from agentd.storage.beside import Damages
-from agentd.storage.facts import SqliteFacts
-from agentd.storage.jobs import SqliteJobStore
+from agentd.storage.fact_store import SqliteFacts
+from agentd.storage.job_store import SqliteJobStore
 from agentd.storage.migrations import STATE, check_shape
 from agentd.storage.outbox import SqliteOutbox
 from agentd.storage.proving import Proving
 from agentd.storage.rescue import make_sound
-from agentd.storage.sessions import SqliteSessions
+from agentd.storage.session_store import SqliteSessions
 from agentd.storage.sqlite import Database
 
 SCHEMAS = Path(__file__).parent / "schemas"

@@ -14,7 +14,7 @@ from agentd.core.transcript import DAMAGED, NewRow, RowRole
 from agentd.storage.beside import Damages
 from agentd.storage.migrations import STATE
 from agentd.storage.rescue import begin_anew, is_used, make_sound
-from agentd.storage.sessions import SqliteSessions
+from agentd.storage.session_store import SqliteSessions
 from agentd.storage.soundness import SoundnessLook, look
 from agentd.storage.sqlite import Database
 

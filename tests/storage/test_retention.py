@@ -20,7 +20,7 @@ from agentd.storage import retention
 from agentd.storage.codec import stamp
 from agentd.storage.migrations import STATE
 from agentd.storage.retention import SqliteRetention
-from agentd.storage.sessions import SqliteSessions
+from agentd.storage.session_store import SqliteSessions
 from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock
 

@@ -40,7 +40,7 @@ from agentd.core.turn import (
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.proofs import digest_of
-from agentd.storage.sessions import SqliteSessions
+from agentd.storage.session_store import SqliteSessions
 
 CHAT = SessionKey("chat:one")
 

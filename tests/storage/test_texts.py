@@ -10,7 +10,7 @@ from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import MAIN, SessionKey, StopReason, Turn, TurnRequest
 from agentd.storage.masking import StoredTexts
 from agentd.storage.outbox import SqliteOutbox
-from agentd.storage.sessions import SqliteSessions
+from agentd.storage.session_store import SqliteSessions
 
 CHAT = SessionKey("chat:one")
 

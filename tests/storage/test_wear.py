@@ -8,8 +8,8 @@ from datetime import date
 
 import pytest
 
+from agentd.core.chunk import OWNER, Chunk, Source
 from agentd.core.errors import StorageError
-from agentd.core.memory import OWNER, Chunk, Source
 from agentd.memory.index.search.entries import entry
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX, STATE

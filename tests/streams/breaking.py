@@ -16,7 +16,7 @@ import httpx2
 from agentd.core.secrets import Secret
 from agentd.providers.anthropic import AnthropicProvider
 from agentd.providers.openai import OpenAIProvider
-from agentd.providers.settings import ServiceSettings
+from agentd.providers.provider_settings import ServiceSettings
 from agentd.testing import FakeClock, check_api_messages
 from tests.e2e.chat_completions import messages_body
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentd.core.chunk import Chunk, Found, Hit, Source
 from agentd.core.errors import FileMissing
-from agentd.core.memory import Chunk, Found, Hit, Source
 from agentd.core.outside import is_marked
 from agentd.core.search import EmptyReason, Lack, SearchQuery
 from agentd.core.tool import ToolCall

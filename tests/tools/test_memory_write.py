@@ -15,7 +15,7 @@ from agentd.core.workspace import Reader
 from agentd.interfaces.tools.memory_write import MemoryWrite
 from agentd.testing import FakeClock, MemoryWorkspace
 from agentd.workspace.files import Files
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 NOTE = "memory/2026-11-21.md"
 PROTECTED = ("SOUL.md", "AGENTS.md", "USER.md", "MEMORY.md", "HEARTBEAT.md", "TOOLS.md", "soul.MD")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentd.automation.jobs.agenda import Agenda
-from agentd.automation.jobs.settings import JobsSettings
+from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.errors import InvalidRequest, ToolFailed
 from agentd.core.job import JobKind

@@ -9,7 +9,7 @@ from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import Reader
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 OWNER = Reader(SessionKey("main"), Kind.MAIN)
 GROUP = Reader(SessionKey("group:family"), Kind.GROUP)

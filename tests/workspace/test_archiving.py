@@ -16,7 +16,7 @@ from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import Author, Reader
 from agentd.workspace.archiving import Archiving
 from agentd.workspace.scrub import NoteEraser
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 OWN = Reader(MAIN, Kind.MAIN)
 OLD, NEW = "memory/2025-03-01.md", "memory/archive/2025/2025-03-01.md"

@@ -19,7 +19,7 @@ from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import Reader
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 CANARY = "what stands outside"
 PRIVATE = "what is the owner's alone"

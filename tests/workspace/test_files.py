@@ -386,7 +386,7 @@ from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import FileView, Reader
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 async def main():
     files = Files(Path(sys.argv[1]), WorkspaceSettings(), FakeClock(), {}, None)
@@ -425,7 +425,7 @@ from agentd.core.tool import FileAction
 from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import FileView, Reader
 from agentd.workspace.files import Files
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 class Clock:
     zone = ZoneInfo("UTC")

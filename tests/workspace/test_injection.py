@@ -12,8 +12,8 @@ from agentd.core.ports import ContextSource
 from agentd.core.turn import MAIN, Context, Kind, Origin, SessionKey, TurnRequest
 from agentd.testing import FakeClock
 from agentd.workspace.injection import Injection
-from agentd.workspace.settings import WorkspaceSettings
 from agentd.workspace.template import create
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 _NAMES = ("SOUL", "AGENTS", "TOOLS", "IDENTITY", "USER", "MEMORY", "HEARTBEAT")
 _ALL = {f"{name}.md": f"\n {name} text \n" for name in _NAMES}

@@ -10,7 +10,7 @@ from agentd.core.workspace import OWNER, Author
 from agentd.workspace.authored import MOST
 from agentd.workspace.files import Files
 from agentd.workspace.scrub import NoteEraser, VersionEraser
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 GROUP = Author("model", "group:club", "c1", tainted=True)
 MODEL = Author("model", "main", "c2")

@@ -8,7 +8,7 @@ from agentd.core.errors import FileMissing, PathRefused
 from agentd.core.tool import FileAction, FileIntent
 from agentd.core.turn import TurnRequest
 from agentd.workspace.injection import Injection
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 _CANARY = "kAnArY-7731"
 _PRIVATE = [

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 
 def test_every_key_has_a_line_that_explains_it() -> None:

@@ -12,8 +12,8 @@ import structlog
 
 from agentd.app.assembly.ground import Ground, Work
 from agentd.app.assembly.storage import Stores
+from agentd.automation.alerts.alert_settings import Targets
 from agentd.automation.alerts.dispatch import Dispatcher
-from agentd.automation.alerts.settings import Targets
 from agentd.automation.alerts.sinks import CommandSink, JournalSink, MainSessionSink, WebhookSink
 from agentd.core.alert import Recipients, alert_digest
 from agentd.core.errors import StorageError

@@ -27,14 +27,14 @@ from agentd.engine.watchers import WhenEnded
 from agentd.engine.workers import Nudged
 from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.daily import Review
+from agentd.memory.facts.fact_service import FactsService
 from agentd.memory.facts.forgetting import Forgetting
 from agentd.memory.facts.learning import Learning
 from agentd.memory.facts.outdated import Outdated
 from agentd.memory.facts.proposals import Proposals
 from agentd.memory.facts.reader import PassageReader
-from agentd.memory.facts.service import FactsService
 from agentd.memory.facts.told import FactsInPrompt
-from agentd.memory.index.search.facts import LiveFacts
+from agentd.memory.index.search.fact_search import LiveFacts
 from agentd.storage.keys import kept_key
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # of ids: none of them is taken for another

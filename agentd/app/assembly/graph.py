@@ -21,7 +21,7 @@ from agentd.core.graph import Consolidated
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, GraphStore, ProgramStates
 from agentd.engine.workers import Daily, Nudged
-from agentd.memory.graph.exchange import Exchange
+from agentd.memory.graph.graph_exchange import Exchange
 from agentd.memory.graph.journal import GraphJournal, JournalChain
 from agentd.memory.graph.keeper import GraphKeeper
 from agentd.memory.graph.mentions import Meaning

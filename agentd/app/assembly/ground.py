@@ -15,7 +15,7 @@ from agentd.core.turn import Origin
 from agentd.engine.budget import Budget, SilentBudget
 from agentd.engine.compaction.plan import Thresholds, thresholds
 from agentd.engine.toolbox import TaintPolicy
-from agentd.interfaces.mcp.settings import SEARCH
+from agentd.interfaces.mcp.mcp_settings import SEARCH
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 

@@ -12,9 +12,9 @@ from agentd.core.errors import ShuttingDown
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, Tool
 from agentd.interfaces.mcp.catalogue import Catalogue
-from agentd.interfaces.mcp.faults import ServerFault
 from agentd.interfaces.mcp.reaching import check_installed, dial, source
 from agentd.interfaces.mcp.server import RecallServer
+from agentd.interfaces.mcp.server_faults import ServerFault
 from agentd.interfaces.mcp.shelf import ServerLimits, Shelf
 
 _AGAIN = 30.0  # seconds until a server of which nothing is known is tried again; doubles

@@ -19,6 +19,7 @@ from agentd.core.ports import Clock
 from agentd.core.turn import SessionKey
 from agentd.engine.workers import DAY
 from agentd.interfaces.acp import declared
+from agentd.interfaces.acp.acp_sessions import Services
 from agentd.interfaces.acp.commands import SlashCommand
 from agentd.interfaces.acp.graph_methods import GraphMethods, graph_is_off, refusals
 from agentd.interfaces.acp.hub import Hub
@@ -27,7 +28,6 @@ from agentd.interfaces.acp.listener import inherited_socket
 from agentd.interfaces.acp.peer import Clients, Handler
 from agentd.interfaces.acp.permissions import Permissions
 from agentd.interfaces.acp.server import Server
-from agentd.interfaces.acp.sessions import Services
 from agentd.interfaces.commands.alerts import ALERTS, AlertCommands
 from agentd.interfaces.commands.declaration import Group
 from agentd.interfaces.commands.exchange import (

@@ -19,10 +19,10 @@ from agentd.storage.beside import Damages, look_beside, note_beside
 from agentd.storage.blobs import FileBlobs
 from agentd.storage.chat_history import TypedWords
 from agentd.storage.erasures import SqliteErasures
-from agentd.storage.facts import SqliteFacts
-from agentd.storage.graph import SqliteGraph
+from agentd.storage.fact_store import SqliteFacts
+from agentd.storage.graph_store import SqliteGraph
 from agentd.storage.index import SqliteChunks
-from agentd.storage.jobs import SqliteJobStore
+from agentd.storage.job_store import SqliteJobStore
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import INDEX, STATE
@@ -31,7 +31,7 @@ from agentd.storage.proving import Proving
 from agentd.storage.rescue import is_used, make_sound
 from agentd.storage.restores import refuse_half
 from agentd.storage.retention import SqliteRetention
-from agentd.storage.sessions import SqliteSessions
+from agentd.storage.session_store import SqliteSessions
 from agentd.storage.sqlite import Database
 
 log = structlog.get_logger()

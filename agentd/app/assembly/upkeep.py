@@ -17,12 +17,12 @@ from agentd.app.assembly.model import check_prices
 from agentd.app.assembly.parts import Parts
 from agentd.app.config import Config, load
 from agentd.app.doctor.examine import Check, examine
-from agentd.app.doctor.facts import LearntCheck
-from agentd.app.doctor.graph import Chained
-from agentd.app.doctor.memory import Injected, Readable, Required, Screened, Shared
-from agentd.app.doctor.search import Meaningful, Searchable
-from agentd.app.doctor.servers import ServersCheck
-from agentd.app.doctor.work import (
+from agentd.app.doctor.fact_checks import LearntCheck
+from agentd.app.doctor.graph_checks import Chained
+from agentd.app.doctor.memory_checks import Injected, Readable, Required, Screened, Shared
+from agentd.app.doctor.search_checks import Meaningful, Searchable
+from agentd.app.doctor.server_checks import ServersCheck
+from agentd.app.doctor.work_checks import (
     Budgets,
     Drift,
     Flushes,

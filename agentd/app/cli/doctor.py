@@ -66,7 +66,7 @@ def _checks(places: Places, config: Config) -> Sequence[Check]:
     from pathlib import Path
 
     from agentd.app.daemon import Patience
-    from agentd.app.doctor.machine import (
+    from agentd.app.doctor.machine_checks import (
         Disk,
         Erased,
         Leftovers,
@@ -75,7 +75,7 @@ def _checks(places: Places, config: Config) -> Sequence[Check]:
         Sqlite,
         Time,
     )
-    from agentd.app.doctor.service import Linger, UnitFile
+    from agentd.app.doctor.service_checks import Linger, UnitFile
     from agentd.core.clock import SystemClock, known_zone
     from agentd.interfaces.commands.upkeep import linger_marker, system_unit, users_unit
 

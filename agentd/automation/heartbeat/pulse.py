@@ -17,8 +17,8 @@ import structlog
 
 from agentd.automation.heartbeat import hours
 from agentd.automation.heartbeat.gate import Run, Skip, decide
+from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.runner import Examination
-from agentd.automation.heartbeat.settings import HeartbeatSettings
 from agentd.automation.heartbeat.snapshot import BeatDependencies, Eyes, Snapshot
 from agentd.core import failpoints
 from agentd.core.beat import Beat, Outcome, Reason, Standing

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from agentd.automation.heartbeat.gate import Run
-from agentd.automation.heartbeat.settings import HeartbeatSettings
+from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.snapshot import BeatDependencies, Snapshot
 from agentd.core import failpoints
 from agentd.core.alert import NewAlert, Recipients, alert_digest, as_told

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from agentd.automation.jobs.settings import JobsSettings
+from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.jobs.slots import After, upcoming
 from agentd.core.durations import format_duration, parse_duration, parse_zone
 from agentd.core.errors import InvalidRequest

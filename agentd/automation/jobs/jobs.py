@@ -9,8 +9,8 @@ from typing import Protocol
 
 import structlog
 
+from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.jobs.runs import Questions, Reminders, RunDependencies
-from agentd.automation.jobs.settings import JobsSettings
 from agentd.automation.jobs.slots import After, settled, step
 from agentd.core.alert import Recipients
 from agentd.core.errors import InvalidRequest, NotFound

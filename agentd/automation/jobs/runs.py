@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
-from agentd.automation.jobs.settings import JobsSettings
+from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.core import failpoints
 from agentd.core.alert import Recipients, alert_digest
 from agentd.core.beat import Alarm, Empty, Quiet, Told, Verdict

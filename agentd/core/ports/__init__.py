@@ -2,10 +2,10 @@
 
 runtime     Clock, Probe
 model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolShelf, Gate, Approver, EventSink, TurnAudience, ContextSource, CompactionHook
-sessions    SessionStore, Blobs, Journal
+session_stores  SessionStore, Blobs, Journal
 workspace   Workspace
 knowledge   Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser, GraphRecords, GraphStore, ProgramStates, ShareStore, Walk, Writings, Wanted
-memory      Recall, MemoryIndex, ChunkStore, Embedder
+searching   Recall, MemoryIndex, ChunkStore, Embedder
 automation  BeatStore, JobStore, Triggers, Outbox, AlertSink
 
 Implementations do not inherit from these; `agentd/app/assembly/` is where the type checker proves that
@@ -34,7 +34,6 @@ from agentd.core.ports.knowledge import (
     Wanted,
     Writings,
 )
-from agentd.core.ports.memory import ChunkStore, Embedder, MemoryIndex, Recall
 from agentd.core.ports.model import (
     Approver,
     Breaker,
@@ -50,7 +49,8 @@ from agentd.core.ports.model import (
     TurnAudience,
 )
 from agentd.core.ports.runtime import Clock, Probe
-from agentd.core.ports.sessions import Blobs, Journal, SessionStore
+from agentd.core.ports.searching import ChunkStore, Embedder, MemoryIndex, Recall
+from agentd.core.ports.session_stores import Blobs, Journal, SessionStore
 from agentd.core.ports.workspace import Workspace
 
 __all__ = [

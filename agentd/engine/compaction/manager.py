@@ -40,9 +40,9 @@ from agentd.core.transcript import (
 )
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.engine import tokens
+from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.extract import extract
 from agentd.engine.compaction.plan import Thresholds, cut_point
-from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.compaction.summary import Summariser, SummaryRefused
 from agentd.engine.durable import when_space
 

@@ -28,7 +28,7 @@ from agentd.interfaces.acp.peer import (
     Withdrawn,
 )
 from agentd.interfaces.acp.roles import ClientRole
-from agentd.interfaces.acp.settings import ServerSettings
+from agentd.interfaces.acp.socket_settings import ServerSettings
 
 log = structlog.get_logger()
 

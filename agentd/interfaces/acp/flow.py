@@ -14,7 +14,7 @@ import structlog
 from agentd.core.ports import Clock
 from agentd.interfaces.acp import frames
 from agentd.interfaces.acp.frames import CallId, FrameError
-from agentd.interfaces.acp.settings import ServerSettings
+from agentd.interfaces.acp.socket_settings import ServerSettings
 
 log = structlog.get_logger()
 

@@ -17,7 +17,7 @@ from agentd.core.tool import Approval, Decision
 from agentd.core.turn import SessionKey
 from agentd.interfaces.acp.hub import Hub
 from agentd.interfaces.acp.peer import Peer, PeerGone, PeerRefused
-from agentd.interfaces.acp.settings import ServerSettings
+from agentd.interfaces.acp.socket_settings import ServerSettings
 
 log = structlog.get_logger()
 

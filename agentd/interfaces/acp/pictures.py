@@ -12,7 +12,7 @@ import structlog
 from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.message import Image
 from agentd.core.ports import Blobs
-from agentd.interfaces.acp.settings import AROUND_IMAGE, ServerSettings
+from agentd.interfaces.acp.socket_settings import AROUND_IMAGE, ServerSettings
 from agentd.interfaces.acp.updates import Update, image_words
 
 log = structlog.get_logger()

@@ -15,6 +15,7 @@ import structlog
 from agentd.core.errors import ShuttingDown
 from agentd.core.ports import Clock, SessionStore
 from agentd.interfaces.acp import frames
+from agentd.interfaces.acp.acp_sessions import AcpSessions, Services, SessionView
 from agentd.interfaces.acp.commands import Commands, SessionTurns
 from agentd.interfaces.acp.connection import Access, ClientConnection, Routes
 from agentd.interfaces.acp.flow import PIECE, Unfinished, time_limit
@@ -24,8 +25,7 @@ from agentd.interfaces.acp.options import SessionOptions
 from agentd.interfaces.acp.peer import Clients, Handler, Listener, Peer
 from agentd.interfaces.acp.pictures import Pictures
 from agentd.interfaces.acp.prompts import Prompts
-from agentd.interfaces.acp.sessions import AcpSessions, Services, SessionView
-from agentd.interfaces.acp.settings import ServerSettings
+from agentd.interfaces.acp.socket_settings import ServerSettings
 from agentd.interfaces.commands.keys import absent
 
 log = structlog.get_logger()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agentd.core.ports import Clock, ProgramStates
-    from agentd.memory.graph.exchange import Exchange, Taken
+    from agentd.memory.graph.graph_exchange import Exchange, Taken
     from agentd.memory.graph.sharing import Sharing, ShownFacts
     from agentd.zero.delta import Delta
 

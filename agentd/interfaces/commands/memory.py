@@ -7,8 +7,8 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
+from agentd.core.chunk import Hit, Source
 from agentd.core.errors import FileMissing, FileUnreadable, InvalidRequest
-from agentd.core.memory import Hit, Source
 from agentd.core.screening.scanner import scan_change
 from agentd.core.search import Fusion, SearchQuery
 from agentd.core.tool import FileAction
@@ -20,9 +20,9 @@ from agentd.interfaces.commands.facts import ERASING_SECONDS
 from agentd.interfaces.commands.plain import fields
 
 if TYPE_CHECKING:
+    from agentd.core.chunk import IndexState
     from agentd.core.fact import ErasureReport
     from agentd.core.health import Problem
-    from agentd.core.memory import IndexState
     from agentd.core.ports import Recall, Workspace
     from agentd.core.screening.scanner import Suspicion
     from agentd.core.tool import FileIntent

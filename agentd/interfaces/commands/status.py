@@ -14,7 +14,7 @@ from agentd.interfaces.commands.plain import counted, fields, span, spent, words
 
 if TYPE_CHECKING:
     from agentd.core.beat import Standing
-    from agentd.core.memory import IndexState
+    from agentd.core.chunk import IndexState
     from agentd.core.ports import Clock, Ledger
     from agentd.core.retention import Retained
 

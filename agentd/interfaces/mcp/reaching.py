@@ -15,10 +15,10 @@ from types import ModuleType
 from agentd.core.errors import ConfigError
 from agentd.core.redaction import Redactor
 from agentd.core.secrets import find_key
-from agentd.interfaces.mcp.faults import ServerFault
 from agentd.interfaces.mcp.link import Dial, Link
+from agentd.interfaces.mcp.mcp_settings import McpServer, Reference
 from agentd.interfaces.mcp.program import CallOrder, environment, started
-from agentd.interfaces.mcp.settings import McpServer, Reference
+from agentd.interfaces.mcp.server_faults import ServerFault
 
 _GRACE = 1.0  # seconds
 

@@ -21,9 +21,9 @@ from mcp.shared.message import SessionMessage
 from pydantic import BaseModel, ValidationError
 
 from agentd import __version__
-from agentd.interfaces.mcp.faults import ServerFault
 from agentd.interfaces.mcp.link import Said, ServerAnswer, Show
 from agentd.interfaces.mcp.program import Program
+from agentd.interfaces.mcp.server_faults import ServerFault
 
 _PAGES = 20
 _JUNK = (

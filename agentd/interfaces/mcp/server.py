@@ -16,9 +16,9 @@ from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.interfaces.mcp.catalogue import Catalogue
 from agentd.interfaces.mcp.definition import RESOURCE, RESOURCE_TOOL, CatalogueEntry
-from agentd.interfaces.mcp.faults import ServerFault
 from agentd.interfaces.mcp.link import Dial, Link, Said, ServerAnswer, Show
-from agentd.interfaces.mcp.settings import McpServer
+from agentd.interfaces.mcp.mcp_settings import McpServer
+from agentd.interfaces.mcp.server_faults import ServerFault
 from agentd.interfaces.mcp.waiting import first, within
 from agentd.interfaces.tools.fence import printable
 

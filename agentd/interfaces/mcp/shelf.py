@@ -12,9 +12,9 @@ from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind, Origin, TurnRequest
 from agentd.core.workspace import ContextBlock
+from agentd.interfaces.mcp.mcp_settings import SEARCH
 from agentd.interfaces.mcp.schema import signature
 from agentd.interfaces.mcp.server import RecallServer
-from agentd.interfaces.mcp.settings import SEARCH
 from agentd.interfaces.mcp.tool import McpTool
 from agentd.interfaces.tools.fence import fenced
 from agentd.providers.received import tool_name

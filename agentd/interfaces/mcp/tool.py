@@ -10,9 +10,9 @@ from agentd.core.ports import Gate
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
 from agentd.interfaces.mcp.definition import CatalogueEntry, Definition
-from agentd.interfaces.mcp.faults import ServerFault
 from agentd.interfaces.mcp.schema import mismatch
 from agentd.interfaces.mcp.server import RecallServer
+from agentd.interfaces.mcp.server_faults import ServerFault
 from agentd.interfaces.tools.fence import fenced, printable
 
 _WORDS = 300  # characters of a description that prompts carry

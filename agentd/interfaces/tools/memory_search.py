@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from agentd.core.chunk import Chunk, Hit, Source
 from agentd.core.errors import ToolFailed
-from agentd.core.memory import Chunk, Hit, Source
 from agentd.core.ports import Gate, Recall
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.search import EmptyReason, Lack, SearchQuery

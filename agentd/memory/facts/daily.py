@@ -35,7 +35,7 @@ from agentd.engine.background import SideCall
 from agentd.engine.context import fence
 from agentd.engine.workers import Daily
 from agentd.memory.facts.changes import LISTED
-from agentd.memory.facts.settings import FactsSettings
+from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.wire import line, objects, told
 from agentd.memory.index.ranking.importance import DAILY, OLDEST, importance
 

@@ -22,8 +22,8 @@ from agentd.core.health import Problem
 from agentd.core.message import JsonObject
 from agentd.core.ports import Clock, EventSink, SessionStore
 from agentd.core.turn import Kind, SessionKey, kind_of
+from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.reader import Passage, PassageReader
-from agentd.memory.facts.settings import FactsSettings
 
 log = structlog.get_logger()
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
+from agentd.core.chunk import OWNER, OWNERS, Chunk, Found, Hit, Source, audience_of
 from agentd.core.errors import AgentdError, FileMissing
 from agentd.core.fact import Evidence, Fact, FactStatus, Provenance
-from agentd.core.memory import OWNER, OWNERS, Chunk, Found, Hit, Source, audience_of
 from agentd.core.ports import Facts, FactStore, Recall, Workspace
 from agentd.core.search import SearchQuery
 from agentd.core.text import UNSPACED

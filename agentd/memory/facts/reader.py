@@ -35,8 +35,8 @@ from agentd.core.turn import Origin, SessionKey
 from agentd.engine import tokens
 from agentd.engine.background import SideCall
 from agentd.memory.facts import wire
+from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.quotes import quoted_spans
-from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.wire import Spoken, WireItem
 from agentd.memory.facts.withheld import secret_spans
 

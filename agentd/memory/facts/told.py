@@ -23,8 +23,8 @@ from agentd.core.turn import Context, Kind, Origin, SessionKey, TurnRequest
 from agentd.core.workspace import ContextBlock
 from agentd.engine import tokens
 from agentd.engine.context import fence
+from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.links import FactLinks, LinkWay
-from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.wire import day, in_line, told
 
 log = structlog.get_logger()

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 
+from agentd.core.chunk import Chunk, Source
 from agentd.core.dated import date_in
-from agentd.core.memory import Chunk, Source
 from agentd.core.workspace import FACTS_PATH
-from agentd.memory.index.chunking import facts, lines, paragraphs, tokens, words
+from agentd.memory.index.chunking import fact_lines, lines, paragraphs, tokens, words
 from agentd.memory.index.chunking.paragraphs import HeadingStanding
 from agentd.memory.index.chunking.piece import Lines, Piece
 from agentd.memory.settings import IndexSettings
@@ -60,7 +60,7 @@ def chunker_of(settings: IndexSettings) -> Chunker:
 
 
 PARAGRAPHS = chunker_of(IndexSettings())
-FACTS = Chunker(f"facts-{_FORMAT}", facts.pieces, lambda lines, _: facts.cut(lines))
+FACTS = Chunker(f"facts-{_FORMAT}", fact_lines.pieces, lambda lines, _: fact_lines.cut(lines))
 
 
 def chunker_for(path: str, usual: Chunker = PARAGRAPHS) -> Chunker:

@@ -10,9 +10,9 @@ from enum import Flag, auto
 
 import structlog
 
+from agentd.core.chunk import IndexState
 from agentd.core.errors import AgentdError
 from agentd.core.health import Problem
-from agentd.core.memory import IndexState
 from agentd.core.ports import Clock, MemoryIndex, SessionStore, Workspace
 from agentd.core.turn import SessionKey
 from agentd.memory.index.chunks import chunker_of

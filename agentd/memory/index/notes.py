@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, M
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
+from agentd.core.chunk import OWNERS, SHARED, Chunk, Source
 from agentd.core.errors import ScopeMissing, WorkspaceError
 from agentd.core.health import Problem
-from agentd.core.memory import OWNERS, SHARED, Chunk, Source
 from agentd.core.offloading import offload
 from agentd.core.ports import Clock, MemoryIndex, Workspace
 from agentd.core.turn import Kind, SessionKey

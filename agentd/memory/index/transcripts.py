@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
+from agentd.core.chunk import Chunk, Source, scope_of
 from agentd.core.errors import NotFound
-from agentd.core.memory import Chunk, Source, scope_of
 from agentd.core.ports import Clock, MemoryIndex, SessionStore
 from agentd.core.transcript import Row, RowRole, export_row, opens_turn
 from agentd.core.turn import SessionKey

@@ -23,7 +23,7 @@ from agentd.core.turn import MAIN, SessionKey
 from agentd.core.workspace import FACTS_PATH as PATH
 from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.page import parse
-from agentd.storage.facts import SqliteFacts
+from agentd.storage.fact_store import SqliteFacts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
 from agentd.testing import FactIndexDouble, FakeClock, MemoryWorkspace

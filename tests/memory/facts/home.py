@@ -35,12 +35,12 @@ from agentd.storage.index import SqliteChunks
 from agentd.storage.masking import Masking, StoredTexts
 from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.outbox import SqliteOutbox
-from agentd.storage.sessions import SqliteSessions
+from agentd.storage.session_store import SqliteSessions
 from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock, HashEmbedder
 from agentd.workspace.files import Files
 from agentd.workspace.scrub import NoteEraser, VersionEraser
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 
 PLACES = ("transcripts", "notes", "versions", "search index", "log", "chat history")
 _SHOWN = re.compile(r"^\[(\d+) \S+\] (.*(?:\n  .*)*)", re.MULTILINE)

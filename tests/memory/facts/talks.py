@@ -19,10 +19,10 @@ from agentd.core.prompt import Prompt
 from agentd.core.transcript import NewRow, Row, RowRole
 from agentd.core.turn import MAIN, Origin, SessionKey, StopReason, Turn, TurnRequest
 from agentd.engine.background import SideCall
+from agentd.memory.facts.fact_service import FactsService
+from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.learning import Learning
 from agentd.memory.facts.reader import PassageReader
-from agentd.memory.facts.service import FactsService
-from agentd.memory.facts.settings import FactsSettings
 from agentd.storage.sqlite import Database
 from agentd.testing import MemoryLedger, MemorySessions, RecordingSink, ScriptedProvider
 from tests.memory.facts.books import BookHome

@@ -31,7 +31,7 @@ from agentd.core.fact import (
 from agentd.core.failpoints import FailpointError
 from agentd.core.turn import MAIN
 from agentd.core.workspace import FACTS_PATH as PATH
-from agentd.storage.facts import SqliteFacts
+from agentd.storage.fact_store import SqliteFacts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
 from agentd.testing import MemoryWorkspace

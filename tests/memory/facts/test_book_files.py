@@ -15,12 +15,12 @@ from agentd.core.clock import SystemClock
 from agentd.core.fact import Evidence, FactOperation, FactSource, Op
 from agentd.core.workspace import FACTS_PATH
 from agentd.memory.facts.book import FactBook
-from agentd.storage.facts import SqliteFacts
+from agentd.storage.fact_store import SqliteFacts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
 from agentd.testing import FactIndexDouble
 from agentd.workspace.files import Files
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 from tests.memory.facts.books import Forgotten
 
 ROUNDS = 15

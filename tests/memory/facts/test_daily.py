@@ -14,7 +14,7 @@ from agentd.core.errors import ProviderError
 from agentd.core.fact import Category, Evidence, FactSource, FactStatus, Triple
 from agentd.core.turn import MAIN, Origin
 from agentd.memory.facts.daily import Review
-from agentd.memory.facts.settings import FactsSettings
+from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.testing import ScriptedProvider
 from tests.memory.facts.books import CHAT
 

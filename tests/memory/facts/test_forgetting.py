@@ -8,10 +8,10 @@ from contextlib import suppress
 import pytest
 
 from agentd.core import failpoints
+from agentd.core.chunk import OWNER
 from agentd.core.erasure import MASK, Erasure
 from agentd.core.errors import Busy, InvalidRequest, NotFound, ProviderError, StorageError
 from agentd.core.fact import ErasureReport, Evidence
-from agentd.core.memory import OWNER
 from agentd.core.message import Text
 from agentd.core.search import SearchQuery
 from agentd.core.transcript import NewRow, RowRole

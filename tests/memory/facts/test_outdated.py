@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from agentd.core.chunk import OWNERS, Chunk, Found, Hit, Source
 from agentd.core.errors import StorageError
 from agentd.core.fact import (
     Category,
@@ -17,13 +18,12 @@ from agentd.core.fact import (
     FactWrite,
     Provenance,
 )
-from agentd.core.memory import OWNERS, Chunk, Found, Hit, Source
 from agentd.core.search import SearchQuery
 from agentd.core.turn import MAIN, Kind, SessionKey
 from agentd.core.workspace import FACTS_PATH, Reader
 from agentd.memory.facts.outdated import Outdated
 from agentd.memory.facts.page import parse
-from agentd.storage.facts import SqliteFacts
+from agentd.storage.fact_store import SqliteFacts
 from agentd.testing import FakeClock, MemoryWorkspace
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

@@ -16,7 +16,7 @@ from agentd.core.workspace import OWNER
 from agentd.memory.facts.proposals import Proposals
 from agentd.testing import MemoryWorkspace
 from agentd.workspace.files import Files
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.workspace_settings import WorkspaceSettings
 from tests.memory.facts.books import MAX, REX
 
 TITLE = "# The user\n\n- Name: Ada\n"

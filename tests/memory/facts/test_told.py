@@ -22,7 +22,7 @@ from agentd.core.fact import (
 from agentd.core.turn import MAIN, Context, Origin, SessionKey, Turn, TurnRequest
 from agentd.core.workspace import ContextBlock
 from agentd.engine import tokens
-from agentd.memory.facts.settings import FactsSettings
+from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.told import LINE_BYTES, SESSIONS, FactsInPrompt
 from agentd.testing import FactIndexDouble, FakeClock
 

@@ -13,10 +13,10 @@ from agentd.core.prompt import Prompt
 from agentd.core.turn import MAIN, TurnRequest
 from agentd.engine import tokens
 from agentd.engine.assembly import Outside, Wording, build_engine
+from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.plan import thresholds
-from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.settings import AgentSettings
-from agentd.memory.facts.settings import FactsSettings
+from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.told import FactsInPrompt
 from agentd.testing import (
     Answers,

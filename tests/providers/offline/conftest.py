@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from agentd.automation.jobs.agenda import Agenda
-from agentd.automation.jobs.settings import JobsSettings
+from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.alert import Recipients
 from agentd.core.errors import AgentdError

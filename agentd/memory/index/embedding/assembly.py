@@ -20,11 +20,11 @@ from agentd.core.redaction import Redactor
 from agentd.memory.index.embedding.cached import Cached
 from agentd.memory.index.embedding.choice import EmbedderChoice, EmbeddingService, choose_all
 from agentd.memory.index.embedding.daily import DailyTokens
+from agentd.memory.index.embedding.embedding_settings import EmbedderSettings, ModelSettings
 from agentd.memory.index.embedding.export import Exporter, clean
 from agentd.memory.index.embedding.late import packaged
 from agentd.memory.index.embedding.openai import OpenAIEmbedder, Spent
 from agentd.memory.index.embedding.places import hub_marker
-from agentd.memory.index.embedding.settings import EmbedderSettings, ModelSettings
 from agentd.memory.index.embedding.spec import Spec
 from agentd.memory.index.embedding.worker import Worker
 

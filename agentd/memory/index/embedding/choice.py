@@ -17,6 +17,7 @@ from agentd.core.secrets import Secret, find_key
 from agentd.memory.index.embedding import places
 from agentd.memory.index.embedding.e5_files import FOLDER as E5_FOLDER
 from agentd.memory.index.embedding.e5_files import FULL, PACKED, E5Files
+from agentd.memory.index.embedding.embedding_settings import EmbedderSettings, Kind, ModelSettings
 from agentd.memory.index.embedding.onnx_files import (
     MANIFEST,
     NET,
@@ -25,7 +26,6 @@ from agentd.memory.index.embedding.onnx_files import (
     VOCABULARY,
     OnnxFiles,
 )
-from agentd.memory.index.embedding.settings import EmbedderSettings, Kind, ModelSettings
 from agentd.memory.index.embedding.spec import Backend, Spec
 
 DEFAULT_SERVICE_MODEL = "text-embedding-3-small"

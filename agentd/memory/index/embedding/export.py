@@ -12,8 +12,8 @@ import structlog
 from agentd.core.errors import EmbedderFault
 from agentd.core.paths import ensure_private_dir
 from agentd.memory.index.embedding.choice import export_folder, export_source
+from agentd.memory.index.embedding.embedding_settings import ModelSettings
 from agentd.memory.index.embedding.frames import BadFrame, Frame
-from agentd.memory.index.embedding.settings import ModelSettings
 from agentd.memory.index.embedding.worker import COMMAND, Child
 
 log = structlog.get_logger()

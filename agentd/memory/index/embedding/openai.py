@@ -14,8 +14,8 @@ from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.memory.index.embedding.choice import DIMENSIONS, EmbeddingService
 from agentd.memory.index.embedding.daily import DailyTokens
+from agentd.memory.index.embedding.embedding_settings import ModelSettings
 from agentd.memory.index.embedding.pause import Pause
-from agentd.memory.index.embedding.settings import ModelSettings
 
 if TYPE_CHECKING:
     from agentd.memory.index.embedding.openai_api import EmbeddingAnswer, EmbeddingsApi

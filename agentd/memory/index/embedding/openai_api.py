@@ -17,7 +17,7 @@ from agentd.core.ports import Clock
 from agentd.core.secrets import Secret
 from agentd.core.service import OPENAI_URL
 from agentd.memory.index.embedding import vectors
-from agentd.memory.index.embedding.settings import ModelSettings
+from agentd.memory.index.embedding.embedding_settings import ModelSettings
 
 _CHATTY = ("httpx", "httpcore")
 _LONGEST_ANSWER = 64 << 20  # bytes

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import structlog
 
-from agentd.core.memory import OWNER, PUBLIC, Audience, Hit
+from agentd.core.chunk import OWNER, PUBLIC, Audience, Hit
 from agentd.core.ports import ChunkStore
 from agentd.core.search import SearchOptions
 from agentd.memory.index.search.saved import SavedMirror

@@ -10,7 +10,7 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from agentd.core.memory import Source
+from agentd.core.chunk import Source
 from agentd.core.search import SearchOptions
 from agentd.memory.index.ranking import temporal
 from agentd.memory.index.ranking.temporal import Anchored

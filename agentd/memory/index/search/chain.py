@@ -9,9 +9,9 @@ from functools import partial
 
 import structlog
 
+from agentd.core.chunk import IndexState
 from agentd.core.errors import AgentdError, EmbedderFault
 from agentd.core.health import Problem
-from agentd.core.memory import IndexState
 from agentd.core.ports import Clock
 from agentd.core.search import Lack
 from agentd.memory.index.search.backfill import Backfill

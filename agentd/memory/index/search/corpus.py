@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agentd.core.memory import Chunk, Source
+from agentd.core.chunk import Chunk, Source
 from agentd.core.search import SearchOptions
 from agentd.core.workspace import FACTS_PATH
 from agentd.memory.index.ranking import newest

@@ -11,7 +11,7 @@ import re
 import struct
 from datetime import date
 
-from agentd.core.memory import Chunk
+from agentd.core.chunk import Chunk
 from agentd.core.search import Entry
 from agentd.memory.index.ranking import temporal
 from agentd.memory.index.search import words

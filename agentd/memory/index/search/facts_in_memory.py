@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from agentd.core.fact import Fact
 from agentd.core.text import sentences
-from agentd.memory.index.ranking import facts as ranking
+from agentd.memory.index.ranking import fact_ranking as ranking
 from agentd.memory.index.ranking import importance
 from agentd.memory.index.search import words
 from agentd.memory.index.search.postings import Floats, Postings, Slots, best

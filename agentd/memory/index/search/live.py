@@ -17,9 +17,9 @@ from typing import Self
 
 import structlog
 
+from agentd.core.chunk import OWNER, Audience, Chunk, Found, IndexState, Source
 from agentd.core.errors import AgentdError, StorageCorrupt
 from agentd.core.health import Problem
-from agentd.core.memory import OWNER, Audience, Chunk, Found, IndexState, Source
 from agentd.core.ports import ChunkStore, Clock
 from agentd.core.redaction import Redactor
 from agentd.core.search import EmptyReason, Entry, Lack, SearchQuery, heavier
@@ -29,7 +29,7 @@ from agentd.memory.index.search.backfill import Backfill, ChunkBacklog, PatientE
 from agentd.memory.index.search.chain import EmbedderChain
 from agentd.memory.index.search.hits import hit_of
 from agentd.memory.index.search.saved import LEAST
-from agentd.memory.index.search.settings import SearchSettings
+from agentd.memory.index.search.search_settings import SearchSettings
 
 log = structlog.get_logger()
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentd.core.memory import Chunk, Source
+from agentd.core.chunk import Chunk, Source
 from agentd.core.search import (
     EmptyReason,
     Entry,

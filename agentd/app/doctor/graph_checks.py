@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agentd.core.health import Finding
-from agentd.memory.graph.exchange import Logged
+from agentd.memory.graph.graph_exchange import Logged
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from agentd.core.memory import Audience, Chunk, Found, IndexState, Source
+from agentd.core.chunk import Audience, Chunk, Found, IndexState, Source
 from agentd.core.search import Entry, SearchQuery, StoredChunk, Unembedded
 from agentd.core.workspace import FileView, Reader
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentd.app.doctor.memory import NoteFiles
+from agentd.app.doctor.memory_checks import NoteFiles
+from agentd.core.chunk import Hit, IndexState, Source
 from agentd.core.health import Finding
-from agentd.core.memory import Hit, IndexState, Source
 from agentd.core.ports import Recall
 from agentd.core.search import Lack, SearchQuery
 from agentd.core.turn import Kind, SessionKey
