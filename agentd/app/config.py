@@ -313,7 +313,10 @@ def load(path: Path, environ: Mapping[str, str]) -> Config:
 
 
 def read(path: Path, environ: Mapping[str, str]) -> Loaded:
-    """`load`, and the origin of each key that is not at its default."""
+    """`load`, and the origin of each key that is not at its default.
+
+    Raises ConfigError that names every mistake and its line.
+    """
     text = _text(path)
     data = _parse(text, path)
     places = dict.fromkeys(_keys(data), "file")

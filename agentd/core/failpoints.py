@@ -75,7 +75,11 @@ def arm(spec: str) -> None:
 
 
 def hit(name: str) -> None:
-    """Pass the point `name`; does nothing unless it is armed."""
+    """Pass the point `name`; does nothing unless it is armed.
+
+    Raises FailpointError or OSError (no space) as it is armed, once it was passed as often as it
+    says.
+    """
     if name not in _armed:
         return
     left, action = _armed[name]

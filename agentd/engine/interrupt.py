@@ -26,7 +26,10 @@ class Interrupt:
 
     @asynccontextmanager
     async def guard(self) -> AsyncIterator[None]:
-        """A block that ends with Interrupted as soon as the user wants to stop."""
+        """A block that ends with Interrupted as soon as the user wants to stop.
+
+        Raises Interrupted there, and at once if he has wanted it before.
+        """
         if self.requested:
             raise Interrupted
         scope = asyncio.timeout(None)

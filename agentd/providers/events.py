@@ -36,6 +36,8 @@ async def limited(events: AsyncGenerator[E, None], longest: timedelta) -> AsyncG
     The limit is set anew around every wait, for one that spanned a yield could cancel the consumer.
     Keep-alive pings end a silence, so only this ends a call that has nothing else to say. Many events
     that have come at once leave others their turn.
+
+    Raises ProviderError (`too_slow`) when that time is over.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + longest.total_seconds()

@@ -229,7 +229,10 @@ class OpenAIAssembly:
         return bool(self._stop)
 
     def feed(self, data: str) -> list[Shown]:
-        """Take the data of one event; what of it can be shown at once comes back."""
+        """Take the data of one event; what of it can be shown at once comes back.
+
+        Raises ProviderError (`bad_stream`) if it is no event of this protocol.
+        """
         if data.strip() == DONE:
             self.is_done = True
             return []

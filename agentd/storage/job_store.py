@@ -67,7 +67,7 @@ class SqliteJobStore:
         self._redactor = redactor or Redactor()
 
     async def add(self, job: NewJob, next_due: datetime, *, most: int, key: str = "") -> Job:
-        """See JobStore."""
+        """See JobStore. Raises Busy if there are as many as there may be."""
         now = self._clock.now()
         job = replace(job, text=self._redactor.kept(job.text).text)
 
@@ -96,7 +96,7 @@ class SqliteJobStore:
         return tuple(_load_job(row) for row in found)
 
     async def get(self, job_id: int) -> Job:
-        """See JobStore."""
+        """See JobStore. Raises NotFound if there is none."""
         query = "SELECT * FROM jobs WHERE id = ?"
         row = await self._db.read(lambda conn: conn.execute(query, (job_id,)).fetchone())
         if row is None:
@@ -104,7 +104,7 @@ class SqliteJobStore:
         return _load_job(row)
 
     async def remove(self, job_id: int) -> Job:
-        """See JobStore."""
+        """See JobStore. Raises NotFound if there is none."""
 
         def delete(conn: sqlite3.Connection) -> Job:
             found = conn.execute("DELETE FROM jobs WHERE id = ? RETURNING *", (job_id,)).fetchall()

@@ -265,7 +265,7 @@ class SqliteSessions:
     async def rows(
         self, session: SessionKey, first: int = 1, limit: int | None = None
     ) -> tuple[Row, ...]:
-        """See SessionStore."""
+        """See SessionStore. Raises NotFound if there is no such session."""
 
         def find(conn: sqlite3.Connection) -> tuple[Row, ...]:
             found = transcript.find_session(conn, session)
@@ -291,7 +291,10 @@ class SqliteSessions:
         return await self._db.read(lambda conn: transcript.said_rows(conn, session, after, limit))
 
     async def add_rows(self, session: SessionKey, rows: Sequence[tuple[NewRow, datetime]]) -> int:
-        """See SessionStore. Returns how many rows the session now has."""
+        """See SessionStore. Returns how many rows the session now has.
+
+        Raises Busy if it has rows already.
+        """
         now = self._clock.now()
 
         def add(conn: sqlite3.Connection) -> int:

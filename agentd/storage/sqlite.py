@@ -56,7 +56,10 @@ class Waiting(Generic[T]):
             self.error = error
 
     def outcome(self, told: Callable[[sqlite3.Error], StorageError]) -> T:
-        """The result, or the error raised."""
+        """The result, or the error raised.
+
+        Raises that error, as one of ours where it is of SQLite.
+        """
         if isinstance(self.error, sqlite3.Error):
             raise told(self.error) from self.error
         if self.error is not None:

@@ -18,7 +18,10 @@ def missing(path: str) -> FileMissing:
 
 @contextmanager
 def translated(path: str) -> Iterator[None]:
-    """Turns the OSErrors of the body into errors about `path`."""
+    """Turns the OSErrors of the body into errors about `path`.
+
+    Raises the WorkspaceError that fits in their place.
+    """
     try:
         yield
     except OSError as error:

@@ -79,28 +79,28 @@ class Call:
     effects: Effects
 
     def text(self, index: int = 0) -> str:
-        """An input that is a String."""
+        """An input that is a String. Raises WrongValue if it is not."""
         found = self.inputs[index]
         if isinstance(found, str):
             return found
         raise self._wrong(index, "a String")
 
     def map(self, index: int = 0) -> Map:
-        """An input that is a Map."""
+        """An input that is a Map. Raises WrongValue if it is not."""
         found = self.inputs[index]
         if isinstance(found, Map):
             return found
         raise self._wrong(index, "a Map")
 
     def array(self, index: int = 0) -> Array:
-        """An input that is an Array."""
+        """An input that is an Array. Raises WrongValue if it is not."""
         found = self.inputs[index]
         if isinstance(found, Array):
             return found
         raise self._wrong(index, "an Array")
 
     def number(self, index: int = 0) -> Number:
-        """An input that is an Int, a Float or a Confidence."""
+        """An input that is an Int, a Float or a Confidence. Raises WrongValue if it is not."""
         found = self.inputs[index]
         if isinstance(found, Confidence):
             return found.value
@@ -109,14 +109,14 @@ class Call:
         raise self._wrong(index, "a number")
 
     def text_param(self, name: str, default: str | None = None) -> str:
-        """A parameter that is a String."""
+        """A parameter that is a String. Raises WrongValue if it is not."""
         found = self.params.get(name, default)
         if isinstance(found, str):
             return found
         raise self._unlike(name, "a String")
 
     def whole_param(self, name: str, default: int | None, least: int, most: int) -> int:
-        """A parameter that is an Int between the two."""
+        """A parameter that is an Int between the two. Raises WrongValue if it is not."""
         found = self.params.get(name, default)
         if isinstance(found, int) and not isinstance(found, bool) and least <= found <= most:
             return found

@@ -205,7 +205,10 @@ class _Row:
         return value.value
 
     def agree(self, field_name: str, made: bytes) -> None:
-        """Whether the graph computed the hash that its words have."""
+        """Whether the graph computed the hash that its words have.
+
+        Raises GraphError if it did not.
+        """
         if self.hash(field_name) != made:
             raise GraphError(
                 f"the `{field_name}` of {self.name} is not that of its words", cure=_CURE

@@ -58,6 +58,8 @@ class ProgramReader:
     def entries(self, closing: str, read: Callable[[], None]) -> None:
         """Read what stands between the next token and `closing`, with commas between and perhaps
         behind.
+
+        Raises BadSyntax where that is not so, LimitReached where there are too many.
         """
         opened = self.at
         self.advance()
@@ -78,7 +80,7 @@ class ProgramReader:
         self.advance()
 
     def key(self) -> str:
-        """A key, in quotation marks or not, and its colon."""
+        """A key, in quotation marks or not, and its colon. Raises BadSyntax if there is none."""
         if self.kind not in ("string", "word"):
             raise self.source.fault(f"a key is missing; here is {self.found()}", self.at)
         name = self.word
@@ -104,7 +106,7 @@ class ProgramReader:
         return self._array(depth) if kind == "[" else self._named(depth)
 
     def at_place(self, make: Callable[[], Value], at: int) -> Value:
-        """What `make` returns; its errors get the place."""
+        """What `make` returns; its errors get the place. Raises them so."""
         try:
             return make()
         except ZeroError as error:

@@ -98,6 +98,8 @@ def main(commands: Callable[..., Any] = app) -> None:
     line on standard error and exit code 1.
 
     `commands` is what runs them: `app`, or what typer has made of it before.
+
+    Raises SystemExit with the code that the command ended with.
     """
     outputs = Outputs()
     streams.unwind()

@@ -53,7 +53,11 @@ async def ensure_running(places: Places, config: Path | None, tell: Callable[[st
 
 
 async def start(places: Places, config: Path | None) -> None:
-    """Start a daemon that outlives this process, and wait until it answers."""
+    """Start a daemon that outlives this process, and wait until it answers.
+
+    Raises Busy if it does not answer in time, ConfigError or another AgentdError, with the end of
+    its log, if it ended before.
+    """
     log = ensure_private_dir(places.state_dir) / LOG_NAME
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     began = os.fstat(descriptor).st_size

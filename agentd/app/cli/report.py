@@ -26,7 +26,10 @@ ConfigFile = Annotated[
 
 @contextmanager
 def reporting(*, as_json: bool = False) -> Iterator[None]:
-    """Turn an error of agentd into words (or JSON) and the exit code that stands for it."""
+    """Turn an error of agentd into words (or JSON) and the exit code that stands for it.
+
+    Raises typer.Exit with that code.
+    """
     try:
         yield
     except AgentdError as error:

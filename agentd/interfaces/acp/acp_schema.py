@@ -217,7 +217,10 @@ class AcpParser:
         return ListCall(call.cwd or "", call.cursor or "")
 
     def prompt(self, params: dict[str, Any]) -> PromptCall:
-        """Params of `session/prompt`."""
+        """Params of `session/prompt`.
+
+        Raises InvalidRequest if it has no block, or one of a kind that is not taken.
+        """
         call = _check(_Prompt, params)
         blocks = tuple(enumerate(call.prompt))
         images = tuple(_image(block, place) for place, block in blocks if isinstance(block, _Image))

@@ -222,7 +222,10 @@ async def connected(
 
 @asynccontextmanager
 async def alone() -> AsyncIterator[None]:
-    """Let the one failure of a task group out as itself."""
+    """Let the one failure of a task group out as itself.
+
+    Raises that failure, or the group as it is if there are several.
+    """
     try:
         yield
     except BaseExceptionGroup as group:

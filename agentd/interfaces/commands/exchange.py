@@ -46,7 +46,10 @@ class ProgramCommands:
     async def keep_program_state(
         self, name: _Name, state: Annotated[str, Param(length=(0, MOST))], before: str
     ) -> dict[str, Any]:
-        """Keep it, if what was there when the program began, known by its hash, is there still."""
+        """Keep it, if what was there when the program began, known by its hash, is there still.
+
+        Raises Busy if it has changed meanwhile.
+        """
         if before != _hash(await self._states.program_state(name)):
             raise Busy("another run has changed the state meanwhile", cure="run it again")
         await self._states.keep_program_state(name, state, self._clock.now())
@@ -116,6 +119,8 @@ class ExchangeCommands:
     ) -> dict[str, Any]:
         """The part of the text from `after` on, of the state that an earlier part was of: `next` is what to
         pass as `after` for the next part, None at the end.
+
+        Raises Busy if the graph changed since that earlier part.
         """
         found = await self._exchange.state()
         held = found.checkpoint

@@ -170,7 +170,10 @@ class ChangeCommands:
         "undo", "Take back what was learnt here last", "a change's number", owners=NOTES
     )
     async def undo_typed(self, session: SessionKey, text: str) -> str:
-        """What is gone, and what holds again."""
+        """What is gone, and what holds again.
+
+        Raises InvalidRequest if the text is no change's number.
+        """
         match text.split():
             case []:
                 done = await self._take_back(session=session)

@@ -133,7 +133,10 @@ class HeartbeatCommands:
         owners="the heartbeat is not for this session",
     )
     async def typed(self, session: SessionKey, text: str) -> str:
-        """When it beats next, or what a beat came to."""
+        """When it beats next, or what a beat came to.
+
+        Raises InvalidRequest if it asks for anything else.
+        """
         match text.strip():
             case "run":
                 return f"The heartbeat: {_said(await self._pulse.run(force=False))}"

@@ -103,7 +103,10 @@ class ProposalCommands:
         owners=NOTES,
     )
     async def proposals_typed(self, session: SessionKey, text: str) -> str:
-        """What is proposed, or what was done."""
+        """What is proposed, or what was done.
+
+        Raises InvalidRequest if the text has no answer or no id.
+        """
         match text.split():
             case []:
                 return await self._listed()

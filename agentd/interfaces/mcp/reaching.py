@@ -47,7 +47,10 @@ def dial(
     redactor: Redactor,
     grace: float = _GRACE,
 ) -> Dial:
-    """What opens a session with it. Secrets are looked up at each start, and never told in texts."""
+    """What opens a session with it. Secrets are looked up at each start, and never told in texts.
+
+    Opening one raises ServerFault if a secret is missing.
+    """
 
     def secret(text: str, setting: str) -> str:
         reference = Reference(text, f"[mcp.servers.{name}] {setting}")

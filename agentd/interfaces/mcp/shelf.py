@@ -158,7 +158,7 @@ class Search:
         return ToolOutput(f"Call them by {CALL}.\n{fenced(chr(10).join(map(_whole, hits)))}")
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: it only reads."""
+        """Never asked for: it only reads. Raises ToolFailed."""
         raise ToolFailed("a search was cut by a restart", cure="Search again.")
 
 

@@ -68,7 +68,10 @@ class McpTool:
         return ToolOutput(f"{call.name} {how}:\n{fenced(text)}", answer.is_error, tainted=True)
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: what a program of others did when agentd was cut is unknown."""
+        """Never asked for: what a program of others did when agentd was cut is unknown.
+
+        Raises ToolFailed.
+        """
         raise ToolFailed(f"{self.name} was cut by a restart", cure="Look before you call it again.")
 
     async def _accept(self, call: ToolCall, gate: Gate) -> None:

@@ -71,7 +71,7 @@ class Forget:
         return await shown(self._names, report.in_words(len(matches.all_sure)), report.named)
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: an erasure that was cut goes on by itself."""
+        """Never asked for: an erasure that was cut goes on by itself. Raises ToolFailed."""
         raise ToolFailed("forgetting was cut by a restart", cure="Do it again.")
 
 

@@ -44,5 +44,5 @@ class GraphRecall:
         return ToolOutput(fenced(told), tainted=found.is_foreign)
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: asking has no effect."""
+        """Never asked for: asking has no effect. Raises ToolFailed."""
         raise ToolFailed("the question was cut by a restart", cure="Ask again.")

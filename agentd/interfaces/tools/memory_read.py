@@ -52,7 +52,7 @@ class MemoryRead:
         return await shown(self._recall, page.told, [view.path], outside=outside)
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: reading has no effect."""
+        """Never asked for: reading has no effect. Raises ToolFailed."""
         raise ToolFailed("a read was cut by a restart", cure="Read again.")
 
 

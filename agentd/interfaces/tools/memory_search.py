@@ -99,7 +99,7 @@ class MemorySearch:
         )
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: searching has no effect."""
+        """Never asked for: searching has no effect. Raises ToolFailed."""
         raise ToolFailed("a search was cut by a restart", cure="Search again.")
 
 

@@ -48,5 +48,5 @@ class MemoryTree:
         return await shown(self._workspace, text, [entry.path for entry in entries[:_MOST]])
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: listing has no effect."""
+        """Never asked for: listing has no effect. Raises ToolFailed."""
         raise ToolFailed("a listing was cut by a restart", cure="List again.")

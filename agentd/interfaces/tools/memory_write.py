@@ -255,7 +255,10 @@ class MemoryWrite:
             approved = draft.intent
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Finish the change if the file is as it was before; never overwrite anything else."""
+        """Finish the change if the file is as it was before; never overwrite anything else.
+
+        Raises ToolFailed if it had not begun or the file is another one now.
+        """
         if intent.file is None:
             raise ToolFailed("a restart cut this write before it began", cure="Write again.")
         path = intent.file.path

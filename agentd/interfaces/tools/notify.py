@@ -42,7 +42,10 @@ class Notify:
         self._wake = wake
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """Whether the alert was stored, or is a repetition within 24 hours."""
+        """Whether the alert was stored, or is a repetition within 24 hours.
+
+        Raises ToolFailed if the session may not alert, or the text is missing or too long.
+        """
         if call.kind is not Kind.MAIN:
             raise ToolFailed("this session cannot alert the owner")
         text = printable(str(call.input["text"])).strip()
@@ -59,5 +62,5 @@ class Notify:
         return ToolOutput("Alert stored for delivery.")
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: an alert put twice is one, so the call runs again."""
+        """Never asked for: an alert put twice is one, so the call runs again. Raises ToolFailed."""
         raise ToolFailed("an alert was cut by a restart", cure="Send it again.")

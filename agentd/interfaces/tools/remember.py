@@ -72,7 +72,7 @@ class Remember:
         return told(learned) if learned else await self._asked(text, call, gate)
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: a call that is repeated finds its fact."""
+        """Never asked for: a call that is repeated finds its fact. Raises ToolFailed."""
         raise ToolFailed("remembering was cut by a restart", cure="Do it again.")
 
     async def _verbatim(self, call: ToolCall, quote: str) -> ToolOutput:

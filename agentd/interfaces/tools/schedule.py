@@ -75,7 +75,7 @@ class ScheduleCreate:
         return self._told(await self._agenda.add(job, first, key=key))
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: a call that is repeated finds its job."""
+        """Never asked for: a call that is repeated finds its job. Raises ToolFailed."""
         raise ToolFailed("scheduling was cut by a restart", cure="Do it again.")
 
     def _told(self, job: Job) -> ToolOutput:
@@ -104,7 +104,7 @@ class ScheduleList:
         return ToolOutput("\n".join(lines) or "No jobs are scheduled.")
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: looking again is the same."""
+        """Never asked for: looking again is the same. Raises ToolFailed."""
         raise ToolFailed("listing was cut by a restart", cure="List again.")
 
 
@@ -136,7 +136,7 @@ class ScheduleCancel:
         return ToolOutput(f"Job {job_id} is cancelled.")
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: a job that is gone stays gone."""
+        """Never asked for: a job that is gone stays gone. Raises ToolFailed."""
         raise ToolFailed("cancelling was cut by a restart", cure="Cancel again.")
 
 

@@ -178,7 +178,7 @@ class FactBook:
         return await self._index.nearest(text, limit)
 
     async def history(self, fact_id: str) -> tuple[Fact, ...]:
-        """See Facts."""
+        """See Facts. Raises NotFound if there is no such fact."""
         await self._refresh()
         if self._known.get(fact_id) is None:
             raise _unknown(fact_id)

@@ -61,7 +61,7 @@ class _Reader:
         self._seen: set[Digest] = set()
 
     def add(self, cursor: Cursor) -> None:
-        """Take one line in."""
+        """Take one line in. Raises what `cursor.fault` makes if it begins with no known sign."""
         if cursor.take("C:"):
             self._named.append((concept_line(cursor), self._above))
         elif cursor.take("R:"):

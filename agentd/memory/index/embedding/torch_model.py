@@ -53,7 +53,10 @@ class TorchModel:
 
 
 def whole_tokenizer(net: SentenceTransformer) -> Tokenizer:
-    """The model's tokenizer, one that neither cuts nor fills up."""
+    """The model's tokenizer, one that neither cuts nor fills up.
+
+    Raises EmbedderFault if it is of a kind that cannot be told to.
+    """
     backend = getattr(net.tokenizer, "backend_tokenizer", None)
     if backend is None:
         raise EmbedderFault(
