@@ -23,7 +23,7 @@ DEV := $(call stamp,dev mcp multilingual onnx $(EXTRAS))
 # UNLOCKED=1 takes what the index has instead of what the lock names.
 UNLOCKED ?=
 
-.PHONY: venv run test check bench torture config lock clean help
+.PHONY: venv run test check bench torture docs config lock clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) >&2
@@ -40,13 +40,18 @@ test: $(DEV) ## run the whole test-suite
 torture: $(DEV) ## run the long proofs
 	@$(BIN)/python -m pytest -q -m torture $(ARGS)
 
-check: $(DEV) ## lint, format, types, layers, known vulnerabilities, and the example configuration
+check: $(DEV) ## lint, format, types, layers, known vulnerabilities, and what is written from code
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python scripts/audit.py
 	@$(BIN)/python -m agentd.app.config | cmp - config.example.toml || { echo "run: make config" >&2; exit 1; }
+	@$(BIN)/python scripts/command_line.py | cmp - docs/command-line.md || { echo "run: make docs" >&2; exit 1; }
+
+docs: $(DEV) ## write docs/command-line.md from the commands
+	@$(BIN)/python scripts/command_line.py > docs/command-line.md.new
+	@mv docs/command-line.md.new docs/command-line.md
 
 config: $(DEV) ## write config.example.toml from the code
 	@$(BIN)/python -m agentd.app.config > config.example.toml.new

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from agentd.app.chat.asking import CTRL_C, Asking, AskingPrompt
+from agentd.app.chat.last_exchange import fetch_last, show_exchange
 from agentd.app.chat.pasting import TypedText, carried
 from agentd.app.chat.screen import Display
 from agentd.app.chat.slash import Catalog, chosen, help_text, misspelt, parse, session_table
@@ -115,6 +116,8 @@ class Chat:
             self._session = conversation.session
             self._keyboard.enter(self._session)
             self._catalog.conversation = conversation
+            if (exchange := await fetch_last(conversation)) is not None:
+                show_exchange(exchange, self._session, self._screen, self._times)
             async with asyncio.TaskGroup() as group:
                 keeping = group.create_task(self._status.keep(conversation, self._keyboard.refresh))
                 try:

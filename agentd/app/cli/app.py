@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -12,7 +13,7 @@ import typer
 
 import agentd
 from agentd.app.cli import declared, streams
-from agentd.app.cli.group import CommandGroup
+from agentd.app.cli.group import COMPLETION_VARIABLE, CommandGroup
 from agentd.app.cli.report import note, say
 from agentd.app.cli.streams import Outputs
 from agentd.interfaces.commands import declaration
@@ -35,6 +36,7 @@ _PLACES = {
     "acp": "agentd.app.cli.talk:acp",
     "mcp": "agentd.app.cli.talk:mcp",
     "export": "agentd.app.cli.export:export",
+    "completion": "agentd.app.cli.completion:completion",
 }
 _GROUPS = {
     "sessions": ("agentd.app.cli.sessions:app", "See, move and shorten conversations."),
@@ -103,6 +105,8 @@ def main(commands: Callable[..., Any] = app) -> None:
     """
     outputs = Outputs()
     streams.unwind()
+    if COMPLETION_VARIABLE in os.environ:
+        import_module("agentd.app.cli.completion").answer_shells()
     try:
         commands(prog_name="agentd")
     except (KeyboardInterrupt, SystemExit, Exception) as end:

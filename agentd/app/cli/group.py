@@ -19,6 +19,8 @@ _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])
 
 Load = Callable[[], Any]
 
+COMPLETION_VARIABLE = "_AGENTD_COMPLETE"  # in it a shell says that it wants to know what may follow
+
 _SENTENCE = 200  # letters of the sentence that a list of commands shows, wrapped rather than cut
 
 
