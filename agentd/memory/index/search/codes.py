@@ -31,11 +31,18 @@ class Codes:
         self._axes = _axes(dimension)
         none: Words = np.zeros((self._axes.shape[1] // 64, 0), np.uint64)
         self._words = none if words is None else words
+        # Kept, as new room costs more than what is done in it: the kernel has to make its pages zero.
+        shape = (self._axes.shape[1] // 64, BLOCK)
+        self._room = (
+            np.empty(shape, np.uint64),
+            np.empty(shape, np.uint64),
+            np.empty(shape, np.uint8),
+        )
 
     @property
     def nbytes(self) -> int:
-        """What the codes hold in memory, unused room included."""
-        return self._words.nbytes
+        """What the codes and their room to work in hold in memory, unused room included."""
+        return self._words.nbytes + sum(room.nbytes for room in self._room)
 
     def words(self, size: int) -> Words:
         """The codes of the slots below `size`."""
@@ -72,8 +79,7 @@ class Codes:
     def _distances(self, query: Words, size: int) -> NDArray[np.uint16]:
         """How many bits differ, for each slot."""
         out = np.empty(size, np.uint16)
-        differing = np.empty((len(query), BLOCK), np.uint64)
-        counts = np.empty((len(query), BLOCK), np.uint8)
+        _, differing, counts = self._room
         for start in range(0, size, BLOCK):
             end = min(start + BLOCK, size)
             width = end - start
@@ -91,11 +97,18 @@ class Codes:
         reach = max(float(np.abs(turned).max()), 1e-9)
         levels = np.round((turned / reach + 1.0) * (most / 2)).astype(np.uint8)
         planes = [_packed((levels & np.uint8(1 << bit))[None, :]) for bit in range(PLANES)]
-        words = self._words.take(slots, axis=1)
-        out = _sums(np.bitwise_count(words))
-        out *= -most
-        for bit, plane in enumerate(planes):
-            out += _sums(np.bitwise_count(words & plane)) << (bit + 1)
+        out = np.empty(len(slots), np.int16)
+        words, masked, counts = self._room
+        for start in range(0, len(slots), BLOCK):
+            own = out[start : start + BLOCK]
+            width = len(own)
+            here, both, ones = words[:, :width], masked[:, :width], counts[:, :width]
+            np.take(self._words, slots[start : start + BLOCK], axis=1, out=here, mode="clip")
+            own[:] = _sums(np.bitwise_count(here, out=ones))
+            own *= -most
+            for bit, plane in enumerate(planes):
+                np.bitwise_and(here, plane, out=both)
+                own += _sums(np.bitwise_count(both, out=ones)) << (bit + 1)
         return out
 
 

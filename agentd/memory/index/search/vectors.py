@@ -7,6 +7,7 @@ rows are kept in 16 bits for each number, whose error is far below what tells tw
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,9 @@ SINGLED_OUT = 1500  # rows that are compared where there are more
 # Bytes of rows that room is taken for at once. Pages are taken as they are filled: of 4 MB and more
 # numpy asks for large ones, which would hold up to 2 MB of nothing.
 BLOCK = (4 << 20) - 1
+# Rows that are compared at once. They are copied into room that is kept: new room for thousands of rows
+# costs more, in pages that the kernel has to make zero, than comparing them does.
+AT_ONCE = 128
 SLACK = np.float32(1e-6)  # a cosine made with many others may be as far from one made alone
 FINE = np.float32(32767)  # steps from 0 to 1 in 16 bits
 
@@ -42,6 +46,8 @@ class Vectors:
         self._size = 0
         self._count = 0
         self._codes: Codes | None = None
+        self._compared: Floats = np.empty((AT_ONCE, dimension), np.float32)
+        self._gathered: Rows = self._compared  # one of 16 bits where rows are
 
     def __len__(self) -> int:
         """How many slots have a vector."""
@@ -59,6 +65,7 @@ class Vectors:
         vectors._count = int(np.count_nonzero(vectors._present))
         if first.dtype == np.int16:
             vectors._codes = Codes(first.shape[1], codes)
+            vectors._gathered = np.empty_like(vectors._compared, np.int16)
         return vectors
 
     def arrays(self) -> Arrays:
@@ -78,7 +85,7 @@ class Vectors:
         """What rows and codes hold in memory; room for more rows takes none."""
         codes = 0 if self._codes is None else self._codes.nbytes
         width = self.dimension * np.dtype(self._kind).itemsize
-        return self._size * width + self._present.nbytes + codes
+        return self._size * width + self._present.nbytes + codes + self._compared.nbytes
 
     def put(self, slots: Sequence[int], matrix: NDArray[np.float32]) -> None:
         """Set the vectors of slots. Raises ValueError when the dimension differs."""
@@ -144,13 +151,28 @@ class Vectors:
         """The cosines of some slots; 0 where there is no vector. Each is made alone: equal texts have
         equal ones, whichever others are asked for.
         """
-        known = slots < self._size
-        known[known] = self._present[slots[known]]
-        at = np.where(known, slots, 0) if self._size else slots[:0]
-        rows = self._take(at)
+        known = np.flatnonzero(slots < self._size)
+        known = known[self._present[slots[known]]]
+        known = known[np.argsort(slots[known])]
+        scaled = self._scaled(query)
         cosines = np.zeros(len(slots), np.float32)
-        np.multiply(np.vecdot(rows, self._scaled(query)), known[: len(at)], out=cosines[: len(at)])
+        for begin in range(0, len(known), AT_ONCE):
+            asked = known[begin : begin + AT_ONCE]
+            cosines[asked] = np.vecdot(self._at_once(slots[asked]), scaled)
         return cosines
+
+    def _at_once(self, slots: Slots) -> Floats:
+        """The rows of at most AT_ONCE slots in ascending order, valid until the next call."""
+        kept, compared = self._gathered[: len(slots)], self._compared[: len(slots)]
+        numbers = slots // self._block
+        bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(slots)]
+        for begin, end in pairwise(bounds):
+            number = int(numbers[begin])
+            block, own = self._blocks[number], slots[begin:end] - number * self._block
+            np.take(block, own, axis=0, out=kept[begin:end], mode="clip")
+        if kept.dtype != compared.dtype:
+            compared[:] = kept
+        return compared
 
     def rows(self, slots: Slots) -> Floats:
         """The vectors of some slots, of length 1 but for rounding; zeros where there is none."""
@@ -214,6 +236,7 @@ class Vectors:
             return
         self._codes = Codes(self.dimension)
         self._codes.reserve(len(self._present))
+        self._gathered = np.empty_like(self._compared, np.int16)
         for number, rows in enumerate(self._blocks):
             first = number * self._block
             slots = np.arange(first, min(first + self._block, self._size))
