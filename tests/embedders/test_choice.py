@@ -146,7 +146,7 @@ def test_what_is_asked_for_and_not_installed_is_a_problem_with_its_cure(tmp_path
     assert choice.problem == Problem(
         "embedder_unavailable",
         "sentence-transformers is not installed. Static vectors stand in.",
-        "Install it: pip install 'agentd[embeddings]', or EXTRAS=embeddings make run.",
+        "Install it: pip install 'agentd-daemon[embeddings]', or EXTRAS=embeddings make run.",
     )
     assert "sentence-transformers is configured, but" in choice.why
 

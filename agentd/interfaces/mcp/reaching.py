@@ -30,7 +30,7 @@ def check_installed(
     if find("mcp") is None:
         raise ConfigError(
             f"{what} needs the extra `mcp`, which is not installed",
-            cure="`make run EXTRAS=mcp` in the checkout, or `pip install 'agentd[mcp]'`",
+            cure="`make run EXTRAS=mcp` in the checkout, or `pip install 'agentd-daemon[mcp]'`",
         )
 
 

@@ -131,7 +131,7 @@ def export_source(settings: ModelSettings) -> Path:
     if not places.are_installed("torch", "sentence_transformers", "onnxruntime", "onnx"):
         raise EmbedderFault(
             "Exporting a model needs sentence-transformers, onnx and onnxruntime.",
-            cure="Install them: pip install 'agentd[embeddings,onnx]', or EXTRAS=embeddings,onnx.",
+            cure="Install them: pip install 'agentd-daemon[embeddings,onnx]', or EXTRAS=embeddings,onnx.",
         )
     folder = Path(settings.model).expanduser() if settings.model else places.packaged_model()
     if folder is None or not folder.is_dir():
@@ -161,7 +161,7 @@ def _torch(settings: ModelSettings, models: Path, why: str) -> EmbedderChoice:
     if not places.are_installed("torch", "sentence_transformers"):
         raise EmbedderFault(
             "sentence-transformers is not installed.",
-            cure="Install it: pip install 'agentd[embeddings]', or EXTRAS=embeddings make run.",
+            cure="Install it: pip install 'agentd-daemon[embeddings]', or EXTRAS=embeddings make run.",
         )
     if _is_on_hub(settings):
         return EmbedderChoice(
@@ -205,7 +205,7 @@ def _onnx(settings: ModelSettings, models: Path, why: str) -> EmbedderChoice:
     if files.tokenizer.name != VOCABULARY and not places.are_installed("tokenizers"):
         raise EmbedderFault(
             f"tokenizers, which {_name(settings)} needs, is not installed.",
-            cure="Install it: pip install 'agentd[onnx]', or EXTRAS=onnx make run.",
+            cure="Install it: pip install 'agentd-daemon[onnx]', or EXTRAS=onnx make run.",
         )
     found = settings.dimension or files.dimension
     mark = files.fingerprint

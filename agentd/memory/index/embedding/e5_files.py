@@ -18,7 +18,7 @@ FULL, PACKED = (
     "packed.json",
 )  # all of the model, and the packed one that comes along
 FOLDER = Path(__file__).with_name("e5_small")
-INSTALL = "Install it: pip install 'agentd[multilingual]', or EXTRAS=multilingual make run."
+INSTALL = "Install it: pip install 'agentd-daemon[multilingual]', or EXTRAS=multilingual make run."
 
 
 @dataclass(frozen=True, slots=True)
