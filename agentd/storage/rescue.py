@@ -184,7 +184,7 @@ def _unproven(path: Path, backup: Path | None) -> Problem | None:
             f" {told}{more}"
         )
         return Problem("acknowledged_lost", text, cure)
-    if commits and not ring:
+    if commits > 1 and not ring:  # the first says only that counting begins, and has no slot yet
         text = (
             f"{ring_of(path).name} is gone, so nothing tells whether the last changes are all there"
         )

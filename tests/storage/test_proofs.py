@@ -254,6 +254,16 @@ async def test_a_commit_that_the_ring_has_not_seen_is_no_loss(path, tmp_path, cl
     assert codes(Damages(copy)) == []
 
 
+async def test_a_cut_before_the_ring_is_first_written_is_no_loss(path):
+    async with Database.open(path, STATE):
+        pass
+    with closing(sqlite3.connect(path)) as conn:
+        assert conn.execute("SELECT commits FROM proof").fetchone() == (1,)
+    ring_of(path).unlink()
+    make_sound(path, STATE, NOW, used=lambda: True)
+    assert codes(Damages(path)) == []
+
+
 async def test_a_ring_that_is_gone_is_told(path, clock):
     await fill(path, clock)
     ring_of(path).unlink()
