@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import random
 import subprocess
 import sys
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
+from agentd.testing import PNG
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon
 
 
@@ -107,6 +112,45 @@ def test_the_bridge_carries_lines_both_ways_and_waits_for_the_last_answer(
         None,
     ]
     assert frames[-1]["result"]["stopReason"] == "end_turn"
+
+
+def noise() -> bytes:
+    out = io.BytesIO()
+    Image.frombytes("RGB", (900, 600), random.Random(1).randbytes(900 * 600 * 3)).save(out, "PNG")
+    return out.getvalue()
+
+
+def test_the_bridge_makes_images_as_small_as_the_daemon_takes_them(daemon: ScriptedDaemon) -> None:
+    limits = {"_meta": {"agentd/maxImageBytes": 20_000}}
+    daemon.on("initialize", lambda params, wire: {"protocolVersion": 1, **limits})
+    daemon.on("session/prompt", lambda params, wire: {"stopReason": "end_turn"})
+    small = {"type": "image", "mimeType": "image/png", "data": b64encode(PNG).decode()}
+    large = {**small, "data": b64encode(noise()).decode()}
+    broken = {**small, "data": b64encode(PNG + bytes(30_000)).decode()}
+    command = [sys.executable, "-m", "agentd", "acp"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as bridge:
+
+        def ask(number: int, method: str, **params: object) -> dict[str, object]:
+            frame = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            bridge.stdin.write(json.dumps(frame).encode() + b"\n")
+            bridge.stdin.flush()
+            return json.loads(bridge.stdout.readline())
+
+        ask(1, "initialize", protocolVersion=1)
+        text = {"type": "text", "text": "what is it?"}
+        assert "result" in ask(2, "session/prompt", sessionId="main", prompt=[small, large, text])
+        refused = ask(3, "session/prompt", sessionId="main", prompt=[broken, text])
+        assert "result" in ask(4, "session/prompt", sessionId="main", prompt=[text])
+        bridge.stdin.close()
+        told = bridge.stderr.read().decode()
+    assert "the image cannot be opened" in refused["error"]["message"]
+    first, last = (params["prompt"] for params in daemon.params_of("session/prompt"))
+    assert first[0] == small
+    assert first[1]["mimeType"] == "image/jpeg"
+    assert len(b64decode(first[1]["data"])) <= 20_000 < len(noise())
+    assert (first[2], last) == (text, [text])
+    assert "the image was made smaller" in told
 
 
 def test_the_bridge_ends_when_the_daemon_does(daemon: ScriptedDaemon) -> None:

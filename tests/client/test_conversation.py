@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import random
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from agentd.core.errors import DaemonUnreachable
-from agentd.interfaces.client.conversation import Conversation, joined
+from agentd.interfaces.client.conversation import Conversation, joined, read_image
 from agentd.interfaces.client.dialing import RemoteError
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon, Wire
 
@@ -32,6 +36,9 @@ class Log:
 
     def regained(self):
         self.heard.append("regained")
+
+    def made_smaller(self, name, size, made):
+        self.heard.append((name, size, made))
 
 
 def end_turn(params, wire):
@@ -218,3 +225,21 @@ async def test_a_cancellation_that_went_to_a_dying_daemon_is_said_again_to_the_n
         async with joined((daemon.path,), "main", log := Log()) as conversation:
             assert await said_and_cancelled(conversation, log) == {"stopReason": "cancelled"}
     assert heard == ["session/cancel", *["$/cancel_request"] * deaths]
+
+
+async def test_an_image_that_is_too_large_goes_along_smaller_and_that_is_told(tmp_path) -> None:
+    out = io.BytesIO()
+    Image.frombytes("RGB", (900, 600), random.Random(1).randbytes(900 * 600 * 3)).save(out, "PNG")
+    file = tmp_path / "photo.png"
+    file.write_bytes(out.getvalue())
+    limits = {"_meta": {"agentd/maxImageBytes": 20_000}}
+    log = Log()
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("initialize", lambda params, wire: {"protocolVersion": 1, **limits})
+        daemon.on("session/prompt", end_turn)
+        async with joined((daemon.path,), "main", log) as conversation:
+            await conversation.say("what is it?", "m1", [read_image(file)])
+        (params,) = daemon.params_of("session/prompt")
+    sent = len(b64decode(params["prompt"][0]["data"]))
+    assert sent <= 20_000
+    assert ("photo.png", len(out.getvalue()), sent) in log.heard

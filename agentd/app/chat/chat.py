@@ -21,7 +21,14 @@ from agentd.app.chat.toolcalls import ShownCalls
 from agentd.core.errors import AgentdError
 from agentd.core.text import Spans
 from agentd.interfaces.client.connection import alone
-from agentd.interfaces.client.conversation import Conversation, Reply, joined, marks, words
+from agentd.interfaces.client.conversation import (
+    Conversation,
+    Reply,
+    joined,
+    marks,
+    smaller,
+    words,
+)
 from agentd.interfaces.client.dialing import RemoteError
 from agentd.interfaces.commands.plain import Times
 
@@ -189,6 +196,10 @@ class Chat:
         self._shown = False
         self._screen.aside(f"the daemon is back{again}")
         self._status.want()
+
+    def made_smaller(self, name: str, size: int, made: int) -> None:
+        """Tell that the model sees less of an image than there is."""
+        self._screen.aside(smaller(name, size, made))
 
     async def _read(self) -> str | None:
         self._screen.still(reading=True)

@@ -44,6 +44,9 @@ class Printer:
     async def requested(self, method: str, params: Mapping[str, Any]) -> None:
         """Know no question: nobody sits here."""
 
+    def made_smaller(self, name: str, size: int, made: int) -> None:
+        """Never happens: nothing is sent here."""
+
     def lost(self) -> None:
         """Say so beside the alerts."""
         note("the daemon has gone; waiting for it to come back")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from importlib import import_module
 from typing import Annotated
 
 import typer
-from typer.completion import (  # type: ignore[attr-defined]  # documented there, defined elsewhere
-    completion_init,
-    get_completion_script,
-)
 
 from agentd.app.cli.group import COMPLETION_VARIABLE
 from agentd.app.cli.report import say
+
+_SHELLS = import_module("typer.completion")  # documented there, and defined in modules that are not
 
 
 class Shell(StrEnum):
@@ -28,7 +27,7 @@ def completion(
 ) -> None:
     """Print what makes a shell complete commands and options."""
     say(
-        get_completion_script(
+        _SHELLS.get_completion_script(
             prog_name="agentd", complete_var=COMPLETION_VARIABLE, shell=shell.value
         )
     )
@@ -36,4 +35,4 @@ def completion(
 
 def answer_shells() -> None:
     """Make commands answer what a shell asks in COMPLETION_VARIABLE, in place of running."""
-    completion_init()
+    _SHELLS.completion_init()

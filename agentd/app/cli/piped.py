@@ -18,6 +18,7 @@ from agentd.interfaces.client.conversation import (
     Reply,
     joined,
     marks,
+    smaller,
     words,
 )
 
@@ -88,6 +89,10 @@ class Bystander:
         """Say that it goes on."""
         self.reply.clear()
         note("the daemon is back")
+
+    def made_smaller(self, name: str, size: int, made: int) -> None:
+        """Say that the model sees less of an image than there is."""
+        note(smaller(name, size, made))
 
 
 async def send(

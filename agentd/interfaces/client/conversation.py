@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import importlib.util
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -43,18 +44,27 @@ class Attachment:
         encoded = base64.b64encode(self.data).decode()
         return {"type": "image", "data": encoded, "mimeType": self.media_type}
 
-    def check(self, largest: int) -> None:
-        """Raise InvalidRequest if a daemon that takes so many bytes would refuse it."""
+    async def fitting(self, largest: int) -> Attachment:
+        """The image as a daemon that takes so many bytes takes it: a smaller one where it has more.
+        Raises InvalidRequest where none is taken, or nothing is installed that makes it smaller.
+        """
         if not largest:
             raise InvalidRequest(
                 "this daemon takes no images",
                 cure="see [server] max_image_bytes and max_frame_bytes",
             )
-        if len(self.data) > largest:
+        if len(self.data) <= largest:
+            return self
+        if importlib.util.find_spec("PIL") is None:
             raise InvalidRequest(
                 f"{self.name} has {len(self.data)} bytes, and the daemon takes {largest}",
-                cure="make it smaller, or raise [server] max_frame_bytes and max_image_bytes",
+                cure="make it smaller, or install what does: `make run EXTRAS=images` in the checkout,"
+                " or `pip install 'agentd-daemon[images]'`",
             )
+        from agentd.interfaces.client.scaling import scaled
+
+        made = await asyncio.to_thread(scaled, self.name, self.data, largest)
+        return Attachment(self.name, "image/jpeg", made)
 
 
 def read_image(path: Path) -> Attachment:
@@ -75,6 +85,11 @@ def read_image(path: Path) -> Attachment:
             f"{path} is no image that can be sent", cure=f"send {', '.join(picture.TYPES)}"
         )
     return Attachment(path.name, kind, data)
+
+
+def smaller(name: str, size: int, made: int) -> str:
+    """What is said of an image that was made smaller, sizes in bytes."""
+    return f"{name} was made smaller: {size / 1000:,.0f} kB to {made / 1000:,.0f} kB"
 
 
 # The answer to a prompt, put together from what the daemon says while it runs and at its end.
@@ -145,6 +160,9 @@ class Companion(Watcher, Protocol):
     def regained(self) -> None:
         """The daemon is back. What a running turn has shown so far comes again after this."""
 
+    def made_smaller(self, name: str, size: int, made: int) -> None:
+        """An image of `size` bytes goes along with `made` bytes."""
+
 
 class Conversation:
     """A session that outlives the daemon. Use `joined` to get one."""
@@ -182,7 +200,8 @@ class Conversation:
     ) -> Any:
         """The result of one prompt, a JSON object. `pasted` are the spans of the text that were not
         typed; it waits `wait` seconds at most for a service that is away (None: as the daemon is
-        configured). Raises InvalidRequest for an image that is too large.
+        configured). Raises InvalidRequest for an image that is too large
+        and cannot be made smaller.
 
         A daemon that goes away meanwhile gets the same message again when it is back: by its id it
         knows what it has done already. Raises RemoteError for a failed turn, DaemonUnreachable
@@ -195,8 +214,7 @@ class Conversation:
                 connection = await self._attached(None if until_back else self._patience)
             except DaemonUnreachable as error:
                 raise self._unsaid(error) from error
-            for image in images:
-                image.check(self._largest_image)
+            images = [await self._fitting(image) for image in images]
             words = [_words(text, pasted)] if text or not images else []
             params = {
                 "sessionId": self.session,
@@ -217,6 +235,12 @@ class Conversation:
                 if error.reason != "shutting_down":
                     raise
                 await self._leave(connection)
+
+    async def _fitting(self, image: Attachment) -> Attachment:
+        fitting = await image.fitting(self._largest_image)
+        if fitting is not image:
+            self._companion.made_smaller(image.name, len(image.data), len(fitting.data))
+        return fitting
 
     async def call(self, method: str, params: Params | None = None, *, within: float) -> Any:
         """The result of a method that may be lost. Raises what `Connection.call` raises, and
