@@ -6,13 +6,20 @@ in only after the user has seen it and said yes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from agentd.app.cli import suggestions
-from agentd.app.cli.transcripts import existing, read_files, read_regular, send
+from agentd.app.cli.openclaw_store import read_database
+from agentd.app.cli.transcripts import (
+    BroughtTranscript,
+    existing,
+    read_files,
+    read_regular,
+    send,
+)
 from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.paths import shipped
 from agentd.core.workspace import FACTS_PATH
@@ -23,9 +30,6 @@ Step = dict[str, Any]
 Permit = Callable[[str, str, Sequence[Step]], bool]  # a file's path, its text, what is suspicious
 
 _MOST_BYTES = MAX_FRAME_BYTES // 4  # a letter may take several bytes on the wire
-_DATABASE = (
-    "conversations in SQLite are not read; export them as JSONL, then `agentd sessions import`"
-)
 _TRANSCRIPTS = {
     "openclaw": ("agents/*/sessions/*.jsonl", "sessions/*.jsonl"),
     "rustyclaw": ("sessions/*.jsonl", "workspace/sessions/*.jsonl"),
@@ -54,7 +58,8 @@ class House:
         """The agent's folder, or its workspace alone. Raises InvalidRequest for any other folder."""
         workspace = root / "workspace" if (root / "workspace").is_dir() else root
         house = cls(agent, root, workspace)
-        if not (house.notes() or house.transcripts() or (root / _SETTINGS[agent][0]).is_file()):
+        kept = house.notes() or house.transcripts() or house.databases()
+        if not (kept or (root / _SETTINGS[agent][0]).is_file()):
             raise InvalidRequest(
                 f"{root} holds nothing of {agent}", cure=f"give the folder of {agent} itself"
             )
@@ -75,8 +80,8 @@ class House:
         return sorted(path for path in found if self._holds(path))
 
     def databases(self) -> list[Path]:
-        """Where newer versions keep their conversations, which agentd does not read."""
-        found = (*self.root.glob("agents/*/*.sqlite"), *self.root.glob("agents/*/*/*.sqlite"))
+        """Where newer versions of OpenClaw keep their conversations."""
+        found = self.root.glob("agents/**/openclaw-agent.sqlite")
         return sorted(path for path in found if self._holds(path))
 
     def _holds(self, path: Path) -> bool:
@@ -110,18 +115,14 @@ async def move(
     """
     config = house.settings()
     async with connected(sockets) as connection:
-        taken = await existing(connection)
         files = [
             await _note(connection, house, path, permit, dry_run=dry_run) for path in house.notes()
         ]
-        sessions = [
-            await _transcript(connection, path, taken, within, dry_run=dry_run)
-            for path in house.transcripts()
-        ]
-    sessions += [
-        _session(path.relative_to(house.root).as_posix(), 0, "refused", _DATABASE)
-        for path in house.databases()
-    ]
+        bringing = Bringing(connection, await existing(connection), within, is_dry=dry_run)
+        sessions = [await bringing.file(path, f"chat:{path.stem}") for path in house.transcripts()]
+        for path in house.databases():
+            name = path.relative_to(house.root).as_posix()
+            sessions += [step async for step in bringing.database(path, name)]
     return {"files": files, "sessions": sessions, "config": config}
 
 
@@ -192,21 +193,56 @@ def _template(path: str) -> str | None:
     return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
-async def _transcript(
-    connection: DaemonConnection, path: Path, taken: frozenset[str], within: float, *, dry_run: bool
-) -> Step:
-    key = f"chat:{path.stem}"
-    if key in taken:
-        return _session(key, 0, "kept", "there is such a session already")
-    try:
-        [transcript] = read_files([path], key)
-        rows = len(transcript.lines)
-        if not dry_run:
-            rows = (await send(connection, transcript, within))["rows"]
-    except AgentdError as error:
-        return _session(key, 0, "refused", error.message)
-    left_out = f"left out: {'; '.join(transcript.faults)}" if transcript.faults else ""
-    return _session(key, rows, "imported", left_out)
+class Bringing:
+    """Brings conversations in, each whole or not at all, and none twice."""
+
+    def __init__(
+        self, connection: DaemonConnection, taken: frozenset[str], within: float, *, is_dry: bool
+    ) -> None:
+        """`taken` are the sessions that have messages; a call waits `within` seconds; with `is_dry`
+        nothing is sent.
+        """
+        self._connection = connection
+        self._taken = set(taken)
+        self._within = within
+        self._is_dry = is_dry
+
+    async def file(self, path: Path, key: str) -> Step:
+        """A file of lines, as the session `key`."""
+        if key in self._taken:
+            return _kept(key)
+        try:
+            [transcript] = read_files([path], key)
+        except AgentdError as error:
+            return _session(key, 0, "refused", error.message)
+        return await self._bring(transcript)
+
+    async def database(self, path: Path, name: str) -> AsyncIterator[Step]:
+        """The conversations of OpenClaw's database, which is called `name` where it cannot be read."""
+        try:
+            for transcript in read_database(path):
+                yield await self._bring(transcript)
+        except InvalidRequest as error:
+            yield _session(name, 0, "refused", f"{error.message}; {error.cure}")
+
+    async def _bring(self, transcript: BroughtTranscript) -> Step:
+        key, rows = transcript.key, len(transcript.lines)
+        if key in self._taken:
+            return _kept(key)
+        faults = "; ".join(transcript.faults)
+        if not rows:
+            return _session(key, 0, "refused", faults or "it holds no messages")
+        try:
+            if not self._is_dry:
+                rows = (await send(self._connection, transcript, self._within))["rows"]
+        except AgentdError as error:
+            return _session(key, 0, "refused", error.message)
+        self._taken.add(key)
+        return _session(key, rows, "imported", f"left out: {faults}" if faults else "")
+
+
+def _kept(key: str) -> Step:
+    return _session(key, 0, "kept", "there is such a session already")
 
 
 def _step(path: str, action: str, reason: str) -> Step:

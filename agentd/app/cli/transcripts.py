@@ -274,7 +274,7 @@ def read_files(paths: Sequence[Path], key: str | None = None) -> list[BroughtTra
     transcripts, wrong = [], []
     for file in files:
         try:
-            lines, faults = _readable(file)
+            lines, faults = checked(*_lines(file))
         except InvalidRequest as error:
             wrong.append(error.message)
             continue
@@ -282,10 +282,10 @@ def read_files(paths: Sequence[Path], key: str | None = None) -> list[BroughtTra
         if named and not lines:
             wrong += named
         else:
-            transcripts.append(BroughtTranscript(key or _key(file), file, lines, _some(named)))
+            transcripts.append(BroughtTranscript(key or _key(file), file, lines, some_of(named)))
     if wrong:
         raise InvalidRequest(
-            "\n".join(_some(wrong)), cure="mend or leave out what is named; nothing was imported"
+            "\n".join(some_of(wrong)), cure="mend or leave out what is named; nothing was imported"
         )
     return transcripts
 
@@ -300,7 +300,8 @@ def _key(file: Path) -> str:
         return f"chat:{file.stem}"
 
 
-def _some(faults: Sequence[str]) -> tuple[str, ...]:
+def some_of(faults: Sequence[str]) -> tuple[str, ...]:
+    """The first of many, and how many more there are."""
     more = [f"and {len(faults) - _MOST_TOLD} more"] if len(faults) > _MOST_TOLD else []
     return (*faults[:_MOST_TOLD], *more)
 
@@ -363,11 +364,10 @@ def _lines(file: Path) -> tuple[list[Numbered], list[str]]:
     return lines, wrong
 
 
-def _readable(file: Path) -> tuple[tuple[Line, ...], list[str]]:
-    """The messages, each one that the daemon will take, and what is wrong with other lines. Raises
-    InvalidRequest for what is no file of lines.
+def checked(lines: Sequence[Numbered], wrong: Sequence[str]) -> tuple[tuple[Line, ...], list[str]]:
+    """The messages in numbered lines, each one that the daemon will take, and what is wrong with other
+    lines, those that were `wrong` before among them.
     """
-    lines, wrong = _lines(file)
     messages, odd = read(lines)
     taken = []
     for number, message in messages:
