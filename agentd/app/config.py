@@ -35,6 +35,7 @@ from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.settings import AgentSettings, ToolsSettings
 from agentd.interfaces.acp.socket_settings import ServerSettings
 from agentd.interfaces.mcp.mcp_settings import McpSettings
+from agentd.interfaces.web.web_settings import WebSettings
 from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.graph.graph_settings import GraphSettings
 from agentd.memory.index.embedding.embedding_settings import EmbedderSettings
@@ -247,6 +248,7 @@ class Config(Settings):
     storage: StorageSettings = StorageSettings()
     log: LogSettings = LogSettings()
     mcp: McpSettings = McpSettings()
+    web: WebSettings = WebSettings()
 
     @property
     def key_variables(self) -> frozenset[str]:
@@ -255,6 +257,7 @@ class Config(Settings):
         others = (
             *self.memory_search.key_variables,
             *self.mcp.key_variables,
+            *self.web.key_variables,
             self.alerts.webhook_url_env,
         )
         return frozenset(filter(None, (*models, *others)))

@@ -85,7 +85,7 @@ def media_type(data: bytes) -> str | None:
 
 JsonObject = Mapping[str, Any]
 
-_ABOUT = ("path", "target", "query", "tool")  # arguments that say what a call is about
+_ABOUT = ("path", "target", "query", "url", "tool")  # arguments that say what a call is about
 _LONGEST_TITLE = 120
 _DIGEST = re.compile(r"[0-9a-f]{64}")  # it becomes the name of a file
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, Protocol
 
 from agentd.core.errors import ConfigError
 
 _MAX_KEY_BYTES = 4096
+_PLACES = ("credential:", "file:")
 
 
 class Secret:
@@ -57,6 +59,34 @@ class KeyPlaces(Protocol):
     @property
     def table(self) -> str:
         """The table, for messages: `[provider]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The place of a secret: `NAME` of an environment variable, `credential:NAME` of systemd, or
+    `file:PATH`; `table` is for messages.
+    """
+
+    text: str
+    table: str
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable; "" if it is elsewhere."""
+        return "" if self.text.startswith(_PLACES) else self.text
+
+    @property
+    def key_credential(self) -> str:
+        """The systemd credential; "" if it is elsewhere."""
+        return self._behind("credential:")
+
+    @property
+    def api_key_file(self) -> str:
+        """The file; "" if it is elsewhere."""
+        return self._behind("file:")
+
+    def _behind(self, prefix: str) -> str:
+        return self.text.removeprefix(prefix) if self.text.startswith(prefix) else ""
 
 
 def find_key(settings: KeyPlaces, environ: Mapping[str, str]) -> Secret | None:

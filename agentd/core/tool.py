@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
+from agentd.core.links import KnownText
 from agentd.core.message import JsonObject
 from agentd.core.turn import Kind, Origin, SessionKey
+
+Permission = Literal["ask", "allow", "deny"]
+"""What the configuration says of calls of a tool: each is asked about, none, or there is no such tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +20,7 @@ class ToolCall:
 
     `tainted` says that text from outside is in this turn's prompt; `careful` that the user wants to be
     asked before every file change; `approved` that he has said yes to what this call is about to do.
+    `known` has the texts whose addresses `web_fetch` may open in a tainted turn; for others it is empty.
     """
 
     id: str
@@ -26,6 +32,7 @@ class ToolCall:
     tainted: bool = False
     careful: bool = False
     approved: bool = False
+    known: tuple[KnownText, ...] = ()
 
 
 class FileAction(StrEnum):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentd.core.event import ToolCallAdvanced, ToolCallEnded, ToolCallStarted
+from agentd.core.links import FETCH, KnownText, known_texts
 from agentd.core.message import TextSource, ToolResult, ToolUse, Writer
 from agentd.core.ports import Clock, Journal, TurnAudience
 from agentd.core.tool import ToolCall, ToolOutput
@@ -53,6 +54,10 @@ class Progress:
         """Whether the turn's prompt carries text from outside, or what was made of it."""
         rows = (*self.scene.past, *self.rows)
         return any(row.source.tainted and row.role.is_spoken for row in rows)
+
+    def known_texts(self) -> tuple[KnownText, ...]:
+        """The texts of the turn's prompt whose addresses it may open, however tainted it is."""
+        return known_texts((*self.scene.past, *self.rows))
 
     def called(self, use: ToolUse, output: ToolOutput) -> None:
         """Note a call for the turn's record."""
@@ -138,6 +143,7 @@ class Calls:
             request.origin,
             tainted,
             careful=progress.scene.choices.mode is Mode.ASK,
+            known=progress.known_texts() if tainted and use.name == FETCH else (),
         )
         told = sum(len(output.text) for output in earlier)
 
@@ -148,14 +154,13 @@ class Calls:
         return await self._toolbox.run(turn_id, call, request, interrupt, told=told, show=show)
 
     def _announce(self, progress: Progress, use: ToolUse) -> None:
-        spec = self._toolbox.spec(use.name)
         progress.sink.emit(
             ToolCallStarted(
                 progress.scene.request.session,
                 use.id,
                 use.name,
                 use.title,
-                spec.kind if spec else "other",
+                self._toolbox.kind(use.name, progress.scene.request),
                 use.input,
             )
         )

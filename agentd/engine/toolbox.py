@@ -18,6 +18,7 @@ import structlog
 
 from agentd.core.errors import AgentdError, StorageError, ToolFailed
 from agentd.core.failpoints import hit
+from agentd.core.links import FETCH, is_known
 from agentd.core.ports import Approver, Clock, Journal, Tool, ToolShelf
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.redaction import Redactor
@@ -59,9 +60,12 @@ class TaintPolicy:
 
     def judge(self, call: ToolCall, spec: ToolSpec) -> tuple[ToolCall, Ruling]:
         """The call as its tool is to see it, and whether it runs. A guarded tool keeps the rule itself:
-        what needs a yes it shows byte for byte. Nobody is there to be asked in silent turns.
+        what needs a yes it shows byte for byte. Nobody is there to be asked in silent turns. An address
+        is opened unasked only where it stands in what such a turn may take it from.
         """
         is_reader = spec.effect is Effect.READ_ONLY and call.name in self.readers
+        if call.name == FETCH:
+            is_reader = is_reader and is_known(str(call.input.get("url", "")), call.known)
         is_asked = spec.asks and call.origin is Origin.USER  # beats have only what the owner chose
         if not is_asked and (not call.tainted or spec.is_guarded or is_reader):
             return call, Ruling.RUN
@@ -103,6 +107,10 @@ _TAINTED = (
     "{name} was not called: this turn has read text from outside and runs without the user. "
     "Tell him what is to be done."
 )
+_UNKNOWN = (
+    "This address was not opened: this turn has read text from outside and runs without the user, and the "
+    "address stands, as a whole, neither in his own words nor in what was read on the web."
+)
 _STOPPED = "The user stopped this call. What it has done by then is unknown."
 _CHOSEN = "text from outside may have chosen this call"
 
@@ -125,12 +133,12 @@ class Toolbox:
         grants: Grants,
         *,
         redactor: Redactor | None = None,
-        shelf: ToolShelf | None = None,
+        shelves: Sequence[ToolShelf] = (),
     ) -> None:
-        """Tools get no key that `redactor` finds: what they keep would keep it. `shelf` has tools that
-        come and go.
+        """Tools get no key that `redactor` finds: what they keep would keep it. `shelves` have tools that
+        not every turn has.
         """
-        self._shelf = shelf
+        self._shelves = tuple(shelves)
         self._policy = policy
         self._grants = grants
         self._redactor = redactor or Redactor()
@@ -149,12 +157,19 @@ class Toolbox:
             for name, tool in self._tools.items()
             if request.tools is None or name in request.tools
         )
-        return (*own, *self._shelf.specs(request)) if self._shelf else own
+        return (*own, *(spec for shelf in self._shelves for spec in shelf.specs(request)))
 
     def spec(self, name: str) -> ToolSpec | None:
         """The tool's description, if there is such a tool."""
         tool = self._tools.get(name)
         return tool.spec if tool else None
+
+    def kind(self, name: str, request: TurnRequest) -> str:
+        """What sort of tool it is, in the words of the Agent Client Protocol."""
+        if tool := self._tools.get(name):
+            return tool.spec.kind
+        others = (spec for shelf in self._shelves for spec in shelf.specs(request))
+        return next((spec.kind for spec in others if spec.name == name), "other")
 
     def refusal(self, place: int, made: int) -> ToolOutput | None:
         """Why the call at this place of an answer, from 0, is not run after `made` others of its turn;
@@ -234,7 +249,9 @@ class Toolbox:
             return _refusal(error)
         call, ruling = self._policy.judge(call, tool.spec)
         if ruling is Ruling.REFUSE:
-            return ToolOutput(_TAINTED.format(name=call.name), is_error=True)
+            is_reader = call.name == FETCH and FETCH in self._policy.readers
+            text = _UNKNOWN if is_reader else _TAINTED.format(name=call.name)
+            return ToolOutput(text, is_error=True)
         try:
             async with asyncio.timeout(self._settings.tool_timeout.total_seconds()) as limit:
                 gate = _Gate(self, turn_id, call, limit, interrupt, show)
@@ -264,8 +281,9 @@ class Toolbox:
         such tool in this turn, and for an input that does not fit it.
         """
         tool = self._tools.get(call.name)
-        if tool is None and self._shelf and (found := self._shelf.find(call, request)):
-            return found
+        for shelf in self._shelves if tool is None else ():
+            if found := shelf.find(call, request):
+                return found
         if tool is None or (request.tools is not None and call.name not in request.tools):
             known = ", ".join(s.name for s in self.specs(request))
             raise ToolFailed(f"There is no tool {call.name!r} here. There are: {known}.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -146,8 +146,16 @@ def _learnt(prompt: Prompt, tokens: list[str]) -> str:
 class Home:
     """The parts of a daemon, and the short ways to use them."""
 
-    def __init__(self, root: Path, policy: TaintPolicy | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        policy: TaintPolicy | None = None,
+        tables: Mapping[str, Any] | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """`tables` of the configuration and variables of the environment come beside the usual ones."""
         self.root = root
+        self.tables, self.environ = dict(tables or {}), dict(environ or {})
         self.workspace = root / "workspace"
         self.owner, self.model, self.clock = Owner(), Obedient(), FakeClock()
         self.provider = ScriptedProvider(default=self.model)
@@ -173,9 +181,10 @@ class Home:
                 "memory_search": {"provider": "none", "query_timeout_ms": 60_000},
                 "workspace": {"read_scopes": [f"work={self.root / 'work'}"]},
                 "compaction": {"background": False},
+                **self.tables,
             }
         )
-        environ = {"AGENTD_HOME": str(self.root)}
+        environ = {**self.environ, "AGENTD_HOME": str(self.root)}
         places, budget = daemon_places(environ), Budget(config.budget)
         ground = Ground(config, places, self.clock, environ, budget, self._policy)
         async with open_parts(

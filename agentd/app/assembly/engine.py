@@ -49,7 +49,7 @@ async def open_engine(
         clock=ground.clock,
         tools=tools.own,
         sources=(memory.injection, *facts.sources, *([shelf] if shelf else ())),
-        shelf=shelf,
+        shelves=tools.shelves,
         hooks=(memory.flush, *facts.hooks),
         offer=model.offer,
         calls=calls,

@@ -37,7 +37,12 @@ class Ground:
     @property
     def tainted_turns(self) -> TaintPolicy:
         """What turns may do whose prompt holds text from outside."""
-        named = {*self.config.tools.when_tainted, *self.config.mcp.vouched, SEARCH}
+        named = {
+            *self.config.tools.when_tainted,
+            *self.config.mcp.vouched,
+            *self.config.web.vouched,
+            SEARCH,
+        }
         return self.policy or TaintPolicy(frozenset(named))
 
     @property

@@ -59,6 +59,7 @@ class Parts:
             stores.index_db,
             self.alerts.dispatcher,
             self.tools.servers,
+            self.tools.web.browser,
             self.engine.compaction,
             self.engine.outage,
         )

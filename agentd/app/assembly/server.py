@@ -239,7 +239,7 @@ def _services(parts: Parts, on_session: Callable[[], None]) -> Services:
         on_session=on_session,
         closed=learnt.learning.finish if learnt else lambda _: None,
         forked=learnt.learning.forked if learnt else None,
-        kinds={tool.spec.name: tool.spec.kind for tool in parts.tools.own},
+        kinds=parts.tools.kinds,
         blobs=parts.stores.blobs,
         patience=parts.ground.config.provider.patience,
     )
@@ -278,5 +278,6 @@ def _status(parts: Parts, delays: Delays) -> StatusParts:
         ledger=stores.ledger,
         loop=delays.as_json,
         mcp=parts.tools.servers.as_json,
+        web=parts.tools.web.browser.as_json,
         problems=parts.problems,
     )

@@ -21,7 +21,7 @@ from agentd.app.doctor.fact_checks import LearntCheck
 from agentd.app.doctor.graph_checks import Chained
 from agentd.app.doctor.memory_checks import Injected, Readable, Required, Screened, Shared
 from agentd.app.doctor.search_checks import Meaningful, Searchable
-from agentd.app.doctor.server_checks import ServersCheck
+from agentd.app.doctor.server_checks import ServersCheck, WebCheck
 from agentd.app.doctor.work_checks import (
     Budgets,
     Drift,
@@ -131,13 +131,14 @@ class Upkeep:
     def _checks(self) -> tuple[Check, ...]:
         parts, config, limits = self._parts, self._ground.config, self._ground.limits
         sessions, files = parts.stores.sessions, parts.memory.files
-        scheduler = parts.schedule.scheduler
+        scheduler, web = parts.schedule.scheduler, parts.tools.web.browser
         return (
             Ticks(scheduler.ages, scheduler.interval),
             Drift(self._ground.clock, *self._started),
             Problems(parts.model.problems, "the model's service answers", "provider"),
             Problems(parts.memory.embedders.problems, "the embedder is as configured", "embedder"),
             ServersCheck(parts.tools.servers.as_json, parts.tools.servers.problems),
+            WebCheck(web.as_json, web.problems, web.probe),
             Problems(self._problems, "no part of the daemon complains", "parts"),
             Budgets(self._used_up(Origin.USER), self._used_up(Origin.HEARTBEAT), self._refusal),
             WindowCheck(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentd.core.errors import AgentdError
 from agentd.core.health import Finding, Problem
 
 
@@ -30,3 +31,29 @@ class ServersCheck:
 def _told(row: Mapping[str, Any]) -> str:
     why = f", {row['reason']}" if row["reason"] else ""
     return f"{row['name']}: {row['state']}{why}, {row['tools']} tools"
+
+
+@dataclass(frozen=True, slots=True)
+class WebCheck:
+    """Whether pages can be read and searches asked. `probe` asks whether somebody answers where these go."""
+
+    row: Callable[[], Mapping[str, Any]]
+    problems: Callable[[], Sequence[Problem]]
+    probe: Callable[[], Awaitable[None]]
+    code: str = "web"
+
+    async def look(self) -> Finding:
+        """Warns of the extra that is missing, of a service that does not answer, and of a search that failed."""
+        row = self.row()
+        if not row["enabled"]:
+            return Finding.ok(self.code, "the web is off")
+        tools = ", ".join(f"{name}: {one}" for name, one in row["tools"].items()) or "no tool"
+        told = f"{tools} ({row['service'] or 'no search service'})"
+        for problem in self.problems():
+            return Finding.warn(self.code, f"{problem.text} ({told})", problem.cure)
+        try:
+            await self.probe()
+        except AgentdError as error:
+            text = f"the search service cannot be asked: {error.message} ({told})"
+            return Finding.warn(self.code, text, error.cure or "see to url in [web.search]")
+        return Finding.ok(self.code, told)

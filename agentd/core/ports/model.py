@@ -112,7 +112,7 @@ class Tool(Protocol):
 
 
 class ToolShelf(Protocol):
-    """Tools that come and go while the daemon runs."""
+    """Tools that not every turn has, or that come and go while the daemon runs."""
 
     def specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
         """What the model of this turn is told of them."""

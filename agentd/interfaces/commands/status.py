@@ -48,6 +48,7 @@ class StatusParts:
     embedder: Callable[[], Mapping[str, str]] = dict
     loop: Callable[[], Mapping[str, Any]] = dict
     mcp: Callable[[], Sequence[Mapping[str, Any]]] = tuple
+    web: Callable[[], Mapping[str, Any]] = dict
     problems: Callable[[], tuple[Problem, ...]] = tuple
 
 
@@ -83,6 +84,7 @@ class StatusCommands:
             "graph": dict(await parts.graph()),
             "loop": dict(parts.loop()),
             "mcp": [dict(server) for server in parts.mcp()],
+            "web": dict(parts.web()),
             "cost": await self._cost(),
             "problems": [one.as_json() for one in (*parts.problems(), *_undecided(facts))],
         }
@@ -139,6 +141,8 @@ def _lines(status: dict[str, Any]) -> Iterator[str]:
         yield f"retention   {_retention(retention)}"
     for server in status.get("mcp") or []:
         yield f"mcp         {_server(server)}"
+    if (web := status.get("web") or {}).get("enabled"):
+        yield f"web         {_web(web)}"
     if loop := status.get("loop"):
         yield f"loop        {_loop(loop)}"
     yield f"cost        {_cost(status.get('cost') or {})}"
@@ -216,6 +220,13 @@ def _server(server: dict[str, Any]) -> str:
     counts = [counted(server.get("tools", 0), "tool")]
     counts += [f"{server[key]} {key}" for key in ("denied", "changed") if server.get(key)]
     return f"{server.get('name')}: {server.get('state')}{why}, {', '.join(counts)}"
+
+
+def _web(web: dict[str, Any]) -> str:
+    tools = ", ".join(f"{name} {one}" for name, one in (web.get("tools") or {}).items())
+    service = f", by {web['service']}" if web.get("service") else ""
+    why = f" ({words(web['reason'])})" if web.get("reason") else ""
+    return f"{tools or 'no tool'}{service}{why}"
 
 
 def _graph(graph: dict[str, Any]) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
+from agentd.core.secrets import Reference
 from agentd.core.settings import (
     Apart,
     PositiveDuration,
@@ -20,42 +20,12 @@ from agentd.core.settings import (
     host_alone,
     program_alone,
 )
+from agentd.core.tool import Permission
 
 SEARCH = "tool_search"  # the tool that finds those of servers; it asks none of them
 
-Permission = Literal["ask", "allow", "deny"]
-
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,23}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_PLACES = ("credential:", "file:")
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """The place of a secret: `NAME` of an environment variable, `credential:NAME` of systemd, or
-    `file:PATH`; `table` is for messages.
-    """
-
-    text: str
-    table: str
-
-    @property
-    def key_variable(self) -> str:
-        """The environment variable; "" if it is elsewhere."""
-        return "" if self.text.startswith(_PLACES) else self.text
-
-    @property
-    def key_credential(self) -> str:
-        """The systemd credential; "" if it is elsewhere."""
-        return self._behind("credential:")
-
-    @property
-    def api_key_file(self) -> str:
-        """The file; "" if it is elsewhere."""
-        return self._behind("file:")
-
-    def _behind(self, prefix: str) -> str:
-        return self.text.removeprefix(prefix) if self.text.startswith(prefix) else ""
 
 
 class McpServer(Settings):

@@ -14,9 +14,9 @@ from types import ModuleType
 
 from agentd.core.errors import ConfigError
 from agentd.core.redaction import Redactor
-from agentd.core.secrets import find_key
+from agentd.core.secrets import Reference, find_key
 from agentd.interfaces.mcp.link import Dial, Link
-from agentd.interfaces.mcp.mcp_settings import McpServer, Reference
+from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.program import CallOrder, environment, started
 from agentd.interfaces.mcp.server_faults import ServerFault
 

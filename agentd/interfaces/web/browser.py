@@ -1,0 +1,114 @@
+"""The web as the rest of the daemon knows it: what it needs is loaded when it is first used."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from agentd.core.health import Problem
+from agentd.core.redaction import Redactor
+from agentd.interfaces.web.web_faults import WebFault
+from agentd.interfaces.web.web_settings import TOOLS, WebSettings
+
+_CURE = "`make run EXTRAS=web` in the checkout, or `pip install 'agentd-daemon[web]'`"
+
+
+class Opened(Protocol):
+    """The web, once it is loaded."""
+
+    async def read(self, url: str) -> str:
+        """A page as text, with its address and title. Raises WebFault."""
+
+    async def search(self, query: str, limit: int) -> str:
+        """Results as text. Raises WebFault."""
+
+    async def probe(self) -> None:
+        """Return if somebody answers where searches go. Raises WebFault."""
+
+
+class Browser:
+    """Reads and searches, and remembers how the last search ended. `opened` loads what that needs;
+    `find` tells whether a package is installed.
+    """
+
+    def __init__(
+        self,
+        settings: WebSettings,
+        opened: Callable[[], Opened],
+        find: Callable[[str], object | None] = importlib.util.find_spec,
+    ) -> None:
+        self._settings = settings
+        self._opened = opened
+        self._web: Opened | None = None
+        self._failed: WebFault | None = None
+        self._is_missing = settings.enabled and find("trafilatura") is None
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The tools that there are: none unless the web is on and its extra installed."""
+        if not self._settings.enabled or self._is_missing:
+            return ()
+        has_service = bool(self._settings.search.service)
+        there = TOOLS if has_service else TOOLS[:1]
+        return tuple(name for name in there if self._settings.permission_of(name) != "deny")
+
+    async def read(self, url: str) -> str:
+        """A page as text, with its address and title. Raises WebFault."""
+        return await (await self._loaded()).read(url)
+
+    async def search(self, query: str, limit: int) -> str:
+        """Results as text. Raises WebFault."""
+        try:
+            found = await (await self._loaded()).search(query, limit)
+        except WebFault as fault:
+            self._failed = fault
+            raise
+        self._failed = None
+        return found
+
+    async def probe(self) -> None:
+        """Return if somebody answers where searches go, or there is no such place. Raises WebFault."""
+        if self._settings.search.service and self.offered:
+            await (await self._loaded()).probe()
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What keeps pages from being read, or the last search from an answer."""
+        if self._is_missing:
+            text = "[web] needs the extra `web`, which is not installed: no page can be read"
+            return (Problem("web_missing", text, _CURE),)
+        if self._failed is None:
+            return ()
+        text = f"the last search of the web failed: {self._failed.message}"
+        return (Problem(f"web_{self._failed.kind}", text, self._failed.cure),)
+
+    def as_json(self) -> Mapping[str, Any]:
+        """The line of `agentd status`."""
+        settings = self._settings
+        return {
+            "enabled": settings.enabled,
+            "tools": {name: settings.permission_of(name) for name in self.offered},
+            "silent": [name for name in self.offered if name in settings.silent],
+            "service": settings.search.service if settings.enabled else "",
+            "reason": "missing" if self._is_missing else self._failed.kind if self._failed else "",
+        }
+
+    async def _loaded(self) -> Opened:
+        if self._web is None:
+            self._web = await asyncio.to_thread(self._opened)  # a tenth of a second
+        return self._web
+
+
+def opening(
+    settings: WebSettings, environ: Mapping[str, str], folder: Path, redactor: Redactor
+) -> Callable[[], Opened]:
+    """What loads the web as configured."""
+
+    def load() -> Opened:
+        from agentd.interfaces.web.reading import opened
+
+        return opened(settings, environ, folder, redactor)
+
+    return load

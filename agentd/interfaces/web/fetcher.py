@@ -1,0 +1,198 @@
+"""A page of the web, asked for once and carefully: at checked addresses, within a time, up to a size.
+
+No cookies, no credentials, no proxies: there is no client that could have any, each request is made by
+hand. A name is looked up once; the connection goes to the address that was checked, while the certificate
+and the Host header are those of the name. Whatever leads on is checked as the first address was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import zlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from email.message import Message
+
+import httpx
+
+from agentd import __version__
+from agentd.interfaces.web.guard import Address, AddressGuard, Target, parsed
+from agentd.interfaces.web.web_faults import WebFault
+
+_CONNECT = 5.0  # seconds for each address
+_TRIED = 3  # addresses
+_LEADS_ON = frozenset({301, 302, 303, 307, 308})
+_GZIP = 31  # window bits of zlib that mean this format alone
+_SHOWN = 200  # characters of an address in a message
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """How long a page may take, with all that leads to it, how many bytes of it are read, and how often it
+    may lead on.
+    """
+
+    seconds: float
+    most: int
+    redirects: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What came. `media_type` and `charset` are those of the header, "" where it says nothing; `is_cut`
+    says that there was more.
+    """
+
+    url: str
+    status: int
+    media_type: str
+    charset: str
+    body: bytes
+    is_cut: bool = False
+
+
+class Fetcher:
+    """Gets pages from where `guard` lets it. `context` is for TLS; None: the usual authorities."""
+
+    def __init__(
+        self, guard: AddressGuard, limits: FetchLimits, context: ssl.SSLContext | None = None
+    ) -> None:
+        self._guard = guard
+        self._limits = limits
+        self._context = context
+
+    async def get(self, url: str, headers: Mapping[str, str] | None = None) -> Fetched:
+        """The page at the address, or at the one that it leads to. Raises WebFault."""
+        try:
+            async with asyncio.timeout(self._limits.seconds):
+                return await self._follow(parsed(url), headers or {})
+        except TimeoutError:
+            text = f"it took longer than {self._limits.seconds:g} s"
+            raise WebFault("timeout", text) from None
+        except httpx.HTTPError as error:
+            raise _unreachable(error) from None
+
+    async def _follow(self, target: Target, headers: Mapping[str, str]) -> Fetched:
+        addresses = await self._guard.admit(target)
+        for _ in range(self._limits.redirects + 1):
+            async with self._answered(target, addresses, headers) as response:
+                place = response.headers.get("location", "")
+                if response.status_code not in _LEADS_ON or not place:
+                    return await self._read(target, response)
+            target, addresses = await self._led_on(place, target)
+        raise WebFault("redirects", f"it leads on more than {self._limits.redirects} times")
+
+    async def _led_on(self, place: str, base: Target) -> tuple[Target, Sequence[Address]]:
+        """Where a page leads on to, checked anew."""
+        try:
+            target = parsed(place, base)
+            return target, await self._guard.admit(target)
+        except WebFault as fault:
+            text = f"it leads on to {place[:_SHOWN]}, and that is not read: {fault.message}"
+            raise WebFault(fault.kind, text, cure=fault.cure, is_told=True) from None
+
+    @asynccontextmanager
+    async def _answered(
+        self, target: Target, addresses: Sequence[Address], headers: Mapping[str, str]
+    ) -> AsyncIterator[httpx.Response]:
+        """The answer of the first address that takes a connection, its body still to come."""
+        context = (
+            await self._secured() if target.is_secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        )
+        limits = httpx.Limits(max_connections=1, max_keepalive_connections=0)
+        async with httpx.AsyncHTTPTransport(
+            verify=context, trust_env=False, limits=limits
+        ) as transport:
+            response = await _first(transport, target, addresses[:_TRIED], headers)
+            try:
+                yield response
+            finally:
+                await response.aclose()
+
+    async def _secured(self) -> ssl.SSLContext:
+        if self._context is None:  # reading the authorities takes 30 ms
+            self._context = await asyncio.to_thread(httpx.create_ssl_context)
+        return self._context
+
+    async def _read(self, target: Target, response: httpx.Response) -> Fetched:
+        body, is_cut = await self._body(response)
+        media_type, charset = _content_type(response.headers.get("content-type", ""))
+        url = str(target.url.copy_with(fragment=None))
+        return Fetched(url, response.status_code, media_type, charset, body, is_cut)
+
+    async def _body(self, response: httpx.Response) -> tuple[bytes, bool]:
+        """The body unpacked, never more of it than may be, however small it was packed."""
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in ("", "identity", "gzip", "x-gzip"):
+            raise WebFault("encoding", "it is packed in a way that was not asked for")
+        unpacked = zlib.decompressobj(_GZIP) if encoding.endswith("gzip") else None
+        body, received = bytearray(), 0
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        try:
+            async for chunk in response.stream:
+                received += len(chunk)
+                room = self._limits.most - len(body)
+                body += (
+                    chunk[: room + 1] if unpacked is None else unpacked.decompress(chunk, room + 1)
+                )
+                if len(body) > self._limits.most or received > self._limits.most:
+                    return bytes(body[: self._limits.most]), True
+                if unpacked is not None and unpacked.eof:
+                    break
+        except zlib.error:
+            raise WebFault("encoding", "it is packed wrongly") from None
+        return bytes(body), unpacked is not None and not unpacked.eof
+
+
+async def _first(
+    transport: httpx.AsyncHTTPTransport,
+    target: Target,
+    addresses: Sequence[Address],
+    headers: Mapping[str, str],
+) -> httpx.Response:
+    failed: httpx.ConnectError | httpx.ConnectTimeout | None = None
+    for address in addresses:
+        try:
+            return await transport.handle_async_request(_request(target, address, headers))
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            failed = error
+    assert failed is not None
+    raise failed
+
+
+def _request(target: Target, address: Address, headers: Mapping[str, str]) -> httpx.Request:
+    """A request to the address, of the name."""
+    is_usual = target.url.port is None
+    shown = f"[{target.host}]" if ":" in target.host else target.host
+    own = {
+        "Host": shown if is_usual else f"{shown}:{target.port}",
+        "User-Agent": f"agentd/{__version__}",
+        "Accept": "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.9,*/*;q=0.1",
+        "Accept-Encoding": "gzip",
+        "Connection": "close",
+    }
+    times = {"connect": _CONNECT, "read": None, "write": None, "pool": None}
+    return httpx.Request(
+        "GET",
+        target.url.copy_with(host=str(address), fragment=None),
+        headers={**own, **headers},
+        extensions={"timeout": times, "sni_hostname": target.host},
+    )
+
+
+def _content_type(header: str) -> tuple[str, str]:
+    message = Message()
+    message["content-type"] = header[:_SHOWN].replace("\n", " ").replace("\r", " ")
+    media_type = message.get_content_type() if header else ""
+    charset = message.get_param("charset", "")
+    return media_type, charset.strip().lower() if isinstance(charset, str) else ""
+
+
+def _unreachable(error: httpx.HTTPError) -> WebFault:
+    if isinstance(error.__cause__, ssl.SSLError) or "CERTIFICATE" in str(error):
+        return WebFault("certificate", "its certificate is not in order")
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return WebFault("unreachable", "nobody answers there")
+    return WebFault("protocol", "its answer is cut, or is no HTTP")

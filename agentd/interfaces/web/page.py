@@ -1,0 +1,151 @@
+"""What came from the web as text: pages as markdown, plain texts as they are, all else by its name.
+
+PageReader are taken apart in a process of its own, which sees nothing of agentd's environment and has limits
+for time and memory: what a stranger has written is not let near the daemon's memory by way of a parser
+in C, and one that takes for ever is ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import json
+import re
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentd.interfaces.web.fetcher import Fetched
+from agentd.interfaces.web.web_faults import WebFault
+
+COMMAND = (sys.executable, "-P", "-m", "agentd.interfaces.web.reader_main")
+
+_PAGES = frozenset({"text/html", "application/xhtml+xml"})
+_TEXTS = re.compile(r"text/.*|application/(.*\+)?(json|xml|yaml|toml)|application/x-ndjson")
+_ANSWER = 20_000_000  # bytes that the process may say
+_IN_PAGE = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
+_HEAD = 2048  # bytes in which a page says its charset
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+# What the web calls its charsets. Python knows more codecs, some of which take for ever on purpose.
+_CHARSETS = {
+    **{name: name for name in ("utf-8", "utf-16", "utf-16-le", "utf-16-be", "koi8-r", "koi8-u")},
+    **{name: name for name in ("big5", "euc-jp", "euc-kr", "gb18030", "gbk", "iso-2022-jp")},
+    **{f"iso-8859-{n}": f"iso-8859-{n}" for n in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)},
+    **{f"windows-{n}": f"cp{n}" for n in (874, *range(1250, 1259))},
+    **dict.fromkeys(("utf8", "unicode-1-1-utf-8"), "utf-8"),
+    **dict.fromkeys(("iso-8859-1", "latin1", "us-ascii", "ascii"), "cp1252"),
+    **dict.fromkeys(("iso-8859-9", "latin5"), "cp1254"),
+    **dict.fromkeys(("shift_jis", "shift-jis", "sjis", "windows-31j"), "cp932"),
+    **dict.fromkeys(("gb2312", "gb_2312-80"), "gbk"),
+    "macintosh": "mac_roman",
+    "ks_c_5601-1987": "cp949",
+    "ibm866": "cp866",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WebPage:
+    """What models are shown of it. `note` says in agentd's words what is not there."""
+
+    url: str
+    title: str
+    text: str
+    note: str = ""
+
+
+def charset_of(body: bytes, said: str) -> str:
+    """The codec of a text, by its mark, the header's word, its own; else UTF-8, or what the west had
+    before that.
+    """
+    for mark, codec in _MARKS:
+        if body.startswith(mark):
+            return codec
+    inside = _IN_PAGE.search(body[:_HEAD])
+    for name in (said, inside[1].decode("ascii", "replace").lower() if inside else ""):
+        if found := _CHARSETS.get(name.strip("\"'")):
+            return found
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return "utf-8" if error.end >= len(body) else "cp1252"  # one that was cut within a letter
+    return "utf-8"
+
+
+class PageReader:
+    """Turns what came into text. `environ` is all that the process sees."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        folder: Path,
+        seconds: float,
+        command: Sequence[str] = COMMAND,
+    ) -> None:
+        self._environ = {name: environ[name] for name in ("PATH", "PYTHONPATH") if name in environ}
+        self._folder = folder
+        self._seconds = seconds
+        self._command = tuple(command)
+
+    async def page(self, fetched: Fetched) -> WebPage:
+        """Its text. Raises WebFault for a page that cannot be taken apart."""
+        kind = fetched.media_type
+        if kind not in _PAGES and not _TEXTS.fullmatch(kind):
+            what = kind or "something that does not say what it is"
+            return WebPage(fetched.url, "", "", f"It is {what}, which is not shown.")
+        text = fetched.body.decode(charset_of(fetched.body, fetched.charset), "replace")
+        text = text.removeprefix("\ufeff")
+        title = ""
+        if kind in _PAGES:
+            try:
+                async with asyncio.timeout(self._seconds):
+                    title, text = await self._read(fetched.url, text)
+            except TimeoutError:
+                raise WebFault("timeout", "its text was not found in time") from None
+        note = "It holds no text that can be read without a browser." if not text.strip() else ""
+        if fetched.is_cut:
+            note = f"{note} It is longer: only its beginning was read.".strip()
+        return WebPage(fetched.url, title, text, note)
+
+    async def _read(self, url: str, text: str) -> tuple[str, str]:
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            env=self._environ,
+            cwd=self._folder,
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            order = json.dumps({"url": url, "text": text, "seconds": self._seconds})
+            with suppress(ConnectionError):  # it has ended: its answer says so
+                process.stdin.write(order.encode("utf-8", "replace"))
+                await process.stdin.drain()
+                process.stdin.close()
+            said = bytearray()
+            while piece := await process.stdout.read(65_536):
+                said += piece
+                if len(said) > _ANSWER:
+                    break
+            return _answer(bytes(said))
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+def _answer(said: bytes) -> tuple[str, str]:
+    try:
+        found = json.loads(said)
+        return str(found["title"])[:300], str(found["text"])
+    except (ValueError, KeyError, TypeError):
+        raise WebFault("unreadable", "the page could not be taken apart") from None

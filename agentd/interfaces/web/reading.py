@@ -1,0 +1,115 @@
+"""Pages and results as the text that models are shown, by the ways that the configuration opens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from ipaddress import ip_network
+from pathlib import Path
+
+from agentd.core.errors import ConfigError
+from agentd.core.redaction import Redactor
+from agentd.core.secrets import Reference, find_key
+from agentd.interfaces.web.fetcher import Fetcher, FetchLimits
+from agentd.interfaces.web.guard import AddressGuard
+from agentd.interfaces.web.page import PageReader, WebPage
+from agentd.interfaces.web.search_services import Brave, SearchService, Searxng, WebHit
+from agentd.interfaces.web.web_faults import WebFault
+from agentd.interfaces.web.web_settings import WebSearchSettings, WebSettings
+
+_ANYWHERE = (ip_network("0.0.0.0/0"), ip_network("::/0"))
+_SEARCH_BYTES = 2_000_000
+
+
+class Web:
+    """Reads pages, each within `seconds` with all that belongs to it, and searches where there is a service."""
+
+    def __init__(
+        self, fetcher: Fetcher, pages: PageReader, service: SearchService | None, seconds: float
+    ) -> None:
+        self._fetcher = fetcher
+        self._pages = pages
+        self._service = service
+        self._seconds = seconds
+
+    async def read(self, url: str) -> str:
+        """A page as text, with its address and title. Raises WebFault."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                page = await self._page(url)
+        except TimeoutError:
+            raise WebFault("timeout", f"it took longer than {self._seconds:g} s") from None
+        note = f"[{page.note}]" if page.note else ""
+        head = "\n".join(filter(None, (page.url, page.title)))
+        return "\n\n".join(filter(None, (head, page.text.strip(), note)))
+
+    async def search(self, query: str, limit: int) -> str:
+        """Results as text. Raises WebFault."""
+        assert self._service is not None
+        found = await self._service.search(query, limit)
+        return "\n\n".join(map(_told, found)) or "[Nothing was found.]"
+
+    async def probe(self) -> None:
+        """Return if somebody answers where searches go. Raises WebFault."""
+        if self._service is not None:
+            await self._service.probe()
+
+    async def _page(self, url: str) -> WebPage:
+        fetched = await self._fetcher.get(url)
+        if fetched.status >= 400:
+            raise WebFault("status", f"it answers with {fetched.status}")
+        return await self._pages.page(fetched)
+
+
+def opened(
+    settings: WebSettings, environ: Mapping[str, str], folder: Path, redactor: Redactor
+) -> Web:
+    """As configured. Nothing is asked yet; keys are looked up at each search, and never told in texts."""
+    guard = AddressGuard(
+        private=tuple(map(ip_network, settings.private)),
+        ports=settings.ports,
+        allowed=settings.allowed_hosts,
+        denied=settings.denied_hosts,
+    )
+    seconds = settings.timeout.total_seconds()
+    limits = FetchLimits(seconds, settings.max_bytes, settings.max_redirects)
+    pages = PageReader(environ, folder, seconds)
+    return Web(Fetcher(guard, limits), pages, _service(settings.search, environ, redactor), seconds)
+
+
+def _service(
+    settings: WebSearchSettings, environ: Mapping[str, str], redactor: Redactor
+) -> SearchService | None:
+    token = _finder(settings.key, environ, redactor)
+    # The owner has named it: it may be where pages must not be.
+    limits = FetchLimits(settings.timeout.total_seconds(), _SEARCH_BYTES, redirects=0)
+    fetcher = Fetcher(AddressGuard(private=_ANYWHERE), limits)
+    match settings.service:
+        case "searxng":
+            return Searxng(settings.address, fetcher, token)
+        case "brave":
+            return Brave(settings.address, fetcher, token)
+        case "":
+            return None
+
+
+def _finder(place: str, environ: Mapping[str, str], redactor: Redactor) -> Callable[[], str]:
+    def found() -> str:
+        if not place:
+            return ""
+        try:
+            key = find_key(Reference(place, "[web.search]"), environ)
+        except ConfigError as error:
+            raise WebFault("no_secret", error.message, cure=error.cure) from None
+        if key is None:
+            text = f"there is no {place}, which key of [web.search] names"
+            raise WebFault("no_secret", text, cure="set it where the daemon runs")
+        redactor.add(key.reveal())
+        return key.reveal()
+
+    return found
+
+
+def _told(found: WebHit) -> str:
+    about = " · ".join(filter(None, (found.title, found.date)))
+    return "\n".join(filter(None, (about, found.url, found.words)))

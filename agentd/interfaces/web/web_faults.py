@@ -1,0 +1,16 @@
+"""Why a page could not be read."""
+
+from __future__ import annotations
+
+from agentd.core.errors import ToolFailed
+
+
+class WebFault(ToolFailed):
+    """A page could not be read. `kind` is the exact reason, a word of the table in docs/web.md; `is_told`
+    says that the message holds text of the server.
+    """
+
+    def __init__(self, kind: str, message: str, *, cure: str = "", is_told: bool = False) -> None:
+        super().__init__(message, cure=cure)
+        self.kind = kind
+        self.is_told = is_told

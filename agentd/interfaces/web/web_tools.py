@@ -1,0 +1,173 @@
+"""What the model may do with the web: read a page, and search. Both only read, and all they say is text of
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from agentd.core.errors import ToolFailed
+from agentd.core.links import FETCH, SEARCH
+from agentd.core.message import JsonObject
+from agentd.core.ports import Gate, Tool
+from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.tool import Intent, ToolCall, ToolOutput
+from agentd.core.turn import Kind, Origin, TurnRequest
+from agentd.interfaces.tools.fence import fenced, printable
+from agentd.interfaces.web.web_faults import WebFault
+from agentd.interfaces.web.web_settings import WebSettings
+
+_SILENT = frozenset({Origin.HEARTBEAT, Origin.JOB})
+_AROUND = 400  # characters for the fence and what stands before it
+_RESULTS, _MOST_RESULTS = 5, 20
+_LONGEST_QUERY = 400
+
+
+class ReadsPages(Protocol):
+    """Who reads pages."""
+
+    async def read(self, url: str) -> str:
+        """A page as text, with its address and title. Raises WebFault."""
+
+
+class SearchesWeb(Protocol):
+    """Who searches."""
+
+    async def search(self, query: str, limit: int) -> str:
+        """Results as text. Raises WebFault."""
+
+
+class WebFetch:
+    """Reads one page."""
+
+    def __init__(self, reading: ReadsPages, settings: WebSettings, most: int) -> None:
+        self._reading = reading
+        self._most = most
+        self.spec = _spec(
+            FETCH,
+            "Read a page of the web as text: its words, and its links as whole addresses.",
+            {"url": {"type": "string", "description": "http:// or https://"}},
+            settings,
+            kind="fetch",
+        )
+
+    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+        """The page, as text of others; a failure with words of the server is that, too."""
+        try:
+            text = await self._reading.read(str(call.input["url"]))
+        except WebFault as fault:
+            return _failed(call.name, fault)
+        return _answered(call.name, text, self._most)
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        """Never asked for: it only reads."""
+        raise ToolFailed("a page was cut by a restart", cure="Read it again.")
+
+
+class WebSearch:
+    """Asks the owner's search service."""
+
+    def __init__(self, searching: SearchesWeb, settings: WebSettings, most: int) -> None:
+        self._searching = searching
+        self._most = most
+        self.spec = _spec(
+            SEARCH,
+            "Search the web. web_fetch reads what is found.",
+            {
+                "query": {"type": "string"},
+                "limit": {"type": "integer", "description": f"{_RESULTS} unless told otherwise"},
+            },
+            settings,
+            kind="search",
+        )
+
+    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+        """What is found, as text of others."""
+        limit = max(1, min(_MOST_RESULTS, int(call.input.get("limit", _RESULTS))))
+        try:
+            text = await self._searching.search(str(call.input["query"])[:_LONGEST_QUERY], limit)
+        except WebFault as fault:
+            return _failed(call.name, fault)
+        return _answered(call.name, text, self._most)
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        """Never asked for: it only reads."""
+        raise ToolFailed("a search was cut by a restart", cure="Search again.")
+
+
+class WebShelf:
+    """Both, for those who have them: the owner in his chats; beats and jobs have what he listed for them."""
+
+    def __init__(self, tools: Sequence[Tool], settings: WebSettings) -> None:
+        self._tools = {tool.spec.name: tool for tool in tools}
+        self._silent = frozenset(settings.silent)
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """What sort of tool each is, by name."""
+        return {name: tool.spec.kind for name, tool in self._tools.items()}
+
+    def specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
+        """What the model of this turn is told of them."""
+        return tuple(tool.spec for tool in self._offered(request).values())
+
+    def find(self, call: ToolCall, request: TurnRequest) -> tuple[Tool, ToolCall] | None:
+        """The tool that a call means; None for none of these. Raises ToolFailed for an input that does not
+        fit.
+        """
+        tool = self._offered(request).get(call.name)
+        if tool is None:
+            return None
+        _check(call, tool.spec.input_schema)
+        return tool, call
+
+    def _offered(self, request: TurnRequest) -> dict[str, Tool]:
+        if request.kind is not Kind.MAIN:
+            return {}
+        if request.origin is Origin.USER:
+            return self._tools
+        listed = self._silent if request.origin in _SILENT else frozenset()
+        return {name: tool for name, tool in self._tools.items() if name in listed}
+
+
+def _spec(
+    name: str, description: str, properties: JsonObject, settings: WebSettings, *, kind: str
+) -> ToolSpec:
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": [next(iter(properties))],
+        "additionalProperties": False,
+    }
+    is_asked = settings.permission_of(name) == "ask"
+    return ToolSpec(name, description, schema, Effect.READ_ONLY, kind=kind, asks=is_asked)
+
+
+_KINDS: Mapping[str, type] = {"string": str, "integer": int}
+
+
+def _check(call: ToolCall, schema: JsonObject) -> None:
+    known = schema["properties"]
+    for name in schema["required"]:
+        if not call.input.get(name):
+            raise ToolFailed(f"the input does not fit {call.name}: it needs {name}")
+    for name, value in call.input.items():
+        if name not in known:
+            raise ToolFailed(f"the input does not fit {call.name}: it takes no {name[:50]}")
+        kind = known[name]["type"]
+        if not isinstance(value, _KINDS[kind]) or isinstance(value, bool):
+            raise ToolFailed(f"the input does not fit {call.name}: {name} is no {kind}")
+
+
+def _answered(name: str, text: str, most: int) -> ToolOutput:
+    text, room = printable(text), most - _AROUND
+    if len(text) > room:
+        text = f"{text[:room]}\n[… {len(text) - room} of {len(text)} characters left out]"
+    return ToolOutput(f"{name} answered:\n{fenced(text)}", tainted=True)
+
+
+def _failed(name: str, fault: WebFault) -> ToolOutput:
+    said = fenced(fault.message) if fault.is_told else f"{fault.message}."
+    text = " ".join(filter(None, (f"{name} failed ({fault.kind}): {said}", fault.cure)))
+    return ToolOutput(text, is_error=True, tainted=fault.is_told)
