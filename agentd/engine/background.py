@@ -17,7 +17,7 @@ from agentd.core.durations import format_duration
 from agentd.core.errors import AgentdError, ProviderError, ShuttingDown
 from agentd.core.event import TurnEvent
 from agentd.core.message import user
-from agentd.core.ports import Clock, Ledger, Provider, SessionStore, TurnAudience
+from agentd.core.ports import Clock, Inbox, Ledger, Provider, TurnAudience
 from agentd.core.prompt import Answered, Effect, Prompt
 from agentd.core.redaction import Redactor
 from agentd.core.turn import (
@@ -137,7 +137,7 @@ class SilentTurns:
 
     def __init__(
         self,
-        store: SessionStore,
+        store: Inbox,
         loop: Loop,
         scenes: Scenes,
         toolbox: Toolbox,

@@ -25,7 +25,7 @@ from agentd.core.event import AnswerDelayed, AnswerRetracted, TextChunk, Thought
 from agentd.core.failpoints import hit
 from agentd.core.message import Block, Text, TextSource, ToolUse, Writer
 from agentd.core.offloading import ROWS, offload
-from agentd.core.ports import Clock, Journal, Ledger, Provider, SessionStore
+from agentd.core.ports import Clock, Inbox, Journal, Ledger, Provider
 from agentd.core.prompt import (
     Answered,
     ModelStop,
@@ -53,7 +53,7 @@ class Loop:
 
     def __init__(
         self,
-        store: SessionStore,
+        store: Inbox,
         journal: Journal,
         ledger: Ledger,
         toolbox: Toolbox,

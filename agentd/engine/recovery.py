@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import structlog
 
-from agentd.core.ports import Journal, SessionStore
+from agentd.core.ports import Inbox, Journal
 from agentd.core.turn import Failure, Origin, PendingTurn, Turn
 from agentd.engine.background import Silence
 from agentd.engine.calls import Progress
@@ -31,7 +31,7 @@ CUT = Failure("interrupted", "A restart cut this silent turn.")
 class Recovery:
     """Repairs the journal before anything new may happen."""
 
-    def __init__(self, store: SessionStore, journal: Journal, toolbox: Toolbox, loop: Loop) -> None:
+    def __init__(self, store: Inbox, journal: Journal, toolbox: Toolbox, loop: Loop) -> None:
         self._store = store
         self._journal = journal
         self._toolbox = toolbox

@@ -9,7 +9,7 @@ import structlog
 
 from agentd.core.durations import format_duration
 from agentd.core.errors import ContextOverflow, ProviderError, ShuttingDown, StorageError
-from agentd.core.ports import Clock, SessionStore
+from agentd.core.ports import Clock, Inbox
 from agentd.core.turn import Context, Origin, Turn
 from agentd.engine.calls import CLIP_RESULTS, Progress
 from agentd.engine.context import Scenes, bare
@@ -28,7 +28,7 @@ class Turns:
 
     def __init__(
         self,
-        store: SessionStore,
+        store: Inbox,
         loop: Loop,
         scenes: Scenes,
         rooms: Rooms,

@@ -18,7 +18,7 @@ from agentd.core.message import BY_OWNER, Block, Image, Text, ToolResult, ToolUs
 from agentd.core.offloading import ROWS, offload
 from agentd.core.outside import cleaned, from_outside
 from agentd.core.paths import prompt
-from agentd.core.ports import Clock, SessionStore
+from agentd.core.ports import Clock, Contexts
 from agentd.core.text import Span, shifted, within
 from agentd.core.transcript import NO_MEMORY, Coverage, Row, RowRole
 from agentd.core.turn import Kind, SessionKey, kind_of
@@ -189,7 +189,7 @@ class MemoryFlush:
 
     def __init__(
         self,
-        store: SessionStore,
+        store: Contexts,
         settings: MemoryFlushSettings,
         clock: Clock,
         part_tokens: Callable[[], int],

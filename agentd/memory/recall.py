@@ -13,7 +13,7 @@ import structlog
 from agentd.core.chunk import OWNER, PUBLIC, Found, Source, audience_of, scope_of
 from agentd.core.errors import FileMissing, NotFound, StorageFull, WorkspaceError
 from agentd.core.outside import is_marked
-from agentd.core.ports import MemoryIndex, SessionStore, Workspace
+from agentd.core.ports import MemoryIndex, Transcripts, Workspace
 from agentd.core.search import EmptyReason, Lack, SearchQuery, heavier
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.core.workspace import FACTS_PATH, FileView, Reader
@@ -40,7 +40,7 @@ class MemoryRecall:
         self,
         index: MemoryIndex,
         indexer: Indexer,
-        store: SessionStore,
+        store: Transcripts,
         workspace: Workspace,
         patience: float = _PATIENCE,
     ) -> None:

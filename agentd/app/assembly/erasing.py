@@ -12,7 +12,7 @@ from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.storage import Stores
 from agentd.app.logs import OpenLog
 from agentd.core.erasure import Erasure
-from agentd.core.ports import SessionStore
+from agentd.core.ports import Transcripts
 from agentd.core.search import SearchQuery
 from agentd.core.transcript import Row
 from agentd.core.turn import MAIN, Kind, Origin, SessionKey
@@ -86,7 +86,7 @@ def build_forgetting(
     )
 
 
-async def row_of(sessions: SessionStore, session: SessionKey, seq: int) -> Row | None:
+async def row_of(sessions: Transcripts, session: SessionKey, seq: int) -> Row | None:
     """A row of a transcript; None if it is gone. Raises StorageError."""
     if not await sessions.exists(session):
         return None

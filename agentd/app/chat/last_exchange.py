@@ -20,7 +20,7 @@ Line = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class LastExchange:
     """A message and its answer; `at` is the ISO time of the answer."""
 
     question: str
@@ -28,7 +28,7 @@ class Exchange:
     at: str
 
 
-async def fetch_last(conversation: Conversation) -> Exchange | None:
+async def fetch_last(conversation: Conversation) -> LastExchange | None:
     """The last message of the conversation's session that was answered, None where there is none
     among the newest rows or the daemon does not tell in time.
     """
@@ -44,14 +44,14 @@ async def fetch_last(conversation: Conversation) -> Exchange | None:
     return last_of(page["lines"])
 
 
-def last_of(lines: Sequence[Line]) -> Exchange | None:
+def last_of(lines: Sequence[Line]) -> LastExchange | None:
     """The last answered message among exported rows."""
     answer: Line | None = None
     for line in reversed(lines):
         if line["role"] == "assistant" and answer is None and _text(line):
             answer = line
         elif line["role"] == "user" and answer is not None and _text(line):
-            return Exchange(_text(line), _text(answer), answer["at"])
+            return LastExchange(_text(line), _text(answer), answer["at"])
     return None
 
 
@@ -60,7 +60,7 @@ def _text(line: Line) -> str:
     return "\n".join(block.text.strip() for block in blocks if isinstance(block, Text)).strip()
 
 
-def show_exchange(exchange: Exchange, session: str, screen: Display, times: Times) -> None:
+def show_exchange(exchange: LastExchange, session: str, screen: Display, times: Times) -> None:
     """Put it on the screen, with its time, cut where it is long."""
     question, question_is_cut = _beginning(exchange.question, _QUESTION_LINES)
     answer, answer_is_cut = _beginning(exchange.answer, _ANSWER_LINES)

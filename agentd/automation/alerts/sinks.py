@@ -17,7 +17,7 @@ import structlog
 from agentd.core.alert import Alert
 from agentd.core.errors import AgentdError
 from agentd.core.event import Noticed
-from agentd.core.ports import EventSink, SessionStore
+from agentd.core.ports import EventSink, Transcripts
 from agentd.core.turn import MAIN
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ _ELSEWHERE = "Alert {id} may come from outside: `agentd alerts list` shows it."
 class MainSessionSink:
     """Adds alerts to `main` as notices tagged `alert:ID`, each once, and shows them to `events`."""
 
-    def __init__(self, sessions: SessionStore, events: EventSink) -> None:
+    def __init__(self, sessions: Transcripts, events: EventSink) -> None:
         self._sessions = sessions
         self._events = events
 

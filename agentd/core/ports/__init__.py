@@ -2,7 +2,7 @@
 
 runtime     Clock, Probe
 model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolShelf, Gate, Approver, EventSink, TurnAudience, ContextSource, CompactionHook
-session_stores  SessionStore, Blobs, Journal
+session_stores  Inbox, Transcripts, Contexts, SessionRegistry, SessionStore, Blobs, Journal
 workspace   Workspace
 knowledge   Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser, GraphRecords, GraphStore, ProgramStates, ShareStore, Walk, Writings, Wanted
 searching   Recall, MemoryIndex, ChunkStore, Embedder
@@ -50,7 +50,15 @@ from agentd.core.ports.model import (
 )
 from agentd.core.ports.runtime import Clock, Probe
 from agentd.core.ports.searching import ChunkStore, Embedder, MemoryIndex, Recall
-from agentd.core.ports.session_stores import Blobs, Journal, SessionStore
+from agentd.core.ports.session_stores import (
+    Blobs,
+    Contexts,
+    Inbox,
+    Journal,
+    SessionRegistry,
+    SessionStore,
+    Transcripts,
+)
 from agentd.core.ports.workspace import Workspace
 
 __all__ = [
@@ -63,6 +71,7 @@ __all__ = [
     "Clock",
     "CompactionHook",
     "ContextSource",
+    "Contexts",
     "Embedder",
     "Eraser",
     "ErasureStore",
@@ -75,6 +84,7 @@ __all__ = [
     "Gate",
     "GraphRecords",
     "GraphStore",
+    "Inbox",
     "JobStore",
     "Journal",
     "Ledger",
@@ -86,10 +96,12 @@ __all__ = [
     "Provider",
     "Recall",
     "ServiceRecord",
+    "SessionRegistry",
     "SessionStore",
     "ShareStore",
     "Tool",
     "ToolShelf",
+    "Transcripts",
     "Triggers",
     "TurnAudience",
     "Walk",

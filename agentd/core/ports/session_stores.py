@@ -21,8 +21,8 @@ from agentd.core.transcript import (
 from agentd.core.turn import PendingTurn, Receipt, SessionKey, Turn, TurnRequest
 
 
-class SessionStore(Protocol):
-    """Inbox, transcripts and contexts.
+class Inbox(Protocol):
+    """What was received, and the turns that answer it.
 
     Turns whose origin is not USER are silent: `append` keeps their rows apart from the transcript,
     and `finish` erases them.
@@ -54,13 +54,49 @@ class SessionStore(Protocol):
     async def pending(self) -> tuple[PendingTurn, ...]:
         """Turns that are not ended, oldest first."""
 
-    async def load(self, session: SessionKey, most: int | None = None) -> History:
-        """What the next prompt is made from; empty for an unknown session. Of a context of very many rows
-        only the newest are read that have about `most` characters together.
+
+class Transcripts(Protocol):
+    """What was said, by session."""
+
+    async def exists(self, session: SessionKey) -> bool:
+        """Whether the session exists."""
+
+    async def sessions(self) -> tuple[SessionInfo, ...]:
+        """All sessions, the last used first; `main` is always among them."""
+
+    async def rows(
+        self, session: SessionKey, first: int = 1, limit: int | None = None
+    ) -> tuple[Row, ...]:
+        """Rows from number `first` on, as exported. Raises NotFound for an unknown session."""
+
+    async def recent(self, session: SessionKey, turns: int) -> tuple[Row, ...]:
+        """The rows of the last `turns` turns and the notices between them, oldest first."""
+
+    async def said(self, session: SessionKey, after: int, limit: int) -> tuple[Row, ...]:
+        """The first `limit` rows behind number `after` in which the user speaks; none for an unknown
+        session.
         """
 
     async def notice(self, session: SessionKey, text: str, tag: str) -> Row:
         """Add a notice row outside any turn."""
+
+    async def add_rows(self, session: SessionKey, rows: Sequence[tuple[NewRow, datetime]]) -> int:
+        """Import rows into a new session, dated. Raises Busy if the session has rows already."""
+
+    async def last_heard(self) -> tuple[datetime, str] | None:
+        """When the owner's newest message came, and from which client; None if there is none."""
+
+    async def images(self) -> frozenset[str]:
+        """The digests of all images that rows and waiting messages refer to."""
+
+
+class Contexts(Protocol):
+    """What the next prompt of a session is made from, and how far what leaves it is saved."""
+
+    async def load(self, session: SessionKey, most: int | None = None) -> History:
+        """What the next prompt is made from; empty for an unknown session. Of a context of very many rows
+        only the newest are read that have about `most` characters together.
+        """
 
     async def swap(
         self,
@@ -101,33 +137,17 @@ class SessionStore(Protocol):
     async def set_flush_due(self, sessions: Sequence[SessionKey]) -> None:
         """Remember that these sessions need a flush before their next compaction."""
 
+
+class SessionRegistry(Protocol):
+    """Which sessions there are, and what was chosen for each."""
+
     async def create(self, session: SessionKey, cwd: str = "") -> bool:
         """Make an empty session; False if it exists."""
 
-    async def exists(self, session: SessionKey) -> bool:
-        """Whether the session exists."""
-
-    async def sessions(self) -> tuple[SessionInfo, ...]:
-        """All sessions, the last used first; `main` is always among them."""
-
-    async def rows(
-        self, session: SessionKey, first: int = 1, limit: int | None = None
-    ) -> tuple[Row, ...]:
-        """Rows from number `first` on, as exported. Raises NotFound for an unknown session."""
-
-    async def recent(self, session: SessionKey, turns: int) -> tuple[Row, ...]:
-        """The rows of the last `turns` turns and the notices between them, oldest first."""
-
-    async def said(self, session: SessionKey, after: int, limit: int) -> tuple[Row, ...]:
-        """The first `limit` rows behind number `after` in which the user speaks; none for an unknown
-        session.
+    async def fork(self, session: SessionKey, copy: SessionKey, cwd: str = "") -> None:
+        """Make a session `copy` with the transcript, context and choices of another, up to its first
+        turn that has not ended. Raises NotFound, Busy if `copy` exists.
         """
-
-    async def add_rows(self, session: SessionKey, rows: Sequence[tuple[NewRow, datetime]]) -> int:
-        """Import rows into a new session, dated. Raises Busy if the session has rows already."""
-
-    async def last_heard(self) -> tuple[datetime, str] | None:
-        """When the owner's newest message came, and from which client; None if there is none."""
 
     async def choices(self, session: SessionKey) -> Choices:
         """What the user has chosen for the session; nothing for an unknown one."""
@@ -135,19 +155,15 @@ class SessionStore(Protocol):
     async def choose(self, session: SessionKey, choices: Choices) -> None:
         """Keep what the user has chosen. Raises NotFound."""
 
-    async def fork(self, session: SessionKey, copy: SessionKey, cwd: str = "") -> None:
-        """Make a session `copy` with the transcript, context and choices of another, up to its first
-        turn that has not ended. Raises NotFound, Busy if `copy` exists.
-        """
-
-    async def images(self) -> frozenset[str]:
-        """The digests of all images that rows and waiting messages refer to."""
-
     async def delete(self, session: SessionKey) -> None:
         """Erase the session and all that was said in it; `main` is emptied and stays. When this
         returns, no file of the store holds a byte of it. What it cost stays in the ledger, under
         the name `DELETED`. Raises NotFound, Busy while one of its turns has not ended.
         """
+
+
+class SessionStore(Inbox, Transcripts, Contexts, SessionRegistry, Protocol):
+    """All of it, as one database has it, for who needs several of them in step."""
 
 
 class Blobs(Protocol):

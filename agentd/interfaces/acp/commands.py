@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from agentd.core.compaction import RoomReport
 from agentd.core.errors import InvalidRequest
-from agentd.core.ports import SessionStore
+from agentd.core.ports import Transcripts
 from agentd.core.turn import Receipt, SessionKey, Turn, TurnRequest
 from agentd.interfaces.acp.acp_schema import PromptCall
 from agentd.interfaces.acp.options import SessionOptions
@@ -66,7 +66,7 @@ class Commands:
     def __init__(
         self,
         turns: SessionTurns,
-        store: SessionStore,
+        store: Transcripts,
         options: SessionOptions,
         more: Sequence[SlashCommand] = (),
     ) -> None:

@@ -31,7 +31,7 @@ from agentd.core.message import (
     decode_block,
     media_type,
 )
-from agentd.core.ports import Blobs, Clock, SessionStore, Workspace
+from agentd.core.ports import Blobs, Clock, Transcripts, Workspace
 from agentd.core.text import shifted
 from agentd.core.transcript import NewRow, RowRole, holds_attachments, opens_turn
 from agentd.core.turn import Kind, SessionKey, kind_of
@@ -259,7 +259,7 @@ class Importer:
 
     def __init__(
         self,
-        store: SessionStore,
+        store: Transcripts,
         clock: Clock,
         blobs: Blobs | None = None,
         *,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from agentd.core.errors import InvalidRequest
-from agentd.core.ports import SessionStore
+from agentd.core.ports import SessionRegistry
 from agentd.core.transcript import Choices, Mode, Offer
 from agentd.core.turn import SessionKey
 from agentd.interfaces.acp.hub import Hub
@@ -27,7 +27,7 @@ class SessionOptions:
     to all clients of the session.
     """
 
-    def __init__(self, store: SessionStore, hub: Hub, offer: Offer) -> None:
+    def __init__(self, store: SessionRegistry, hub: Hub, offer: Offer) -> None:
         self._store = store
         self._hub = hub
         self._offer = offer

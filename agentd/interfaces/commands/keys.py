@@ -9,7 +9,7 @@ from agentd.core.errors import NotFound
 from agentd.core.turn import MAIN, SessionKey
 
 if TYPE_CHECKING:
-    from agentd.core.ports import SessionStore
+    from agentd.core.ports import Transcripts
     from agentd.core.transcript import SessionInfo
 
 _MADE = re.compile(r"chat:[0-9a-f]{12}")  # for a client that named none
@@ -20,7 +20,7 @@ def is_unused(info: SessionInfo) -> bool:
     return not info.rows and not info.turns and bool(_MADE.fullmatch(info.key))
 
 
-async def existing_key(store: SessionStore, text: str) -> SessionKey:
+async def existing_key(store: Transcripts, text: str) -> SessionKey:
     """The key of a session that is there. Raises NotFound."""
     key = SessionKey(text)
     if text == MAIN or await store.exists(key):

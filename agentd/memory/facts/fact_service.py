@@ -27,7 +27,7 @@ from agentd.core.fact import (
     Refusal,
 )
 from agentd.core.offloading import offload
-from agentd.core.ports import Clock, Facts, SessionStore
+from agentd.core.ports import Clock, Facts, Transcripts
 from agentd.core.text import UNSPACED
 from agentd.core.transcript import Row
 from agentd.core.turn import Kind, SessionKey, kind_of
@@ -101,7 +101,7 @@ class FactsService:
         book: ServiceBook,
         reader: PassageReader,
         learner: Learner,
-        sessions: SessionStore,
+        sessions: Transcripts,
         clock: Clock,
         forgetting: PendingForgetting,
     ) -> None:

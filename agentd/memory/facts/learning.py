@@ -20,7 +20,7 @@ from agentd.core.event import FactsChanged
 from agentd.core.fact import Fact, Learned
 from agentd.core.health import Problem
 from agentd.core.message import JsonObject
-from agentd.core.ports import Clock, EventSink, SessionStore
+from agentd.core.ports import Clock, EventSink, Transcripts
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.reader import Passage, PassageReader
@@ -56,7 +56,7 @@ class Learning:
 
     def __init__(
         self,
-        sessions: SessionStore,
+        sessions: Transcripts,
         reader: PassageReader,
         sink: EventSink,
         clock: Clock,

@@ -28,7 +28,7 @@ from agentd.core.fact import (
 )
 from agentd.core.message import Text
 from agentd.core.paths import prompt
-from agentd.core.ports import Clock, Facts, FactStore, SessionStore
+from agentd.core.ports import Clock, Facts, FactStore, Transcripts
 from agentd.core.text import Span, sentences, shifted
 from agentd.core.transcript import Row, RowRole, opens_turn
 from agentd.core.turn import Origin, SessionKey
@@ -75,7 +75,7 @@ class PassageReader:
 
     def __init__(
         self,
-        sessions: SessionStore,
+        sessions: Transcripts,
         store: FactStore,
         facts: Facts,
         calls: SideCall,

@@ -13,7 +13,7 @@ import structlog
 from agentd.core.chunk import IndexState
 from agentd.core.errors import AgentdError
 from agentd.core.health import Problem
-from agentd.core.ports import Clock, MemoryIndex, SessionStore, Workspace
+from agentd.core.ports import Clock, MemoryIndex, Transcripts, Workspace
 from agentd.core.turn import SessionKey
 from agentd.memory.index.chunks import chunker_of
 from agentd.memory.index.notes import NoteIndexer
@@ -44,7 +44,7 @@ class Indexer:
         self,
         index: MemoryIndex,
         workspace: Workspace,
-        store: SessionStore,
+        store: Transcripts,
         clock: Clock,
         settings: IndexSettings | None = None,
         shipped: Mapping[str, frozenset[str]] | None = None,

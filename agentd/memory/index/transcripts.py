@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from agentd.core.chunk import Chunk, Source, scope_of
 from agentd.core.errors import NotFound
-from agentd.core.ports import Clock, MemoryIndex, SessionStore
+from agentd.core.ports import Clock, MemoryIndex, Transcripts
 from agentd.core.transcript import Row, RowRole, export_row, opens_turn
 from agentd.core.turn import SessionKey
 from agentd.memory.index.chunking import turns
@@ -120,7 +120,7 @@ class SessionIndexer:
     def __init__(
         self,
         index: MemoryIndex,
-        store: SessionStore,
+        store: Transcripts,
         clock: Clock,
         delta: TranscriptDelta | None = None,
         *,
