@@ -13,7 +13,7 @@ import structlog
 from agentd.core.chunk import OWNER, PUBLIC, Found, Source, audience_of, scope_of
 from agentd.core.errors import FileMissing, NotFound, StorageFull, WorkspaceError
 from agentd.core.outside import is_marked
-from agentd.core.ports import MemoryIndex, Transcripts, Workspace
+from agentd.core.ports import MemoryIndex, NoteReader, Transcripts
 from agentd.core.search import EmptyReason, Lack, SearchQuery, heavier
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.core.workspace import FACTS_PATH, FileView, Reader
@@ -41,7 +41,7 @@ class MemoryRecall:
         index: MemoryIndex,
         indexer: Indexer,
         store: Transcripts,
-        workspace: Workspace,
+        workspace: NoteReader,
         patience: float = _PATIENCE,
     ) -> None:
         self._index = index

@@ -25,7 +25,7 @@ from agentd.core.turn import MAIN, PendingTurn, Receipt, SessionKey, Turn, TurnR
 from agentd.storage import forking, inbox, transcript
 from agentd.storage.codec import kept_request, kept_row, kept_turn, stamp, well_formed
 from agentd.storage.sqlite import Database
-from agentd.storage.transcript import Contexts
+from agentd.storage.transcript import ContextCache
 
 _PARK = """
 UPDATE turns SET attempts = max(0, attempts - 1),
@@ -62,7 +62,7 @@ class SqliteSessions:
         self._db = db
         self._clock = clock
         self._redactor = redactor or Redactor()
-        self._contexts = Contexts()
+        self._contexts = ContextCache()
 
     async def receive(self, request: TurnRequest) -> Receipt:
         """See SessionStore. Raises InvalidRequest for text that is not Unicode."""

@@ -70,7 +70,7 @@ class _Context:
         return self.characters + _ROW * len(self.rows)
 
 
-class Contexts:
+class ContextCache:
     """The contexts of the sessions used last."""
 
     def __init__(self, most: int = MOST) -> None:
@@ -327,7 +327,7 @@ def said_rows(conn: sqlite3.Connection, key: SessionKey, after: int, limit: int)
 
 
 def load_history(
-    conn: sqlite3.Connection, key: SessionKey, contexts: Contexts, most: int | None = None
+    conn: sqlite3.Connection, key: SessionKey, contexts: ContextCache, most: int | None = None
 ) -> History:
     """What a session's next prompt is made from; of very many rows, if `most` is given, the newest of
     about so many characters. `contexts` may hold the rows already.

@@ -11,7 +11,7 @@ from agentd.storage import transcript
 from agentd.storage.codec import dump_blocks
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
-from agentd.storage.transcript import FEW, Contexts
+from agentd.storage.transcript import FEW, ContextCache
 from agentd.testing import FakeClock
 
 CHAT = SessionKey("chat:a")
@@ -33,7 +33,7 @@ async def db(tmp_path):
 async def contexts(db):
     """A session of more than few rows, as they are held."""
     await add(db, CHAT, FEW + 10)
-    contexts = Contexts()
+    contexts = ContextCache()
     await loaded(db, contexts)
     return contexts
 
@@ -56,7 +56,7 @@ async def loaded(db, contexts, session=CHAT):
 
 
 async def stored(db, session=CHAT):
-    return await loaded(db, Contexts(), session)
+    return await loaded(db, ContextCache(), session)
 
 
 async def change(db, statement, *values):
@@ -114,7 +114,7 @@ async def test_rows_of_a_transaction_that_failed_are_not_kept(db, contexts):
 
 
 async def test_what_is_held_of_all_sessions_is_bounded(db):
-    contexts = Contexts(most=200_000)
+    contexts = ContextCache(most=200_000)
     for number in range(8):
         session = SessionKey(f"chat:{number}")
         await add(db, session, FEW + 10)
@@ -124,7 +124,7 @@ async def test_what_is_held_of_all_sessions_is_bounded(db):
 
 
 async def test_a_context_of_few_rows_is_not_held(db):
-    contexts = Contexts()
+    contexts = ContextCache()
     await add(db, CHAT, FEW - 1)
     await loaded(db, contexts)
     assert contexts.size == 0

@@ -3,10 +3,10 @@
 runtime     Clock, Probe
 model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolShelf, Gate, Approver, EventSink, TurnAudience, ContextSource, CompactionHook
 session_stores  Inbox, Transcripts, Contexts, SessionRegistry, SessionStore, Blobs, Journal
-workspace   Workspace
-knowledge   Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser, GraphRecords, GraphStore, ProgramStates, ShareStore, Walk, Writings, Wanted
-searching   Recall, MemoryIndex, ChunkStore, Embedder
-automation  BeatStore, JobStore, Triggers, Outbox, AlertSink
+workspace   NoteRules, NoteReader, NoteWriter, Workspace
+knowledge   Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser, GraphRecords, GraphWriter, GraphReader, EpisodeReader, GraphStore, ProgramStates, ShareStore, Walk, Writings, Wanted
+searching   Recall, IndexWriter, IndexSearch, MemoryIndex, StoredChunks, ChunkReader, VectorBacklog, ChunkStore, Embedder
+automation  BeatStore, JobBook, JobRuns, JobStore, Triggers, Outbox, AlertSink
 
 Implementations do not inherit from these; `agentd/app/assembly/` is where the type checker proves that
 they fit. Store methods are whole transactions: when one returns, what it did is durable; when it
@@ -16,8 +16,17 @@ full. Doubles of all of them are in `agentd.testing`.
 
 from __future__ import annotations
 
-from agentd.core.ports.automation import AlertSink, BeatStore, JobStore, Outbox, Triggers
+from agentd.core.ports.automation import (
+    AlertSink,
+    BeatStore,
+    JobBook,
+    JobRuns,
+    JobStore,
+    Outbox,
+    Triggers,
+)
 from agentd.core.ports.knowledge import (
+    EpisodeReader,
     Eraser,
     ErasureStore,
     FactIndex,
@@ -25,8 +34,10 @@ from agentd.core.ports.knowledge import (
     FactService,
     FactStore,
     FactVectorStore,
+    GraphReader,
     GraphRecords,
     GraphStore,
+    GraphWriter,
     ProgramStates,
     ProposalStore,
     ShareStore,
@@ -49,7 +60,17 @@ from agentd.core.ports.model import (
     TurnAudience,
 )
 from agentd.core.ports.runtime import Clock, Probe
-from agentd.core.ports.searching import ChunkStore, Embedder, MemoryIndex, Recall
+from agentd.core.ports.searching import (
+    ChunkReader,
+    ChunkStore,
+    Embedder,
+    IndexSearch,
+    IndexWriter,
+    MemoryIndex,
+    Recall,
+    StoredChunks,
+    VectorBacklog,
+)
 from agentd.core.ports.session_stores import (
     Blobs,
     Contexts,
@@ -59,7 +80,7 @@ from agentd.core.ports.session_stores import (
     SessionStore,
     Transcripts,
 )
-from agentd.core.ports.workspace import Workspace
+from agentd.core.ports.workspace import NoteReader, NoteRules, NoteWriter, Workspace
 
 __all__ = [
     "AlertSink",
@@ -67,12 +88,14 @@ __all__ = [
     "BeatStore",
     "Blobs",
     "Breaker",
+    "ChunkReader",
     "ChunkStore",
     "Clock",
     "CompactionHook",
     "ContextSource",
     "Contexts",
     "Embedder",
+    "EpisodeReader",
     "Eraser",
     "ErasureStore",
     "EventSink",
@@ -82,13 +105,22 @@ __all__ = [
     "FactVectorStore",
     "Facts",
     "Gate",
+    "GraphReader",
     "GraphRecords",
     "GraphStore",
+    "GraphWriter",
     "Inbox",
+    "IndexSearch",
+    "IndexWriter",
+    "JobBook",
+    "JobRuns",
     "JobStore",
     "Journal",
     "Ledger",
     "MemoryIndex",
+    "NoteReader",
+    "NoteRules",
+    "NoteWriter",
     "Outbox",
     "Probe",
     "ProgramStates",
@@ -99,11 +131,13 @@ __all__ = [
     "SessionRegistry",
     "SessionStore",
     "ShareStore",
+    "StoredChunks",
     "Tool",
     "ToolShelf",
     "Transcripts",
     "Triggers",
     "TurnAudience",
+    "VectorBacklog",
     "Walk",
     "Wanted",
     "Workspace",

@@ -64,8 +64,8 @@ class BeatStore(Protocol):
         """
 
 
-class JobStore(Protocol):
-    """The jobs and their history. A slot is used by at most one run, whatever happens."""
+class JobBook(Protocol):
+    """The jobs."""
 
     async def add(self, job: NewJob, next_due: datetime, *, most: int, key: str = "") -> Job:
         """Store a job. The job that was stored under the same key comes back instead, with nothing
@@ -86,6 +86,10 @@ class JobStore(Protocol):
 
     async def pass_over(self, step: Step) -> None:
         """Store what was missed, and the next due time."""
+
+
+class JobRuns(Protocol):
+    """What came of their slots."""
 
     async def begin(self, step: Step) -> int | None:
         """Use the slot: store what was missed, a running run and the next due time in one
@@ -113,6 +117,10 @@ class JobStore(Protocol):
 
     async def used(self, job_id: int, since: datetime) -> frozenset[datetime]:
         """The job's slots after `since` that have been used."""
+
+
+class JobStore(JobBook, JobRuns, Protocol):
+    """The jobs and their history. A slot is used by at most one run, whatever happens."""
 
 
 class Triggers(Protocol):

@@ -228,14 +228,8 @@ T = TypeVar("T")
 Walk: TypeAlias = Generator[Around, Sequence[Edge], T]
 
 
-class GraphStore(Protocol):
-    """The derived tables of the graph: they can be made again from the facts and from GraphRecords.
-
-    `scopes` names the audiences whose facts are seen; None sees all. `now` is the time as of which
-    episodes have faded; None takes each as it was said. Of facts, of promotions and of other
-    agents the episodes do not fade (agentd/core/graph.py), and what one of those agents says counts
-    once, however often and in whichever spaces it does.
-    """
+class GraphWriter(Protocol):
+    """Records put in and taken out, and what consolidation did with them."""
 
     async def insert(self, records: Sequence[Record]) -> Inserted:
         """Add records in one transaction. An episode that is there already changes nothing; a concept
@@ -252,23 +246,42 @@ class GraphStore(Protocol):
         is left in the store's files.
         """
 
-    async def held(self) -> Mapping[EpisodeHash, Held]:
-        """All episodes, each with what tells whether it still says what it should."""
-
-    async def said_between(self, begins: datetime, ends: datetime) -> Sequence[Relation]:
-        """The episodes said from the one time to before the other, in the order of their hashes."""
-
     async def counts(self) -> GraphCounts:
         """How much there is."""
+
+    async def touch(self, episodes: Sequence[EpisodeHash], at: datetime) -> int:
+        """Let episodes fade from `at` on, as if they had been said then; never from an earlier time
+        than before. Returns how many of them were there and fade.
+        """
+
+    async def promotable(self, now: datetime) -> Sequence[Trace]:
+        """The episodes that fade or come from facts, are worth more than 0.1 at `now` and were not
+        promoted yet, where at least three of them say the same fact in the same scope, or deny it; in
+        the order of their hashes.
+        """
+
+    async def sweep(self, now: datetime) -> Sequence[Relation]:
+        """Take out the episodes that have faded below 0.01, as `remove` does, but for the promotions:
+        these stay, and know what they count. Returns what went, in the order of the hashes. It is done
+        some at a time: what cuts it short leaves the rest for the next time, and confidence and times
+        of concepts as they were.
+        """
+
+    async def note(self, consolidated: Consolidated) -> None:
+        """Remember that a consolidation was done."""
+
+    async def consolidations(self, limit: int) -> Sequence[Consolidated]:
+        """Those last noted, the last one first."""
+
+
+class GraphReader(Protocol):
+    """Concepts, and the way from one to another."""
 
     async def concepts(self, hashes: Sequence[ConceptHash]) -> Mapping[ConceptHash, Concept]:
         """Those that are there."""
 
     async def labels(self, hashes: Collection[ConceptHash]) -> Mapping[ConceptHash, str]:
         """The labels of those that are there: all that an answer shows of them, and read at once."""
-
-    async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, ConceptContext]:
-        """Those that are there."""
 
     async def named(self, names: Sequence[str]) -> Sequence[Concept]:
         """The concepts with one of these normal labels or aliases, in the order of their hashes."""
@@ -309,6 +322,19 @@ class GraphStore(Protocol):
     async def predicates(self) -> Sequence[str]:
         """The names of all predicates, sorted."""
 
+
+class EpisodeReader(Protocol):
+    """What was said, when, and in which context."""
+
+    async def held(self) -> Mapping[EpisodeHash, Held]:
+        """All episodes, each with what tells whether it still says what it should."""
+
+    async def said_between(self, begins: datetime, ends: datetime) -> Sequence[Relation]:
+        """The episodes said from the one time to before the other, in the order of their hashes."""
+
+    async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, ConceptContext]:
+        """Those that are there."""
+
     async def episodes(self, concepts: Sequence[ConceptHash] | None = None) -> Sequence[Relation]:
         """The episodes about these concepts, or all, in the order of their hashes."""
 
@@ -317,29 +343,15 @@ class GraphStore(Protocol):
     ) -> Sequence[Trace]:
         """The episodes of these facts with what they are worth, in the order of their hashes."""
 
-    async def promotable(self, now: datetime) -> Sequence[Trace]:
-        """The episodes that fade or come from facts, are worth more than 0.1 at `now` and were not
-        promoted yet, where at least three of them say the same fact in the same scope, or deny it; in
-        the order of their hashes.
-        """
 
-    async def touch(self, episodes: Sequence[EpisodeHash], at: datetime) -> int:
-        """Let episodes fade from `at` on, as if they had been said then; never from an earlier time
-        than before. Returns how many of them were there and fade.
-        """
+class GraphStore(GraphWriter, GraphReader, EpisodeReader, Protocol):
+    """The derived tables of the graph: they can be made again from the facts and from GraphRecords.
 
-    async def sweep(self, now: datetime) -> Sequence[Relation]:
-        """Take out the episodes that have faded below 0.01, as `remove` does, but for the promotions:
-        these stay, and know what they count. Returns what went, in the order of the hashes. It is done
-        some at a time: what cuts it short leaves the rest for the next time, and confidence and times
-        of concepts as they were.
-        """
-
-    async def note(self, consolidated: Consolidated) -> None:
-        """Remember that a consolidation was done."""
-
-    async def consolidations(self, limit: int) -> Sequence[Consolidated]:
-        """Those last noted, the last one first."""
+    `scopes` names the audiences whose facts are seen; None sees all. `now` is the time as of which
+    episodes have faded; None takes each as it was said. Of facts, of promotions and of other
+    agents the episodes do not fade (agentd/core/graph.py), and what one of those agents says counts
+    once, however often and in whichever spaces it does.
+    """
 
 
 class GraphRecords(Protocol):

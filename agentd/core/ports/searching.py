@@ -33,12 +33,8 @@ class Recall(Protocol):
         """
 
 
-class MemoryIndex(Protocol):
-    """The derived search index."""
-
-    @property
-    def epoch(self) -> int:
-        """Another number means that the index was found damaged, and is empty now."""
+class IndexWriter(Protocol):
+    """What is indexed: put in, taken out, brought up to date."""
 
     async def digests(self, source: Source) -> Mapping[str, str]:
         """What is indexed: path to the content's digest."""
@@ -75,6 +71,14 @@ class MemoryIndex(Protocol):
     async def settle(self) -> None:
         """Return when all that is indexed can be found in every way that works now."""
 
+
+class IndexSearch(Protocol):
+    """What is found, and how the index fares."""
+
+    @property
+    def epoch(self) -> int:
+        """Another number means that the index was found damaged, and is empty now."""
+
     async def search(self, query: SearchQuery, audience: Audience) -> Found:
         """The best chunks for any text at all; never raises on what the user typed. Chunks that are
         not for the audience do not exist for it, in hits, scores, counts or reasons.
@@ -84,8 +88,12 @@ class MemoryIndex(Protocol):
         """Counts for `status`."""
 
 
-class ChunkStore(Protocol):
-    """The durable half of the search index: files, their chunks, the chunks' vectors."""
+class MemoryIndex(IndexWriter, IndexSearch, Protocol):
+    """The derived search index."""
+
+
+class StoredChunks(Protocol):
+    """The pieces of every file and conversation, as they are on the disk."""
 
     @property
     def epoch(self) -> int:
@@ -121,6 +129,13 @@ class ChunkStore(Protocol):
         again. What is damaged is put aside, and `epoch` changes.
         """
 
+    async def state(self) -> IndexState:
+        """Counts."""
+
+
+class ChunkReader(Protocol):
+    """What the search in memory is filled from, and what answers until it is."""
+
     async def load(self, after: int, limit: int, audience: Audience) -> Sequence[StoredChunk]:
         """The next chunks by id of those that exist for the audience."""
 
@@ -145,6 +160,10 @@ class ChunkStore(Protocol):
     ) -> Sequence[tuple[int, bytes]]:
         """The ids in between that have a vector of that model, with it."""
 
+
+class VectorBacklog(Protocol):
+    """Which pieces wait for a vector, and where their vectors go."""
+
     async def pending(self, model: str, after: int, limit: int) -> Sequence[Unembedded]:
         """The next chunks by id that have no vector of that model."""
 
@@ -167,8 +186,9 @@ class ChunkStore(Protocol):
     async def set_meta(self, name: str, value: str) -> None:
         """Note something. It goes when the store is found damaged."""
 
-    async def state(self) -> IndexState:
-        """Counts."""
+
+class ChunkStore(StoredChunks, ChunkReader, VectorBacklog, Protocol):
+    """The durable half of the search index: files, their chunks, the chunks' vectors."""
 
 
 class Embedder(Protocol):

@@ -12,8 +12,8 @@ from agentd.core.tool import FileAction, FileIntent
 from agentd.core.workspace import OWNER, Author, FileView, Reader, TreeEntry
 
 
-class Workspace(Protocol):
-    """The user's files, reached without ever leaving them."""
+class NoteRules(Protocol):
+    """What a path means here, and what may be done with it."""
 
     def canonical(self, path: str) -> str:
         """The one spelling of `path` (`daily/…` alias, doubled slashes, NFC). Raises PathRefused."""
@@ -33,6 +33,19 @@ class Workspace(Protocol):
 
     def daily_note(self) -> str:
         """The path of today's note, in the owner's zone."""
+
+    async def exists(self, path: str, reader: Reader) -> bool:
+        """Whether `read` would find it."""
+
+    async def life(self, path: str) -> str:
+        """A word for the life of the very file that stands there, "" where none does or nothing is in it.
+        It goes on through what agentd writes, and ends when the file is deleted, emptied, or another
+        stands in its place; no other life has the same word. Raises WorkspaceError.
+        """
+
+
+class NoteReader(Protocol):
+    """The text of files, and which there are."""
 
     async def read(self, path: str, reader: Reader) -> FileView:
         """The whole file; from then on the session has seen it.
@@ -56,14 +69,28 @@ class Workspace(Protocol):
     async def tree(self, path: str, depth: int, reader: Reader) -> tuple[TreeEntry, ...]:
         """What is below `path`, `depth` levels deep, sorted; other scopes as `@name/`."""
 
-    async def exists(self, path: str, reader: Reader) -> bool:
-        """Whether `read` would find it."""
-
-    async def life(self, path: str) -> str:
-        """A word for the life of the very file that stands there, "" where none does or nothing is in it.
-        It goes on through what agentd writes, and ends when the file is deleted, emptied, or another
-        stands in its place; no other life has the same word. Raises WorkspaceError.
+    async def outside(self, path: str, lines: Sequence[str]) -> Sequence[bool]:
+        """For each whole line of a file whether it is from outside: it is marked so, tainted changes
+        have brought it or the whole file, or that is another workspace's. Raises PathRefused.
         """
+
+    async def names_outside(self, paths: Sequence[str]) -> bool:
+        """Whether text from outside has named one of these files, or folders."""
+
+    async def name_outside(self, paths: Sequence[str]) -> None:
+        """Remember that text from outside has named these, for example transcripts. Raises WorkspaceError."""
+
+    async def inspect(self, intent: FileIntent) -> str:
+        """After a crash: "before", "after" or "other". An append is "after" when its bytes stand at
+        or behind `offset` as one piece, "before" when nothing of them does.
+        """
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Files that could not be read or were cut, since they last could."""
+
+
+class NoteWriter(Protocol):
+    """Changes of files, made by plan."""
 
     def lock(self, path: str) -> AbstractAsyncContextManager[None]:
         """Hold the path against our other writers and against other processes that flock it."""
@@ -83,21 +110,6 @@ class Workspace(Protocol):
         than `offset`).
         """
 
-    async def outside(self, path: str, lines: Sequence[str]) -> Sequence[bool]:
-        """For each whole line of a file whether it is from outside: it is marked so, tainted changes
-        have brought it or the whole file, or that is another workspace's. Raises PathRefused.
-        """
 
-    async def names_outside(self, paths: Sequence[str]) -> bool:
-        """Whether text from outside has named one of these files, or folders."""
-
-    async def name_outside(self, paths: Sequence[str]) -> None:
-        """Remember that text from outside has named these, for example transcripts. Raises WorkspaceError."""
-
-    async def inspect(self, intent: FileIntent) -> str:
-        """After a crash: "before", "after" or "other". An append is "after" when its bytes stand at
-        or behind `offset` as one piece, "before" when nothing of them does.
-        """
-
-    def problems(self) -> tuple[Problem, ...]:
-        """Files that could not be read or were cut, since they last could."""
+class Workspace(NoteRules, NoteReader, NoteWriter, Protocol):
+    """The user's files, reached without ever leaving them."""

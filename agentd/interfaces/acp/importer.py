@@ -31,7 +31,7 @@ from agentd.core.message import (
     decode_block,
     media_type,
 )
-from agentd.core.ports import Blobs, Clock, Transcripts, Workspace
+from agentd.core.ports import Blobs, Clock, NoteReader, Transcripts
 from agentd.core.text import shifted
 from agentd.core.transcript import NewRow, RowRole, holds_attachments, opens_turn
 from agentd.core.turn import Kind, SessionKey, kind_of
@@ -264,7 +264,7 @@ class Importer:
         blobs: Blobs | None = None,
         *,
         on_import: Callable[[SessionKey], object] | None = None,
-        workspace: Workspace | None = None,
+        workspace: NoteReader | None = None,
     ) -> None:
         """Without `blobs`, images of imported transcripts become words. `on_import` hears of a session
         that has got rows without a turn. `workspace` remembers which names are from outside.

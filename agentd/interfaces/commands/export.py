@@ -14,7 +14,7 @@ from agentd.interfaces.commands.declaration import Group, Param
 from agentd.interfaces.commands.plain import fields
 
 if TYPE_CHECKING:
-    from agentd.core.ports import BeatStore, Blobs, JobStore, Ledger, Outbox, SessionStore
+    from agentd.core.ports import BeatStore, Blobs, JobBook, Ledger, Outbox, SessionStore
 
 _ALL = 2**31
 _PAGE_BYTES = 512 * 1024
@@ -30,7 +30,7 @@ class ExportCommands:
         self,
         outbox: Outbox,
         beats: BeatStore,
-        book: JobStore,
+        book: JobBook,
         ledger: Ledger,
         pictures: tuple[SessionStore, Blobs] | None = None,
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentd.core.errors import ToolFailed
-from agentd.core.ports import Gate, Workspace
+from agentd.core.ports import Gate, NoteReader
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.workspace import Reader
@@ -31,7 +31,7 @@ class MemoryTree:
 
     spec = _SPEC
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: NoteReader) -> None:
         self._workspace = workspace
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:

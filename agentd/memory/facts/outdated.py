@@ -18,7 +18,7 @@ import structlog
 from agentd.core.chunk import OWNER, OWNERS, Chunk, Found, Hit, Source, audience_of
 from agentd.core.errors import AgentdError, FileMissing
 from agentd.core.fact import Evidence, Fact, FactStatus, Provenance
-from agentd.core.ports import Facts, FactStore, Recall, Workspace
+from agentd.core.ports import Facts, FactStore, NoteReader, Recall
 from agentd.core.search import SearchQuery
 from agentd.core.text import UNSPACED
 from agentd.core.turn import Kind, SessionKey
@@ -55,7 +55,7 @@ class Outdated:
         recall: Recall,
         facts: Facts,
         store: FactStore,
-        workspace: Workspace,
+        workspace: NoteReader,
         said: Said,
         max_tokens: int = 0,
         patience: float = _PATIENCE,

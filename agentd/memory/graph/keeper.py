@@ -28,7 +28,7 @@ from agentd.core.graph import (
     faded,
 )
 from agentd.core.health import Problem
-from agentd.core.ports import Clock, GraphRecords, GraphStore, Workspace
+from agentd.core.ports import Clock, GraphRecords, GraphStore, NoteReader
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import GRAPH_FOLDER, Reader
 from agentd.memory.graph.consolidation import Consolidation, KeptRecords, read_rows, rows, valid
@@ -88,7 +88,7 @@ class GraphKeeper:
 
     def __init__(
         self,
-        workspace: Workspace,
+        workspace: NoteReader,
         store: GraphStore,
         records: GraphRecords,
         facts: KnownFacts,

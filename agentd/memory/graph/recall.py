@@ -8,7 +8,7 @@ from datetime import datetime
 
 from agentd.core.errors import QueryError
 from agentd.core.graph import Concept, ConceptHash
-from agentd.core.ports import Clock, GraphStore, Walk
+from agentd.core.ports import Clock, GraphReader, Walk
 from agentd.memory.graph import mentions
 from agentd.memory.graph.answer import AnswerRow, GraphAnswer, Unknown
 from agentd.memory.graph.found import (
@@ -53,7 +53,7 @@ class Recollection:
 
     def __init__(
         self,
-        store: GraphStore,
+        store: GraphReader,
         clock: Clock,
         *,
         resolve: Callable[[str], str] = normal_label,

@@ -43,7 +43,7 @@ from agentd.core.graph import (
     Relation,
     Share,
 )
-from agentd.core.ports import Clock, GraphRecords, GraphStore, Workspace
+from agentd.core.ports import Clock, GraphRecords, GraphStore, NoteReader
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import GRAPH_FOLDER, SHARED_PATH, TAKEN_BACK_PATH, Reader
 from agentd.memory.graph.consolidation import alone, rows
@@ -284,7 +284,7 @@ class EarlierText:
     """The text, as long as it has not been taken in."""
 
     def __init__(
-        self, workspace: Workspace, files: TextFiles, records: GraphRecords, clock: Clock
+        self, workspace: NoteReader, files: TextFiles, records: GraphRecords, clock: Clock
     ) -> None:
         self._workspace = workspace
         self._files = files

@@ -13,7 +13,7 @@ from agentd.core.chunk import OWNERS, SHARED, Chunk, Source
 from agentd.core.errors import ScopeMissing, WorkspaceError
 from agentd.core.health import Problem
 from agentd.core.offloading import offload
-from agentd.core.ports import Clock, MemoryIndex, Workspace
+from agentd.core.ports import Clock, MemoryIndex, NoteReader
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import FileView, Reader, TreeEntry
 from agentd.memory.index.chunking.paragraphs import HeadingStanding
@@ -231,7 +231,7 @@ class NoteIndexer:
     def __init__(
         self,
         index: MemoryIndex,
-        workspace: Workspace,
+        workspace: NoteReader,
         clock: Clock,
         chunker: Chunker = PARAGRAPHS,
         shipped: Mapping[str, frozenset[str]] | None = None,
