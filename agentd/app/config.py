@@ -50,6 +50,7 @@ from agentd.workspace.workspace_settings import WorkspaceSettings
 Key = tuple[str, ...]
 
 _HEADER_LINE = re.compile(r"\s*+\[\[?([^\[\]]++)\]")
+_HOLE = re.compile(r"\{[a-z0-9_]+\}")  # in an address, where a secret belongs that stands elsewhere
 _KEY_LINE = re.compile(r"\s*+([A-Za-z0-9_\"'-]++(?:\s*+\.\s*+[A-Za-z0-9_\"'-]++)*+)\s*+=")
 
 
@@ -207,7 +208,7 @@ def _secrets(value: Any, key: Key = ()) -> Iterator[Key]:
     elif isinstance(value, list):
         for inner in value:
             yield from _secrets(inner, key)
-    elif isinstance(value, str) and holds_secret(value):
+    elif isinstance(value, str) and holds_secret(_HOLE.sub("", value)):
         yield key
 
 
@@ -258,7 +259,7 @@ class Config(Settings):
             *self.memory_search.key_variables,
             *self.mcp.key_variables,
             *self.web.key_variables,
-            self.alerts.webhook_url_env,
+            *self.alerts.key_variables,
         )
         return frozenset(filter(None, (*models, *others)))
 

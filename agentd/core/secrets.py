@@ -112,6 +112,15 @@ def find_key(settings: KeyPlaces, environ: Mapping[str, str]) -> Secret | None:
     return None
 
 
+def find_secret(place: Reference, environ: Mapping[str, str]) -> Secret:
+    """The secret at that place. Raises ConfigError as `find_key` does, and where there is none."""
+    found = find_key(place, environ)
+    if found is None:
+        msg = f"there is no {place.text}, which {place.table} names"
+        raise ConfigError(msg, cure="set it where the daemon runs")
+    return found
+
+
 def read_key(path: Path, setting: str) -> Secret:
     """The key in a file that nobody else may read; `setting` is what named it, such as `[graph] key_file`.
     Raises ConfigError as `find_key` does.

@@ -48,6 +48,7 @@ STATE = Schema(
         "state_010.sql",
         "state_011.sql",
         "state_012.sql",
+        "state_013.sql",
     ),
     guarded=True,
 )

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from agentd.core.alert import Alert, Delivery, DeliveryState, NewAlert
+from agentd.core.alert import Alert, AlertSeverity, Delivery, DeliveryState, Handover, NewAlert
 from agentd.core.errors import NotFound
 from agentd.core.ports import Clock
 from agentd.storage.codec import dumps, maybe_moment, moment, stamp, well_formed
@@ -21,17 +21,27 @@ SELECT 1 FROM alerts WHERE digest = ? AND at > ? AND tainted <= ? AND (acked = 1
 ))
 """
 _INSERT = """
-INSERT INTO alerts (at, text, origin, recipient, digest, tainted) VALUES (?, ?, ?, ?, ?, ?)
-RETURNING id
+INSERT INTO alerts (at, text, origin, recipient, digest, tainted, severity)
+VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id
 """
 _DUE = """
 SELECT alert_id, sink, attempts FROM deliveries WHERE state = 'pending' AND due_at <= ?
 ORDER BY alert_id, due_at, sink
 """
 _NEXT_DUE = "SELECT min(due_at) FROM deliveries WHERE state = 'pending'"
-_SENT = "UPDATE deliveries SET state = 'sent' WHERE alert_id = ? AND sink = ?"
+_SENT = """
+UPDATE deliveries SET state = 'sent', attempts = attempts + 1, tried_at = ?, error = ''
+WHERE alert_id = ? AND sink = ?
+"""
 _RETRY = """
-UPDATE deliveries SET attempts = attempts + 1, state = ?, due_at = ? WHERE alert_id = ? AND sink = ?
+UPDATE deliveries SET attempts = attempts + 1, state = ?, due_at = ?, tried_at = ?, error = ?
+WHERE alert_id = ? AND sink = ?
+"""
+_HOLD = """
+UPDATE deliveries SET due_at = coalesce((
+    SELECT min(due_at) FROM deliveries AS other WHERE other.sink = :sink AND other.state = 'pending'
+    AND other.attempts = 0 AND other.due_at > :now AND other.due_at < :until
+), :until) WHERE alert_id = :alert AND sink = :sink
 """
 _NEWEST = "SELECT * FROM alerts ORDER BY id DESC LIMIT ?"
 _NEWEST_UNACKED = "SELECT * FROM alerts WHERE acked = 0 ORDER BY id DESC LIMIT ?"
@@ -44,15 +54,23 @@ def put_alert(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> Alert | 
     if conn.execute(_TOLD, (new.digest, horizon, new.tainted, dumps(new.told_by))).fetchone():
         return None
     text = well_formed(new.text)
-    values = (stamp(at), text, new.origin, new.to, new.digest, new.tainted)
+    values = (stamp(at), text, new.origin, new.to, new.digest, new.tainted, new.severity)
     ((alert_id,),) = conn.execute(_INSERT, values).fetchall()
     sinks = tuple(dict.fromkeys(new.sinks))
     conn.executemany(
         "INSERT INTO deliveries (alert_id, sink, state, due_at) VALUES (?, ?, 'pending', ?)",
         [(alert_id, sink, stamp(at)) for sink in sinks],
     )
-    delivered = dict.fromkeys(sinks, DeliveryState.PENDING)
-    return Alert(alert_id, at, text, new.origin, new.to, delivered=delivered, tainted=new.tainted)
+    return Alert(
+        alert_id,
+        at,
+        text,
+        new.origin,
+        new.to,
+        handovers=tuple(Handover(sink, next_try=at) for sink in sinks),
+        tainted=new.tainted,
+        severity=new.severity,
+    )
 
 
 class SqliteOutbox:
@@ -85,14 +103,27 @@ class SqliteOutbox:
 
     async def sent(self, alert_id: int, sink: str) -> None:
         """See Outbox."""
-        await self._db.execute(_SENT, (alert_id, sink))
+        await self._db.execute(_SENT, (stamp(self._clock.now()), alert_id, sink))
 
-    async def retry(self, alert_id: int, sink: str, after: timedelta | None) -> None:
+    async def retry(
+        self, alert_id: int, sink: str, after: timedelta | None, error: str = ""
+    ) -> None:
         """See Outbox."""
         state = DeliveryState.FAILED if after is None else DeliveryState.PENDING
-        due_at = stamp(self._clock.now() + (after or timedelta()))
-        values = (state, due_at, alert_id, sink)
+        now = self._clock.now()
+        due_at = stamp(now + (after or timedelta()))
+        values = (state, due_at, stamp(now), well_formed(error), alert_id, sink)
         await self._db.execute(_RETRY, values)
+
+    async def hold(self, alert_id: int, sink: str, until: datetime) -> None:
+        """See Outbox."""
+        values = {
+            "alert": alert_id,
+            "sink": sink,
+            "until": stamp(until),
+            "now": stamp(self._clock.now()),
+        }
+        await self._db.write(lambda conn: conn.execute(_HOLD, values).rowcount)
 
     async def alerts(self, limit: int, *, unacked: bool = False) -> tuple[Alert, ...]:
         """See Outbox."""
@@ -131,15 +162,24 @@ def _load(conn: sqlite3.Connection, found: Iterable[sqlite3.Row]) -> tuple[Alert
             origin=row["origin"],
             to=row["recipient"],
             acked=bool(row["acked"]),
-            delivered=_delivered(conn, row["id"]),
+            handovers=_handovers(conn, row["id"]),
             tainted=bool(row["tainted"]),
+            severity=AlertSeverity(row["severity"]),
         )
         for row in found
     )
 
 
-def _delivered(conn: sqlite3.Connection, alert_id: int) -> dict[str, DeliveryState]:
-    found = conn.execute(
-        "SELECT sink, state FROM deliveries WHERE alert_id = ? ORDER BY rowid", (alert_id,)
+def _handovers(conn: sqlite3.Connection, alert_id: int) -> tuple[Handover, ...]:
+    found = conn.execute("SELECT * FROM deliveries WHERE alert_id = ? ORDER BY rowid", (alert_id,))
+    return tuple(
+        Handover(
+            row["sink"],
+            state := DeliveryState(row["state"]),
+            row["attempts"],
+            moment(row["due_at"]) if state is DeliveryState.PENDING else None,
+            maybe_moment(row["tried_at"]),
+            row["error"],
+        )
+        for row in found
     )
-    return {row["sink"]: DeliveryState(row["state"]) for row in found}

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
-from agentd.core.alert import Alert, Delivery, DeliveryState, NewAlert
+from agentd.core.alert import Alert, Delivery, DeliveryState, Handover, NewAlert
 from agentd.core.chunk import Audience, Chunk, Found, Hit, IndexState, Source
 from agentd.core.errors import NotFound
 from agentd.core.money import Cap, Charge
@@ -84,13 +85,11 @@ class MemoryOutbox:
         self._clock = clock
         self._alerts: dict[int, Alert] = {}
         self._digests: dict[int, str] = {}
-        self._pending: dict[tuple[int, str], tuple[datetime, int]] = {}
 
     async def put(self, alert: NewAlert) -> Alert | None:
         now = self._clock.now()
         if any(self._told(before, alert, now) for before in self._alerts.values()):
             return None
-        delivered = dict.fromkeys(alert.sinks, DeliveryState.PENDING)
         new_id = len(self._alerts) + 1
         self._digests[new_id] = alert.digest
         stored = Alert(
@@ -99,36 +98,48 @@ class MemoryOutbox:
             alert.text,
             alert.origin,
             alert.to,
-            delivered=delivered,
+            handovers=tuple(Handover(sink, next_try=now) for sink in dict.fromkeys(alert.sinks)),
             tainted=alert.tainted,
+            severity=alert.severity,
         )
         self._alerts[new_id] = stored
-        self._pending.update({(new_id, sink): (now, 0) for sink in delivered})
         return stored
 
     async def due(self) -> tuple[Delivery, ...]:
         now = self._clock.now()
+        waiting = sorted(self._waiting(), key=lambda found: (found[0].id, found[2], found[1].sink))
         return tuple(
-            Delivery(self._alerts[alert_id], sink, attempts)
-            for (alert_id, sink), (at, attempts) in sorted(
-                self._pending.items(), key=lambda p: (p[0][0], p[1][0], p[0][1])
-            )
-            if at <= now
+            Delivery(alert, one.sink, one.tries) for alert, one, at in waiting if at <= now
         )
 
     async def next_due(self) -> datetime | None:
-        return min((at for at, _ in self._pending.values()), default=None)
+        return min((at for _, _, at in self._waiting()), default=None)
 
     async def sent(self, alert_id: int, sink: str) -> None:
-        self._pending.pop((alert_id, sink), None)
-        self._mark(alert_id, sink, DeliveryState.SENT)
+        self._change(alert_id, sink, state=DeliveryState.SENT, next_try=None, error="")
 
-    async def retry(self, alert_id: int, sink: str, after: timedelta | None) -> None:
-        _, attempts = self._pending.pop((alert_id, sink))
-        if after is None:
-            self._mark(alert_id, sink, DeliveryState.FAILED)
-        else:
-            self._pending[alert_id, sink] = (self._clock.now() + after, attempts + 1)
+    async def retry(
+        self, alert_id: int, sink: str, after: timedelta | None, error: str = ""
+    ) -> None:
+        state = DeliveryState.FAILED if after is None else DeliveryState.PENDING
+        due = None if after is None else self._clock.now() + after
+        self._change(alert_id, sink, state=state, next_try=due, error=error)
+
+    async def hold(self, alert_id: int, sink: str, until: datetime) -> None:
+        now = self._clock.now()
+        held = [
+            at
+            for _, one, at in self._waiting()
+            if one.sink == sink and not one.tries and now < at < until
+        ]
+        alert = self._alerts[alert_id]
+        self._alerts[alert_id] = replace(
+            alert,
+            handovers=tuple(
+                replace(one, next_try=min(held, default=until)) if one.sink == sink else one
+                for one in alert.handovers
+            ),
+        )
 
     async def alerts(self, limit: int, *, unacked: bool = False) -> tuple[Alert, ...]:
         newest = [a for a in reversed(self._alerts.values()) if not (unacked and a.acked)]
@@ -148,9 +159,25 @@ class MemoryOutbox:
         tried = (before.delivered.get(sink, DeliveryState.FAILED) for sink in alert.told_by)
         return before.acked or any(state is not DeliveryState.FAILED for state in tried)
 
-    def _mark(self, alert_id: int, sink: str, state: DeliveryState) -> None:
-        alert = self._alerts[alert_id]
-        self._alerts[alert_id] = replace(alert, delivered={**alert.delivered, sink: state})
+    def _waiting(self) -> list[tuple[Alert, Handover, datetime]]:
+        return [
+            (alert, one, one.next_try)
+            for alert in self._alerts.values()
+            for one in alert.handovers
+            if one.state is DeliveryState.PENDING and one.next_try is not None
+        ]
+
+    def _change(self, alert_id: int, sink: str, **changes: Any) -> None:
+        alert, now = self._alerts[alert_id], self._clock.now()
+        self._alerts[alert_id] = replace(
+            alert,
+            handovers=tuple(
+                replace(one, tries=one.tries + 1, tried_at=now, **changes)
+                if one.sink == sink
+                else one
+                for one in alert.handovers
+            ),
+        )
 
 
 class MemoryIndexDouble:

@@ -80,6 +80,9 @@ class Dispatcher:
     async def test(self):
         return await self.outbox.put(NewAlert("a test", "test", "d", self.sinks))
 
+    async def standings(self):
+        return tuple({"sink": name} for name in self.sinks)
+
 
 class Peer:
     """A client without a socket."""
@@ -170,6 +173,9 @@ async def test_status_has_its_shape(store, turns, clock):
     async def graph():
         return {"enabled": False}
 
+    async def alerts():
+        return ({"sink": "phone", "waiting": 1, "error": "it is off"},)
+
     async def facts():
         return {"active": 4, "proposed": 2, "refused": {"secret": 1}, "waiting": 0}
 
@@ -182,6 +188,7 @@ async def test_status_has_its_shape(store, turns, clock):
         index=Index().state,
         graph=graph,
         facts=facts,
+        alerts=alerts,
         retention=lambda: Retained(30),
         sessions=sessions_of(store, turns, clock).used,
         ledger=ledger,
@@ -211,6 +218,7 @@ async def test_status_has_its_shape(store, turns, clock):
         "2 facts wait for your yes",
     )
     assert "agentd facts pending" in facts_wait["cure"]
+    assert status["alerts"] == [{"sink": "phone", "waiting": 1, "error": "it is off"}]
     assert status["facts"] == {
         "active": 4,
         "proposed": 2,
@@ -387,6 +395,7 @@ async def test_heartbeats(clock):
 async def test_alerts(clock):
     outbox, clients = MemoryOutbox(clock), Clients()
     routes = methods(ALERTS, AlertCommands(outbox, Dispatcher(outbox), clients.listen, clock))
+    assert await ask(routes, "alerts/sinks") == {"sinks": []}
     alert = await ask(routes, "alerts/test")
     assert (await ask(routes, "alerts/list"))["alerts"][0]["text"] == "a test"
     assert (await ask(routes, "alerts/ack", {"id": alert["id"]}))["acked"]

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.core.alert import DeliveryState, NewAlert
+from agentd.core.alert import AlertSeverity, DeliveryState, NewAlert, standing
 from agentd.core.errors import NotFound
 
 
@@ -102,3 +102,51 @@ async def test_acknowledged_alerts_can_be_left_out(stores):
     assert [a.id for a in await stores.outbox.alerts(10, unacked=True)] == [second.id]
     with pytest.raises(NotFound):
         await stores.outbox.ack(99)
+
+
+async def test_why_a_try_failed_and_when_the_next_one_is_stay_with_the_alert(stores, clock):
+    stored = await stores.outbox.put(replace(alert(), severity=AlertSeverity.WARNING))
+    assert stored.severity is AlertSeverity.WARNING
+    minute = timedelta(minutes=1)
+    await stores.outbox.retry(stored.id, "main", minute, "it is off")
+    await stores.outbox.sent(stored.id, "journal")
+    (found,) = await stores.outbox.alerts(1)
+    assert found.severity is AlertSeverity.WARNING
+    journal, main = sorted(found.handovers, key=lambda one: one.sink)
+    assert (journal.state, journal.tries, journal.error) == (DeliveryState.SENT, 1, "")
+    assert (journal.tried_at, journal.next_try) == (clock.now(), None)
+    assert (main.tries, main.error) == (1, "it is off")
+    assert (main.tried_at, main.next_try) == (clock.now(), clock.now() + minute)
+    clock.jump(minute)
+    await stores.outbox.retry(stored.id, "main", None, "it is gone")
+    (found,) = await stores.outbox.alerts(1)
+    told = standing("main", (found,))
+    assert (told.waiting, told.failed, told.error) == (0, 1, "it is gone")
+    await stores.outbox.ack(stored.id)
+    assert standing("main", await stores.outbox.alerts(1)).failed == 0
+    assert standing("journal", (found,)).sent_at == found.at
+
+
+async def test_what_is_held_waits_without_a_try_and_together_with_what_waits_already(stores, clock):
+    first = await stores.outbox.put(alert("a", sinks=("hook",)))
+    await stores.outbox.hold(first.id, "hook", clock.now() + timedelta(minutes=15))
+    clock.jump(timedelta(minutes=10))
+    second = await stores.outbox.put(alert("b", sinks=("hook", "main")))
+    await stores.outbox.hold(second.id, "hook", clock.now() + timedelta(minutes=15))
+    assert [d.sink for d in await stores.outbox.due()] == ["main"]
+    await stores.outbox.sent(second.id, "main")
+    assert await stores.outbox.next_due() == clock.now() + timedelta(minutes=5)
+    clock.jump(timedelta(minutes=5))
+    assert [(d.alert.id, d.attempts) for d in await stores.outbox.due()] == [
+        (first.id, 0),
+        (second.id, 0),
+    ]
+
+
+async def test_what_is_held_does_not_wait_for_what_is_tried_again(stores, clock):
+    first = await stores.outbox.put(alert("a", sinks=("hook",)))
+    await stores.outbox.retry(first.id, "hook", timedelta(minutes=1))
+    second = await stores.outbox.put(alert("b", sinks=("hook",)))
+    await stores.outbox.hold(second.id, "hook", clock.now() + timedelta(minutes=15))
+    clock.jump(timedelta(minutes=1))
+    assert [d.alert.id for d in await stores.outbox.due()] == [first.id]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -109,3 +110,10 @@ async def test_others_cannot_reach_the_owner(session):
 )
 def test_equal_alerts_are_those_with_the_same_words(one, other, equal):
     assert (alert_digest(one) == alert_digest(other)) is equal
+
+
+@pytest.mark.parametrize(("tainted", "severity"), [(False, "urgent"), (True, "warning")])
+async def test_it_is_urgent_unless_others_had_a_part_in_it(tainted, severity):
+    notify, outbox = tool()
+    await notify.run(replace(told("the cellar is under water"), tainted=tainted), None)
+    assert outbox.stored[0].severity == severity

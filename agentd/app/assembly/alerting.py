@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -12,12 +12,19 @@ import structlog
 
 from agentd.app.assembly.ground import Ground, Work
 from agentd.app.assembly.storage import Stores
-from agentd.automation.alerts.alert_settings import Targets
+from agentd.automation.alerts.alert_settings import AlertsSettings, Targets
+from agentd.automation.alerts.apprise_sink import (
+    AppriseSink,
+    check_apprise,
+    target_secrets,
+    whole_url,
+)
 from agentd.automation.alerts.dispatch import Dispatcher
 from agentd.automation.alerts.sinks import CommandSink, JournalSink, MainSessionSink, WebhookSink
-from agentd.core.alert import Recipients, alert_digest
+from agentd.core.alert import AlertSeverity, NewAlert, Recipients, alert_digest
 from agentd.core.errors import StorageError
 from agentd.core.ports import AlertSink, EventSink
+from agentd.core.redaction import Redactor
 from agentd.core.turn import Origin
 from agentd.interfaces.acp.alerts import SocketAlerts
 from agentd.interfaces.acp.peer import Clients
@@ -48,23 +55,55 @@ async def open_alerting(
         sinks.append(socket_alerts)
     if settings.main:
         sinks.append(MainSessionSink(stores.sessions, events))
-    if settings.command:
-        sinks.append(CommandSink(settings.command, settings.timeout, ground.environ))
-    async with AsyncExitStack() as stack:
-        if url := settings.webhook(ground.environ):
-            if settings.webhook_url_env:  # then the address is a secret
-                ground.redactor.add(url)
-            sinks.append(await stack.enter_async_context(WebhookSink(url, settings.timeout)))
+    async with open_outward(settings, ground.environ, ground.redactor) as outward:
+        sinks += outward
+        timings = settings.timings(ground.clock.zone)
         dispatcher = Dispatcher(
             stores.outbox,
             sinks,
             ground.clock,
+            timings=timings,
             max_tries=settings.max_tries,
             retry_delay=settings.retry_delay,
         )
-        targets = Targets(tuple(sink.name for sink in sinks), beats.target, beats.to)
+        least = {name: timing.least for name, timing in timings.items()}
+        targets = Targets(tuple(sink.name for sink in sinks), beats.target, beats.to, least)
         announce = partial(_announce, stores, dispatcher, targets(Origin.USER))
         yield Alerting(dispatcher, targets, work=(dispatcher.run, socket_alerts.run, announce))
+
+
+@asynccontextmanager
+async def open_outward(
+    settings: AlertsSettings, environ: Mapping[str, str], redactor: Redactor
+) -> AsyncIterator[tuple[AlertSink, ...]]:
+    """The sinks that need nothing of the daemon: those that reach who is not at the keyboard. The
+    redactor learns their secrets. Raises ConfigError.
+    """
+    sinks: list[AlertSink] = []
+    async with AsyncExitStack() as stack:
+        if settings.command:
+            sinks.append(CommandSink(settings.command, settings.timeout, environ))
+        if url := settings.webhook(environ):
+            if settings.webhook_url_env:  # then the address is a secret
+                redactor.add(url)
+            sinks.append(await stack.enter_async_context(WebhookSink(url, settings.timeout)))
+        yield (*sinks, *build_targets(settings, environ, redactor))
+
+
+def build_targets(
+    settings: AlertsSettings, environ: Mapping[str, str], redactor: Redactor
+) -> tuple[AppriseSink, ...]:
+    """The sinks of Apprise. Raises ConfigError where it is missing, or a secret."""
+    if settings.targets:
+        check_apprise()
+    sinks = []
+    for name, target in settings.targets.items():
+        secrets = target_secrets(name, target, environ)
+        for secret in secrets.values():
+            redactor.add(secret.reveal())
+        url = whole_url(target, secrets)
+        sinks.append(AppriseSink(name, url, target.timeout, environ))
+    return tuple(sinks)
 
 
 async def _announce(stores: Stores, dispatcher: Dispatcher, recipients: Recipients) -> None:
@@ -74,8 +113,12 @@ async def _announce(stores: Stores, dispatcher: Dispatcher, recipients: Recipien
             continue
         text = f"{damage.problem.text}; {damage.problem.cure}"
         try:
-            await stores.outbox.put(recipients.alert(text, "agentd", alert_digest(text)))
+            await stores.outbox.put(_damage_alert(recipients, text))
             await asyncio.to_thread(damage.mark_told)
         except (StorageError, OSError) as error:  # the next start tells it
             log.warning("damage_not_alerted", folder=str(damage.folder), error=str(error))
         dispatcher.wake()
+
+
+def _damage_alert(recipients: Recipients, text: str) -> NewAlert:
+    return recipients.alert(text, "agentd", alert_digest(text), severity=AlertSeverity.WARNING)

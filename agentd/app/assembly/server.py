@@ -279,5 +279,6 @@ def _status(parts: Parts, delays: Delays) -> StatusParts:
         loop=delays.as_json,
         mcp=parts.tools.servers.as_json,
         web=parts.tools.web.browser.as_json,
+        alerts=parts.alerts.dispatcher.standings,
         problems=parts.problems,
     )

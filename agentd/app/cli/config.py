@@ -33,6 +33,7 @@ def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
         placed(read, places)
         check_model(read, os.environ)
         _check_window(read, places)
+        _check_alerts(read)
         exists = file.exists()
         warnings = [loose] if loose else []
         result = {"ok": True, "file": str(file), "exists": exists, "warnings": warnings}
@@ -61,6 +62,22 @@ def _check_window(read: Config, places: Places) -> None:
         from agentd.app.assembly.trial import try_opening
 
         asyncio.run(try_opening(ground))
+
+
+def _check_alerts(read: Config) -> None:
+    """Raises ConfigError for an address that is none, or without its secret; nothing is sent."""
+    if not read.alerts.targets:
+        return
+    import asyncio
+
+    from agentd.app.assembly.alerting import build_targets
+    from agentd.core.redaction import Redactor
+
+    async def check() -> None:
+        for sink in build_targets(read.alerts, os.environ, Redactor()):
+            await sink.check()
+
+    asyncio.run(check())
 
 
 @app.command("show")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from types import MappingProxyType
+from typing import Any
 
 import structlog
 
+from agentd.automation.alerts.timing import SinkTiming, as_one, urgent_first
 from agentd.core import failpoints
-from agentd.core.alert import Alert, Delivery, NewAlert, alert_digest
+from agentd.core.alert import Alert, AlertSeverity, Delivery, NewAlert, alert_digest, standing
 from agentd.core.errors import AgentdError, Busy
 from agentd.core.health import Problem
 from agentd.core.ports import AlertSink, Clock, Outbox
@@ -20,6 +23,8 @@ log = structlog.get_logger()
 _LONGEST_DELAY = timedelta(hours=1)
 # The code of a sink that only reaches those who look: that nobody does is no fault of anything.
 _NOBODY_THERE = "no_client"
+_NEWEST = 200  # alerts of which it is told how they fare
+_AT_ONCE = SinkTiming()
 _LOOK_AGAIN = 60.0  # while something waits, so that a step of the wall clock is seen
 
 
@@ -28,7 +33,8 @@ class Dispatcher:
 
     A failed try is repeated after `retry_delay`, doubling up to an hour; after `max_tries` the sink is
     given up for that alert. An alert is recorded as sent after the sink took it, so a crash between
-    the two sends it twice rather than never.
+    the two sends it twice rather than never. What a sink does not want yet, as `timings` say, is held;
+    what it gathers is sent as one.
     """
 
     def __init__(
@@ -37,12 +43,14 @@ class Dispatcher:
         sinks: Sequence[AlertSink],
         clock: Clock,
         *,
+        timings: Mapping[str, SinkTiming] = MappingProxyType({}),
         max_tries: int = 10,
         retry_delay: timedelta = timedelta(seconds=5),
     ) -> None:
         self._outbox = outbox
         self._sinks = {sink.name: sink for sink in sinks}
         self._clock = clock
+        self._timings = timings
         self._max_tries = max_tries
         self._retry_delay = retry_delay
         self._woken = asyncio.Event()
@@ -84,11 +92,26 @@ class Dispatcher:
         """
         now = self._clock.now().astimezone(self._clock.zone)
         text = f"This is a test alert of agentd, sent at {now:%Y-%m-%d %H:%M:%S %z} ({self._clock.zone.key})."
-        alert = await self._outbox.put(NewAlert(text, "test", alert_digest(text), self.sinks))
+        new = NewAlert(text, "test", alert_digest(text), self.sinks, severity=AlertSeverity.URGENT)
+        alert = await self._outbox.put(new)
         if alert is None:
             raise Busy("a test alert was sent this very second", cure="try again in a second")
         self.wake()
         return alert
+
+    async def standings(self) -> tuple[dict[str, Any], ...]:
+        """How each sink wants its alerts, and how it fares with the newest: the shape of `sinks` in
+        `agentd alerts sinks`.
+        """
+        alerts = await self._outbox.alerts(_NEWEST)
+        usual = {"severity": str(AlertSeverity.INFO), "quiet_hours": "", "digest": ""}
+        return tuple(
+            {
+                **standing(name, alerts).as_json(),
+                **(self._timings.get(name, _AT_ONCE).told or usual),
+            }
+            for name in self._sinks
+        )
 
     def problems(self) -> tuple[Problem, ...]:
         """The sinks that were given up, until one of their alerts arrives again."""
@@ -107,9 +130,13 @@ class Dispatcher:
         return waiting
 
     async def _work(self, name: str, deliveries: Sequence[Delivery]) -> None:
+        timing = self._timings.get(name, _AT_ONCE)
         try:
-            for delivery in deliveries:
-                await self._deliver(name, delivery)
+            urgent, others = urgent_first(deliveries)
+            for delivery in urgent if timing.gathers else deliveries:
+                await self._deliver(name, (delivery,))
+            if timing.gathers and others:
+                await self._gather(name, timing, others)
         except AgentdError:  # nothing could be recorded; what was sent will be sent again
             log.exception("outbox_failed", sink=name)
             await self._clock.sleep(_LOOK_AGAIN)
@@ -117,45 +144,61 @@ class Dispatcher:
             self._at_work.discard(name)
             self._woken.set()
 
-    async def _deliver(self, name: str, delivery: Delivery) -> None:
+    async def _gather(self, name: str, timing: SinkTiming, waiting: Sequence[Delivery]) -> None:
+        """Send them as one message, or hold them."""
+        until = timing.hold_until(waiting, self._clock.now())
+        if until is None:
+            await self._deliver(name, waiting)
+            return
+        for delivery in waiting:
+            await self._outbox.hold(delivery.alert.id, name, until)
+
+    async def _deliver(self, name: str, deliveries: Sequence[Delivery]) -> None:
+        """Send one message that says all of them."""
         failpoints.hit("alert.stored")
+        alert = as_one(deliveries, self._clock.zone)
         sink = self._sinks.get(name)
         if sink is None:
             gone = AgentdError(f"the sink {name!r} is no longer on", cure="check [alerts]")
-            await self._give_up(delivery, gone)
+            await self._give_up(deliveries, gone)
             return
         try:
-            await sink.send(delivery.alert)
+            await sink.send(alert)
         except AgentdError as error:
-            await self._fail(delivery, error)
+            await self._fail(deliveries, error)
             return
         except Exception:  # a sink's bug must not keep the other sinks from their alerts
-            log.exception("sink_broke", sink=name, alert=delivery.alert.id)
+            log.exception("sink_broke", sink=name, alert=alert.id)
             broken = AgentdError(f"the sink {name!r} broke", cure="see `agentd logs`")
-            await self._fail(delivery, broken)
+            await self._fail(deliveries, broken)
             return
         failpoints.hit("alert.sent")
-        await self._outbox.sent(delivery.alert.id, name)
+        for delivery in deliveries:
+            await self._outbox.sent(delivery.alert.id, name)
+            log.info("alert_sent", sink=name, alert=delivery.alert.id)
         self._given_up.pop(name, None)
-        log.info("alert_sent", sink=name, alert=delivery.alert.id)
 
-    async def _fail(self, delivery: Delivery, error: AgentdError) -> None:
-        tries = delivery.attempts + 1
-        if tries >= self._max_tries:
-            await self._give_up(delivery, error)
-            return
+    async def _fail(self, deliveries: Sequence[Delivery], error: AgentdError) -> None:
+        """Try them again after a pause, together, but those that were tried often enough."""
+        lost = [one for one in deliveries if one.attempts + 1 >= self._max_tries]
+        if lost:
+            await self._give_up(lost, error)
+        others = [one for one in deliveries if one not in lost]
+        attempts = max((one.attempts for one in others), default=0)
         # Twenty doublings pass the longest delay from any first one of a second or more.
-        after = min(self._retry_delay * 2 ** min(delivery.attempts, 20), _LONGEST_DELAY)
-        log.warning("alert_retry", sink=delivery.sink, alert=delivery.alert.id, tries=tries)
-        await self._outbox.retry(delivery.alert.id, delivery.sink, after)
+        after = min(self._retry_delay * 2 ** min(attempts, 20), _LONGEST_DELAY)
+        for one in others:
+            tries = one.attempts + 1
+            log.warning("alert_retry", sink=one.sink, alert=one.alert.id, tries=tries)
+            await self._outbox.retry(one.alert.id, one.sink, after, error.message)
 
-    async def _give_up(self, delivery: Delivery, error: AgentdError) -> None:
-        sink = delivery.sink
-        log.warning("alert_given_up", sink=sink, alert=delivery.alert.id, reason=error.code)
-        if error.code != _NOBODY_THERE:
-            text = f"alert {delivery.alert.id} was not delivered by {sink!r}: {error.message}"
-            self._given_up[sink] = Problem("alert_undelivered", text, error.cure)
-        await self._outbox.retry(delivery.alert.id, sink, None)
+    async def _give_up(self, deliveries: Sequence[Delivery], error: AgentdError) -> None:
+        for one in deliveries:
+            log.warning("alert_given_up", sink=one.sink, alert=one.alert.id, reason=error.code)
+            if error.code != _NOBODY_THERE:
+                text = f"alert {one.alert.id} was not delivered by {one.sink!r}: {error.message}"
+                self._given_up[one.sink] = Problem("alert_undelivered", text, error.cure)
+            await self._outbox.retry(one.alert.id, one.sink, None, error.message)
 
     async def _delay(self) -> float | None:
         """Seconds until there is something to do; None while nothing waits."""

@@ -54,6 +54,15 @@ _PASSED_ON = frozenset(
 )
 
 
+def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
+    """What of the daemon's environment a program sees that carries an alert."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in _PASSED_ON or name.startswith("LC_")
+    }
+
+
 class CommandSink:
     """Runs `argv` for each alert, its text on stdin, `AGENTD_ALERT_ID`, `_ORIGIN` and `_TO` in the
     environment. No shell; a process group of its own, killed when `timeout` is over.
@@ -64,11 +73,7 @@ class CommandSink:
     ) -> None:
         self._argv = argv
         self._timeout = timeout.total_seconds()
-        self._environ = {
-            name: value
-            for name, value in environ.items()
-            if name in _PASSED_ON or name.startswith("LC_")
-        }
+        self._environ = passed_on(environ)
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from agentd.automation.heartbeat.gate import Run
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.snapshot import BeatDependencies, Snapshot
 from agentd.core import failpoints
-from agentd.core.alert import NewAlert, Recipients, alert_digest, as_told
+from agentd.core.alert import AlertSeverity, NewAlert, Recipients, alert_digest, as_told
 from agentd.core.beat import Alarm, Beat, Empty, Outcome, Quiet, Reason, Told
 from agentd.core.errors import WorkspaceError
 from agentd.core.event import ThoughtChunk, TurnEvent
@@ -69,7 +69,12 @@ class Examination:
         text = f"HEARTBEAT.md cannot be read, so no beat looks at it: {error.message}"
         if error.cure:
             text = f"{text}; {error.cure}"
-        alert = self._recipients.alert(text, "heartbeat", alert_digest("HEARTBEAT.md unreadable"))
+        alert = self._recipients.alert(
+            text,
+            "heartbeat",
+            alert_digest("HEARTBEAT.md unreadable"),
+            severity=AlertSeverity.WARNING,
+        )
         beat, stored = await self._around.beats.end_beat(
             beat_id, Outcome.ALERT, Reason.ALERT, text=text, alert=alert
         )

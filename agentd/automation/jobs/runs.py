@@ -11,7 +11,7 @@ from typing import assert_never
 
 from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.core import failpoints
-from agentd.core.alert import Recipients, alert_digest
+from agentd.core.alert import AlertSeverity, Recipients, alert_digest
 from agentd.core.beat import Alarm, Empty, Quiet, Told, Verdict
 from agentd.core.job import Ending, Job, JobOutcome, JobReason, JobRun, JobSession, Step
 from agentd.core.ports import Breaker, Clock, JobStore, Ledger
@@ -47,7 +47,8 @@ class Reminders:
         slot = step.due or self._clock.now()
         # Told each time, though it says the same each time.
         digest = hashlib.sha256(f"job {job.id} {slot.isoformat()}".encode()).hexdigest()
-        alert = self._recipients.alert(job.what.text, "job", digest)
+        # The owner has chosen the hour; no quiet hours of a sink know better.
+        alert = self._recipients.alert(job.what.text, "job", digest, severity=AlertSeverity.URGENT)
         ending = Ending(JobOutcome.ALERT, JobReason.REMINDER, job.what.text)
         run = await self._book.record(step, ending, alert)
         if run is not None:

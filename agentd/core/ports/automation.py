@@ -154,8 +154,15 @@ class Outbox(Protocol):
     async def sent(self, alert_id: int, sink: str) -> None:
         """Record a delivery."""
 
-    async def retry(self, alert_id: int, sink: str, after: timedelta | None) -> None:
-        """Record a failed try; the next one comes `after` from now, None gives up."""
+    async def retry(
+        self, alert_id: int, sink: str, after: timedelta | None, error: str = ""
+    ) -> None:
+        """Record a failed try and why it failed; the next one comes `after` from now, None gives up."""
+
+    async def hold(self, alert_id: int, sink: str, until: datetime) -> None:
+        """Try it no sooner than `until`, or together with what is held for that sink, if that comes
+        sooner. It counts as no try.
+        """
 
     async def alerts(self, limit: int, *, unacked: bool = False) -> tuple[Alert, ...]:
         """The newest alerts first."""

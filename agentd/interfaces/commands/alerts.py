@@ -8,16 +8,27 @@ from agentd.interfaces.commands.declaration import QUICK_SECONDS, Caller, Group,
 from agentd.interfaces.commands.plain import fields, table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from agentd.core.alert import Alert
     from agentd.core.ports import Clock, Outbox
 
 ALERTS = Group("alerts")
 
-_FIRST_TRIES_SECONDS = 15.0  # longer than a command or a webhook may take by default
+_FIRST_TRIES_SECONDS = 40.0  # longer than any sink may take by default
 _LOOK_AGAIN_SECONDS = 0.05
 _RECENT = 20
+_OF_SINKS = (
+    "sink",
+    "severity",
+    "quiet_hours",
+    "digest",
+    "waiting",
+    "failed",
+    "next_try",
+    "sent_at",
+    "error",
+)
 _COLUMNS = ("id", "at", "acked", "origin", "delivered", "text")
 
 
@@ -27,9 +38,21 @@ class AlertDispatcher(Protocol):
     async def test(self) -> Alert:
         """Send a test alert to every sink."""
 
+    async def standings(self) -> Sequence[dict[str, Any]]:
+        """How each sink fares."""
+
 
 def _listed(result: dict[str, Any]) -> str:
     return table(result["alerts"], _COLUMNS, "no alerts")
+
+
+def _told(result: dict[str, Any]) -> str:
+    """An alert without the history of its deliveries."""
+    return fields({key: value for key, value in result.items() if key != "deliveries"})
+
+
+def _sinks_listed(result: dict[str, Any]) -> str:
+    return table(result["sinks"], _OF_SINKS, "no sink is on: alerts are only recorded")
 
 
 class AlertCommands:
@@ -61,13 +84,18 @@ class AlertCommands:
         alerts = await self._outbox.alerts(limit, unacked=unacked)
         return {"alerts": [alert.as_json() for alert in alerts]}
 
+    @ALERTS.command(_sinks_listed)
+    async def sinks(self) -> dict[str, Any]:
+        """List the ways to reach you: which alerts each gets, what waits, and why it failed last."""
+        return {"sinks": list(await self._dispatcher.standings())}
+
     @ALERTS.command(fields)
     async def follow(self, caller: Caller) -> dict[str, Any]:
         """Print alerts as they come, until Ctrl-C; a restart of the daemon does not end it."""
         self._listen(caller)
         return {"following": True}
 
-    @ALERTS.command(fields)
+    @ALERTS.command(_told)
     async def ack(
         self,
         id: Annotated[int, Param("The alert's id.", metavar="ID", least=1, below=2**63)],
@@ -75,7 +103,7 @@ class AlertCommands:
         """Mark an alert as seen."""
         return (await self._outbox.ack(id)).as_json()
 
-    @ALERTS.command(fields, seconds=2 * QUICK_SECONDS)
+    @ALERTS.command(_told, seconds=2 * QUICK_SECONDS)
     async def test(self) -> dict[str, Any]:
         """Send a test alert to every sink that is on, and see where it arrived."""
         alert = await self._dispatcher.test()

@@ -31,7 +31,8 @@ class StatusParts:
     `{kind, model, why, effective_window}`, `compaction` the last one or None, `embedder`
     `{provider, why}`, `graph` `{enabled, concepts, facts, episodes, consolidated}`, `facts`
     `{active, proposed, refused, waiting}`, or nothing where facts are off. `loop` is how long the event
-    loop kept work waiting, `sessions` gives so many of those that were used last.
+    loop kept work waiting, `sessions` gives so many of those that were used last. `alerts` answers for each sink what
+    `agentd alerts sinks` tells.
     """
 
     version: str
@@ -45,6 +46,7 @@ class StatusParts:
     ledger: Ledger
     graph: Callable[[], Awaitable[Mapping[str, Any]]]
     facts: Callable[[], Awaitable[Mapping[str, Any]]]
+    alerts: Callable[[], Awaitable[Sequence[Mapping[str, Any]]]]
     embedder: Callable[[], Mapping[str, str]] = dict
     loop: Callable[[], Mapping[str, Any]] = dict
     mcp: Callable[[], Sequence[Mapping[str, Any]]] = tuple
@@ -85,6 +87,7 @@ class StatusCommands:
             "loop": dict(parts.loop()),
             "mcp": [dict(server) for server in parts.mcp()],
             "web": dict(parts.web()),
+            "alerts": [dict(sink) for sink in await parts.alerts()],
             "cost": await self._cost(),
             "problems": [one.as_json() for one in (*parts.problems(), *_undecided(facts))],
         }
@@ -143,6 +146,8 @@ def _lines(status: dict[str, Any]) -> Iterator[str]:
         yield f"mcp         {_server(server)}"
     if (web := status.get("web") or {}).get("enabled"):
         yield f"web         {_web(web)}"
+    if sinks := status.get("alerts"):
+        yield f"alerts      {_sinks(sinks)}"
     if loop := status.get("loop"):
         yield f"loop        {_loop(loop)}"
     yield f"cost        {_cost(status.get('cost') or {})}"
@@ -227,6 +232,20 @@ def _web(web: dict[str, Any]) -> str:
     service = f", by {web['service']}" if web.get("service") else ""
     why = f" ({words(web['reason'])})" if web.get("reason") else ""
     return f"{tools or 'no tool'}{service}{why}"
+
+
+def _sinks(sinks: list[dict[str, Any]]) -> str:
+    """The ways to the user; of those that something waits for also why."""
+    return "; ".join(_sink(sink) for sink in sinks)
+
+
+def _sink(sink: dict[str, Any]) -> str:
+    told = [f"{sink[key]} {key}" for key in ("waiting", "failed") if sink.get(key)]
+    if told and sink.get("next_try"):
+        told.append(f"next {words(sink['next_try'])}")
+    if told and sink.get("error"):
+        told.append(str(sink["error"]))
+    return f"{sink.get('sink')}: {', '.join(told)}" if told else str(sink.get("sink"))
 
 
 def _graph(graph: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from types import ModuleType
 
 from agentd.core.errors import ConfigError
 from agentd.core.redaction import Redactor
-from agentd.core.secrets import Reference, find_key
+from agentd.core.secrets import Reference, find_secret
 from agentd.interfaces.mcp.link import Dial, Link
 from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.program import CallOrder, environment, started
@@ -55,12 +55,9 @@ def dial(
     def secret(text: str, setting: str) -> str:
         reference = Reference(text, f"[mcp.servers.{name}] {setting}")
         try:
-            key = find_key(reference, environ)
+            key = find_secret(reference, environ)
         except ConfigError as error:
             raise ServerFault("no_secret", error.message, cure=error.cure) from None
-        if key is None:
-            msg = f"there is no {text}, which {setting} names"
-            raise ServerFault("no_secret", msg, cure="set it where the daemon runs")
         redactor.add(key.reveal())
         return key.reveal()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agentd.core.alert import Recipients, alert_digest
+from agentd.core.alert import AlertSeverity, Recipients, alert_digest
 from agentd.core.errors import ToolFailed
 from agentd.core.ports import Gate, Outbox
 from agentd.core.prompt import Effect, ToolSpec
@@ -54,8 +54,15 @@ class Notify:
         if len(text) > _CHARS:
             msg = f"the alert has {len(text)} characters; at most {_CHARS} are allowed"
             raise ToolFailed(msg, cure="Say it shorter.")
-        recipients = self._targets(call.origin)
-        alert = recipients.alert(text, str(call.origin), alert_digest(text), tainted=call.tainted)
+        # It is for what cannot wait; but what others wrote does not wake the owner.
+        severity = AlertSeverity.WARNING if call.tainted else AlertSeverity.URGENT
+        alert = self._targets(call.origin).alert(
+            text,
+            str(call.origin),
+            alert_digest(text),
+            severity=severity,
+            tainted=call.tainted,
+        )
         if await self._outbox.put(alert) is None:
             return ToolOutput("The user was told exactly this within 24 hours; not sent again.")
         self._wake()
