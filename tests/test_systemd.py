@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentd.app.daemon import Patience
+from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.core.errors import AlreadyRunning, ConfigError
 
 UNITS = Path(__file__).resolve().parent.parent / "systemd"
@@ -19,6 +20,8 @@ SYSTEM, SOCKET, USER = (
     UNITS / "agentd@.socket",
     UNITS / "user/agentd.service",
 )
+WATCH, TIMER = UNITS / "agentd-watch@.service", UNITS / "agentd-watch@.timer"
+USERS_WATCH, USERS_TIMER = UNITS / "user/agentd-watch.service", UNITS / "user/agentd-watch.timer"
 EXPOSURE_LIMIT = 1.5
 
 needs_systemd = pytest.mark.skipif(
@@ -36,7 +39,7 @@ class Unit(ConfigParser):
 
 
 def instance(tmp_path: Path) -> Path:
-    for unit in (SYSTEM, SOCKET):
+    for unit in (SYSTEM, SOCKET, WATCH, TIMER):
         shutil.copy(unit, tmp_path / unit.name.replace("@", "@alice"))
     return tmp_path / "agentd@alice.service"
 
@@ -55,9 +58,11 @@ def analyze(*arguments: str | Path, runtime: Path) -> subprocess.CompletedProces
 @needs_systemd
 def test_systemd_finds_nothing_to_complain_about(tmp_path: Path) -> None:
     service = instance(tmp_path)
+    others = [service.with_suffix(".socket"), *tmp_path.glob("agentd-watch@alice.*")]
+    assert len(others) == 3
     checks = [
-        analyze("verify", service, service.with_suffix(".socket"), runtime=tmp_path),
-        analyze("--user", "verify", USER, runtime=tmp_path),
+        analyze("verify", service, *others, runtime=tmp_path),
+        analyze("--user", "verify", USER, USERS_WATCH, USERS_TIMER, runtime=tmp_path),
     ]
     assert [(check.returncode, check.stderr) for check in checks] == [(0, ""), (0, "")]
 
@@ -70,8 +75,10 @@ def test_systemd_complains_when_there_is_a_reason(tmp_path: Path) -> None:
 
 
 @needs_systemd
-def test_the_system_unit_is_confined(tmp_path: Path) -> None:
-    told = analyze("security", "--offline=true", instance(tmp_path), runtime=tmp_path).stdout
+@pytest.mark.parametrize("name", ["agentd@alice.service", "agentd-watch@alice.service"])
+def test_the_system_units_are_confined(tmp_path: Path, name: str) -> None:
+    unit = instance(tmp_path).with_name(name)
+    told = analyze("security", "--offline=true", unit, runtime=tmp_path).stdout
     match = re.search(r"Overall exposure level for \S+: ([0-9.]+)", told)
     assert match is not None, told
     assert float(match[1]) <= EXPOSURE_LIMIT
@@ -87,6 +94,31 @@ def test_the_units_agree_with_the_daemon(path: Path) -> None:
     assert int(service["WatchdogSec"]) >= 20, "a probe may take ten seconds, twice in a period"
     assert service["ExecStart"] == "/usr/bin/env agentd run"
     assert service["ExecStartPre"] == "/usr/bin/env agentd config check"
+
+
+@pytest.mark.parametrize(
+    ("daemon", "watch", "timer", "name"),
+    [
+        (SYSTEM, WATCH, TIMER, "agentd-watch@%i.service"),
+        (USER, USERS_WATCH, USERS_TIMER, "agentd-watch.service"),
+    ],
+    ids=["system", "user"],
+)
+def test_a_daemon_that_is_gone_is_missed_from_outside(
+    daemon: Path, watch: Path, timer: Path, name: str
+) -> None:
+    assert Unit(daemon)["Unit"]["OnFailure"] == name
+    service = Unit(watch)["Service"]
+    assert (service["Type"], service["ExecStart"]) == (
+        "oneshot",
+        "/usr/bin/env agentd alerts watch",
+    )
+    assert "RuntimeDirectory" not in service, "its end would take the daemon's socket away"
+    for key in ("User", "StateDirectory", "ConfigurationDirectory"):
+        assert service.get(key) == Unit(daemon)["Service"].get(key)
+    minutes = Unit(timer)["Timer"]["OnUnitInactiveSec"].removesuffix("min")
+    assert int(minutes) * 60 < HeartbeatSettings().interval.total_seconds()
+    assert timer.stem == watch.stem
 
 
 def test_the_socket_unit_listens_where_clients_look() -> None:

@@ -66,6 +66,16 @@ class Places:
         return self.state_dir / f"{self.database.name}-acknowledged"
 
     @property
+    def life_sign(self) -> Path:
+        """When the next heartbeat is due, for who watches from outside."""
+        return self.state_dir / "heartbeat.json"
+
+    @property
+    def watched(self) -> Path:
+        """What was told by who watches."""
+        return self.state_dir / "watch.json"
+
+    @property
     def chat_history(self) -> Path:
         """Where a chat keeps what its user has typed."""
         return self.state_dir / "chat_history"
@@ -151,6 +161,19 @@ def ensure_private_dir(path: Path) -> Path:
             path.chmod(0o700)
             sync_directory(path.parent)
     return path
+
+
+def write_private(path: Path, text: str) -> None:
+    """Put the text into the file, whole and durable or not at all, for the owner alone. Raises OSError."""
+    part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as new:
+        os.fchmod(new.fileno(), 0o600)
+        new.write(text)
+        new.flush()
+        os.fsync(new.fileno())
+    part.rename(path)
+    sync_directory(path.parent)
 
 
 def sync_directory(directory: Path) -> None:

@@ -59,14 +59,14 @@ def test_the_users_unit_is_written_and_enabled(
     assert "/usr/bin/env" not in text
     assert calls.read_text().splitlines() == [
         "systemctl --user daemon-reload",
-        "systemctl --user enable --now agentd",
+        "systemctl --user enable --now agentd agentd-watch.timer",
         "loginctl enable-linger",
     ]
     calls.unlink()
     assert uninstall(service, booted=True) == []
     assert not unit(tmp_path).exists()
     assert calls.read_text().splitlines() == [
-        "systemctl --user disable --now agentd",
+        "systemctl --user disable --now agentd agentd-watch.timer",
         "systemctl --user daemon-reload",
     ]
     with pytest.raises(NotFound):
@@ -79,7 +79,7 @@ def test_without_systemd_it_says_what_to_type(
     left = install(users_service(environ, EXE), booted=False, running=False)
     assert left == [
         "systemctl --user daemon-reload",
-        "systemctl --user enable --now agentd",
+        "systemctl --user enable --now agentd agentd-watch.timer",
         "loginctl enable-linger",
     ]
     assert unit(tmp_path).exists()
@@ -91,12 +91,12 @@ def test_a_command_that_fails_is_left_to_type(
 ) -> None:
     fake(tmp_path, 1)
     left = install(users_service(environ, EXE), booted=True, running=False)
-    assert "systemctl --user enable --now agentd" in left
+    assert "systemctl --user enable --now agentd agentd-watch.timer" in left
 
 
 def test_a_running_daemon_is_not_met_by_a_second_one(environ: dict[str, str], calls: Path) -> None:
     left = install(users_service(environ, EXE), booted=True, running=True)
-    assert left[:2] == ["agentd stop", "systemctl --user enable --now agentd"]
+    assert left[:2] == ["agentd stop", "systemctl --user enable --now agentd agentd-watch.timer"]
     assert calls.read_text() == "systemctl --user daemon-reload\n"
 
 
@@ -125,21 +125,29 @@ def test_the_system_units_are_for_one_person(tmp_path: Path, calls: Path) -> Non
     assert install(service, booted=True, running=False) == []
     assert (tmp_path / "agentd@.socket").exists()
     assert "ExecStart=/opt/agentd/bin/agentd run" in (tmp_path / "agentd@.service").read_text()
-    assert calls.read_text().splitlines()[-1] == "systemctl enable --now agentd@alice"
+    assert calls.read_text().splitlines()[-1] == (
+        "systemctl enable --now agentd@alice agentd-watch@alice.timer"
+    )
+    watch = (tmp_path / "agentd-watch@.service").read_text()
+    assert "ExecStart=/opt/agentd/bin/agentd alerts watch" in watch
 
 
 def test_a_path_that_a_unit_cannot_spell_is_refused(environ: dict[str, str]) -> None:
     with pytest.raises(AgentdError, match="cannot stand"):
         users_service(environ, Path("/opt/my agent/agentd"))
-    (text,) = users_service(environ, Path("/opt/100%/agentd")).files.values()
+    text, watch, _ = users_service(environ, Path("/opt/100%/agentd")).files.values()
     assert "ExecStart=/opt/100%%/agentd run" in text
+    assert "ExecStart=/opt/100%%/agentd alerts watch" in watch
 
 
 def test_the_users_unit_serves_the_home_that_is_set(environ: dict[str, str]) -> None:
-    [usual] = users_service(environ, EXE).files.values()
-    [text] = users_service({**environ, "AGENTD_HOME": "/srv/my 100%"}, EXE).files.values()
-    assert '[Service]\nEnvironment="AGENTD_HOME=/srv/my 100%%"\n' in text
-    assert "AGENTD_HOME" not in usual
+    usual = users_service(environ, EXE).files.values()
+    texts = users_service({**environ, "AGENTD_HOME": "/srv/my 100%"}, EXE).files.values()
+    services = [text for text in texts if "[Service]" in text]
+    assert len(services) == 2
+    for text in services:
+        assert '[Service]\nEnvironment="AGENTD_HOME=/srv/my 100%%"\n' in text
+    assert not any("AGENTD_HOME" in text for text in usual)
     with pytest.raises(AgentdError, match="cannot stand"):
         users_service({**environ, "AGENTD_HOME": '/srv/"'}, EXE)
 
@@ -151,9 +159,10 @@ def test_a_dry_run_prints_and_writes_nothing(
     result = runner.invoke(app, ["service", "install", "--dry-run"])
     assert result.exit_code == 0
     assert f"ExecStart={own_executable()} run" in result.stdout
-    assert "$ systemctl --user enable --now agentd" in result.stdout
+    assert "$ systemctl --user enable --now agentd agentd-watch.timer" in result.stdout
     planned = json.loads(runner.invoke(app, ["service", "install", "--dry-run", "--json"]).stdout)
-    assert list(planned["files"]) == [str(unit(tmp_path))]
+    names = ("agentd.service", "agentd-watch.service", "agentd-watch.timer")
+    assert list(planned["files"]) == [str(unit(tmp_path).with_name(name)) for name in names]
     assert not (tmp_path / "config").exists()
     gone = runner.invoke(app, ["service", "uninstall", "--json"])
     assert (gone.exit_code, json.loads(gone.stdout)["error"]["code"]) == (1, "not_found")

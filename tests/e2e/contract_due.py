@@ -14,6 +14,7 @@ from tests.e2e.contract_shapes import (
     JOB,
     JOB_RUN,
     LISTED_JOB,
+    SINK,
     TIME,
     WHEN,
 )
@@ -156,6 +157,14 @@ DUE = (
         "alerts/list",
         {"limit": 2, "unacked": True},
     ),
+    Row(
+        "alerts watch",
+        (),
+        {"state": str, "text": str, "sent": [str], "failed": {str: str}},
+        "mute: no way to reach you works without the daemon",
+        without=0,
+    ),
+    Row("alerts sinks", (), {"sinks": [SINK]}, "socket", "alerts/sinks"),
     Row(
         "alerts ack",
         ("{it}",),

@@ -127,6 +127,15 @@ ALERT = {
     "origin": str,
     "acked": bool,
     "delivered": {str: frozenset({"sent", "pending", "failed", "skipped", "gave_up"})},
+    "severity": frozenset({"info", "warning", "urgent"}),
+    "deliveries": [{"sink": str, "state": str, "tries": int, "next_try": WHEN, "error": str}],
+}
+SINK = {
+    "sink": str,
+    "severity": frozenset({"info", "warning", "urgent"}),
+    **dict.fromkeys(("quiet_hours", "digest", "error"), str),
+    **dict.fromkeys(("waiting", "failed"), int),
+    **dict.fromkeys(("next_try", "sent_at"), WHEN),
 }
 STATUS = {
     "version": re.compile(re.escape(agentd.__version__)),
@@ -139,6 +148,7 @@ STATUS = {
     "index": {**INDEX, **EMBEDDER},
     "facts": {"active": int, "proposed": int, "refused": {str: int}, "waiting": int},
     "cost": {"today_usd": float, "month_usd": float},
+    "alerts": [SINK],
     "graph": {
         "enabled": bool,
         **dict.fromkeys(("concepts", "facts", "episodes"), int),

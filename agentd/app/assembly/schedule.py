@@ -7,10 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
+import structlog
+
 from agentd.app.assembly.alerting import Alerting
 from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.storage import Stores
+from agentd.automation.heartbeat.lifesign import LifeSigns
 from agentd.automation.heartbeat.pulse import Pulse
 from agentd.automation.heartbeat.runner import HEARTBEAT, Examination
 from agentd.automation.heartbeat.snapshot import BeatDependencies
@@ -23,6 +26,8 @@ from agentd.core.turn import Kind, Origin
 from agentd.core.workspace import Reader
 from agentd.engine.assembly import Engine
 from agentd.providers.assembly import ProviderModel
+
+log = structlog.get_logger()
 
 _EYES = Reader(HEARTBEAT, Kind.MAIN)
 
@@ -53,10 +58,19 @@ async def open_schedule(
     await pulse.recover()
     jobs = _jobs(ground, stores, model, alerts, engine)
     await jobs.recover()
+    signs = LifeSigns(pulse, ground.places.life_sign, ground.clock)
     scheduler = Scheduler(
-        ground.clock, {"heartbeat": pulse, **jobs.lines, "retention": memory.retention}
+        ground.clock, {"heartbeat": signs, **jobs.lines, "retention": memory.retention}
     )
     yield Schedule(agenda, pulse, jobs, scheduler)
+    await _say_good_bye(signs)  # not after a failure: that is to be missed
+
+
+async def _say_good_bye(signs: LifeSigns) -> None:
+    try:
+        await signs.end()
+    except OSError as error:  # then the end is taken for an accident
+        log.warning("life_sign_not_left", error=str(error))
 
 
 def build_agenda(ground: Ground, stores: Stores, wake: Callable[[], None]) -> Agenda:

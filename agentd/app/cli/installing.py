@@ -34,11 +34,14 @@ def users_service(environ: Mapping[str, str], executable: Path) -> ServiceUnit:
     """A service of the user's own manager, at the `AGENTD_HOME` of `environ` if it has one: there the
     user's clients look for it. Raises AgentdError for a path that a unit cannot spell.
     """
-    control = ("systemctl", "--user")
+    control, unit = ("systemctl", "--user"), users_unit(environ)
+    names = (unit.name, "agentd-watch.service", "agentd-watch.timer")
+    texts = {unit.with_name(name): _text(f"user/{name}", executable) for name in names}
+    both = ("agentd", "agentd-watch.timer")
     return ServiceUnit(
-        {users_unit(environ): _at_home(_text("user/agentd.service", executable), environ)},
-        ((*control, "enable", "--now", "agentd"), ("loginctl", "enable-linger")),
-        ((*control, "disable", "--now", "agentd"),),
+        {path: _at_home(text, environ) for path, text in texts.items()},
+        ((*control, "enable", "--now", *both), ("loginctl", "enable-linger")),
+        ((*control, "disable", "--now", *both),),
         (*control, "daemon-reload"),
     )
 
@@ -56,14 +59,12 @@ def system_service(
                 f"{path} is below a home, and a system service sees no homes",
                 cure="install agentd below /opt and run that one, or use --user",
             )
-    name = f"agentd@{person}"
+    names = (unit.name, "agentd@.socket", "agentd-watch@.service", "agentd-watch@.timer")
+    both = (f"agentd@{person}", f"agentd-watch@{person}.timer")
     return ServiceUnit(
-        {
-            unit: _text("agentd@.service", executable),
-            unit.with_suffix(".socket"): _text("agentd@.socket", executable),
-        },
-        (("systemctl", "enable", "--now", name),),
-        (("systemctl", "disable", "--now", name),),
+        {unit.with_name(name): _text(name, executable) for name in names},
+        (("systemctl", "enable", "--now", *both),),
+        (("systemctl", "disable", "--now", *both),),
         ("systemctl", "daemon-reload"),
     )
 

@@ -56,6 +56,13 @@ class Pulse:
         """The time between two beats."""
         return self._settings.interval
 
+    @property
+    def patience(self) -> timedelta:
+        """How long after its due time a beat has been recorded: as long as one may take, and no less than
+        the interval.
+        """
+        return max(self._settings.interval, self._settings.timeout)
+
     def adopt(self, settings: HeartbeatSettings, examination: Examination) -> None:
         """Go by these from the next beat on; the next due time follows at the next tick."""
         self._settings = settings
