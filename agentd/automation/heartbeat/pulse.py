@@ -1,8 +1,8 @@
 """The heartbeat: one beat at a time, from the due time to the alert.
 
-A beat is judged by pure parts (`hours`, `due`, `checklist`, `gate`, `verdict`); this module keeps the
-schedule. Every due time leaves one row, whatever happens; a lane that is busy delays the beat and
-leaves a row more.
+A beat is judged by pure parts (`hours.py`, `gate.py`, `core/checklist.py`, `core/beat.py`); this module keeps
+the schedule. Each due time leaves one row that says what came of it, and one more where a busy session delays
+the beat. No row: while the heartbeat is off, and for due times in closed hours, which move to the opening.
 """
 
 from __future__ import annotations
