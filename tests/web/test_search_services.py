@@ -129,7 +129,7 @@ async def test_a_service_may_be_on_a_private_network_and_its_key_is_never_kept(
         # what searches may reach, pages may not
         reading = WebSettings.model_validate({"enabled": True, "ports": [here.port]})
         pages = opened(reading, environ, tmp_path, redactor)
-        with pytest.raises(WebFault, match="not the public internet"):
+        with pytest.raises(WebFault, match="not on the public internet"):
             await pages.read(here.url("/", "127.0.0.1"))
     assert text.startswith(
         "Varnish for boats · 2026-03-01T00:00:00\nhttps://a.example/varnish\nTwo"

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+import tomli
 from pydantic import ValidationError
 
+from agentd.app.config import Config
 from agentd.interfaces.web.web_settings import WebSettings
 
 
@@ -51,3 +56,11 @@ def test_brave_has_an_address_and_a_key_of_its_own() -> None:
     search = WebSettings.model_validate({"search": {"service": "brave", "key": "BRAVE_KEY"}})
     assert search.search.address == "https://api.search.brave.com"
     assert search.key_variables == ("BRAVE_KEY",)
+
+
+def test_every_recipe_of_the_page_is_a_configuration() -> None:
+    text = (Path(__file__).parents[2] / "docs/web.md").read_text(encoding="utf-8")
+    recipes = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    found = [Config.model_validate(tomli.loads(recipe)).web for recipe in recipes]
+    assert [web.enabled for web in found] == [True, False, False, True]
+    assert [web.search.service for web in found] == ["", "searxng", "brave", ""]

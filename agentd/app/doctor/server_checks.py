@@ -49,11 +49,11 @@ class WebCheck:
             return Finding.ok(self.code, "the web is off")
         tools = ", ".join(f"{name}: {one}" for name, one in row["tools"].items()) or "no tool"
         told = f"{tools} ({row['service'] or 'no search service'})"
-        for problem in self.problems():
-            return Finding.warn(self.code, f"{problem.text} ({told})", problem.cure)
         try:
             await self.probe()
         except AgentdError as error:
             text = f"the search service cannot be asked: {error.message} ({told})"
             return Finding.warn(self.code, text, error.cure or "see to url in [web.search]")
+        for problem in self.problems():
+            return Finding.warn(self.code, f"{problem.text} ({told})", problem.cure)
         return Finding.ok(self.code, told)

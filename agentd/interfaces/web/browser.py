@@ -82,7 +82,8 @@ class Browser:
         if self._failed is None:
             return ()
         text = f"the last search of the web failed: {self._failed.message}"
-        return (Problem(f"web_{self._failed.kind}", text, self._failed.cure),)
+        cure = self._failed.cure or "`agentd doctor` asks whether [web.search] url answers now"
+        return (Problem(f"web_{self._failed.kind}", text, cure),)
 
     def as_json(self) -> Mapping[str, Any]:
         """The line of `agentd status`."""

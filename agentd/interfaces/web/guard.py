@@ -195,8 +195,6 @@ class AddressGuard:
         if any(address in network for network in self._private):
             return
         if not is_public(address) or self._is_own(address):
-            raise WebFault(
-                "private",
-                f"{host} is at {address}, which is not the public internet",
-                cure="networks that may be read all the same stand in private of [web]",
-            )
+            at = host if host == str(address) else f"{host}, at {address},"
+            cure = "networks that may be read all the same stand in private of [web]"
+            raise WebFault("private", f"{at} is not on the public internet", cure=cure)

@@ -135,12 +135,14 @@ class PageReader:
             while piece := await process.stdout.read(65_536):
                 said += piece
                 if len(said) > _ANSWER:
-                    break
-            return _answer(bytes(said))
-        finally:
-            with suppress(ProcessLookupError):
-                process.kill()
+                    raise _unreadable()
             await process.wait()
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        return _answer(bytes(said))
 
 
 def _answer(said: bytes) -> tuple[str, str]:
@@ -148,4 +150,8 @@ def _answer(said: bytes) -> tuple[str, str]:
         found = json.loads(said)
         return str(found["title"])[:300], str(found["text"])
     except (ValueError, KeyError, TypeError):
-        raise WebFault("unreadable", "the page could not be taken apart") from None
+        raise _unreadable() from None
+
+
+def _unreadable() -> WebFault:
+    return WebFault("unreadable", "the page could not be taken apart")
