@@ -121,6 +121,10 @@ async def test_beats_have_what_is_listed_and_groups_have_nothing(home: Home) -> 
         assert [head.split()[1] for head in here.heads] == ["/", "/varnish"]
         assert client.asked == []
         assert offered(home) == {"web_fetch"}
+        job = {"text": f"- [ ] do {asks(here, '/job')}; say HEARTBEAT_OK", "in": "1d", "ask": True}
+        added = await client.call("_agentd/jobs/add", job)
+        await client.call("_agentd/jobs/run", {"id": added["id"]})
+        assert [head.split()[1] for head in here.heads[2:]] == ["/job"]
         await client.call(
             "session/new", {"cwd": "/", "mcpServers": [], "_meta": {"agentd/key": "group:club"}}
         )

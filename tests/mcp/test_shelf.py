@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentd.automation.jobs.runs import ISOLATED
 from agentd.core.clock import SystemClock
 from agentd.core.errors import ToolFailed
 from agentd.core.prompt import Effect, ToolSpec
@@ -137,6 +139,10 @@ def test_beats_have_what_was_listed_for_them_and_groups_have_nothing(tmp_path: P
     on = shelf(listed(tmp_path, described("look"), described("act"), settings=settings))
     assert [spec.name for spec in on.specs(request(Origin.HEARTBEAT))] == ["rogue.look"]
     assert [spec.name for spec in on.specs(request(Origin.JOB))] == ["rogue.look"]
+    alone = TurnRequest(ISOLATED, "look", "m1", Origin.JOB)  # where jobs run that name no session
+    assert [spec.name for spec in on.specs(alone)] == ["rogue.look"]
+    assert on.specs(replace(alone, origin=Origin.USER)) == ()
+    assert on.specs(replace(alone, session=SessionKey("group:x"))) == ()
     assert on.specs(request(Origin.FLUSH)) == ()
     group = TurnRequest(session=SessionKey("group:x"), text="hello", message_id="m1")
     assert group.kind is Kind.GROUP

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentd.app.doctor.server_checks import WebCheck
+from agentd.automation.jobs.runs import ISOLATED
 from agentd.core.errors import ToolFailed
 from agentd.core.health import Level
 from agentd.core.prompt import Effect
@@ -70,6 +71,10 @@ def test_the_owner_has_them_beats_what_is_listed_and_nobody_else_any() -> None:
     assert names(on) == ["web_fetch", "web_search"]
     assert names(on, session=SessionKey("chat:x")) == ["web_fetch", "web_search"]
     assert names(on, Origin.HEARTBEAT) == names(on, Origin.JOB) == ["web_fetch"]
+    assert names(on, Origin.JOB, session=ISOLATED) == [
+        "web_fetch"
+    ]  # of a job that names no session
+    assert names(on, Origin.JOB, session=SessionKey("group:x")) == []
     assert names(shelf(), Origin.HEARTBEAT) == []
     assert names(on, Origin.FLUSH) == []
     group = request(session=SessionKey("group:x"))

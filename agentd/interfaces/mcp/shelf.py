@@ -127,7 +127,9 @@ class Shelf:
     def _offered(self, request: TurnRequest) -> dict[str, McpTool]:
         """The tools of such a turn by their names as services spell them."""
         is_silent = request.origin in _SILENT
-        if request.kind is not Kind.MAIN or not (is_silent or request.origin is Origin.USER):
+        is_owners = request.origin is Origin.USER and request.kind is Kind.MAIN
+        # A job without a session of its own runs in an isolated one, and is the owner's all the same.
+        if not is_owners and not (is_silent and request.kind is not Kind.GROUP):
             return {}
         found: dict[str, McpTool] = {}
         for server in self._servers:

@@ -14,7 +14,7 @@ from agentd.core.ports import Gate, Tool
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind, Origin, TurnRequest
-from agentd.interfaces.tools.fence import fenced, printable
+from agentd.interfaces.tools.fence import fenced
 from agentd.interfaces.web.web_faults import WebFault
 from agentd.interfaces.web.web_settings import WebSettings
 
@@ -123,11 +123,11 @@ class WebShelf:
         return tool, call
 
     def _offered(self, request: TurnRequest) -> dict[str, Tool]:
-        if request.kind is not Kind.MAIN:
-            return {}
-        if request.origin is Origin.USER:
+        if request.origin is Origin.USER and request.kind is Kind.MAIN:
             return self._tools
-        listed = self._silent if request.origin in _SILENT else frozenset()
+        # A job without a session of its own runs in an isolated one, and is the owner's all the same.
+        is_his = request.origin in _SILENT and request.kind is not Kind.GROUP
+        listed = self._silent if is_his else frozenset()
         return {name: tool for name, tool in self._tools.items() if name in listed}
 
 
@@ -161,7 +161,7 @@ def _check(call: ToolCall, schema: JsonObject) -> None:
 
 
 def _answered(name: str, text: str, most: int) -> ToolOutput:
-    text, room = printable(text), most - _AROUND
+    room = most - _AROUND
     if len(text) > room:
         text = f"{text[:room]}\n[… {len(text) - room} of {len(text)} characters left out]"
     return ToolOutput(f"{name} answered:\n{fenced(text)}", tainted=True)
