@@ -25,7 +25,7 @@ COMMAND = (sys.executable, "-P", "-m", "agentd.interfaces.web.reader_main")
 
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _TEXTS = re.compile(r"text/.*|application/(.*\+)?(json|xml|yaml|toml)|application/x-ndjson")
-_ANSWER = 20_000_000  # bytes that the process may say
+_ANSWER = 5_000_000  # bytes that the process may say
 _IN_PAGE = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
 _HEAD = 2048  # bytes in which a page says its charset
 _MARKS = (
@@ -99,21 +99,21 @@ class PageReader:
         if kind not in _PAGES and not _TEXTS.fullmatch(kind):
             what = kind or "something that does not say what it is"
             return WebPage(fetched.url, "", "", f"It is {what}, which is not shown.")
-        text = fetched.body.decode(charset_of(fetched.body, fetched.charset), "replace")
-        text = text.removeprefix("\ufeff")
-        title = ""
+        charset = charset_of(fetched.body, fetched.charset)
         if kind in _PAGES:
             try:
                 async with asyncio.timeout(self._seconds):
-                    title, text = await self._read(fetched.url, text)
+                    title, text = await self._read(fetched, charset)
             except TimeoutError:
                 raise WebFault("timeout", "its text was not found in time") from None
+        else:
+            title, text = "", fetched.body.decode(charset, "replace").removeprefix("\ufeff")
         note = "It holds no text that can be read without a browser." if not text.strip() else ""
         if fetched.is_cut:
             note = f"{note} It is longer: only its beginning was read.".strip()
         return WebPage(fetched.url, title, text, note)
 
-    async def _read(self, url: str, text: str) -> tuple[str, str]:
+    async def _read(self, fetched: Fetched, charset: str) -> tuple[str, str]:
         process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=PIPE,
@@ -126,9 +126,9 @@ class PageReader:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            order = json.dumps({"url": url, "text": text, "seconds": self._seconds})
+            order = {"url": fetched.url, "charset": charset, "seconds": self._seconds}
             with suppress(ConnectionError):  # it has ended: its answer says so
-                process.stdin.write(order.encode("utf-8", "replace"))
+                process.stdin.write(json.dumps(order).encode() + b"\n" + fetched.body)
                 await process.stdin.drain()
                 process.stdin.close()
             said = bytearray()

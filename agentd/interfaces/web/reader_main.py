@@ -1,6 +1,7 @@
 """The process that takes a page apart: `python -m agentd.interfaces.web.reader_main`, one page each.
 
-It reads {url, text, seconds} and writes {title, text}, the text as markdown.
+It reads a line of {url, charset, seconds} and the page behind it, and writes {title, text}, the text as
+markdown.
 """
 
 from __future__ import annotations
@@ -16,19 +17,22 @@ from lxml import html as pages
 
 _MEMORY = 1 << 30  # bytes
 _LONGEST_TITLE = 300
+_LONGEST_TEXT = 1_000_000  # characters, of which models are shown far fewer
 _LINKS = 40  # that are told besides those in the text
 _WORDS = 100  # characters of one
 
 
 def main() -> None:
     """Answer once. Ends with another code than 0, and no answer, for what cannot be read."""
-    order = json.load(sys.stdin)
+    order = json.loads(sys.stdin.buffer.readline())
     seconds = int(order["seconds"]) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    title, text = read(order["text"], order["url"])
-    json.dump({"title": title, "text": text}, sys.stdout)
+    page = sys.stdin.buffer.read().decode(order["charset"], "replace")
+    title, text = read(page.removeprefix("\ufeff"), order["url"])
+    answer = json.dumps({"title": title, "text": text[:_LONGEST_TEXT]}, ensure_ascii=False)
+    sys.stdout.buffer.write(answer.encode("utf-8", "replace"))
 
 
 def read(text: str, url: str) -> tuple[str, str]:
