@@ -1,1 +1,1 @@
-"""The command line. Command bodies import what they need, so that `agentd --help` stays instant."""
+"""The command line. Each line loads the module of its own command, and `agentd --help` none."""

@@ -13,30 +13,58 @@ import typer
 
 import agentd
 from agentd.app.cli import declared, streams
-from agentd.app.cli.group import COMPLETION_VARIABLE, CommandGroup
+from agentd.app.cli.group import COMPLETION_VARIABLE, CommandGroup, Later
 from agentd.app.cli.report import note, say
 from agentd.app.cli.streams import Outputs
 from agentd.interfaces.commands import declaration
 
-# Each command line loads what it names and nothing else: all together cost more than an answer.
-_PLACES = {
-    "up": "agentd.app.cli.setup:up",
-    "init": "agentd.app.cli.setup:init",
-    "run": "agentd.app.cli.daemon:run",
-    "stop": "agentd.app.cli.daemon:stop",
-    "restart": "agentd.app.cli.daemon:restart",
-    "reload": "agentd.interfaces.commands.upkeep:UPKEEP",
-    "status": "agentd.interfaces.commands.status:STATUS",
-    "doctor": "agentd.app.cli.doctor:doctor",
-    "backup": "agentd.app.cli.backup:backup",
-    "restore": "agentd.app.cli.backup:restore",
-    "logs": "agentd.app.cli.logs:logs",
-    "chat": "agentd.app.cli.talk:chat",
-    "send": "agentd.app.cli.talk:send",
-    "acp": "agentd.app.cli.talk:acp",
-    "mcp": "agentd.app.cli.talk:mcp",
-    "export": "agentd.app.cli.export:export",
-    "completion": "agentd.app.cli.completion:completion",
+# Each command line loads what it names and nothing else: all together cost more than an answer. What they
+# are said to do is said here, too, so that the list of them loads none.
+_COMMANDS = {
+    "up": (
+        "agentd.app.cli.setup:up",
+        "Make what is missing, start the daemon if none runs, and open the chat.",
+    ),
+    "init": (
+        "agentd.app.cli.setup:init",
+        "Make the configuration and the workspace; what exists is kept.",
+    ),
+    "run": ("agentd.app.cli.daemon:run", "Run the daemon in the foreground."),
+    "stop": ("agentd.app.cli.daemon:stop", "Stop the daemon and wait until it has ended."),
+    "restart": ("agentd.app.cli.daemon:restart", "Stop the daemon if one runs, and start it."),
+    "reload": (
+        "agentd.interfaces.commands.upkeep:UPKEEP",
+        "Let the daemon read its configuration again; says what needs a restart.",
+    ),
+    "status": ("agentd.interfaces.commands.status:STATUS", "Show how the daemon fares."),
+    "doctor": (
+        "agentd.app.cli.doctor:doctor",
+        "Check everything that can be wrong; exit code 1 if something does not work.",
+    ),
+    "backup": (
+        "agentd.app.cli.backup:backup",
+        "Write everything into one file while the daemon runs, and check it.",
+    ),
+    "restore": ("agentd.app.cli.backup:restore", "Put a backup in place; the daemon must not run."),
+    "logs": ("agentd.app.cli.logs:logs", "Show the daemon's log, one record a line."),
+    "chat": ("agentd.app.cli.talk:chat", "Talk with the agent."),
+    "send": ("agentd.app.cli.sending:send", "Send one message and print the reply."),
+    "acp": (
+        "agentd.app.cli.stdio:acp",
+        "Speak the Agent Client Protocol on standard input and output, for editors and bridges.",
+    ),
+    "mcp": (
+        "agentd.app.cli.stdio:mcp",
+        "Let other agents read the memory: a server of the Model Context Protocol on standard streams.",
+    ),
+    "export": (
+        "agentd.app.cli.export:export",
+        "Write everything that is yours as plain files: workspace, transcripts, alerts, beats, costs.",
+    ),
+    "completion": (
+        "agentd.app.cli.completion:completion",
+        "Print what makes a shell complete commands and options.",
+    ),
 }
 _GROUPS = {
     "sessions": ("agentd.app.cli.sessions:app", "See, move and shorten conversations."),
@@ -73,8 +101,14 @@ def _grouped(name: str, place: str, summary: str) -> CommandGroup:
 app = CommandGroup(
     "A personal agent that stays on: it talks, remembers and wakes up by itself.",
     {
-        **{name: partial(_loaded, name, place) for name, place in _PLACES.items()},
-        **{name: partial(_grouped, name, *told) for name, told in _GROUPS.items()},
+        **{
+            name: Later(partial(_loaded, name, place), summary)
+            for name, (place, summary) in _COMMANDS.items()
+        },
+        **{
+            name: Later(partial(_grouped, name, place, summary), summary)
+            for name, (place, summary) in _GROUPS.items()
+        },
     },
 )
 

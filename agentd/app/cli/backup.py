@@ -13,6 +13,8 @@ import typer
 
 from agentd.app.cli.declared import alone, tell
 from agentd.app.cli.report import AsJson, ConfigPath, note, reporting, show
+from agentd.app.restore import restore as put
+from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, ConfigError
 from agentd.core.paths import daemon_places
 from agentd.interfaces.commands.plain import counted
@@ -47,9 +49,6 @@ def restore(
     as_json: AsJson = False,
 ) -> None:
     """Put a backup in place; the daemon must not run."""
-    from agentd.app.restore import restore as put
-    from agentd.core.clock import SystemClock
-
     places = daemon_places(os.environ, config)
     with reporting(as_json=as_json):
         now = SystemClock("UTC").now()

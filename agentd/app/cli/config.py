@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentd.app.assembly.alerting import build_targets
+from agentd.app.assembly.ground import Ground
+from agentd.app.assembly.model import check_model
+from agentd.app.assembly.trial import try_opening
+from agentd.app.assembly.window import is_surely_enough
 from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.report import AsJson, ConfigFile, reporting, show
+from agentd.app.config import describe, load, placed, read
+from agentd.core.clock import SystemClock
 from agentd.core.paths import Places, daemon_places
+from agentd.core.redaction import Redactor
+from agentd.engine.budget import Budget
 from agentd.interfaces.commands.plain import table
+from agentd.storage.ownership import configuration
 
 if TYPE_CHECKING:
     from agentd.app.config import Config
@@ -21,10 +32,6 @@ app = CommandGroup()
 @app.command()
 def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Report every mistake in the configuration at once; exit code 78 if there is any."""
-    from agentd.app.assembly.model import check_model
-    from agentd.app.config import load, placed
-    from agentd.storage.ownership import configuration
-
     places = daemon_places(os.environ, config)
     file = places.config_file
     with reporting(as_json=as_json):
@@ -49,18 +56,9 @@ def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
 
 def _check_window(read: Config, places: Places) -> None:
     """Raises ConfigError where the daemon would, for a window that the fixed prompt alone fills."""
-    from agentd.app.assembly.ground import Ground
-    from agentd.app.assembly.window import is_surely_enough
-    from agentd.core.clock import SystemClock
-    from agentd.engine.budget import Budget
-
     clock = SystemClock(read.agent.timezone)
     ground = Ground(read, places, clock, dict(os.environ), Budget(read.budget))
     if not is_surely_enough(read, ground.limits, ground.workspace):
-        import asyncio
-
-        from agentd.app.assembly.trial import try_opening
-
         asyncio.run(try_opening(ground))
 
 
@@ -68,10 +66,6 @@ def _check_alerts(read: Config) -> None:
     """Raises ConfigError for an address that is none, or without its secret; nothing is sent."""
     if not read.alerts.targets:
         return
-    import asyncio
-
-    from agentd.app.assembly.alerting import build_targets
-    from agentd.core.redaction import Redactor
 
     async def check() -> None:
         for sink in build_targets(read.alerts, os.environ, Redactor()):
@@ -83,8 +77,6 @@ def _check_alerts(read: Config) -> None:
 @app.command("show")
 def show_(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Show every key, its value in force, and where the value comes from."""
-    from agentd.app.config import describe, read
-
     file = daemon_places(os.environ, config).config_file
     with reporting(as_json=as_json):
         settings = [

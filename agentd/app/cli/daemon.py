@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 from agentd.app.cli import foreground
 from agentd.app.cli.ask import sockets
+from agentd.app.cli.launch import refuse_system_service
+from agentd.app.cli.launch import restart as again
+from agentd.app.cli.launch import stop as end
 from agentd.app.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.core.paths import daemon_places
 
@@ -17,10 +21,6 @@ def run(config: ConfigFile = None) -> None:
 
 def stop(as_json: AsJson = False) -> None:
     """Stop the daemon and wait until it has ended."""
-    import asyncio
-
-    from agentd.app.cli.launch import stop as end
-
     with reporting(as_json=as_json):
         asyncio.run(end(sockets()))
         show({"stopped": True}, lambda _: "the daemon has stopped", as_json=as_json)
@@ -28,10 +28,6 @@ def stop(as_json: AsJson = False) -> None:
 
 def restart(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Stop the daemon if one runs, and start it."""
-    import asyncio
-
-    from agentd.app.cli.launch import refuse_system_service
-    from agentd.app.cli.launch import restart as again
 
     async def change() -> None:
         await refuse_system_service(sockets())

@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast, get_args, get_origin
 import typer
 
 from agentd.app.cli.ask import answer
-from agentd.app.cli.group import CommandGroup
+from agentd.app.cli.group import CommandGroup, Later
 from agentd.app.cli.report import AsJson
 from agentd.interfaces.commands import declaration
 from agentd.interfaces.commands.declaration import Command, Given
@@ -36,7 +36,7 @@ def add_all(
     for command in declared.commands:
         if command.has_line:
             line = (lines or {}).get(command.name)
-            group.later[command.name] = partial(alone, command, line)
+            group.later[command.name] = Later(partial(alone, command, line), command.summary)
 
 
 def tell(command: Command, given: Mapping[str, Any], *, as_json: bool) -> None:

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
+import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentd.app.cli.ask import fitted
+from agentd.app.assembly.model import check_model
+from agentd.app.cli.ask import fitted, sockets
 from agentd.app.cli.declared import alone
 from agentd.app.cli.report import ConfigFile, reporting, show
+from agentd.app.config import Config, load, placed
+from agentd.app.daemon import Patience
+from agentd.app.doctor.examine import examine
+from agentd.app.doctor.machine_checks import (
+    Disk,
+    Erased,
+    Leftovers,
+    PermissionsCheck,
+    SocketPath,
+    Sqlite,
+    Time,
+)
+from agentd.app.doctor.service_checks import Linger, UnitFile
+from agentd.core.clock import SystemClock, known_zone
 from agentd.core.errors import AgentdError
+from agentd.core.health import Finding
 from agentd.core.paths import Places, daemon_places
-from agentd.interfaces.commands.upkeep import UPKEEP
+from agentd.interfaces.client.connection import connected
+from agentd.interfaces.commands.upkeep import UPKEEP, linger_marker, system_unit, users_unit
 
 if TYPE_CHECKING:
     from agentd.app.config import Config
@@ -25,7 +46,6 @@ _FAIL = "fail"
 
 
 def _doctor(_: dict[str, Any], *, config: ConfigFile = None, as_json: bool) -> None:
-    import asyncio
 
     places = daemon_places(os.environ, config)
     with reporting(as_json=as_json):
@@ -41,13 +61,6 @@ doctor = alone(UPKEEP["doctor"], _doctor)
 
 def _configuration(places: Places) -> list[dict[str, str]]:
     """The checks on this machine; with a configuration that cannot be used, by its defaults."""
-    import asyncio
-
-    from agentd.app.assembly.model import check_model
-    from agentd.app.config import Config, load, placed
-    from agentd.app.doctor.examine import examine
-    from agentd.core.health import Finding
-
     try:
         config = load(places.config_file, os.environ)
         placed(config, places)
@@ -61,23 +74,6 @@ def _configuration(places: Places) -> list[dict[str, str]]:
 
 
 def _checks(places: Places, config: Config) -> Sequence[Check]:
-    import shutil
-    import sqlite3
-    from pathlib import Path
-
-    from agentd.app.daemon import Patience
-    from agentd.app.doctor.machine_checks import (
-        Disk,
-        Erased,
-        Leftovers,
-        PermissionsCheck,
-        SocketPath,
-        Sqlite,
-        Time,
-    )
-    from agentd.app.doctor.service_checks import Linger, UnitFile
-    from agentd.core.clock import SystemClock, known_zone
-    from agentd.interfaces.commands.upkeep import linger_marker, system_unit, users_unit
 
     path = config.workspace.path
     workspace = Path(path).expanduser() if path else places.workspace
@@ -97,8 +93,6 @@ def _checks(places: Places, config: Config) -> Sequence[Check]:
 
 
 async def _of_daemon() -> list[dict[str, str]]:
-    from agentd.app.cli.ask import sockets
-    from agentd.interfaces.client.connection import connected
 
     try:
         async with connected(sockets()) as connection:

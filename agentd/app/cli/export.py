@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import csv
 import io
@@ -17,6 +18,7 @@ import typer
 
 from agentd.app.cli.ask import MODEL_SECONDS, sockets
 from agentd.app.cli.report import AsJson, ConfigFile, reporting, show
+from agentd.app.config import read
 from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.paths import daemon_places
 from agentd.interfaces.client.connection import DaemonConnection, connected
@@ -210,10 +212,6 @@ Target = Annotated[
 
 def export(target: Target, config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Write everything that is yours as plain files: workspace, transcripts, alerts, beats, costs."""
-    import asyncio
-
-    from agentd.app.config import read
-
     with reporting(as_json=as_json):
         places = daemon_places(os.environ, config)
         named = read(places.config_file, os.environ).config.workspace.path

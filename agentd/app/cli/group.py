@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
@@ -18,6 +19,15 @@ _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])
 
 
 Load = Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A command, or a group of them, that is loaded when it is used; `summary` is its first sentence."""
+
+    load: Load
+    summary: str
+
 
 COMPLETION_VARIABLE = "_AGENTD_COMPLETE"  # in it a shell says that it wants to know what may follow
 
@@ -37,7 +47,7 @@ class _QuickCommand(TyperCommand):
 
 
 class _QuickGroup(TyperGroup):
-    later: ClassVar[Mapping[str, Load]] = {}
+    later: ClassVar[Mapping[str, Later]] = {}
     inside: ClassVar[tuple[Load, ...]] = ()  # at most one
 
     def __init__(self, **options: Any) -> None:
@@ -50,6 +60,22 @@ class _QuickGroup(TyperGroup):
     def get_short_help_str(self, limit: int = _SENTENCE) -> str:
         """The first sentence of the help, whole."""
         return super().get_short_help_str(max(limit, _SENTENCE))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the commands, of which none is loaded for that."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands, those that are loaded later by what is said of them."""
+        rows = [(name, self._summary(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def _summary(self, ctx: Any, name: str) -> str:
+        if name in self.later:
+            return self.later[name].summary
+        command = self.get_command(ctx, name)
+        return "" if command is None else command.get_short_help_str(_SENTENCE)
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> Any:
         """Run; with `--json` a wrong command line is told like every other failure."""
@@ -75,13 +101,13 @@ class _QuickGroup(TyperGroup):
 class _Commands(MutableMapping[str, Any]):
     """Commands by name, some of which are loaded when they are asked for."""
 
-    def __init__(self, made: Mapping[str, Any], later: Mapping[str, Load]) -> None:
+    def __init__(self, made: Mapping[str, Any], later: Mapping[str, Later]) -> None:
         self._made = dict(made)
         self._later = later
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._made and name in self._later:
-            self._made[name] = _made(name, self._later[name]())
+            self._made[name] = _made(name, self._later[name].load())
         return self._made[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
@@ -131,10 +157,10 @@ class CommandGroup(typer.Typer):
     def __init__(
         self,
         summary: str = "",
-        later: Mapping[str, Load] | None = None,
+        later: Mapping[str, Later] | None = None,
         inside: Load | None = None,
     ) -> None:
-        self.later: dict[str, Load] = dict(later or {})
+        self.later: dict[str, Later] = dict(later or {})
         found = (inside,) if inside else ()
         super().__init__(
             cls=type("_Later", (_QuickGroup,), {"later": self.later, "inside": found}),

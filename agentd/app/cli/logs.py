@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,10 +15,14 @@ import typer
 from agentd.app.cli.ask import QUICK_SECONDS, owners_times, sockets
 from agentd.app.cli.declared import alone
 from agentd.app.cli.report import as_line, note, reporting, say
+from agentd.app.config import load
+from agentd.app.logs import file_of
+from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, DaemonUnreachable
 from agentd.core.paths import daemon_places
+from agentd.interfaces.client.connection import Deaf, connected
 from agentd.interfaces.commands.logs import LOGS, Logbook, WantedLines, parse
-from agentd.interfaces.commands.plain import visible, words
+from agentd.interfaces.commands.plain import Times, visible, words
 from agentd.interfaces.commands.upkeep import Unit
 
 if TYPE_CHECKING:
@@ -35,7 +41,6 @@ def _logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
     as_json: bool,
 ) -> None:
-    import asyncio
 
     wanted = WantedLines(**{name: value for name, value in given.items() if value is not None})
     with reporting(as_json=as_json):
@@ -73,10 +78,6 @@ async def _of_daemon(
     wanted: WantedLines, number: int, *, follow: bool, as_json: bool
 ) -> Unit | None:
     """Print what the daemon's file has; the unit whose journal has it instead, if that is so."""
-    from dataclasses import asdict
-
-    from agentd.interfaces.client.connection import Deaf, connected
-
     async with connected(sockets(), Deaf()) as connection:
         times = await owners_times(connection)
         show = _printer(times, as_json=as_json)
@@ -103,11 +104,6 @@ async def _of_daemon(
 
 def _of_file(wanted: WantedLines, number: int, *, as_json: bool) -> None:
     """What a daemon that does not run any more left behind."""
-    from agentd.app.config import load
-    from agentd.app.logs import file_of
-    from agentd.core.clock import SystemClock
-    from agentd.interfaces.commands.plain import Times
-
     places = daemon_places(os.environ)
     config = load(places.config_file, os.environ)
     file = file_of(config.log, places.state_dir)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 
 from agentd.app.cli.ask import MODEL_SECONDS, fitted, sockets
 from agentd.app.cli.group import CommandGroup
+from agentd.app.cli.moving import NOT_ASKED, House, move
 from agentd.app.cli.report import AsJson, note, reporting, show
 from agentd.core.workspace import FACTS_PATH
 from agentd.interfaces.commands.plain import revealed, table
@@ -55,9 +57,6 @@ def rustyclaw(
 
 
 def _move(agent: str, folder: Path, *, dry_run: bool, trust: bool, as_json: bool) -> None:
-    import asyncio
-
-    from agentd.app.cli.moving import House, move
 
     with reporting(as_json=as_json):
         house = House.of(agent, folder)
@@ -101,8 +100,6 @@ def _told(done: Mapping[str, Any]) -> str:
 
 def _suspicions(files: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What is suspicious in which file, and what to do about files that were left out for it."""
-    from agentd.app.cli.moving import NOT_ASKED
-
     rows = [
         {**found, "path": f"{step['path']}:{found['line']}:{found['column']}"}
         for step in files

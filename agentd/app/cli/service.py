@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import os
 import sys
@@ -12,6 +13,10 @@ import typer
 
 from agentd.app.cli.ask import sockets
 from agentd.app.cli.group import CommandGroup
+from agentd.app.cli.installing import BOOTED, own_executable, system_service, users_service
+from agentd.app.cli.installing import install as put
+from agentd.app.cli.installing import uninstall as remove
+from agentd.app.cli.launch import ask_status
 from agentd.app.cli.report import AsJson, reporting, show
 from agentd.core.errors import AgentdError, DaemonUnreachable
 
@@ -35,9 +40,6 @@ def install(
     as_json: AsJson = False,
 ) -> None:
     """Write the unit file with the path of this agentd, and enable it."""
-    from agentd.app.cli.installing import BOOTED
-    from agentd.app.cli.installing import install as put
-
     with reporting(as_json=as_json):
         service = _service(system=system)
         if dry_run:
@@ -53,9 +55,6 @@ def install(
 @app.command()
 def uninstall(system: System = False, as_json: AsJson = False) -> None:
     """Stop and disable the service and remove its unit file; your data stays."""
-    from agentd.app.cli.installing import BOOTED
-    from agentd.app.cli.installing import uninstall as remove
-
     with reporting(as_json=as_json):
         service = _service(system=system)
         left = remove(service, booted=BOOTED.is_dir())
@@ -64,7 +63,6 @@ def uninstall(system: System = False, as_json: AsJson = False) -> None:
 
 
 def _service(*, system: bool) -> ServiceUnit:
-    from agentd.app.cli.installing import own_executable, system_service, users_service
 
     if not system:
         return users_service(os.environ, own_executable())
@@ -73,9 +71,6 @@ def _service(*, system: bool) -> ServiceUnit:
 
 
 def _runs() -> bool:
-    import asyncio
-
-    from agentd.app.cli.launch import ask_status
 
     try:
         asyncio.run(ask_status(sockets()))

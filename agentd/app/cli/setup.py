@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from pathlib import Path
@@ -10,10 +11,18 @@ from typing import Annotated
 import typer
 
 from agentd.app.cli.ask import QUICK_SECONDS, ask
+from agentd.app.cli.launch import ensure_running
+from agentd.app.cli.questions import ask_settings
 from agentd.app.cli.report import AsJson, ConfigPath, note, reporting, show
-from agentd.app.cli.talk import Wait
+from agentd.app.cli.talk import Wait, converse
+from agentd.app.cli.tomltext import with_value
+from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, DaemonUnreachable
 from agentd.core.paths import Places, daemon_places, ensure_private_dir, shipped
+from agentd.storage.lock import state_lock
+from agentd.storage.migrations import STATE
+from agentd.storage.rescue import begin_anew
+from agentd.workspace.template import create
 
 _HEAD = """\
 # What differs from agentd's defaults. `agentd config show` lists every key, its value in force and where
@@ -56,11 +65,6 @@ def up(config: ConfigPath = None, wait: Wait = None) -> None:
     Without a terminal each line of standard input is one message, and the replies go to standard
     output.
     """
-    import asyncio
-
-    from agentd.app.cli.launch import ensure_running
-    from agentd.app.cli.talk import converse
-
     places = daemon_places(os.environ, config)
     with reporting():
         is_new = not places.config_file.exists()
@@ -100,11 +104,6 @@ def _note_made(places: Places, made: list[str]) -> None:
 
 def _new_state(places: Places) -> str:
     """A new, empty state database where the old one is gone; its path. Raises AgentdError."""
-    from agentd.core.clock import SystemClock
-    from agentd.storage.lock import state_lock
-    from agentd.storage.migrations import STATE
-    from agentd.storage.rescue import begin_anew
-
     with state_lock(places.state_dir):
         for aside in begin_anew(places.database, STATE, SystemClock("UTC").now()):
             note(f"moved aside: {aside}")
@@ -116,8 +115,6 @@ def _configuration(*, interactive: bool) -> str:
     if not interactive:
         return text
     note("A few questions first; Enter takes what stands in brackets.")
-    from agentd.app.cli.questions import ask_settings
-    from agentd.app.cli.tomltext import with_value
 
     for table, key, value in ask_settings():
         text = with_value(text, table, key, value)
@@ -125,7 +122,6 @@ def _configuration(*, interactive: bool) -> str:
 
 
 def _workspace(root: Path) -> list[str]:
-    from agentd.workspace.template import create
 
     ensure_private_dir(root)
     return [str(root / name) for name in create(root, shipped("workspace_template"))]

@@ -135,6 +135,13 @@ class Command:
         """What it does, for people."""
         return inspect.getdoc(self.run) or ""
 
+    @property
+    def summary(self) -> str:
+        """The first sentence of that."""
+        words = " ".join(self.help.partition("\n\n")[0].split())
+        sentence, stop, _ = f"{words} ".partition(". ")
+        return (sentence + stop).strip()
+
     def params(self) -> tuple[Given, ...]:
         """What clients may give, in order."""
         hints = get_type_hints(self.run, include_extras=True)
