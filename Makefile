@@ -18,7 +18,7 @@ brackets = $(if $(strip $(1)),[$(call joined,$(1))])
 stamp = $(VENV)/.installed-$(subst $(comma),-,$(call joined,core $(1)))
 CORE := $(call stamp,$(EXTRAS))
 # Tests take every extra but torch, which is large: its own skip unless EXTRAS=embeddings.
-DEV := $(call stamp,dev alerts images mcp multilingual onnx web $(EXTRAS))
+DEV := $(call stamp,dev alerts dates images mcp multilingual onnx web $(EXTRAS))
 
 # UNLOCKED=1 takes what the index has instead of what the lock names.
 UNLOCKED ?=
@@ -93,6 +93,6 @@ $(CORE): pyproject.toml $(wildcard requirements/*.txt) | $(BIN)/python
 	@touch $@
 
 $(DEV): pyproject.toml | $(BIN)/python
-	@echo "installing agentd$(call brackets,dev alerts images mcp multilingual onnx web $(EXTRAS)) into $(VENV): this takes minutes, once" >&2
-	@$(BIN)/python -m pip install -q -e '.$(call brackets,dev alerts images mcp multilingual onnx web $(EXTRAS))' </dev/null >&2
+	@echo "installing agentd$(call brackets,dev alerts dates images mcp multilingual onnx web $(EXTRAS)) into $(VENV): this takes minutes, once" >&2
+	@$(BIN)/python -m pip install -q -e '.$(call brackets,dev alerts dates images mcp multilingual onnx web $(EXTRAS))' </dev/null >&2
 	@touch $@

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -61,3 +63,28 @@ def test_reminders_and_questions_come_on_time_survive_a_restart_and_are_told(she
     refused = shell("jobs", "add", "x", "--at", "2020-01-01 09:00")
     assert refused.code == 2
     assert "is past: it is 2" in refused.err
+
+
+def test_a_moment_in_words_is_shown_and_needs_a_yes(shell: Shell) -> None:
+    pytest.importorskip("dateparser", reason="the extra dates is not installed (EXTRAS=dates)")
+    words = ("jobs", "add", "call the dentist", "--at", "tomorrow 9am", "--zone", "Asia/Kolkata")
+    shell.wake()
+    asked = shell(*words)
+    assert asked.code == 2
+    assert re.search(
+        r"^'tomorrow 9am' is \w+day, \d{4}-\d\d-\d\d 09:00 \(Asia/Kolkata\)$",
+        asked.err,
+        re.MULTILINE,
+    )
+    assert "this needs a yes" in asked.err
+    assert "call the dentist" not in {job["text"] for job in shell.json("jobs", "list")["jobs"]}
+    done = shell.ok(*words, "--yes", "--json")
+    assert (
+        datetime.fromisoformat(done.json["next_due"]).astimezone(ZoneInfo("Asia/Kolkata")).hour == 9
+    )
+    assert "(Asia/Kolkata)" in done.err
+    refused = shell("jobs", "add", "tea", "--at", "whenever", "--yes", "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (2, "invalid")
+    nowhere = shell("jobs", "add", "tea", "--at", "tomorrow 9am", "--zone", "Mars", "--yes")
+    assert nowhere.code == 2
+    assert "no known time zone" in nowhere.err

@@ -74,7 +74,7 @@ _GROUPS = {
         "agentd.app.cli.heartbeat:app",
         "Run the heartbeat, and see why it spoke or kept silent.",
     ),
-    "jobs": ("agentd.interfaces.commands.jobs:JOBS", "Have something said or done at set times."),
+    "jobs": ("agentd.app.cli.jobs:app", "Have something said or done at set times."),
     "alerts": ("agentd.app.cli.alerts:app", "See, follow and acknowledge alerts."),
     "import": (
         "agentd.app.cli.migrate:app",

@@ -237,7 +237,7 @@ class JobCommands:
         self,
         text: Annotated[str, Param("What to tell you, or what to ask the model.")],
         *,
-        at: Annotated[str, Param('Once: "2026-12-01 09:00".')] = "",
+        at: Annotated[str, Param('Once: "2026-12-01 09:00"; also in words: "tomorrow 9am".')] = "",
         within: Annotated[str, Param('Once, from now: "2h".', key="in")] = "",
         every: Annotated[str, Param('Again and again: "1d".')] = "",
         cron: Annotated[str, Param('By the clock: "0 9 * * 1-5".')] = "",
