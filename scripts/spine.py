@@ -22,6 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = str(ROOT / "agentd") + os.sep
 _PAUSE = 0.02  # seconds between two looks at what is wanted
+_wait = threading.Event().wait  # nothing ends it before its seconds are over
 
 
 def traced(folder: Path) -> None:
@@ -35,13 +36,13 @@ def traced(folder: Path) -> None:
 
     def look() -> None:
         while True:
-            time.sleep(_PAUSE)
+            _wait(_PAUSE)
             for mark in folder.glob("*.on"):
                 seen.clear()
                 watching.set()
                 (folder / f"{mark.stem}.watched").touch()
                 while mark.exists():
-                    time.sleep(_PAUSE)
+                    _wait(_PAUSE)
                 watching.clear()
                 ours = [code for code in list(seen) if code.co_filename.startswith(PACKAGE)]
                 told = sorted([code.co_filename, code.co_qualname] for code in ours)
@@ -72,8 +73,8 @@ def _until(path: Path) -> None:
     deadline = time.monotonic() + 30
     while not path.exists():
         assert time.monotonic() < deadline, path
-        time.sleep(_PAUSE)
-    time.sleep(_PAUSE)
+        _wait(_PAUSE)
+    _wait(_PAUSE)
 
 
 def _agentd(*command: str) -> None:
@@ -100,7 +101,7 @@ def main() -> None:
         try:
             _until(Path(home) / "agentd.sock")
             _agentd("send", "Good morning")
-            time.sleep(3)  # what follows a start and a first message has ended
+            _wait(3)  # what follows a start and a first message has ended
             journeys = {
                 '"Hello"': _passed(folder, "hello", "send", "Hello"),
                 "a forced beat": _passed(folder, "beat", "heartbeat", "run", "--force"),
