@@ -14,11 +14,12 @@ from datetime import datetime
 from itertools import chain, pairwise
 from typing import Any
 
-from agentd.core.text import Folded, Span, is_unspaced, merged, plain, trimmed
+from agentd.core.text import Folded, Span, is_unspaced, letters, merged, plain, trimmed
 
 MASK = "[forgotten]"
 
 _FEW = 50  # words that are looked for one by one
+_TELLING = 3  # words of several by which most texts are known not to have all of them
 _WORD = re.compile(r"[^\W_]+")
 _END = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”’»)\]*]*+(?=\s|\\n|\Z)|(?<![。！？])[。！？]++[”』」]?|\n|\\n"
@@ -217,12 +218,17 @@ def sentences_in(text: str) -> tuple[Span, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
+    """Words that are looked for. Where one of the `telling` ones is not, they are not."""
+
     folded: str
     plain: str
+    telling: tuple[str, ...]
 
     @classmethod
     def of(cls, text: str) -> _Words:
-        return cls(trimmed(Folded(text).text), trimmed(plain(text)))
+        shown = trimmed(plain(text))
+        rarest = sorted(shown.split(), key=_rarity, reverse=True)[:_TELLING]
+        return cls(trimmed(Folded(text).text), shown, tuple(rarest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,10 +266,15 @@ class _Search:
 
     def candidates(self, text: str, marked: Iterable[_Words]) -> set[_Words]:
         """Those that may stand in the text."""
-        if not (self.spans or self.sentences or marked):
+        loose = (*self.one_by_one, *marked)
+        if not (loose or self.by_word):
             return set()
-        shown = plain(text)
-        found = {one for one in chain(self.one_by_one, marked) if one.plain in shown}
+        written = letters(text)
+        likely = [one for one in loose if all(map(written.__contains__, one.telling))]
+        if not (likely or self.by_word):
+            return set()  # as of most texts, and known before they are taken apart
+        shown = " ".join(written.split())
+        found = {one for one in likely if one.plain in shown}
         if self.by_word:
             for word in self.by_word.keys() & set(_WORD.findall(shown)):
                 found.update(one for one in self.by_word[word] if one.plain in shown)
@@ -290,6 +301,11 @@ def _made_ready(erasure: Erasure) -> _Search:
         else:
             loose.append(one)
     return _Search(spans, sentences, marks, tuple(loose), by_word)
+
+
+def _rarity(word: str) -> tuple[bool, int]:
+    """What orders words by how few texts they stand in, about."""
+    return any(map(str.isdigit, word)), len(word)
 
 
 def _words(texts: Collection[str]) -> frozenset[_Words]:

@@ -183,7 +183,7 @@ class Folded:
             piece = found[0]
             folded = known.get(piece)
             if folded is None:
-                folded = known[piece] = _letters(piece).replace(" ", "")
+                folded = known[piece] = letters(piece).replace(" ", "")
             is_glued = found.start() == ended
             if not folded:
                 ended = found.end() if is_glued else ended
@@ -218,7 +218,7 @@ class Folded:
         unit = (start, end)
         for found in _UNIT.finditer(self._original, start, end):
             unit = found.span()
-            done += len(_letters(found[0]).replace(" ", ""))
+            done += len(letters(found[0]).replace(" ", ""))
             if done > at:
                 break
         return unit
@@ -228,7 +228,7 @@ def plain(text: str) -> str:
     """The folded form alone, quicker, as it is found out whether words can stand in a text at all: what
     is not in it is not in `Folded` either.
     """
-    return " ".join(_letters(text).split())
+    return " ".join(letters(text).split())
 
 
 def is_unspaced(text: str) -> bool:
@@ -256,7 +256,8 @@ def _is_outer(letter: str) -> bool:
     return letter.isspace() or unicodedata.category(letter).startswith("P")
 
 
-def _letters(text: str) -> str:
+def letters(text: str) -> str:
+    """The letters as they are compared, with all blanks: each word of `plain` stands in it."""
     if "\\" in text:
         text = _ESCAPE.sub(_unescaped, text)
     if text.isascii():

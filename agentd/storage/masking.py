@@ -11,7 +11,7 @@ import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from agentd.core.alert import alert_digest
@@ -36,14 +36,16 @@ from agentd.storage.proofs import digest_of
 from agentd.storage.sqlite import Database
 from agentd.storage.transcript import retitle
 
-PAGE = 500  # rows that one transaction looks at
+PAGE = 1_000  # rows that one transaction looks at
 
 Without = Callable[[Collection[SessionKey]], AbstractAsyncContextManager[None]]
 _Change = Callable[[Erasure, str, tuple[str, ...]], str]
 
 _OPEN = "SELECT id FROM turns WHERE state = 'running' AND ended_at IS NULL"
-_SOME = """
-SELECT rowid AS place, PLACES AS places, COLUMNS FROM TABLE WHERE rowid > ? ORDER BY rowid LIMIT ?
+_SOME = "SELECT rowid AS place, COLUMNS FROM TABLE WHERE rowid > ? ORDER BY rowid LIMIT ?"
+_THESE = """
+SELECT rowid AS place, PLACES AS places, * FROM TABLE
+WHERE rowid IN (SELECT value FROM json_each(?)) ORDER BY rowid
 """
 _MASK = "UPDATE TABLE SET VALUES WHERE rowid = ?"
 _SEAL = "UPDATE rows SET digest = DIGEST WHERE rowid = ?".replace("DIGEST", digest_of())
@@ -144,38 +146,77 @@ def _look(
     conn: sqlite3.Connection, erasure: Erasure, after: int
 ) -> tuple[int | None, frozenset[int]]:
     """The last row of a page, None behind the end, and the sessions of rows that are to be changed."""
-    rows = _page(conn, "rows", ("session_id", "blocks"), after)
+    last, rows = _suspects(conn, "rows", erasure, after)
     guilty = {
         row["session_id"]
-        for row in _suspects(erasure, rows, ("blocks",))
+        for row in rows
         if _blocks(erasure, row["blocks"], _places(row)) != row["blocks"]
     }
-    return (rows[-1]["place"] if rows else None), frozenset(guilty)
-
-
-def _page(
-    conn: sqlite3.Connection, table: str, columns: Collection[str], after: int
-) -> list[sqlite3.Row]:
-    """The next rows of a table, with `place`, their row id, and `places`, as marks name them."""
-    query = _SOME.replace("COLUMNS", ", ".join(columns)).replace("TABLE", table)
-    return conn.execute(query.replace("PLACES", PLACES[table]), (after, PAGE)).fetchall()
+    return last, frozenset(guilty)
 
 
 def _suspects(
-    erasure: Erasure, rows: Sequence[sqlite3.Row], columns: Collection[str]
-) -> Sequence[sqlite3.Row]:
-    """The rows that may have to be changed. All of their texts are looked through at once: in most pages
-    there is none.
+    conn: sqlite3.Connection, table: str, erasure: Erasure, after: int
+) -> tuple[int | None, Sequence[sqlite3.Row]]:
+    """The last of the next rows of a table, None behind the end, and those of them that may have to be
+    changed: with `place`, their row id, and `places`, as marks name them, which takes long to find out.
     """
-    found = (row[name] for row in rows for name in columns)
-    texts = [text for text in found if isinstance(text, str)]
-    simple = "\n".join(
-        text for text in texts if "\\" not in text
-    )  # escapes make all of it slow to read
-    if erasure.glimpsed(simple) or any(erasure.glimpsed(t) for t in texts if "\\" in t):
-        return rows
-    marked = erasure.marked
-    return [row for row in rows if not marked.isdisjoint(_places(row))] if marked else ()
+    columns = COLUMNS[table]
+    query = _SOME.replace("COLUMNS", ", ".join(columns)).replace("TABLE", table)
+    rows = conn.execute(query, (after, PAGE)).fetchall()
+    if not rows:
+        return None, ()
+    last = int(rows[-1]["place"])
+    found = [(row["place"], row[name]) for row in rows for name in columns]
+    texts = [(place, text) for place, text in found if isinstance(text, str)]
+    guilty = {texts[n][0] for n in _glimpses([text for _, text in texts], erasure)}
+    guilty |= _marked(conn, table, erasure, after, last)
+    if not guilty:
+        return last, ()
+    query = _THESE.replace("TABLE", table).replace("PLACES", PLACES[table])
+    return last, conn.execute(query, (json.dumps(sorted(guilty)),)).fetchall()
+
+
+def _glimpses(texts: Sequence[str], erasure: Erasure) -> Iterator[int]:
+    """The numbers of the texts in which the words may stand. They are looked through together, as far as
+    they need no folding, which would make all of them slow to read: in most pages there is none.
+    """
+    usual = []
+    for n, text in enumerate(texts):
+        if text.isascii() and "\\" not in text:
+            usual.append(n)
+        elif erasure.glimpsed(text):
+            yield n
+    waiting = [usual]
+    while waiting:
+        some = waiting.pop()
+        if some and erasure.glimpsed("\n".join(texts[n] for n in some)):
+            if len(some) == 1:
+                yield some[0]
+            else:
+                half = len(some) // 2
+                waiting += (some[:half], some[half:])
+
+
+def _marked(
+    conn: sqlite3.Connection, table: str, erasure: Erasure, after: int, last: int
+) -> set[int]:
+    """The rows behind one and up to another that marks name."""
+    if not (marked := erasure.marked):
+        return set()
+    if table in _OF_ROWS:
+        found = conn.execute(_OF_ROWS[table], (json.dumps(list(map(_number, marked))),))
+        return {number for (number,) in found if number is not None and after < number <= last}
+    query = _NAMED.replace("TABLE", table).replace("PLACES", PLACES[table])
+    found = conn.execute(query, (after, last, json.dumps(list(marked))))
+    return {number for (number,) in found}
+
+
+def _number(where: str) -> tuple[str, int]:
+    """The session and the number of a transcript's row, by its place; 0 for what is none."""
+    path, _, seq = where.rpartition(":")
+    session = path.removeprefix("sessions/").removesuffix(".jsonl")
+    return (session, int(seq)) if seq.isdecimal() else ("", 0)
 
 
 def _places(row: sqlite3.Row) -> tuple[str, ...]:
@@ -187,9 +228,9 @@ def _mask_page(
 ) -> tuple[int | None, int]:
     """The last row of a page, None behind the end, and how many rows were changed."""
     columns = COLUMNS[table]
-    rows = _page(conn, table, columns.keys(), after)
+    last, rows = _suspects(conn, table, erasure, after)
     changed = 0
-    for row in _suspects(erasure, rows, columns.keys()):
+    for row in rows:
         places = _places(row)
         new = {
             name: change(erasure, row[name], places)
@@ -211,7 +252,7 @@ def _mask_page(
                 table == "alerts"
             ):  # what makes it equal to others tells its words to who guesses them
                 conn.execute(_DIGEST, (alert_digest(new["text"]), row["place"]))
-    return (rows[-1]["place"] if rows else None), changed
+    return last, changed
 
 
 def _move_evidence(conn: sqlite3.Connection, row: sqlite3.Row, spans: list[Span]) -> None:
@@ -317,6 +358,21 @@ PLACES: Mapping[str, str] = {
     "alerts": "'alerts:' || id",
 }
 
+# The rows of tables that marks name by rows of transcripts: of all of them at once, since PLACES of each
+# would be far more to ask.
+_ROWS_NAMED = """
+FROM json_each(?) n JOIN sessions s ON s.key = json_extract(n.value, '$[0]')
+JOIN rows r ON r.session_id = s.id AND r.seq = json_extract(n.value, '$[1]')
+"""
+_OF_ROWS = {
+    "rows": f"SELECT r.id {_ROWS_NAMED}",
+    "turns": f"SELECT r.turn_id {_ROWS_NAMED}",
+    "calls": f"SELECT c.id {_ROWS_NAMED} JOIN calls c ON c.turn_id = r.turn_id",
+}
+_NAMED = """
+SELECT rowid FROM TABLE WHERE rowid > ? AND rowid <= ? AND PLACES IN (SELECT value FROM json_each(?))
+"""
+
 # Every column that may hold words, and how it is masked. What a call of an open turn is about to do
 # stays, since recovery compares it by its bytes: it is erased when the turn ends.
 COLUMNS: Mapping[str, Mapping[str, _Change]] = {
@@ -345,11 +401,15 @@ _PAGE = 500  # rows that one look reads
 _ROWS = """
 SELECT id AS place, PLACES AS places, at, source, blocks AS text FROM rows WHERE id > ? ORDER BY id LIMIT ?
 """
+_BLOCKS = "SELECT id AS place, blocks AS text FROM rows WHERE id > ? ORDER BY id LIMIT ?"
+_BEGINS, _ENDS = '[{"type":"text","text":"', '"}]'
+_THOSE = "id IN (SELECT value FROM json_each(?))"
 _ONE = "session_id = (SELECT id FROM sessions WHERE key = ?) AND seq = ?"
 _PLAIN = """
 SELECT rowid AS place, PLACES AS places, AT AS at, TEXT AS text, MINE AS by_user
 FROM TABLE WHERE rowid > ? AND TEXT <> '' ORDER BY rowid LIMIT ?
 """
+_Look = Callable[..., tuple[int | None, list[Written]]]
 _TABLES = (  # table, when it was written, its words, whether the user wrote them
     ("sessions", "NULL", "summary", "0"),
     ("alerts", "at", "text", "0"),
@@ -369,14 +429,20 @@ class StoredTexts:
 
     async def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
         """See Writings. Raises StorageError."""
-        async for texts in self._pages(_ROWS.replace("PLACES", PLACES["rows"]), _of_row, wanted):
+        all_rows = _ROWS.replace("PLACES", PLACES["rows"])
+        look = partial(_texts_look, query=all_rows, made=_of_row, wanted=None)
+        if wanted is not None:
+            wanted.expect(await self._db.read(_count))
+            look = partial(_rows_look, wanted=wanted)
+        async for texts in self._pages(look):
             yield texts
         for table, at, text, mine in _TABLES:
             parts = {"PLACES": PLACES[table], "AT": at, "TEXT": text, "MINE": mine, "TABLE": table}
             query = _PLAIN
             for name, part in parts.items():
                 query = query.replace(name, part)
-            async for texts in self._pages(query, _of_plain, wanted):
+            look = partial(_texts_look, query=query, made=_of_plain, wanted=wanted)
+            async for texts in self._pages(look):
                 yield texts
 
     async def said(self, session: SessionKey, seq: int) -> Written | None:
@@ -385,15 +451,39 @@ class StoredTexts:
         found = await self._db.read(lambda conn: conn.execute(query, (session, seq, 1)).fetchone())
         return _of_row(found) if found else None
 
-    async def _pages(
-        self, query: str, made: Callable[[sqlite3.Row], Written], wanted: Wanted | None
-    ) -> AsyncIterator[Sequence[Written]]:
+    async def _pages(self, look: _Look) -> AsyncIterator[Sequence[Written]]:
         after: int | None = 0
         while after is not None:
-            look = partial(_texts_look, query=query, made=made, wanted=wanted, after=after)
-            after, texts = await self._db.read(look)
+            after, texts = await self._db.read(partial(look, after=after))
             if texts:
                 yield texts
+
+
+def _count(conn: sqlite3.Connection) -> int:
+    (count,) = conn.execute("SELECT count(*) FROM rows").fetchone()
+    return int(count)
+
+
+def _rows_look(
+    conn: sqlite3.Connection, wanted: Wanted, after: int
+) -> tuple[int | None, list[Written]]:
+    """What `_texts_look` gives of transcripts: most rows are not wanted, and of these nothing is asked but
+    what they say.
+    """
+    rows = conn.execute(_BLOCKS, (after, PAGE)).fetchall()
+    if not rows:
+        return None, []
+    last = int(rows[-1]["place"])
+    chosen = {rows[n]["place"] for n in wanted.among([row["text"] for row in rows])}
+    named = json.dumps([_number(one) for one in wanted.places if one.startswith("sessions/")])
+    found = conn.execute(_OF_ROWS["rows"], (named,))
+    chosen |= {number for (number,) in found if after < number <= last}
+    wanted.pass_over(len(rows) - len(chosen))
+    if not chosen:
+        return last, []
+    query = _ROWS.replace("PLACES", PLACES["rows"]).replace("id > ?", _THOSE)
+    few = conn.execute(query, (json.dumps(sorted(chosen)), PAGE))
+    return last, [_of_row(row) for row in few]
 
 
 def _texts_look(
@@ -412,13 +502,30 @@ def _texts_look(
 
 
 def _of_row(row: sqlite3.Row) -> Written:
+    by_user = _is_by_user(row["source"])
+    text = _only_text(row["text"])
+    if text is not None:
+        return Written(row["places"], text, maybe_moment(row["at"]), by_user)
     blocks = decode_blocks(json.loads(row["text"]))
-    by_user = TextSource.parse(row["source"]).writer is not Writer.AGENT
     if by_user:
         text = "".join(block.text for block in blocks if isinstance(block, Text))
     else:
         text = "\n".join(words for block in blocks for words in _words(block))
     return Written(row["places"], text, maybe_moment(row["at"]), by_user)
+
+
+@lru_cache(maxsize=16)  # there are few, and many rows of each
+def _is_by_user(source: str) -> bool:
+    return TextSource.parse(source).writer is not Writer.AGENT
+
+
+def _only_text(blocks: str) -> str | None:
+    """What a row says that is one text without anything to be escaped, as most are: to read each as JSON
+    would take most of the time. None for any other.
+    """
+    text = blocks[len(_BEGINS) : -len(_ENDS)]
+    is_one = blocks.startswith(_BEGINS) and blocks.endswith(_ENDS)
+    return text if is_one and '"' not in text and "\\" not in text else None
 
 
 def _of_plain(row: sqlite3.Row) -> Written:

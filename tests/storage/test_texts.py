@@ -83,9 +83,17 @@ class Looking:
     def __init__(self, word):
         self.word, self.others = word, 0
 
+    places = ("sessions/chat:9.jsonl:1", "memory/a.md:3", "sessions/chat:9.jsonl:summary")
+
     def may_be(self, text, where):
         assert where
         return self.word in text
+
+    def among(self, texts):
+        return [n for n, text in enumerate(texts) if self.word in text]
+
+    def expect(self, count):
+        self.expected = count
 
     def pass_over(self, count):
         self.others += count
@@ -97,5 +105,24 @@ async def test_of_many_rows_only_those_that_are_wanted_are_read(state_db, sessio
         await talk(sessions, session, NewRow(RowRole.ASSISTANT, (Text(f"text {n}."),)))
     looking = Looking("text 7.")
     found = [one async for texts in StoredTexts(state_db).texts(looking) for one in texts]
-    assert [one.text for one in found] == ["text 7."]
-    assert looking.others == 30 * 3 - 1
+    assert [one.text for one in found] == ["text 7.", "hello"], "and what stands at its places"
+    assert looking.others == 30 * 3 - 2
+    assert looking.expected == 30 * 3
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        Text("plain words"),
+        Text('in "quotes"'),
+        Text("a\\b\nc"),
+        Text('"}]'),
+        Text("茶室"),
+        Text("said by others", ((0, 4),)),
+        Text(""),
+    ],
+)
+async def test_a_row_says_the_same_whether_it_is_read_as_json_or_not(state_db, sessions, block):
+    await talk(sessions, MAIN, NewRow(RowRole.ASSISTANT, (block,)))
+    found = [one async for texts in StoredTexts(state_db).texts() for one in texts]
+    assert found[1].text == block.text

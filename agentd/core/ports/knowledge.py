@@ -423,6 +423,18 @@ class Wanted(Protocol):
         may stand there as JSON.
         """
 
+    def among(self, texts: Sequence[str]) -> Sequence[int]:
+        """The numbers of those of the texts, from 0 on, of which `may_be` is true wherever they are kept:
+        quicker than one by one.
+        """
+
+    @property
+    def places(self) -> Collection[str]:
+        """Where texts are kept that it is to be given whatever they say."""
+
+    def expect(self, count: int) -> None:
+        """So many texts, about, are there to be looked through."""
+
     def pass_over(self, count: int) -> None:
         """So many texts, about, were there that did not have to be."""
 

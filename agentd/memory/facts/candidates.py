@@ -7,11 +7,12 @@ is counted; words are compared by how they begin, in scripts without blanks by p
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import chain
+from itertools import accumulate, chain
 from math import log
 
 from agentd.core.erasure import Erasure, Mark, Sought, Written, replaced, sentences_in
@@ -27,6 +28,8 @@ _STEM = 6  # letters of a word that count
 _KEPT = 300  # texts that are kept of one word, the newest
 _SHARE = 50  # a word is rare if at most every 50th text has it,
 _FEW_ASKED, _FEW_TOLD = 12, 4  # or so few, for the model's eyes and for the user's
+_EVERYWHERE = 5_000  # texts that have a word which is looked for no longer,
+_SHARE_OF_ALL = 25  # or, if that is more, so great a share of all texts as are expected
 _MOST_ASKED = 200  # candidates of one fact
 _MOST_TOLD = 50  # mentions
 _LINES = 20  # of a paragraph that a hit may lie in
@@ -60,7 +63,7 @@ class Words:
     """Words as they are counted, looked for in many texts."""
 
     def __init__(self, wanted: frozenset[str]) -> None:
-        self._wanted = wanted
+        self.wanted = wanted
         self._needles = {
             f" {word} ".encode() if len(word) < _STEM else f" {word}".encode(): word
             for word in wanted
@@ -70,15 +73,31 @@ class Words:
     def found(self, text: str) -> frozenset[str]:
         """Those that `words_of` the text has."""
         if not text.isascii():
-            return self._wanted & words_of(text)
+            return self.wanted & words_of(text)
         bare = _bare(text)
         return frozenset(word for needle, word in self._needles.items() if needle in bare)
 
     def stand_in(self, text: str) -> bool:
         """Whether the text has any of them, or what it is the JSON of."""
         if not text.isascii():
-            return not self._wanted.isdisjoint(words_of(text))
+            return not self.wanted.isdisjoint(words_of(text))
         return any(map(_bare(text).__contains__, self._needles))
+
+    def among(self, texts: Sequence[str]) -> list[int]:
+        """The numbers of those of the texts, from 0 on, of which `stand_in` is true. Nearly all need no
+        folding, and are looked through as one.
+        """
+        usual = [n for n, text in enumerate(texts) if text.isascii() and "\\" not in text]
+        found = {n for n in set(range(len(texts))).difference(usual) if self.stand_in(texts[n])}
+        begins = list(accumulate((len(texts[n]) + 1 for n in usual), initial=1))
+        bare = _bare("\n".join(texts[n] for n in usual))
+        for needle in self._needles:
+            at = bare.find(needle)
+            while at >= 0:  # at the blank before the word
+                place = bisect_right(begins, at + 1) - 1
+                found.add(usual[place])
+                at = bare.find(needle, begins[place + 1] - 1)
+        return sorted(found)
 
 
 @dataclass(slots=True)
@@ -86,23 +105,28 @@ class Survey:
     """What is found by looking through all texts once. `near` are lines that are near a fact in meaning,
     by its id; `quoted` whole rows of which a part is marked, by their text. `twins` are the same marks
     in copies of these rows: in forks of a session, and in what was typed.
+
+    A word that stands in very many texts tells nothing. As soon as that is known it is looked for no
+    longer, so that these texts need not be read; `is_sure` says afterwards whether that could be.
     """
 
     sought: Sequence[Sought]
     near: Mapping[str, Collection[Near]] = field(default_factory=dict)
     quoted: Mapping[str, Collection[tuple[Mark, datetime]]] = field(default_factory=dict)
+    is_thorough: bool = False  # no word is passed over
     twins: list[Mark] = field(default_factory=list)
     size: int = 0  # texts
     counts: Counter[str] = field(default_factory=Counter)  # in how many texts each word stands
     _by_word: dict[str, deque[Written]] = field(default_factory=dict)
     _besides: dict[str, list[Written]] = field(default_factory=lambda: defaultdict(list))
     _words: Words = field(init=False)
+    _common: set[str] = field(default_factory=set)  # words that are looked for no longer
+    _expected: int = 0  # texts
     _places: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # to fact ids
 
     def __post_init__(self) -> None:
         """Know which words count, and what is looked at whatever it says."""
-        told = chain.from_iterable((one.text, one.value, *one.quotes) for one in self.sought)
-        self._words = Words(frozenset(chain.from_iterable(map(words_of, told))))
+        self._words = Words(frozenset(chain.from_iterable(self._told())))
         for one in self.sought:
             for where in one.rows:
                 self._places[where].add(one.id)
@@ -114,6 +138,29 @@ class Survey:
     def may_be(self, text: str, where: str) -> bool:
         """See Wanted."""
         return where in self._places or self._words.stand_in(text)
+
+    def among(self, texts: Sequence[str]) -> Sequence[int]:
+        """See Wanted."""
+        return self._words.among(texts)
+
+    @property
+    def places(self) -> Collection[str]:
+        """See Wanted."""
+        return self._places.keys()
+
+    def expect(self, count: int) -> None:
+        """See Wanted."""
+        self._expected += count
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether every word that was passed over is too common to count, beside others of what it is said
+        by that are not.
+        """
+        most = max(_FEW_ASKED, self.size // _SHARE)
+        return all(self.counts[word] > most for word in self._common) and not any(
+            words and words <= self._common for words in self._told()
+        )
 
     def pass_over(self, count: int) -> None:
         """See Wanted."""
@@ -132,6 +179,8 @@ class Survey:
                     self.twins.append(replace(mark, where=written.where))
             for fact_id in self._places.get(written.where, ()):
                 self._besides[fact_id].append(written)
+        if not self.is_thorough:
+            self._set_aside()
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Texts of agentd's that may say one of the facts, the likeliest of each first."""
@@ -181,6 +230,21 @@ class Survey:
         said = written.text[slice(*span)]
         return tuple(Mark(where, said) for where in dict.fromkeys((written.where, *copies)))
 
+    def _told(self) -> Iterator[frozenset[str]]:
+        """The words of each thing that facts are told by: sentences, values, quotes, and names in these."""
+        for one in self.sought:
+            yield from map(words_of, (one.text, one.value, *one.quotes))
+            yield words_of(" ".join(_names(one)))
+
+    def _set_aside(self) -> None:
+        """Look for what turned out to be common no longer."""
+        most = max(_EVERYWHERE, max(self._expected, self.size) // _SHARE_OF_ALL)
+        if common := {word for word in self._words.wanted if self.counts[word] > most}:
+            self._common |= common
+            self._words = Words(self._words.wanted - common)
+            for word in common:
+                del self._by_word[word]
+
     def _all(self) -> Iterator[Written]:
         """Each text that was kept, once."""
         kept = chain.from_iterable((*self._by_word.values(), *self._besides.values()))
@@ -202,7 +266,7 @@ class Survey:
         """Rare words of what the fact is about: of its value, and names and numbers in what says it. The
         rarest of these tells however often it stands: most texts that have it may be agentd's own.
         """
-        named = tuple(chain.from_iterable(map(names_in, (one.text, *one.quotes))))
+        named = _names(one)
         words = chain.from_iterable(map(words_of, (one.value, *named)))
         rarest = self._rarest(" ".join(named)) if named and not one.value else self._rarest_of(one)
         return rarest | self._below(words, _FEW_TOLD)
@@ -224,6 +288,11 @@ class Survey:
 
     def _weight(self, words: Iterable[str]) -> float:
         return sum(log(1 + self.size / self.counts[word]) for word in sorted(words))
+
+
+def _names(one: Sought) -> tuple[str, ...]:
+    """The names and numbers in what says the fact."""
+    return tuple(chain.from_iterable(map(names_in, (one.text, *one.quotes))))
 
 
 def words_of(text: str) -> frozenset[str]:

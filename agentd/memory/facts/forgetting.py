@@ -109,6 +109,11 @@ class Traces:
                 quoted[row.text].append((mark, row.at))
         survey = Survey(erasure.sought, near, quoted)
         await self.look_through(survey, erasure, counts)
+        if not survey.is_sure:  # what says it has common words alone: all of them have to be read
+            survey = Survey(erasure.sought, near, quoted, is_thorough=True)
+            if counts is not None:
+                counts.clear()
+            await self.look_through(survey, erasure, counts)
         return survey
 
     async def look_through(
@@ -264,7 +269,7 @@ class Forgetting:
         that says too little, StorageError, WorkspaceError.
         """
         words = words_of(text)
-        survey = Survey([Sought("", text)])
+        survey = Survey([Sought("", text)], is_thorough=True)
         if len(words) == 1:
             await self._traces.look_through(survey)
         is_common = len(words) == 1 and survey.counts.total() > max(_FEW, survey.size // _SHARE)

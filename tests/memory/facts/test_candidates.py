@@ -212,3 +212,47 @@ def test_a_place_that_is_looked_at_in_any_case_is_wanted_whatever_stands_there()
     assert found.may_be("what?", "memory/a.md:12")
     assert not found.may_be("what?", "memory/a.md:2")
     assert not found.may_be("what?", "memory/b.md")
+
+
+@given(
+    st.lists(
+        st.text(st.sampled_from('Ulm ulmen 55 a.\\n\n"茶室é'), max_size=12).map(
+            lambda t: f"{t} ulm"[:13]
+        )
+    )
+)
+def test_many_texts_at_once_are_told_apart_as_one_by_one(texts):
+    words = Words(frozenset({"ulm", "55", "茶室", "é", "a"}))
+    assert words.among(texts) == [n for n, text in enumerate(texts) if words.stand_in(text)]
+
+
+def everywhere(survey, count, word="lives"):
+    """Have so many texts looked through that have a word, as they come from a store."""
+    for first in range(0, count, 1_000):
+        texts = [f"She {word} on, {n}." for n in range(first, first + 1_000)]
+        wanted = survey.among(texts)
+        survey.add([mine(texts[n], f"sessions/main.jsonl:{first + n}") for n in wanted])
+        survey.pass_over(len(texts) - len(wanted))
+
+
+def test_texts_that_share_a_very_common_word_alone_need_not_be_read():
+    common, thorough = Survey((LONDON,)), Survey((LONDON,), is_thorough=True)
+    for one in (common, thorough):
+        everywhere(one, 20_000)
+        one.add([own("London calling")])
+    assert common.size == thorough.size == 20_001
+    assert common.counts["lives"] < thorough.counts["lives"] == 20_000
+    assert common.is_sure
+    assert common.candidates() == thorough.candidates() != ()
+    assert common.mentions(Erasure()) == thorough.mentions(Erasure())
+
+
+def test_words_that_are_all_common_and_such_as_turn_out_to_be_rare_are_not_passed_over():
+    raw = Sought("k3f9", "She lives on", "", ("lives",), (), AT)
+    found = Survey((raw,))
+    everywhere(found, 8_000)
+    assert not found.is_sure, "the quote has no other word"
+    found = Survey((LONDON,))
+    everywhere(found, 8_000)
+    found.pass_over(1_000_000)
+    assert not found.is_sure, "of a million texts so few have the word that it tells"
