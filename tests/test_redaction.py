@@ -292,3 +292,23 @@ def test_a_key_is_found_that_an_addition_completes(before, behind) -> None:
 def test_a_known_secret_over_two_lines_is_found_when_the_second_comes() -> None:
     redactor = Redactor("a secret\nof two lines")
     assert redactor.holds_behind(b"told: a secret\nof two lines", len(b"told: a secret\n"))
+
+
+LINES = st.sampled_from(
+    ["tea", "", "sk-ant-api03-" + "a1" * 20, "the words", "-----BEGIN PRIVATE KEY-----", "QUFB" * 8]
+)
+
+
+@given(st.lists(LINES), st.lists(LINES))
+def test_what_stands_beside_known_lines_is_looked_through_as_if_alone(known, lines):
+    redactor = Redactor("my own secret")
+    before, text = "\n".join(known), "\n".join(lines)
+    if not redactor.holds(before):
+        assert redactor.holds_beside(text, before) == redactor.holds(text)
+
+
+def test_a_secret_of_several_lines_is_found_beside_known_ones():
+    redactor = Redactor("first half\nsecond half")
+    known = "first half\nbetween\nsecond half"
+    assert not redactor.holds(known)
+    assert redactor.holds_beside("first half\nsecond half", known)

@@ -216,6 +216,13 @@ class Redactor:
         first = max(0, min(begin, start - longest, key if key >= 0 else begin))
         return self.holds(text[first:].decode(errors="replace"))
 
+    def holds_beside(self, text: str, known: str) -> bool:
+        """`holds` where it is known that `known` holds nothing: quicker, as most of its lines are the same."""
+        if _PEM in text or any("\n" in secret for secret in self._secrets):
+            return self.holds(text)
+        fresh = set(text.split("\n")).difference(known.split("\n"))
+        return any(map(self.holds, fresh))
+
     def _longest(self) -> Iterator[str]:
         return (max(spellings, key=len) for spellings in self._secrets.values())
 

@@ -70,6 +70,10 @@ class Authored:
             kept = (mark for mark in _apart(known) if mark not in gone)
             self._folder.replace((home, self._name), b"".join(kept))
 
+    def is_empty(self, home: str) -> bool:
+        """Whether no line of the file with this folder is in the record."""
+        return not self._read(home)
+
     def own(self, home: str, lines: Sequence[bytes]) -> list[bool]:
         """For each line whether it is in the record."""
         known = frozenset(_apart(self._read(home)))

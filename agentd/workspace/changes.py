@@ -5,7 +5,6 @@ Whoever calls `plan` and `apply` holds the lock of the path.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -18,7 +17,7 @@ from agentd.core.tool import FileAction, FileIntent
 from agentd.core.workspace import FACTS_PATH, Author, is_graph_text
 from agentd.workspace.folder import Folder, too_large
 from agentd.workspace.refusals import missing, translated
-from agentd.workspace.versions import Content, Versions, digest_of
+from agentd.workspace.versions import Content, GrowingDigest, Versions, digest_of
 
 log = structlog.get_logger()
 
@@ -33,9 +32,12 @@ class Changes:
     text nothing is kept: what was taken out of it is to be gone.
     """
 
-    def __init__(self, folder: Folder, versions: Versions | None) -> None:
+    def __init__(
+        self, folder: Folder, versions: Versions | None, digests: GrowingDigest | None = None
+    ) -> None:
         self._folder = folder
         self._versions = versions
+        self._digests = digests or GrowingDigest()
 
     def plan(
         self,
@@ -53,20 +55,19 @@ class Changes:
             raise too_large(f"the new text for {path}", len(data), limit)
         with translated(path):
             old = self._folder.read_for_change(parts, most)
-        before = digest_of(old)
+        before = self._digests.of(old)
         if action is FileAction.DELETE:
             if old is None:
                 raise missing(path)
             return FileIntent(path, action, before, "", b"")
         if action is FileAction.WRITE:
-            return FileIntent(path, action, before, digest_of(data), data)
-        start, digest = old or b"", hashlib.sha256(old or b"")
+            return FileIntent(path, action, before, self._digests.of(data), data)
+        start = old or b""
         if start and data and not start.endswith(b"\n"):
             data = b"\n" + data
         if len(start) + len(data) > most:
             raise too_large(path, len(start) + len(data), most)
-        digest.update(data)
-        return FileIntent(path, action, before, digest.hexdigest(), data, len(start))
+        return FileIntent(path, action, before, self._digests.of(start + data), data, len(start))
 
     def apply(self, parts: Sequence[str], intent: FileIntent, at: datetime, by: Author) -> bool:
         """Do it. False when an append went behind bytes that came after the plan, so that the file
@@ -74,7 +75,8 @@ class Changes:
         """
         with translated(intent.path):
             for _ in range(_TRIES):
-                old = Content(self._folder.read_for_change(parts, most_bytes(intent.path)))
+                data = self._folder.read_for_change(parts, most_bytes(intent.path))
+                old = Content(data, self._digests.of(data))
                 as_planned = old.digest == intent.before
                 if not (as_planned or _takes_append(old.data, intent)):
                     break
@@ -104,6 +106,7 @@ class Changes:
             self._folder.delete(parts)
         else:
             self._folder.replace(parts, new.data, partial(self._look, parts, old.digest))
+        self._digests.let_go(old.data)
         if is_other:
             self._note(intent.path, old, new)
 
@@ -143,7 +146,7 @@ class Changes:
 
     def digest(self, parts: Sequence[str]) -> str:
         """The SHA-256 of what is on disk, "" for nothing."""
-        return digest_of(self._folder.read_for_change(parts, most_bytes("/".join(parts))))
+        return self._digests.of(self._folder.read_for_change(parts, most_bytes("/".join(parts))))
 
     def inspect(self, parts: Sequence[str], intent: FileIntent) -> str:
         """Whether the change was done: "after", "before", or "other" when it cannot be told."""

@@ -41,7 +41,7 @@ from agentd.workspace.names import Name, is_injected, is_protected, parse, parse
 from agentd.workspace.places import NotePlaces, Place, Reading
 from agentd.workspace.refusals import missing, translated
 from agentd.workspace.single import outside
-from agentd.workspace.versions import Versions
+from agentd.workspace.versions import GrowingDigest, Versions
 from agentd.workspace.visibility import Visibility
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
@@ -76,11 +76,12 @@ class Files:
         self._sight = Visibility(settings.group_paths)
         self._places = NotePlaces(folders, settings, self._sight)
         self._versions = Versions(versions_dir, redactor=redactor) if versions_dir else None
-        self._changes = Changes(self._primary, self._versions)
+        digests = GrowingDigest()
+        self._changes = Changes(self._primary, self._versions, digests)
         self._lives = Lives(self._primary, MAX_READ_BYTES)
         self._locks = Locks(self._primary.beneath, clock)
         self._seen: OrderedDict[tuple[str, str], str] = OrderedDict()
-        self._reading = Reading()
+        self._reading = Reading(digests)
         self._configured = _configured(settings)
         self.writes = 0  # how often agentd has changed a note here
         self.complaints = Complaints()

@@ -19,7 +19,7 @@ from agentd.workspace.changes import most_bytes
 from agentd.workspace.folder import Folder, Stamp
 from agentd.workspace.names import Name, parse, parse_file
 from agentd.workspace.refusals import translated
-from agentd.workspace.versions import digest_of
+from agentd.workspace.versions import GrowingDigest
 from agentd.workspace.visibility import IN_EVERY_PROMPT, Visibility
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
@@ -58,7 +58,8 @@ class Place:
 class Reading:
     """Loads files, the unchanged ones from memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, digests: GrowingDigest) -> None:
+        self._digests = digests
         self._kept: OrderedDict[str, tuple[Stamp, FileView]] = OrderedDict()
 
     def load(
@@ -78,7 +79,7 @@ class Reading:
             data = place.folder.read(place.parts, most_bytes(key), alone=place.alone)
         errors = "strict" if data.startswith(_UTF_16) else "surrogateescape"
         try:
-            return FileView(key, data.decode(errors=errors), digest_of(data))
+            return FileView(key, data.decode(errors=errors), self._digests.of(data))
         except UnicodeDecodeError as error:
             raise _not_text(place.asked, error) from None
 
@@ -93,7 +94,7 @@ class Reading:
                     return kept[1]
                 data = place.folder.read(place.parts, most_bytes(key), alone=place.alone)
             is_shared = place.is_named and stamp.is_alone
-            view = FileView(key, data.decode(), digest_of(data), is_shared)
+            view = FileView(key, data.decode(), self._digests.of(data), is_shared)
         except UnicodeDecodeError as error:
             return _not_text(place.asked, error)
         except WorkspaceError as error:

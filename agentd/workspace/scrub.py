@@ -19,7 +19,7 @@ from agentd.core.dated import date_in
 from agentd.core.erasure import Erasure, Written, replaced
 from agentd.core.outside import marks_in
 from agentd.core.ports import Wanted
-from agentd.core.text import Span, apart, merged
+from agentd.core.text import Span, apart
 from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import FACTS_PATH, Reader, is_graph_text
 from agentd.workspace.changes import MAX_READ_BYTES
@@ -282,16 +282,13 @@ class VersionEraser:
             (home, path)
             for home, path in homes
             if path in marked
-            or any(self._says(data, path, erasure) for data in self._contents(home))
+            or any(self._says(data, path, erasure) for data in self._versions.longest(home))
         )
-
-    def _contents(self, home: str) -> Iterator[bytes]:
-        return (data for _, data in self._versions.contents(home))
 
     def _says(self, data: bytes, path: str, erasure: Erasure) -> bool:
         text = _decoded(data)
         ids = erasure.ids if path == FACTS_PATH else ()
-        return erasure.glimpsed(text) or any(f"id={i}" in text for i in ids)
+        return any(f"id={i}" in text for i in ids) or erasure.glimpsed(text)
 
     def _rewrite(self, home: str, path: str, erasure: Erasure) -> int:
         marks = {
@@ -306,37 +303,75 @@ class VersionEraser:
                 if line in marks.get(number, {}):
                     marked[text] = marks[number][line]
         ids = erasure.ids if path == FACTS_PATH else ()
-        return self._versions.rewrite(home, partial(_masked, erasure, marked, ids))
+        return self._versions.rewrite(home, _Cut(erasure, marked, ids))
 
 
-def _masked(
-    erasure: Erasure, marked: Mapping[str, Erasure], ids: Sequence[str], data: bytes
-) -> bytes:
-    text = _without_facts(
-        _decoded(data), ids
-    )  # first: the words are looked for in a moment, but placed slowly
-    spans = list(erasure.found(text))
-    if marked:
-        for one in paragraphs(text, _unknown(text)):
-            here = marked.get(text[one.start : one.end])
-            found = here.found(text[one.start : one.end]) if here else ()
-            spans += [(one.start + start, one.start + end) for start, end in found]
-    if ids:
-        return _encoded(replaced(text, merged(spans)))
-    return _encoded(replaced(text, apart(spans, marks_in(text))))
+class _Cut:
+    """Takes it out of contents, one after the other. What only grew is looked through once, in its longest
+    form, if that comes first: of what begins it, the same goes.
+    """
+
+    def __init__(self, erasure: Erasure, marked: Mapping[str, Erasure], ids: Sequence[str]) -> None:
+        self._erasure = erasure
+        self._marked = marked  # by their text, paragraphs: what is added may make others of them
+        self._ids = ids
+        self._long = b""
+        self._lines: list[Span] = []  # what goes as lines of facts
+        self._left = ""  # the text without these,
+        self._spans: Sequence[Span] = ()  # what is masked in it,
+        self._kept: Sequence[Span] = ()  # and what is not, whatever it says
+
+    def __call__(self, data: bytes) -> bytes:
+        """What is left of it."""
+        is_grown = data.endswith(b"\n") and self._long.startswith(data) and not self._marked
+        end = self._end(len(_decoded(data))) if is_grown else None
+        if end is None:
+            self._look_through(data)
+            end = len(self._left)
+        spans = (span for span in self._spans if span[1] <= end)
+        return _encoded(replaced(self._left[:end], spans))
+
+    def _end(self, size: int) -> int | None:
+        """Where so many characters of the longest form end without its lines; None in the middle of what is
+        masked, or may not be.
+        """
+        end = size - sum(last - first for first, last in self._lines if last <= size)
+        is_cut = any(first < end < last for first, last in (*self._spans, *self._kept))
+        return None if is_cut else end
+
+    def _look_through(self, data: bytes) -> None:
+        text = _decoded(data)
+        # Lines first: the words are looked for in a moment, but placed slowly.
+        self._long, self._lines = data, list(_lines_naming(text, self._ids))
+        self._left = text = _without(text, self._lines)
+        spans = list(self._erasure.found(text))
+        if self._marked:
+            for one in paragraphs(text, _unknown(text)):
+                here = self._marked.get(text[one.start : one.end])
+                found = here.found(text[one.start : one.end]) if here else ()
+                spans += [(one.start + start, one.start + end) for start, end in found]
+        self._kept = () if self._ids else marks_in(text)
+        self._spans = apart(spans, self._kept)
 
 
-def _without_facts(text: str, ids: Sequence[str]) -> str:
-    """The text without the lines that name these facts."""
+def _lines_naming(text: str, ids: Sequence[str]) -> Iterator[Span]:
+    """The lines that name these facts."""
     if not ids:
-        return text
+        return
     named = re.compile(rf"id=(?<!\wid=)(?:{'|'.join(map(re.escape, ids))})(?![\w-])")
-    left, done = [], 0
+    done = 0
     for found in named.finditer(text):
         if found.start() >= done:
-            left.append(text[done : text.rfind("\n", 0, found.start()) + 1])
+            first = text.rfind("\n", 0, found.start()) + 1
             done = text.find("\n", found.end()) + 1 or len(text)
-    return "".join((*left, text[done:]))
+            yield first, done
+
+
+def _without(text: str, spans: Sequence[Span]) -> str:
+    """The text without these parts, which are in order."""
+    starts = [0, *(end for _, end in spans)]
+    ends = [*(start for start, _ in spans), len(text)]
+    return "".join(text[start:end] for start, end in zip(starts, ends, strict=True))
 
 
 def _portions(all_: Sequence[_T]) -> Iterator[Sequence[_T]]:

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate, compress, count
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentd.core.errors import NotFound
 from agentd.core.paths import ensure_private_dir
@@ -30,12 +31,17 @@ from agentd.workspace.authored import LINES, OUTSIDE, Authored, added, writes_li
 from agentd.workspace.folder import Folder
 from agentd.workspace.resolver import FOLDER_MODE
 
+if TYPE_CHECKING:
+    from _hashlib import HASH
+
 KEEP = 50
 
 _LOG, _PATH = "log", "path"
 _ABSENT = "absent"  # the content of a version of which nothing is kept
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _LIMIT = 1 << 26
+_FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
+_LARGE = 1 << 16  # bytes that take longer to hash than to compare with others
 _AFFORDED = 1 << 27  # bytes of one file's versions; the last two are kept anyway
 
 
@@ -73,6 +79,7 @@ class Versions:
         self._authored = Authored(self._folder)
         self._outside = Authored(self._folder, OUTSIDE, forgets=False)
         self._keep = keep
+        self._bare: dict[str, int] = {}  # folders without contents, and when they were changed last
         self._redactor = redactor or Redactor()
 
     def begin(self, path: str, old: Content, new: Content, by: Author, at: datetime) -> None:
@@ -103,7 +110,8 @@ class Versions:
         if self._has_grown(home, log, old.data, new.data):
             log, blob = self._grown(home, log, new)
         else:
-            blob = new.digest if new.data is None else self._keep_content(home, new)
+            is_kept = bool(log) and log[-1].blob != _ABSENT and log[-1].version.digest == old.digest
+            blob = self._keep_content(home, new, old.data if is_kept else None)
         self._save(home, _afforded([*log, _Entry(version, blob)][-self._keep :]))
 
     def of(self, path: str, now: str) -> tuple[Version, ...]:
@@ -176,32 +184,54 @@ class Versions:
         self._outside.note(home, compress(lines, self.outside(source, lines)))
 
     def homes(self) -> dict[str, str]:
-        """The folders of files of which something is kept, with the paths; "" where it is not known:
+        """The folders of files of which contents are kept, with the paths; "" where it is not known:
         it was not always written down.
         """
         if not self._folder.root.is_dir():
             return {}
-        homes = [entry.name for entry in self._folder.entries(()) if entry.is_dir]
-        return {home: self._path(home) for home in homes}
+        now = time.time_ns()
+        homes = {entry.name: entry.mtime_ns for entry in self._folder.entries(()) if entry.is_dir}
+        bare = {home: at for home, at in self._bare.items() if homes.get(home) == at}
+        for home, at in homes.items():
+            if home not in bare and not any(map(_is_listed, self._names(home))):
+                bare[home] = at
+        # Of transcripts by the thousand there are marks alone. What has just changed is looked at again.
+        self._bare = {home: at for home, at in bare.items() if at < now - _FRESH_NS}
+        return {home: self._path(home) for home in homes if home not in bare}
 
     def contents(self, home: str) -> Iterator[tuple[int, bytes]]:
         """What is kept in this folder, by the numbers of the versions, the oldest first."""
-        for entry in self._load(home):
-            data = self._content(home, entry)
+        log = self._load(home)
+        kept = _Kept(self._folder, home, log)
+        for entry in log:
+            data = kept.content(entry)
             if data is not None:
                 yield entry.version.number, data
 
+    def longest(self, home: str) -> Iterator[bytes]:
+        """What is kept in this folder, the newest first, without what something given before begins with."""
+        log = self._load(home)
+        kept = _Kept(self._folder, home, log)
+        form: bytes | None = None
+        for entry in reversed(log):
+            data = kept.content(entry)
+            if data is not None and not (form is not None and form.startswith(data)):
+                form = data
+                yield data
+
     def rewrite(self, home: str, change: Callable[[bytes], bytes]) -> int:
         """Change every content that is kept in this folder; returns how many versions became others.
-        Which lines are agentd's is known afterwards, too.
+        Which lines are agentd's is known afterwards, too. They are given the newest first.
         """
         log = self._load(home)
+        kept = _Kept(self._folder, home, log)
         rewritten: list[_Entry] = []
         changed = 0
         form, blob = b"", _ABSENT  # the longest of a content that only grew, and its file
+        grown: list[int] = []  # the versions that are its beginnings
         sizes = {entry.name: entry.size for entry in self._folder.entries((home,))}
         for entry in reversed(log):
-            data = self._content(home, entry)
+            data = kept.content(entry)
             if data is None:
                 rewritten.append(replace(entry, blob=_ABSENT))
                 continue
@@ -210,11 +240,14 @@ class Versions:
                 changed += 1
                 self._keep_outside(home, data, new)
             if not (form and form.startswith(new)):
-                form = new
+                _digest(rewritten, grown, form)
+                form, grown = new, []
                 is_alone = new == data and sizes.get(entry.blob) == len(data)
-                blob = entry.blob if is_alone else self._keep_alone(home, form)
-            version = replace(entry.version, digest=digest_of(new), size=len(new))
+                blob = entry.blob if is_alone else self._keep_alone(home, form, data)
+            grown.append(len(rewritten))
+            version = replace(entry.version, size=len(new))
             rewritten.append(_Entry(version, blob, entry.is_done))
+        _digest(rewritten, grown, form)
         if changed:
             self._authored.note(home, self._own_lines(home))
             self._save(home, rewritten[::-1])
@@ -249,6 +282,8 @@ class Versions:
             self._outside.drop(home, [*lines, *name])
 
     def _keep_outside(self, home: str, old: bytes, new: bytes) -> None:
+        if self._outside.is_empty(home):
+            return
         before, after = old.splitlines(), new.splitlines()
         gone = set(compress(before, self._outside.own(home, before))).difference(after)
         if gone:
@@ -267,23 +302,13 @@ class Versions:
         if not any(writes_lines(entry.version.by) for entry in log):
             return
         is_known = bool(log) and log[0].version.number == 1
+        kept = _Kept(self._folder, home, log)
         for entry in log:
-            data = self._content(home, entry)
+            data = kept.content(entry)
             if is_known:
                 yield from added(before, data, entry.version.by)
             before = data
             is_known = data is not None or not entry.version.digest
-
-    def _content(self, home: str, entry: _Entry) -> bytes | None:
-        """What the file was; None when it was absent, or that is not kept."""
-        version = entry.version
-        if not version.digest:
-            return None
-        try:
-            data = self._folder.read((home, entry.blob), _LIMIT)[: version.size]
-        except FileNotFoundError:
-            return None
-        return data if digest_of(data) == version.digest else None
 
     def _is_kept(self, home: str, log: Sequence[_Entry], digest: str) -> bool:
         """Whether the newest version is this content, and is kept as far as that may be."""
@@ -302,18 +327,20 @@ class Versions:
         except FileNotFoundError:
             return False
 
-    def _keep_content(self, home: str, content: Content) -> str:
-        """The name of the file that holds it."""
-        data = content.data or b""
-        if self._redactor.holds(data.decode(errors="replace")):
+    def _keep_content(self, home: str, content: Content, before: bytes | None = None) -> str:
+        """The name of the file that holds it, "" for an absent one. What it was `before` is kept already."""
+        data = content.data
+        if data is None:
+            return ""
+        if self._holds(data, before):
             return _ABSENT
         if content.digest not in self._names(home):
             self._folder.replace((home, content.digest), data)
         return content.digest
 
-    def _keep_alone(self, home: str, data: bytes) -> str:
-        """The name of a file that holds it, and nothing behind it."""
-        if self._redactor.holds(data.decode(errors="replace")):
+    def _keep_alone(self, home: str, data: bytes, before: bytes) -> str:
+        """The name of a file that holds what is left of a content that was kept, and nothing behind it."""
+        if self._holds(data, before):
             return _ABSENT
         sizes = {entry.name: entry.size for entry in self._folder.entries((home,))}
         digest = digest_of(data)
@@ -322,6 +349,13 @@ class Versions:
         if name not in sizes:
             self._folder.replace((home, name), data)
         return name
+
+    def _holds(self, data: bytes, before: bytes | None) -> bool:
+        """Whether there is a key in it; in what it was before is none."""
+        text = data.decode(errors="replace")
+        if before is None:
+            return self._redactor.holds(text)
+        return self._redactor.holds_beside(text, before.decode(errors="replace"))
 
     def _grown(self, home: str, log: list[_Entry], new: Content) -> tuple[list[_Entry], str]:
         """Keep a content that begins with the newest version: behind that, if nothing else stands there.
@@ -382,9 +416,95 @@ class Versions:
         return {e.name: e.size for e in entries if not e.name.startswith(".")}
 
 
+class _Kept:
+    """The contents of these versions. Of a file that holds many of them each byte is read and hashed once,
+    as long as they are asked for one after the other.
+    """
+
+    def __init__(self, folder: Folder, home: str, log: Sequence[_Entry]) -> None:
+        self._folder = folder
+        self._home = home
+        self._sizes: dict[str, set[int]] = {}
+        for entry in log:
+            self._sizes.setdefault(entry.blob, set()).add(entry.version.size)
+        self._blob = ""
+        self._data = b""
+        self._digests: dict[int, str] = {}
+
+    def content(self, entry: _Entry) -> bytes | None:
+        """What the file was; None when it was absent, or that is not kept. Raises OSError."""
+        version = entry.version
+        if not version.digest:
+            return None
+        if entry.blob != self._blob:
+            try:
+                self._data = self._folder.read((self._home, entry.blob), _LIMIT)
+            except FileNotFoundError:
+                return None
+            self._blob = entry.blob
+            self._digests = _digests_of(self._data, self._sizes[entry.blob])
+        is_whole = self._digests[version.size] == version.digest
+        return self._data[: version.size] if is_whole else None
+
+
+def _digests_of(data: bytes, sizes: Iterable[int]) -> dict[int, str]:
+    """`digest_of` the beginnings of these sizes."""
+    view, done = memoryview(data), 0
+    digest = hashlib.sha256()
+    found = {}
+    for size in sorted(sizes):
+        digest.update(view[done:size])
+        found[size], done = digest.hexdigest(), size
+    return found
+
+
+def _digest(entries: list[_Entry], grown: Sequence[int], form: bytes) -> None:
+    """Give those of the versions that are beginnings of `form` their digests."""
+    digests = _digests_of(form, {entries[n].version.size for n in grown})
+    for n in grown:
+        version = entries[n].version
+        version = replace(version, digest=digests[version.size])
+        entries[n] = replace(entries[n], version=version)
+
+
+def _is_listed(name: str) -> bool:
+    """Whether a file of a folder tells that contents are kept there: their list, or one of before there was
+    any.
+    """
+    return name == _LOG or "-" in name
+
+
 def digest_of(data: bytes | None) -> str:
     """SHA-256 in hex; "" for an absent file."""
     return "" if data is None else hashlib.sha256(data).hexdigest()
+
+
+class GrowingDigest:
+    """`digest_of` contents of which many are one of the last two that it was asked for, or go on behind one
+    of them: a large one of these is not hashed again. Methods may be called in threads.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[tuple[bytes, HASH], ...] = ()
+
+    def of(self, data: bytes | None) -> str:
+        """SHA-256 in hex; "" for an absent file."""
+        if data is None or len(data) < _LARGE:
+            return digest_of(data)
+        for known, state in self._last:
+            if data.startswith(known):
+                digest = state.copy()
+                digest.update(memoryview(data)[len(known) :])
+                break
+        else:
+            digest = hashlib.sha256(data)
+        others = [one for one in self._last if one[0] != data]
+        self._last = ((data, digest), *others[:1])
+        return digest.hexdigest()
+
+    def let_go(self, data: bytes | None) -> None:
+        """Keep this content no longer: what it says may be to be forgotten."""
+        self._last = tuple(one for one in self._last if one[0] != data)
 
 
 def home_of(path: str) -> str:

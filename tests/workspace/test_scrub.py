@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentd.core.erasure import MASK, Erasure, Mark
 from agentd.core.errors import NotFound
 from agentd.core.tool import FileAction
 from agentd.core.workspace import HAND, OWNER, RESTORE, Author
 from agentd.workspace.authored import MOST
-from agentd.workspace.scrub import NoteEraser, VersionEraser
+from agentd.workspace.scrub import NoteEraser, VersionEraser, _Cut
 from agentd.workspace.versions import Content, Versions, home_of
 
 WORDS = Erasure(spans=("Quastel",))
@@ -338,3 +340,54 @@ async def test_lines_of_forgotten_facts_go_from_versions_of_their_page(home, own
     await VersionEraser(files, home.versions).erase(Erasure(ids=("ab1",)))
     left_ = "\n".join(["# Facts", "", lines[0], lines[2], ""])
     assert (await files.version("memory/facts.md", 1)).decode() == left_
+
+
+LINES = st.lists(
+    st.sampled_from(
+        [
+            b"- Ulm. <!-- fact id=k3f9 -->\n",
+            b"- Tea. <!-- fact id=abcd -->\n",
+            b"Quastel\n",
+            b"my cat\n",
+            b"is Quastel, he said. Yes.\n",
+            b"\xff Quastel\n",
+            b"\n",
+            b"<!-- agentd:\n",
+            b"origin=untrusted -->\n",
+            b"without an end of a line",
+        ]
+    ),
+    min_size=1,
+    max_size=8,
+)
+SAID = Erasure(spans=("Quastel", "my cat is Quastel", "agentd"), sentences=("he said",))
+
+
+@given(LINES, st.booleans())
+def test_what_begins_a_longer_content_loses_the_same_as_by_itself(lines, is_page):
+    ids = ("k3f9",) if is_page else ()
+    cut = _Cut(SAID, {}, ids)
+    for count in range(len(lines), 0, -1):
+        content = b"".join(lines[:count])
+        assert cut(content) == _Cut(SAID, {}, ids)(content)
+
+
+async def test_a_page_that_grew_is_looked_through_once(home, owner) -> None:
+    files, page = home.files(), "memory/facts.md"
+    for n in range(5):
+        await change(files, page, f"- Tea {n}. <!-- fact id=abc{n} -->\n", owner, Author("facts"))
+    looked = []
+
+    class Looked(Erasure):
+        def found(self, text, *where, begins=None):
+            looked.append(text)
+            return super().found(text, *where, begins=begins)
+
+    cut = _Cut(Looked(spans=("Tea 1",)), {}, ("abc0",))
+    assert Versions(home.versions).rewrite(home_of(page), cut) == 5
+    assert len(looked) == 1
+    assert await files.version(page, 2) == f"- {MASK}. <!-- fact id=abc1 -->\n".encode()
+    _, versions = await files.history(page)
+    for version in versions:
+        content = await files.version(page, version.number)
+        assert version.digest == hashlib.sha256(content).hexdigest()

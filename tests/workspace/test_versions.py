@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentd.core.errors import AgentdError, EditConflict, NotFound, PathRefused
 from agentd.core.tool import FileAction
 from agentd.core.workspace import OWNER, RESTORE, Author
-from agentd.workspace.versions import Content, Versions
+from agentd.workspace.versions import Content, GrowingDigest, Versions, home_of
 from tests import finding
 
 MODEL = Author("model", "main", "call-1")
@@ -285,3 +288,39 @@ async def test_an_older_version_is_kept_when_a_key_is_added_behind_it(home, owne
     await change(files, "a.md", "more\n", owner, action=FileAction.APPEND)
     assert await files.version("a.md", 1) == b"plain\n"
     assert not finding.holding(home.versions, KEY.encode())
+
+
+@given(st.lists(st.sampled_from([b"a" * 70_000, b"b" * 70_000, b"c"]), max_size=6), st.data())
+def test_contents_that_go_on_have_the_digest_of_all_of_it(parts, data):
+    digests, content = GrowingDigest(), b""
+    for part in parts:
+        before, content = content, data.draw(st.sampled_from([content + part, part, content]))
+        for one in (before, content, before):
+            assert digests.of(one) == hashlib.sha256(one).hexdigest()
+        digests.let_go(before)
+    assert digests.of(None) == ""
+
+
+async def test_of_contents_that_grew_the_longest_are_told(home, owner) -> None:
+    files = home.files()
+    for text in ("one\n", "two\n"):
+        await change(files, "a.md", text, owner, action=FileAction.APPEND)
+    await change(files, "a.md", "other\n", owner)
+    assert list(Versions(home.versions).longest(home_of("a.md"))) == [b"other\n", b"one\ntwo\n"]
+
+
+async def test_folders_of_marks_alone_are_not_told_until_contents_are_kept_there(
+    home, owner
+) -> None:
+    files, versions = home.files(), Versions(home.versions)
+    assert versions.homes() == {}
+    await files.name_outside(["sessions/chat:a.jsonl"])
+    folder = home.versions / home_of("sessions/chat:a.jsonl")
+    long_ago = 1_000_000_000
+    os.utime(folder, (long_ago, long_ago))
+    assert folder.is_dir()
+    assert versions.homes() == versions.homes() == {}
+    await change(files, "a.md", "one\n", owner)
+    assert versions.homes() == {home_of("a.md"): "a.md"}
+    (folder / "log").write_text("[]")
+    assert set(versions.homes()) == {home_of("a.md"), folder.name}
