@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
+from operator import attrgetter
 from pathlib import Path
 
 from agentd.core.fact import (
@@ -28,6 +29,11 @@ from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp
 from agentd.storage.sqlite import Database
 
 _ALL = "SELECT * FROM facts ORDER BY noted_at, id"
+_THESE = "SELECT * FROM facts WHERE id IN (SELECT value FROM json_each(?))"
+_TELL = """
+CREATE TEMP TRIGGER {name}_{event}_{row} AFTER {event} ON main.facts BEGIN SELECT {name}({row}.id); END
+"""
+_age = attrgetter("noted_at", "id")
 _PUT = """
 INSERT INTO facts (id, text, category, source, confidence, valid_from, noted_at, status, valid_to,
     superseded_by, session, seq, triple, replaces)
@@ -77,15 +83,64 @@ _REMOVE = (
 )
 
 
+class _HeldFacts:
+    """The facts as they were read last. A trigger of the connection tells of each row that changes,
+    whatever changes it: what the row said is let go at once, and it alone is read again. Used in the
+    database's thread alone.
+    """
+
+    def __init__(self) -> None:
+        self._conn: sqlite3.Connection | None = None
+        self._facts: dict[str, Fact] | None = None  # None: all are to be read
+        self._changed: set[str] = set()
+        self._all: tuple[Fact, ...] | None = None
+
+    def read(self, conn: sqlite3.Connection) -> tuple[Fact, ...]:
+        """All facts, the oldest first."""
+        if conn is not self._conn:
+            self._follow(conn)
+        if self._facts is None:
+            self._all = rows_of(conn)
+            self._facts = {fact.id: fact for fact in self._all}
+            self._changed.clear()
+        elif self._changed:
+            rows = conn.execute(_THESE, (json.dumps(list(self._changed)),)).fetchall()
+            self._facts.update((fact.id, fact) for fact in map(_load, rows))
+            self._changed.clear()
+        if self._all is None:
+            self._all = tuple(sorted(self._facts.values(), key=_age))
+        return self._all
+
+    def _follow(self, conn: sqlite3.Connection) -> None:
+        self._facts, self._all = None, None
+        name = f"facts_{id(self)}"  # the connection holds this object: no other has the number
+        conn.create_function(name, 1, self._let_go)
+        for event, row in (
+            ("INSERT", "NEW"),
+            ("UPDATE", "NEW"),
+            ("UPDATE", "OLD"),
+            ("DELETE", "OLD"),
+        ):
+            conn.execute(_TELL.format(name=name, event=event, row=row))
+        self._conn = conn
+
+    def _let_go(self, fact_id: str) -> None:
+        self._changed.add(fact_id)
+        self._all = None
+        if self._facts is not None:
+            self._facts.pop(fact_id, None)
+
+
 class SqliteFacts:
     """The FactStore, FactVectorStore and ProposalStore of the state database."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._held = _HeldFacts()
 
     async def facts(self) -> tuple[Fact, ...]:
-        """See FactStore."""
-        return await self._db.read(rows_of)
+        """See FactStore. Rows that have not changed are not read again."""
+        return await self._db.read(self._held.read)
 
     async def write(self, write: FactWrite) -> tuple[FactChange, ...]:
         """See FactStore."""

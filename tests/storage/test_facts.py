@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -321,3 +322,46 @@ async def test_no_byte_of_a_buried_fact_is_left_once_its_erasure_has_ended(state
     held = b"".join(file.read_bytes() for file in state_db.path.parent.iterdir())
     assert b"00000399" in held, "the test could not fail"
     assert b"itronenfalter" not in held
+
+
+async def test_facts_are_as_they_stand_whoever_changed_them(store, state_db):
+    await put(store, a_fact("aaaa"), a_fact("bbbb", noted_at=NOW - DAY))
+    first = await store.facts()
+    assert [fact.id for fact in first] == ["bbbb", "aaaa"]
+    assert await store.facts() is first, "nothing has changed"
+    await state_db.execute("UPDATE facts SET text = 'other' WHERE id = ?", ("aaaa",))
+    assert [fact.text for fact in await store.facts()] == [first[0].text, "other"]
+    assert (await store.facts())[0] is first[0], "it was not read again"
+    await state_db.execute("UPDATE facts SET id = 'cccc' WHERE id = ?", ("aaaa",))
+    await state_db.execute("DELETE FROM facts WHERE id = ?", ("bbbb",))
+    await put(store, a_fact("dddd", noted_at=NOW + DAY))
+    assert [fact.id for fact in await store.facts()] == ["cccc", "dddd"]
+    assert await SqliteFacts(state_db).facts() == await store.facts()
+
+
+async def test_a_change_that_fails_leaves_the_facts_as_they_were(store, state_db):
+    await put(store, a_fact())
+    before = await store.facts()
+
+    def fail(conn):
+        conn.execute("DELETE FROM facts")
+        raise StorageError("no", cure="")
+
+    with pytest.raises(StorageError):
+        await state_db.write(fail)
+    assert await store.facts() == before
+
+
+def in_memory(text):
+    """How many facts with these words there are."""
+    gc.collect()
+    return sum(isinstance(one, Fact) and one.text == text for one in gc.get_objects())
+
+
+async def test_what_was_forgotten_is_not_in_memory_until_somebody_asks_again(store, state_db):
+    words = "The user's cat is called Quastelbury."
+    await put(store, a_fact(text=words))
+    assert len(await store.facts()) == 1
+    assert in_memory(words), "it is held until then"
+    await store.bury(["aaaa"], [b"digest"], NOW)
+    assert not in_memory(words)

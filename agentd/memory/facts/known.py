@@ -145,11 +145,14 @@ def comparable(text: str) -> str:
     """The sentence without what says nothing: case, widths, kinds of quotes and dashes, blanks, the
     article of “the user”, punctuation around it. Two with the same form have the same words.
     """
-    return _USER.sub("", folded(text)).strip(_OUTER)
+    said = folded(text)
+    return (_USER.sub("", said) if "the user" in said else said).strip(_OUTER)
 
 
 def folded(text: str) -> str:
     """The text with all of its words, without case, widths, kinds of quotes and dashes, and blanks."""
+    if text.isascii():  # the same in a tenth of the time
+        return " ".join(text.replace("`", "'").lower().split())
     text = unicodedata.normalize("NFKC", text.translate(_SAME)).casefold()
     return " ".join(unicodedata.normalize("NFKC", text).translate(_SAME).split())
 

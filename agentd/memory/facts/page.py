@@ -366,7 +366,7 @@ class Page:
 
     def render(self) -> str:
         """Its text."""
-        return "\n".join(line.raw for line in self.lines)
+        return "\n".join([line.raw for line in self.lines])
 
     def placed(self) -> Iterator[Placed]:
         """Every line with its number."""
@@ -430,13 +430,15 @@ class Page:
             else:
                 wanted.setdefault(fact.id, fact)
         lines += self.lines[kept:]
-        marked = {line.id for line in self.lines if line.buried}
+        marked = {line.id for line in self.lines if line.buried} if buried else frozenset()
         fresh = [_fresh(fact) for fact in wanted.values() if fact.id not in gone]
         fresh += [_grave(i, at) for i, at in (buried or {}).items() if i not in marked]
         for part in PagePart:
             if added := [line for line in fresh if line.part is part]:
+                is_new = not any(line.part is part for line in lines)
                 _add(lines, part, added)
-                lines = list(_parted(lines))
+                if is_new:  # what stands behind its heading is in it now
+                    lines = list(_parted(lines))
         return Page(tuple(lines))
 
 
@@ -545,9 +547,9 @@ def _add(lines: list[PageLine], part: PagePart, added: Sequence[PageLine]) -> No
     """Put lines at the end of their part, which is made if there is none."""
     if not any(line.raw.strip() for line in lines):
         lines[:] = [PageLine(_TITLE), PageLine("")]
-    places = [index for index, line in enumerate(lines) if line.part is part]
+    places = [n for n, line in enumerate(lines) if line.part is part]
     if part is PagePart.NOW:
-        end = next((n for n, line in enumerate(lines) if line.part is not part), len(lines))
+        end = next((at for at, n in enumerate(places) if at != n), len(places))
     elif places:
         end = places[-1] + 1
     else:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.fact import Category, Fact, FactSource, FactStatus
-from agentd.memory.facts.known import Digests, Known, comparable
+from agentd.memory.facts.known import Digests, Known, comparable, folded
 from agentd.testing import FakeClock
 from tests.memory.facts.books import MAX, REX
 
@@ -126,3 +126,8 @@ def test_to_put_in_what_is_held_already_changes_nothing():
     all_ = known.all()
     known.put(fact)
     assert known.all() is all_
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_plain_letters_are_folded_like_all_others(text):
+    assert folded(text + "x é") == f"{folded(text + 'x')} é"
