@@ -18,6 +18,9 @@ _EYES = Reader(SessionKey("doctor"), Kind.MAIN)
 _DEPTH = 20
 _MOST_FILES = 5000
 _MOST_NAMED = 5
+_PORTION = (
+    250  # files that are looked at in one go: a trip to a thread takes longer than a look at one
+)
 
 
 class NoteFiles(Protocol):
@@ -95,13 +98,11 @@ class Screened:
         """Warns of what is found, with its place."""
         paths = await _paths(self.files, self._counts)
         views, _ = await self.files.snapshot(paths, _EYES)
-        found = [
-            f"{path}:{suspicion}"
-            for path in paths
-            if path in views
-            for suspicion in await asyncio.to_thread(scan, views[path].text)
-            if suspicion.is_high
-        ]
+        there = [path for path in paths if path in views]
+        found: list[str] = []
+        for first in range(0, len(there), _PORTION):
+            some = {path: views[path].text for path in there[first : first + _PORTION]}
+            found += await asyncio.to_thread(_unseen_in, some)
         if found:
             more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
             text = f"has text that nobody sees and the model reads: {'; '.join(found[:_MOST_NAMED])}{more}"
@@ -111,6 +112,11 @@ class Screened:
 
     def _counts(self, path: str) -> bool:
         return not path.startswith("@") and self.files.is_injected(path)
+
+
+def _unseen_in(texts: Mapping[str, str]) -> list[str]:
+    """Where these texts, by path, have what nobody sees."""
+    return [f"{path}:{one}" for path, text in texts.items() for one in scan(text) if one.is_high]
 
 
 @dataclass(frozen=True, slots=True)
