@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from typing import Any, Literal
@@ -65,6 +65,10 @@ class Chunk:
     speaker: str = ""  # a name or a role; "" where nobody speaks
     context: str = ""  # the headings above it, searched with it but not shown
     importance: float = 1.0  # 0..1: how much its source is to be trusted
+
+    def moved(self, by: int) -> Chunk:
+        """The same, so many lines further down."""
+        return replace(self, start_line=self.start_line + by, end_line=self.end_line + by)
 
     @property
     def shown(self) -> str:

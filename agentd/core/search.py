@@ -6,10 +6,33 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 from agentd.core.chunk import Chunk, Source
 
 # What the search index keeps of a chunk beside the chunk itself.
+
+
+MOVES = "moves"  # in what a ChunkStore keeps by name: how often chunks have moved to other lines
+
+Piece_co = TypeVar("Piece_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Patch(Generic[Piece_co]):
+    """Lines of a file that are others now: those from `first` up to but not including `end` have become
+    `count` lines. `pieces` is all that begins in these, with the lines that it has in the end.
+    """
+
+    first: int
+    end: int
+    count: int
+    pieces: tuple[Piece_co, ...]
+
+    @property
+    def by(self) -> int:
+        """How far down what stands behind moves."""
+        return self.count - (self.end - self.first)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentd.core.chunk import OWNER, Audience, Found, Hit, IndexState, Source
-from agentd.core.search import Entry, StoredChunk, Unembedded
+from agentd.core.search import Entry, Patch, StoredChunk, Unembedded
 from agentd.storage import index_rows as rows
 from agentd.storage.index_rows import CHUNK, chunk_of
 from agentd.storage.sqlite import Database
@@ -223,6 +223,18 @@ class SqliteChunks:
             return rows.exchange(conn, file_id, entries, since)
 
         return await self._db.write(change)
+
+    async def patch(self, path: str, digest: str, patches: Sequence[Patch[Entry]]) -> Sequence[int]:
+        """See ChunkStore."""
+
+        def change(conn: sqlite3.Connection) -> list[int]:
+            return rows.patch(conn, rows.put_file(conn, path, digest, ()), patches)
+
+        return await self._db.write(change)
+
+    async def lines(self, path: str) -> Sequence[tuple[int, int, int]]:
+        """See ChunkStore."""
+        return await self._db.read(lambda conn: rows.lines_of(conn, path))
 
     async def extend(self, path: str, digest: str, entries: Sequence[Entry]) -> None:
         """See ChunkStore."""

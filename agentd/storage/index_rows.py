@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from agentd.core.chunk import Chunk, Source
-from agentd.core.search import Entry
+from agentd.core.search import MOVES, Entry, Patch
 from agentd.storage.codec import well_formed
 
 CHUNK = (
@@ -27,6 +27,18 @@ SELECT COLUMNS, c.terms, c.digest, c.traits FROM files f JOIN chunks c ON c.file
 WHERE f.path = ? AND c.start_line >= ? ORDER BY c.start_line, c.id
 """.replace("COLUMNS", CHUNK)
 _IDS_OF_FILE = "SELECT id FROM chunks WHERE file_id = ? ORDER BY id"
+_IDS_ON_LINES = "SELECT id FROM chunks WHERE file_id = ? AND start_line >= ? AND start_line < ?"
+_MOVE = """
+UPDATE chunks SET start_line = start_line + ?, end_line = end_line + ?
+WHERE file_id = ? AND start_line >= ?
+"""
+_COUNT_MOVES = """
+INSERT INTO meta VALUES (?, '1') ON CONFLICT (name) DO UPDATE SET value = CAST(value AS INTEGER) + 1
+"""
+_LINES_OF_FILE = """
+SELECT c.id, c.start_line, c.end_line FROM files f JOIN chunks c ON c.file_id = f.id
+WHERE f.path = ? ORDER BY c.id
+"""
 _OWN = 2  # columns that are not what the chunk says: its id and its file
 _INSERT_WORDS = (
     "INSERT INTO words_all (rowid, terms) SELECT id, terms FROM chunks WHERE id > ?",
@@ -94,6 +106,27 @@ def exchange(
     new = [e for e in entries if (e.chunk.start_line, e.chunk.end_line) not in kept]
     insert(conn, file_id, new)
     return gone
+
+
+def patch(conn: sqlite3.Connection, file_id: int, patches: Sequence[Patch[Entry]]) -> list[int]:
+    """Change what stands on some lines of a file, and let what stands behind move; gives the ids of those
+    that went.
+    """
+    gone: list[int] = []
+    for one in reversed(patches):  # so that the lines before are as they were
+        found = conn.execute(_IDS_ON_LINES, (file_id, one.first, one.end))
+        gone += [row["id"] for row in found]
+        if one.by:
+            conn.execute(_MOVE, (one.by, one.by, file_id, one.end))
+    _delete(conn, sorted(gone))
+    insert(conn, file_id, [piece for one in patches for piece in one.pieces])
+    conn.execute(_COUNT_MOVES, (MOVES,))
+    return sorted(gone)
+
+
+def lines_of(conn: sqlite3.Connection, path: str) -> list[tuple[int, int, int]]:
+    """The id and the lines of each chunk of a file, by id."""
+    return [tuple(row) for row in conn.execute(_LINES_OF_FILE, (path,))]
 
 
 def entries_of(conn: sqlite3.Connection, path: str, since: int) -> list[Entry]:

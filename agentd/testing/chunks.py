@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agentd.core.chunk import Audience, Found, Hit, IndexState, Source
-from agentd.core.search import Entry, StoredChunk, Unembedded
+from agentd.core.search import MOVES, Entry, Patch, StoredChunk, Unembedded
 
 
 @dataclass(slots=True)
@@ -48,6 +48,24 @@ class MemoryChunks:
             del file.entries[number]
         self._add(file, [entry for entry in entries if _place(entry) not in kept])
         return gone
+
+    async def patch(self, path: str, digest: str, patches: Sequence[Patch[Entry]]) -> Sequence[int]:
+        file = self._file(path, digest, ())
+        held = {number: entry.chunk.start_line for number, entry in file.entries.items()}
+        gone = [n for n, line in held.items() if any(p.first <= line < p.end for p in patches)]
+        for number in gone:
+            del file.entries[number]
+        for number, entry in file.entries.items():
+            by = sum(one.by for one in patches if one.end <= held[number])
+            file.entries[number] = replace(entry, chunk=entry.chunk.moved(by))
+        self._add(file, [piece for one in patches for piece in one.pieces])
+        self._meta[MOVES] = str(int(self._meta.get(MOVES, "0")) + 1)
+        return gone
+
+    async def lines(self, path: str) -> Sequence[tuple[int, int, int]]:
+        file = self._files.get(path)
+        held = file.entries.items() if file else ()
+        return [(n, entry.chunk.start_line, entry.chunk.end_line) for n, entry in held]
 
     async def extend(self, path: str, digest: str, entries: Sequence[Entry]) -> None:
         self._add(self._file(path, digest, entries), entries)

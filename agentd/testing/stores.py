@@ -13,7 +13,7 @@ from agentd.core.chunk import Audience, Chunk, Found, Hit, IndexState, Source
 from agentd.core.errors import NotFound
 from agentd.core.money import Cap, Charge
 from agentd.core.ports import Clock
-from agentd.core.search import SearchQuery
+from agentd.core.search import Patch, SearchQuery
 from agentd.core.turn import (
     Origin,
     SessionKey,
@@ -198,6 +198,13 @@ class MemoryIndexDouble:
         held = self._files[path][2] if path in self._files else ()
         chunks = (*(chunk for chunk in held if chunk.start_line < since), *chunks)
         self._files[path] = (chunks[0].source if chunks else by_path, digest, chunks)
+
+    async def patch(self, path: str, digest: str, patches: Sequence[Patch[Chunk]]) -> None:
+        held = self._files[path][2]
+        kept = [c for c in held if not any(p.first <= c.start_line < p.end for p in patches)]
+        moved = [c.moved(sum(p.by for p in patches if p.end <= c.start_line)) for c in kept]
+        pieces = [piece for one in patches for piece in one.pieces]
+        await self.replace(path, digest, sorted((*moved, *pieces), key=lambda c: c.start_line))
 
     async def extend(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
         held = self._files[path][2] if path in self._files else ()

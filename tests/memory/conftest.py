@@ -10,7 +10,7 @@ import pytest
 from agentd.core.chunk import Audience, Chunk, Found, Hit, IndexState, Source
 from agentd.core.errors import NotFound
 from agentd.core.message import Block, Text
-from agentd.core.search import SearchQuery
+from agentd.core.search import Patch, SearchQuery
 from agentd.core.transcript import Coverage, Row, RowRole, SessionInfo
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -38,6 +38,13 @@ class DictIndex:
         held = [c for c in self.entries.get(path, ("", []))[1] if c.start_line < since]
         self.entries[path] = (digest, [*held, *chunks])
         self.sources[path] = Source.SESSIONS if path.startswith("sessions/") else Source.NOTES
+
+    async def patch(self, path: str, digest: str, patches: Sequence[Patch[Chunk]]) -> None:
+        held = self.entries[path][1]
+        kept = [c for c in held if not any(p.first <= c.start_line < p.end for p in patches)]
+        moved = [c.moved(sum(p.by for p in patches if p.end <= c.start_line)) for c in kept]
+        pieces = [piece for one in patches for piece in one.pieces]
+        await self.replace(path, digest, sorted((*moved, *pieces), key=lambda c: c.start_line))
 
     async def extend(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
         await self.replace(path, digest, [*self.entries.get(path, ("", []))[1], *chunks])

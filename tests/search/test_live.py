@@ -13,7 +13,7 @@ import pytest
 
 from agentd.core.chunk import OWNER, PUBLIC, Source
 from agentd.core.errors import EmbedderFault, StorageCorrupt, StorageFull
-from agentd.core.search import SearchQuery
+from agentd.core.search import Patch, SearchQuery
 from agentd.memory.index.embedding.late import packaged
 from agentd.memory.index.search import backfill as patience_of
 from agentd.memory.index.search import chain, live
@@ -841,3 +841,67 @@ async def test_chunks_that_only_moved_are_not_read_again(index, store, chunk):
     assert [one.chunk for one in held] == [*lines[:49], *moved]
     assert all("planted" in one.terms for one in held)
     assert await store.entries(NOTE, 90) == held[89:]
+
+
+FACTS = "memory/facts.md"
+
+
+def fact(chunk, text, line):
+    return replace(chunk(text, FACTS, line, scope="main"), end_line=line)
+
+
+async def where(index, query):
+    """The lines of the page on which something is found."""
+    found = await index.search(SearchQuery(query, limit=20), OWNER)
+    return sorted((h.chunk.start_line, h.chunk.end_line, h.chunk.text) for h in found.hits)
+
+
+async def test_chunks_are_found_on_the_lines_to_which_they_have_moved(any_index, chunk):
+    texts = [f"tea number {n}" for n in range(1, 8)]
+    await any_index.replace(FACTS, "d1", [fact(chunk, t, n) for n, t in enumerate(texts, 1)])
+    assert len(await where(any_index, "tea")) == 7
+    added = fact(chunk, "tea at last", 6)
+    await any_index.patch(FACTS, "d2", [Patch(2, 4, 0, ()), Patch(8, 8, 1, (added,))])
+    left = ["tea number 1", *texts[3:], "tea at last"]
+    assert await where(any_index, "tea") == [(n, n, text) for n, text in enumerate(left, 1)]
+    await any_index.patch(FACTS, "d3", [Patch(1, 1, 1, (fact(chunk, "tea first", 1),))])
+    await any_index.patch(FACTS, "d4", [Patch(3, 4, 0, ())])
+    left = ["tea first", "tea number 1", *texts[4:], "tea at last"]
+    assert await where(any_index, "tea") == [(n, n, text) for n, text in enumerate(left, 1)]
+    assert await where(any_index, "number 4") == [
+        one for one in await where(any_index, "tea") if "number" in one[2]
+    ]
+
+
+async def test_chunks_that_moved_can_be_forgotten_one_by_one(store, clock, chunk):
+    async with open_index(store, clock) as index:
+        texts = [f"tea number {n}" for n in range(1, 30)]
+        await index.replace(FACTS, "d0", [fact(chunk, t, n) for n, t in enumerate(texts, 1)])
+        await where(index, "tea")
+        for round_ in range(25):
+            at = 1 + round_ * 7 % len(texts)
+            new = fact(chunk, f"tea of round {round_}", len(texts))
+            patches = [Patch(at, at + 1, 0, ()), Patch(len(texts) + 1, len(texts) + 1, 1, (new,))]
+            await index.patch(FACTS, f"d{round_ + 1}", patches)
+            del texts[at - 1]
+            texts.append(new.text)
+            if round_ % 3 == 0:
+                found = await where(index, texts[-1])
+                assert (len(texts), len(texts), texts[-1]) in found
+        for text in texts[:5]:
+            line = texts.index(text) + 1
+            assert (line, line, text) in await where(index, text)
+
+
+async def test_what_moves_while_all_is_loaded_anew_is_found_where_it_is(store, clock, chunk):
+    async with Mirrors.open(store) as mirrors:
+        entries = [entry(fact(chunk, f"tea number {n}", n)) for n in range(1, 20)]
+        await store.replace(FACTS, "d", entries)
+        await mirrors.ready(OWNER)
+        renewed = asyncio.create_task(mirrors.renew(OWNER))
+        await asyncio.sleep(0)
+        await mirrors.change(store.patch(FACTS, "d2", [Patch(1, 3, 0, ())]), moved=FACTS)
+        await renewed
+        options = SearchSettings().options(SearchQuery("tea number 9", limit=1), date(2026, 11, 21))
+        found = await mirrors.search(OWNER, ["tea number 9"], None, "", options)
+        assert [one.start_line for one in found.hits[0].chunks] == [7]

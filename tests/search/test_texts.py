@@ -21,7 +21,7 @@ def test_chunks_come_back_by_their_slots(step):
     texts = Texts()
     for first in range(0, 100, step):
         texts.add([chunk(n) for n in range(first, min(first + step, 100))])
-    assert texts.chunks([99, 0, 50, 51]) == tuple(map(chunk, [99, 0, 50, 51]))
+    assert texts.chunks([99, 0, 50, 51]) == {n: chunk(n) for n in [99, 0, 50, 51]}
 
 
 def test_what_is_forgotten_is_not_kept():
@@ -29,7 +29,7 @@ def test_what_is_forgotten_is_not_kept():
     texts.add([chunk(n) for n in range(40)])
     texts.remove([3, 17, 39, 3])
     texts.add([chunk(40)])
-    assert texts.chunks([2, 3, 17, 18, 39, 40]) == tuple(map(chunk, [2, 18, 40]))
+    assert texts.chunks([2, 3, 17, 18, 39, 40]) == {n: chunk(n) for n in [2, 18, 40]}
     held = "".join(zlib.decompress(block).decode() for block in texts._blocks)
     assert '"text 4"' in held
     assert '"text 3"' not in held
@@ -43,4 +43,4 @@ def test_every_field_is_kept():
     )  # fmt: skip
     texts = Texts()
     texts.add([whole, replace(whole, date=None, scope="")] * 16)
-    assert texts.chunks([0, 31]) == (whole, replace(whole, date=None, scope=""))
+    assert texts.chunks([0, 31]) == {0: whole, 31: replace(whole, date=None, scope="")}

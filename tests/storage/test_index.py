@@ -8,6 +8,7 @@ import pytest
 
 from agentd.core.chunk import OWNER, PUBLIC, Audience, Chunk, Source
 from agentd.core.errors import StorageCorrupt
+from agentd.core.search import MOVES, Patch
 from agentd.memory.index.search import words
 from agentd.memory.index.search.entries import entry
 from agentd.storage import index as module
@@ -310,3 +311,38 @@ async def test_chunks_of_before_there_were_scopes_get_theirs(tmp_path):
         assert len(await paths(store, "tea")) == 4
         assert await store.remove(list(held)) == [1, 2, 3, 4]
         assert await paths(store, "tea", PUBLIC) == []
+
+
+async def lines(store, path=NOTE):
+    """What stands where, by id."""
+    held = {row.id: row.chunk for row in await store.load(0, 100, OWNER)}
+    told = await store.lines(path)
+    assert [(n, held[n].start_line, held[n].end_line) for n, _, _ in told] == list(told)
+    return {number: (held[number].text, first) for number, first, _ in told}
+
+
+async def test_what_stands_behind_lines_that_change_moves_with_its_lines(store):
+    texts = ("apple", "bramble", "cedar", "daisy", "elder")
+    own = [entry(chunk(text, line=n)) for n, text in enumerate(texts, 1)]
+    await store.replace(NOTE, "d", own)
+    await store.replace("other.md", "d", entries("z", path="other.md"))
+    new = tuple(entry(chunk(text, line=line)) for text, line in (("xylem", 4), ("yarrow", 5)))
+    patches = [Patch(2, 3, 0, ()), Patch(5, 5, 2, new)]
+    assert await store.patch(NOTE, "d2", patches) == [2]
+    assert await lines(store) == {
+        1: ("apple", 1), 3: ("cedar", 2), 4: ("daisy", 3), 7: ("xylem", 4), 8: ("yarrow", 5), 5: ("elder", 6),
+    }  # fmt: skip
+    assert await lines(store, "other.md") == {6: ("z", 1)}
+    assert (await store.digests(Source.NOTES))[NOTE] == "d2"
+    assert await paths(store, "bramble") == []
+    assert await paths(store, "yarrow") == [NOTE]
+    before = await store.meta(MOVES)
+    assert await store.patch(NOTE, "d3", [Patch(1, 2, 0, ())]) == [1]
+    assert await store.meta(MOVES) not in ("", before)
+    assert [text for text, _ in (await lines(store)).values()] == [
+        "cedar",
+        "daisy",
+        "elder",
+        "xylem",
+        "yarrow",
+    ]

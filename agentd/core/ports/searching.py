@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from agentd.core.chunk import Audience, Chunk, Found, IndexState, Source
-from agentd.core.search import Entry, SearchQuery, StoredChunk, Unembedded
+from agentd.core.search import Entry, Patch, SearchQuery, StoredChunk, Unembedded
 from agentd.core.workspace import FileView, Reader
 
 
@@ -44,6 +44,11 @@ class IndexWriter(Protocol):
     ) -> None:
         """Make `chunks` all that is indexed of `path`, from the line `since` on: what begins before it
         stays as it is.
+        """
+
+    async def patch(self, path: str, digest: str, patches: Sequence[Patch[Chunk]]) -> None:
+        """Change what is indexed of some lines of `path`, in their order; all else stays, and moves with
+        its lines.
         """
 
     async def extend(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
@@ -111,6 +116,14 @@ class StoredChunks(Protocol):
         """Make these all chunks of `path` that begin at the line `since` or later; gives the ids of those
         that went. What is the same as before keeps its id.
         """
+
+    async def patch(self, path: str, digest: str, patches: Sequence[Patch[Entry]]) -> Sequence[int]:
+        """See MemoryIndex; gives the ids of the chunks that went. Those that move keep theirs, and another
+        number stands under MOVES.
+        """
+
+    async def lines(self, path: str) -> Sequence[tuple[int, int, int]]:
+        """The id, the first and the last line of each chunk of `path`, by id."""
 
     async def extend(self, path: str, digest: str, entries: Sequence[Entry]) -> None:
         """Add chunks to those of `path`."""

@@ -32,6 +32,7 @@ class Chunker:
     identity: str
     pieces: Callable[[Lines], Iterator[Piece]]
     growing: Callable[[Lines, HeadingStanding | None], Cut] | None = None
+    is_by_line: bool = False  # what a line gives depends on nothing but itself
 
     def cut(self, lines: Lines, above: HeadingStanding | None) -> Cut:
         """What `paragraphs.cut` gives; of ways of cutting that cannot go on, always all pieces."""
@@ -60,7 +61,9 @@ def chunker_of(settings: IndexSettings) -> Chunker:
 
 
 PARAGRAPHS = chunker_of(IndexSettings())
-FACTS = Chunker(f"facts-{_FORMAT}", fact_lines.pieces, lambda lines, _: fact_lines.cut(lines))
+FACTS = Chunker(
+    f"facts-{_FORMAT}", fact_lines.pieces, lambda lines, _: fact_lines.cut(lines), is_by_line=True
+)
 
 
 def chunker_for(path: str, usual: Chunker = PARAGRAPHS) -> Chunker:

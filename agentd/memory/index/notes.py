@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from array import array
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +15,11 @@ from agentd.core.errors import ScopeMissing, WorkspaceError
 from agentd.core.health import Problem
 from agentd.core.offloading import offload
 from agentd.core.ports import Clock, MemoryIndex, NoteReader
+from agentd.core.search import Patch
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import FileView, Reader, TreeEntry
 from agentd.memory.index.chunking.paragraphs import HeadingStanding
+from agentd.memory.index.chunking.piece import Lines
 from agentd.memory.index.chunks import (
     PARAGRAPHS,
     Chunker,
@@ -82,6 +85,9 @@ def is_scope(path: str) -> bool:
 # the lines above it.
 
 _MOST = 64  # notes, those changed last
+_MARK = 8  # bytes that stand for a line
+_FAR = 64  # lines within which what is the same again is looked for
+_TOLD = 3  # lines by which it is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +129,22 @@ class Growing:
 
     def __init__(self) -> None:
         self._marks: OrderedDict[str, _Mark] = OrderedDict()
+        self._lines: dict[str, _LineMarks] = {}  # of the files whose lines stand for themselves
 
-    def cut(self, view: FileView, way: NoteWay, indexed: str, becomes: str) -> Part:
+    def cut(
+        self, view: FileView, way: NoteWay, indexed: str, becomes: str
+    ) -> Part | Sequence[Patch[Chunk]]:
         """What of a note is to be indexed anew, where the index holds what stands in its state `indexed`,
         "" for none, and will hold its state `becomes`.
         """
+        if way.chunker.is_by_line:
+            before = self._lines.pop(view.path, None)
+            now = self._lines[view.path] = _LineMarks.of(view, way, becomes)
+            if before and before.indexed == indexed and before.way == way:
+                return list(_patches(view, way, before.marks, now.marks))
+        return self._grown(view, way, indexed, becomes)
+
+    def _grown(self, view: FileView, way: NoteWay, indexed: str, becomes: str) -> Part:
         mark = self._marks.pop(view.path, None)
         if mark and not (mark.indexed == indexed and mark.way == way and _goes_on(view.text, mark)):
             mark = None
@@ -135,7 +152,7 @@ class Growing:
         lines = lines_of(view.text[begin:])
         pieces, standing = way.chunker.cut(lines, mark.standing if mark else None)
         if mark and not pieces:
-            return self.cut(view, way, indexed, becomes)  # the whole of it
+            return self._grown(view, way, indexed, becomes)  # the whole of it
         if standing is not None:
             first, _ = lines.span(standing.line, standing.line + 1)
             _, end = lines.span(standing.upto, standing.upto + 1)
@@ -151,6 +168,69 @@ class Growing:
         self._marks[path] = mark
         if len(self._marks) > _MOST:
             self._marks.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _LineMarks:
+    """The lines of a note as numbers of `_MARK` bytes each, when it was in the state `indexed`."""
+
+    indexed: str
+    way: NoteWay
+    marks: bytes
+
+    @classmethod
+    def of(cls, view: FileView, way: NoteWay, indexed: str) -> _LineMarks:
+        """Those of a note."""
+        return cls(indexed, way, array("q", map(hash, lines_of(view.text).lines)).tobytes())
+
+
+def _patches(view: FileView, way: NoteWay, old: bytes, new: bytes) -> Iterator[Patch[Chunk]]:
+    """What of a note's lines is not what it was."""
+    lines = lines_of(view.text).lines
+    for first, end, start, stop in differing(old, new):
+        pieces = way.chunker.pieces(Lines(lines[start:stop]))
+        chunks = chunks_of(view.path, pieces, scope=way.scope, day=way.day, above=start)
+        yield Patch(first + 1, end + 1, stop - start, chunks)
+
+
+def differing(old: bytes, new: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Where lines are others, as runs of lines of the old and of the new: the beginning and the end of
+    either, counted from 0. All between them is the same.
+    """
+    i = j = 0
+    while True:
+        same = _same(old, new, i, j)
+        i, j = i + same, j + same
+        if i == len(old) and j == len(new):
+            return
+        end, stop = _meeting(old, new, i, j)
+        yield i // _MARK, end // _MARK, j // _MARK, stop // _MARK
+        i, j = end, stop
+
+
+def _same(old: bytes, new: bytes, i: int, j: int) -> int:
+    """How many bytes are the same from there on."""
+    least, size = 0, min(len(old) - i, len(new) - j)
+    while least < size:  # a half is compared at once
+        half = (least + size + 2 * _MARK - 1) // (2 * _MARK) * _MARK
+        if old[i + least : i + half] == new[j + least : j + half]:
+            least = half
+        else:
+            size = half - _MARK
+    return least
+
+
+def _meeting(old: bytes, new: bytes, i: int, j: int) -> tuple[int, int]:
+    """Where they are the same again: not far away, or nowhere."""
+    for apart in range(_MARK, _FAR * _MARK, _MARK):
+        for further in range(0, apart + 1, _MARK):
+            end, stop = i + further, j + apart - further
+            if end > len(old) or stop > len(new):
+                continue
+            told = old[end : end + _TOLD * _MARK]
+            if told == new[stop : stop + _TOLD * _MARK]:
+                return end, stop
+    return len(old), len(new)
 
 
 def _goes_on(text: str, mark: _Mark) -> bool:
@@ -412,7 +492,7 @@ class NoteIndexer:
         touched = marks.keys() - {v.path for v in changed}
         held = {view.path: known.get(view.path, "").partition("@")[0] for view in changed}
 
-        def cut() -> list[Part]:
+        def cut() -> list[Part | Sequence[Patch[Chunk]]]:
             return [self._cut(view, held[view.path], digests[view.path]) for view in changed]
 
         if sum(len(view.text) for view in changed) <= _SHORT:
@@ -420,8 +500,11 @@ class NoteIndexer:
         else:
             parts = await asyncio.to_thread(cut)
 
-        async def replace(path: str, part: Part) -> None:
-            await self._index.replace(path, marks[path], part.chunks, part.since)
+        async def replace(path: str, part: Part | Sequence[Patch[Chunk]]) -> None:
+            if isinstance(part, Part):
+                await self._index.replace(path, marks[path], part.chunks, part.since)
+            else:
+                await self._index.patch(path, marks[path], part)
             known[path] = marks[path]
             self._stale.discard(path)
 
@@ -471,7 +554,7 @@ class NoteIndexer:
                 noted[path] = tuple(map(int, stamp.split(",")))
         return noted
 
-    def _cut(self, view: FileView, indexed: str, becomes: str) -> Part:
+    def _cut(self, view: FileView, indexed: str, becomes: str) -> Part | Sequence[Patch[Chunk]]:
         scope = SHARED if view.is_shared else OWNERS
         way = NoteWay(self._chunker(view.path), scope, self._days.get(view.path))
         return self._growing.cut(view, way, indexed, becomes)

@@ -16,7 +16,7 @@ import structlog
 
 from agentd.core.chunk import OWNER, PUBLIC, Audience, Hit
 from agentd.core.ports import ChunkStore
-from agentd.core.search import SearchOptions
+from agentd.core.search import MOVES, SearchOptions
 from agentd.memory.index.search.saved import SavedMirror
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class _Place:
     mirror: Mirror | None = None
     former: Mirror | None = None  # of before the store began anew
     seen: int | None = None  # the version of the store that it is level with
+    lines: int = 0  # the version up to which it knows what has moved to other lines
     gone: list[int] = field(default_factory=list)  # ids that it has to forget yet
     is_torn: bool = False  # it may hold what went
     erased: int = 0  # how often something had been erased when its loading began
@@ -69,6 +70,7 @@ class Mirrors:
         self._places: OrderedDict[Audience, _Place] = OrderedDict()
         self._fresh: list[Mirror] = []  # that are being loaded to take the place of others
         self._version = 0
+        self._moved: dict[str, int] = {}  # files whose chunks have moved, and the version since
         self._epoch = store.epoch
         self._full = True
         self._saved = None if file is None else SavedMirror(file, store, self.run)
@@ -152,8 +154,9 @@ class Mirrors:
             await self.renew(OWNER)
         with self._use(OWNER) as place:
             async with place.lock:
+                moves = await self._store.meta(MOVES)  # first: what moves later counts as not saved
                 mirror = await self._level(OWNER, place)
-                return place.erased != saved.erased or await saved.save(mirror)
+                return place.erased != saved.erased or await saved.save(mirror, moves)
 
     async def search(
         self,
@@ -177,9 +180,11 @@ class Mirrors:
         """Hits of the store itself, as `mirror.arranged` ranks them."""
         return await self.run(_arranged, hits, text, options, highest)
 
-    async def change(self, change: Awaitable[Sequence[int]], gone: Sequence[str] = ()) -> None:
+    async def change(
+        self, change: Awaitable[Sequence[int]], gone: Sequence[str] = (), moved: str = ""
+    ) -> None:
         """Make a change of the store that takes the chunks away whose ids it gives, and all of the
-        files `gone`.
+        files `gone`. Those of the file `moved` are on other lines then.
         """
         try:
             ids = await change
@@ -191,6 +196,8 @@ class Mirrors:
             raise
         finally:
             self._version += 1
+            if moved:
+                self._moved[moved] = self._version
             self._turn()
             if gone:
                 for place in tuple(self._places.values()):
@@ -227,7 +234,7 @@ class Mirrors:
 
     async def renew(self, audience: Audience) -> None:
         """Load a mirror anew; the one there is answers until that is done. Raises StorageError."""
-        epoch, erased = self._epoch, self._erased
+        epoch, erased, begun = self._epoch, self._erased, self._version
         fresh = await self.run(_new)
         self._fresh.append(fresh)
         try:
@@ -236,6 +243,7 @@ class Mirrors:
                 async with place.lock:
                     if epoch == self._epoch == self._store.epoch:
                         place.mirror, place.seen, place.erased = fresh, None, erased
+                        place.lines = begun
                         place.is_torn = True  # of what went while it was loaded
                         await self._level(audience, place)
         finally:
@@ -283,6 +291,7 @@ class Mirrors:
             await self.run(mirror.keep, ids)
             place.is_torn = False
         if place.seen != version:
+            await self._move(mirror, place)
             gone = await self._load(mirror, audience, place)
             if gone:
                 await self.run(mirror.remove, place.gone[:gone])
@@ -292,9 +301,19 @@ class Mirrors:
             place.seen = version
         return mirror
 
+    async def _move(self, mirror: Mirror, place: _Place) -> None:
+        """Let chunks stand on the lines that they have moved to. Comes before others are taken in or
+        forgotten, which are put into the order of lines, and looked for in it.
+        """
+        version = self._version
+        for path in [path for path, since in self._moved.items() if since > place.lines]:
+            await self.run(mirror.move, await self._store.lines(path))
+        place.lines = version
+
     async def _begun(self, audience: Audience, place: _Place) -> Mirror:
         """A mirror to be made level: the one of the file, if there is any, else one without chunks."""
         epoch, place.erased = self._store.epoch, self._erased
+        place.lines = self._version
         found: Mirror | None = None
         if self._saved is not None and audience == OWNER:
             found = await self._saved.load()

@@ -124,6 +124,17 @@ class Corpus:
                 self._unlink(slot)
                 self._alive[slot] = 0
 
+    def move(self, slots: Ints, starts: Ints, ends: Ints) -> None:
+        """Let units of one file stand on other lines. Who is whose neighbour stays."""
+        if not len(slots):
+            return
+        line, end = self.column("line"), self.column("end")
+        line[slots], end[slots] = starts, ends
+        file = self._columns["file"][int(slots[0])]
+        order = np.array(self._of_file(file), np.int32)
+        order = order[np.lexsort((order, end[order], line[order]))]
+        self._files[file] = array("i", order.tobytes())
+
     def column(self, name: str) -> NDArray[np.int32]:
         """One of: file line end day source speaker tokens question asks told told_last
         evergreen importance previous next.

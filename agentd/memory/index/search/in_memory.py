@@ -87,16 +87,19 @@ class Texts:
             self._blocks.append(_pressed(self._last[first : first + _BLOCK]))
         del self._last[:full]
 
-    def chunks(self, slots: Sequence[int]) -> tuple[Chunk, ...]:
-        """The chunks of slots, without those that were forgotten."""
+    def chunks(self, slots: Sequence[int]) -> dict[int, Chunk]:
+        """The chunks of slots, without those that were forgotten, on the lines on which they stood when they
+        were added.
+        """
         read = {len(self._blocks): self._last}
-        found = []
+        found = {}
         for slot in slots:
             block, at = divmod(slot, _BLOCK)
             if block not in read:
                 read[block] = _read(self._blocks[block])
-            found.append(read[block][at])
-        return tuple(_chunk(row) for row in found if row is not None)
+            if (row := read[block][at]) is not None:
+                found[slot] = _chunk(row)
+        return found
 
     def remove(self, slots: Sequence[int]) -> None:
         """Forget chunks."""
@@ -265,6 +268,17 @@ class Mirror:
         """Forget all chunks of files."""
         self._forget([slot for path in paths for slot in self._searcher.corpus.slots(path)])
 
+    def move(self, lines: Sequence[tuple[int, int, int]]) -> None:
+        """Let the chunks of a file, by their ids, stand on these lines: the first and the last of each."""
+        if not lines or not self._ids:
+            return
+        ids, starts, ends = np.array(lines, np.int64).T
+        here = np.frombuffer(self._ids, np.int64)
+        slots = np.minimum(here.searchsorted(ids), len(here) - 1)
+        held = here[slots] == ids
+        self._searcher.corpus.move(slots[held], starts[held], ends[held])
+        self.unsaved += int(np.count_nonzero(held))
+
     def keep(self, ids: Sequence[int]) -> None:
         """Forget all chunks but these."""
         here = np.frombuffer(self._ids, np.int64)
@@ -325,7 +339,14 @@ class Mirror:
             path, line, _ = self._searcher.corpus.place(hit.superseded_by)
             newer = f"{path}:{line}"
         ids = tuple(self._ids[slot] for slot in hit.slots)
-        return Match(ids, self._texts.chunks(hit.slots), hit.score, hit.scores, newer)
+        held = self._texts.chunks(hit.slots)
+        chunks = tuple(self._placed(slot, chunk) for slot, chunk in held.items())
+        return Match(ids, chunks, hit.score, hit.scores, newer)
+
+    def _placed(self, slot: int, chunk: Chunk) -> Chunk:
+        """The chunk on the lines on which it stands now."""
+        _, line, _ = self._searcher.corpus.place(slot)
+        return chunk if line == chunk.start_line else chunk.moved(line - chunk.start_line)
 
     def _slot(self, number: int) -> int | None:
         at = bisect_left(self._ids, number)

@@ -22,7 +22,7 @@ from agentd.core.errors import AgentdError, StorageCorrupt
 from agentd.core.health import Problem
 from agentd.core.ports import ChunkStore, Clock
 from agentd.core.redaction import Redactor
-from agentd.core.search import EmptyReason, Entry, Lack, SearchQuery, heavier
+from agentd.core.search import EmptyReason, Entry, Lack, Patch, SearchQuery, heavier
 from agentd.memory.index.search import words
 from agentd.memory.index.search.audiences import Mirrors
 from agentd.memory.index.search.backfill import Backfill, ChunkBacklog, PatientEmbedder
@@ -138,6 +138,16 @@ class LiveIndex:
             chunks, await self._store.entries(path, since) if many else ()
         )
         await self._mirrors.change(self._store.replace(path, _READ + digest, entries, since))
+        self._chain.notice()
+
+    async def patch(self, path: str, digest: str, patches: Sequence[Patch[Chunk]]) -> None:
+        """See MemoryIndex."""
+        read = [
+            Patch(one.first, one.end, one.count, tuple(await self._entries(one.pieces)))
+            for one in patches
+        ]
+        change = self._store.patch(path, _READ + digest, read)
+        await self._mirrors.change(change, moved=path)
         self._chain.notice()
 
     async def extend(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:

@@ -1,7 +1,8 @@
 """A mirror in a file, so that a start has nothing to read again: loading it takes a twentieth of the time.
 
 The file is tied to the store by a mark that stands in both. The mark is stored behind all that the file
-holds, so whatever is lost of the store takes the mark along; and ids of chunks are never used again.
+holds, so whatever is lost of the store takes the mark along; and ids of chunks are never used again. How
+often chunks have moved to other lines belongs to the mark.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import structlog
 from agentd.core.errors import StorageError
 from agentd.core.paths import sync_directory
 from agentd.core.ports import ChunkStore
+from agentd.core.search import MOVES
 from agentd.memory.index.search import words
 
 if TYPE_CHECKING:
@@ -59,17 +61,18 @@ class SavedMirror:
         """
         if not await self._run(self._path.exists):
             return None
-        mark = await self._store.meta(_MARK)
+        mark = await self._store.meta(_MARK) + await self._store.meta(MOVES)
         found: Mirror | None = await self._run(self._restored, mark)
         return found
 
-    async def save(self, mirror: Mirror) -> bool:
+    async def save(self, mirror: Mirror, moves: str = "") -> bool:
         """Write a mirror that is level with the store, while nobody else changes it; False if there is no
-        room. Raises StorageError.
+        room. `moves` is what stood under MOVES when it was: a file with chunks on former lines is not used.
+        Raises StorageError.
         """
         erased, mark = self.erased, secrets.token_hex(16)
         try:
-            await self._run(self._write, mark, mirror)
+            await self._run(self._write, mark + moves, mirror)
             await self._store.set_meta(_MARK, mark)
             if self.erased == erased and not self._erasing:
                 self._new.replace(self._path)
