@@ -15,6 +15,7 @@ from itertools import count
 STALL = "stall"
 NOTING = "noting"
 _ANSWER = "All is well here."
+_MARKING = b"Mark now what says one of these facts."  # of a request about what is forgotten: nothing does
 _SILENT = "NO_REPLY"  # what a flush that has nothing to store answers
 
 _newest = [b"{}"]
@@ -128,6 +129,8 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
                 writer.write(HEAD + chunk(start(length // 4)))
                 continue
             text = _SILENT if _SILENT.encode() in body else _ANSWER
+            if _MARKING in body:
+                text = "[]"
             answer = _answer(text, length // 4)
             if (
                 asked["model"] == NOTING
