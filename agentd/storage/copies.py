@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import stat
 import tarfile
 import zlib
@@ -17,7 +18,7 @@ from agentd.core.erasure import Erasure
 
 _GZIP = b"\x1f\x8b"
 _FIRST = "state/state.db"  # of a backup's entries
-_ASIDE = (".before-", ".restore-", ".corrupt-", ".damaged-")
+_ASIDE = re.compile(r"\.(?:before|restore|corrupt|damaged)-")
 _BESIDE = ("", "-wal", "-shm", "-journal")  # what SQLite adds to the name of a database
 _PART = 1 << 18  # bytes of a file that are looked at in one go
 _OVERLAP = 1 << 13  # of two parts, so that no words are cut in two
@@ -57,17 +58,22 @@ class Copies:
 
     def _find(self, words: Erasure) -> Iterator[str]:
         names = frozenset(path.name for path in self._apart)
-        inodes = frozenset(_inodes(self._apart))  # they may have other names, too
-        for root in self._roots:
-            for folder, inner, files in os.walk(root):
-                for name in (*inner, *files):
-                    if any(mark in name for mark in _ASIDE) and not name.endswith(("-wal", "-shm")):
-                        yield f"{folder}/{name}"
-                inner[:] = [name for name in inner if not any(mark in name for mark in _ASIDE)]
-                are_erased = self._are_erased(folder)
-                for path in (f"{folder}/{name}" for name in files if name not in names):
+        apart = frozenset(_inodes(self._apart))  # they may have other names, too
+        folders = list(self._roots)
+        while folders:
+            folder = folders.pop()
+            are_erased = self._are_erased(folder)
+            for entry in _entries(folder):
+                name, path = entry.name, f"{folder}/{entry.name}"
+                is_aside = _ASIDE.search(name) is not None
+                if is_aside and not name.endswith(("-wal", "-shm")):
+                    yield path
+                if _is_folder(entry):
+                    if not is_aside:
+                        folders.append(path)
+                elif name not in names and _is_another(entry, apart):
                     is_erased = are_erased or path in self._erased
-                    if _is_copy(path, inodes, Erasure() if is_erased else words):
+                    if _is_copy(path, Erasure() if is_erased else words):
                         yield path
 
     def _are_erased(self, folder: str) -> bool:
@@ -82,11 +88,33 @@ def _inodes(paths: Iterable[Path]) -> Iterator[tuple[int, int]]:
             yield seen.st_dev, seen.st_ino
 
 
-def _is_copy(path: str, apart: frozenset[tuple[int, int]], words: Erasure) -> bool:
+def _entries(folder: str) -> Sequence[os.DirEntry[str]]:
+    """What is in a folder; nothing in one that cannot be read."""
     try:
-        seen = os.lstat(path)
-        if not stat.S_ISREG(seen.st_mode) or (seen.st_dev, seen.st_ino) in apart:
-            return False
+        with os.scandir(folder) as entries:
+            return tuple(entries)
+    except OSError:
+        return ()
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _is_another(entry: os.DirEntry[str], apart: frozenset[tuple[int, int]]) -> bool:
+    """Whether it is a regular file, and none of those apart; it is not opened for that."""
+    try:
+        seen = entry.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    return stat.S_ISREG(seen.st_mode) and (seen.st_dev, seen.st_ino) not in apart
+
+
+def _is_copy(path: str, words: Erasure) -> bool:
+    try:
         return _holds(path, words) if not _is_packed(path) else _is_backup(path)
     except OSError:
         return False

@@ -84,6 +84,8 @@ def blank(descriptor: int, shape: PageShape) -> int:
         part = os.pread(descriptor, _PART, first)
         for at in range(0, len(part), shape.page_size):
             number = (first + at) // shape.page_size + 1
+            if number > 1 and number not in unused and _is_blank(part, at, shape):
+                continue
             spans = unused.get(number) or _gaps(part, at, shape, _HEADER if number == 1 else 0)
             has_any = False
             for start, end in spans:
@@ -94,6 +96,14 @@ def blank(descriptor: int, shape: PageShape) -> int:
     if changed:
         os.fsync(descriptor)
     return changed
+
+
+def _is_blank(part: bytes, at: int, shape: PageShape) -> bool:
+    """Whether a leaf, as most pages are, has nothing but one gap, all of it zero: known at a glance."""
+    kind, free, cells, begin = _TREE.unpack_from(part, at)
+    if kind not in _LEAF or free or not 8 + 2 * cells <= begin <= shape.usable:
+        return False
+    return not part[at + 8 + 2 * cells : at + begin].strip(b"\0")
 
 
 def _gaps(part: bytes, at: int, shape: PageShape, header: int) -> Iterator[Span]:

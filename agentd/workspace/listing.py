@@ -114,6 +114,7 @@ class Listing:
         further down that cannot be listed is left out.
         """
         parent = Name(base.scope, parts)
+        shares = self.sight.sees_folder(parent, Kind.GROUP)  # all that is in it, or nothing
         prefix = f"{parent}/" if parts else str(parent)
         for entry in self.folder.entries(parts):
             name = self._name(parent, entry)
@@ -121,7 +122,7 @@ class Listing:
                 continue
             path = f"{prefix}{entry.name}/" if entry.is_dir else prefix + entry.name
             stamp = entry.mtime_ns, entry.ctime_ns, entry.inode
-            is_shared = entry.is_alone and self.sight.sees(name, Kind.GROUP)
+            is_shared = entry.is_alone and shares
             self.entries.append(TreeEntry(path, entry.size, entry.is_dir, *stamp, is_shared))
             if entry.is_dir and depth > 1:
                 try:

@@ -64,11 +64,24 @@ class Beneath:
         *,
         native: bool = True,
         gone: Callable[[Path], WorkspaceError] = no_workspace,
+        held: int | None = None,
     ) -> None:
-        """`gone` makes the error for a root that is not there."""
+        """`gone` makes the error for a root that is not there, `held` is the root, opened already."""
         self._root = root
         self._gone = gone
         self._native = native and platform.machine() in _MACHINES
+        self._held = held
+
+    @contextmanager
+    def held(self) -> Iterator[Beneath]:
+        """The same, for many files one after the other: the root is opened once for all of them. Raises
+        WorkspaceError, or what it was told, when it is not there.
+        """
+        root = self.open_root()
+        try:
+            yield Beneath(self._root, native=self._native, gone=self._gone, held=root)
+        finally:
+            os.close(root)
 
     @contextmanager
     def opened(self, parts: Sequence[str], flags: int) -> Iterator[int]:
@@ -120,17 +133,22 @@ class Beneath:
             raise self._gone(self._root) from None
 
     def _open(self, parts: Sequence[str], flags: int) -> int:
+        if self._held is not None and parts:
+            return self._open_below(self._held, parts, flags)
         root = self.open_root()
         if not parts:
             return root
         try:
-            if self._native:
-                fd = _openat2(root, "/".join(parts), flags | _SAFE)
-                if fd is not None:
-                    return fd
-            return _walk(root, parts, flags | _SAFE)
+            return self._open_below(root, parts, flags)
         finally:
             os.close(root)
+
+    def _open_below(self, root: int, parts: Sequence[str], flags: int) -> int:
+        if self._native:
+            fd = _openat2(root, "/".join(parts), flags | _SAFE)
+            if fd is not None:
+                return fd
+        return _walk(root, parts, flags | _SAFE)
 
     def _make(self, parts: Sequence[str]) -> int:
         fd = self.open_root()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from agentd.core.dated import date_in
-from agentd.core.erasure import Erasure, Written, replaced
+from agentd.core.erasure import Erasure, Written, moved, replaced
 from agentd.core.outside import marks_in
 from agentd.core.ports import Wanted
 from agentd.core.text import Span, apart
@@ -148,29 +148,28 @@ class NoteEraser:
             and not is_graph_text(entry.path)
         ]
 
-    def _read(self, path: str) -> str:
-        try:
-            return _decoded(self._folder.read(path.split("/"), MAX_READ_BYTES))
-        except FileNotFoundError:
-            return ""
+    def _read(self, paths: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """What the files say, each behind its path; nothing for one that is gone."""
+        with translated("the workspace"), self._folder.held() as folder:
+            for path in paths:
+                with translated(path):
+                    try:
+                        text = _decoded(folder.read(path.split("/"), MAX_READ_BYTES))
+                    except FileNotFoundError:
+                        text = ""
+                    yield path, text
 
     def _saying(self, paths: Sequence[str], erasure: Erasure) -> frozenset[str]:
         """Those of the files that say it."""
-        found = set()
-        for path in paths:
-            with translated(path):
-                if erasure.stands_in(self._read(path)):
-                    found.add(path)
-        return frozenset(found)
+        return frozenset(path for path, text in self._read(paths) if erasure.stands_in(text))
 
     def _written_in(self, paths: Sequence[str], wanted: Wanted | None) -> list[Written]:
         found: list[Written] = []
-        for path in paths:
-            with translated(path):
-                text = self._read(path)
-                if wanted is not None and not wanted.may_be(text, path):
-                    wanted.pass_over(sum(1 for _ in _paragraphs_of(text)))
-                else:
+        for path, text in self._read(paths):
+            if wanted is not None and not wanted.may_be(text, path):
+                wanted.pass_over(1 + text.count("\n") // 2)  # paragraphs, about
+            else:
+                with translated(path):
                     found += self._written(path, text)
         return found
 
@@ -316,23 +315,23 @@ class _Cut:
         self._marked = marked  # by their text, paragraphs: what is added may make others of them
         self._ids = ids
         self._long = b""
-        self._lines: list[Span] = []  # what goes as lines of facts
-        self._left = ""  # the text without these,
-        self._spans: Sequence[Span] = ()  # what is masked in it,
-        self._kept: Sequence[Span] = ()  # and what is not, whatever it says
+        self._lines: list[Span] = []  # what goes as lines of facts, in bytes of it;
+        self._spans: list[
+            Span
+        ] = []  # what is masked in what is left without these, in bytes of that,
+        self._kept: list[Span] = []  # and what is not, whatever it says
+        self._cut = b""
 
     def __call__(self, data: bytes) -> bytes:
         """What is left of it."""
         is_grown = data.endswith(b"\n") and self._long.startswith(data) and not self._marked
-        end = self._end(len(_decoded(data))) if is_grown else None
-        if end is None:
-            self._look_through(data)
-            end = len(self._left)
-        spans = (span for span in self._spans if span[1] <= end)
-        return _encoded(replaced(self._left[:end], spans))
+        if is_grown and (end := self._end(len(data))) is not None:
+            return self._cut[: moved(end, self._spans)]
+        self._look_through(data)
+        return self._cut
 
     def _end(self, size: int) -> int | None:
-        """Where so many characters of the longest form end without its lines; None in the middle of what is
+        """Where so many bytes of the longest form end without its lines; None in the middle of what is
         masked, or may not be.
         """
         end = size - sum(last - first for first, last in self._lines if last <= size)
@@ -342,16 +341,32 @@ class _Cut:
     def _look_through(self, data: bytes) -> None:
         text = _decoded(data)
         # Lines first: the words are looked for in a moment, but placed slowly.
-        self._long, self._lines = data, list(_lines_naming(text, self._ids))
-        self._left = text = _without(text, self._lines)
+        lines = list(_lines_naming(text, self._ids))
+        self._long, self._lines = data, _in_bytes(text, lines)
+        text = _without(text, lines)
         spans = list(self._erasure.found(text))
         if self._marked:
             for one in paragraphs(text, _unknown(text)):
                 here = self._marked.get(text[one.start : one.end])
                 found = here.found(text[one.start : one.end]) if here else ()
                 spans += [(one.start + start, one.start + end) for start, end in found]
-        self._kept = () if self._ids else marks_in(text)
-        self._spans = apart(spans, self._kept)
+        kept = () if self._ids else marks_in(text)
+        masked = apart(spans, kept)
+        self._kept, self._spans = _in_bytes(text, kept), _in_bytes(text, masked)
+        self._cut = _encoded(replaced(text, masked))
+
+
+def _in_bytes(text: str, spans: Sequence[Span]) -> list[Span]:
+    """The same parts, which are in order, counted in the bytes of the text."""
+    if text.isascii():
+        return list(spans)
+    found: list[Span] = []
+    at = size = 0
+    for start, end in spans:
+        first = size + len(_encoded(text[at:start]))
+        at, size = end, first + len(_encoded(text[start:end]))
+        found.append((first, size))
+    return found
 
 
 def _lines_naming(text: str, ids: Sequence[str]) -> Iterator[Span]:

@@ -557,3 +557,33 @@ async def test_what_could_not_be_written_is_raised_and_tried_again(index, worksp
     full.is_full = False
     await indexer.wait_idle()
     assert len(full.entries) == 3
+
+
+async def test_notes_that_change_all_the_time_are_looked_at_a_tenth_of_it_and_turns_do_not_wait(
+    index, workspace, store, clock, row
+):
+    looks = []
+
+    class Slow(type(workspace)):
+        async def tree(self, *args):
+            looks.append(clock.monotonic())
+            await clock.sleep(0.1)
+            return await super().tree(*args)
+
+    slow = Slow({}, clock)
+    slow.__dict__.update(workspace.__dict__)
+    indexer = Indexer(index, slow, store, clock)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(indexer.run())
+        await clock.advance(1)
+        assert len(looks) == 1
+        for _ in range(40):
+            indexer.hint()
+            await clock.advance(0.1)
+        assert 3 <= len(looks) <= 6
+        indexer.hint()
+        store.add("main", row(1, "user", "hello there", 1), row(2, "assistant", "general", 1))
+        indexer.touch(SessionKey("main"))
+        await clock.advance(0.6)
+        assert texts(index)["sessions/main.jsonl"] == ["hello there", "general"]
+        running.cancel()

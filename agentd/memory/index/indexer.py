@@ -25,6 +25,10 @@ log = structlog.get_logger()
 
 _EVERY = 30.0  # seconds between looks at everything
 _GATHER = 0.25  # seconds in which turns and notes gather: many are taken at about the price of one
+_RESTS = (
+    9  # times as long as a look took, notes that change again and again wait for the next one: who
+)
+_LONGEST = 2.0  # searches has them looked at before; seconds at most
 
 
 class _Due(Flag):
@@ -244,12 +248,23 @@ class Indexer:
     async def _work(self) -> None:
         while True:
             self._wake.clear()
+            begun = self._clock.monotonic()
             try:
-                await self.wait_idle()
+                async with self._lock:
+                    if self._due or self._touched:
+                        await self._once()  # what comes meanwhile has its rest first
             except AgentdError as error:
                 # Search goes on with what is indexed; the next tick tries again.
                 log.warning("indexing_failed", reason=error.reason)
                 self._failure = Problem("indexing_failed", error.message, error.cure)
+            rest = min(_RESTS * (self._clock.monotonic() - begun), _LONGEST)
             await self._wake.wait()
             if not self._due & (_Due.SESSIONS | _Due.GATHERED):
-                await self._clock.sleep(_GATHER)
+                await self._gather(rest)
+
+    async def _gather(self, rest: float) -> None:
+        """Let more come, before a look at notes alone for as long as that rests."""
+        until = self._clock.monotonic() + rest
+        await self._clock.sleep(_GATHER)
+        while not self._touched and self._clock.monotonic() < until:
+            await self._clock.sleep(_GATHER)
