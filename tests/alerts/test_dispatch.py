@@ -134,6 +134,24 @@ async def test_after_the_last_try_it_gives_up_and_says_so_until_one_arrives() ->
         assert world.dispatcher.problems() == ()
 
 
+async def test_a_sink_that_takes_nothing_for_some_tries_is_told_until_it_does() -> None:
+    bad = Sink("bad", *[AgentdError("the door is shut", cure="open it")] * 6)
+    world = World(bad)
+    await world.put("disk full")
+    async with world.running():
+        while bad.tries < 4:
+            await world.clock.advance(5)
+        assert world.dispatcher.problems() == ()
+        while bad.tries < 5:
+            await world.clock.advance(5)
+        (problem,) = world.dispatcher.problems()
+        assert (problem.code, problem.cure) == ("alert_delayed", "open it")
+        assert problem.text == "alert 1 waits for 'bad': the door is shut"
+        await world.clock.advance(3600)
+        assert world.dispatcher.problems() == ()
+    assert bad.taken == ["disk full"]
+
+
 class NobodyThere(AgentdError):
     """Nobody looks."""
 

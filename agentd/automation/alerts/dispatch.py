@@ -25,6 +25,7 @@ _LONGEST_DELAY = timedelta(hours=1)
 _NOBODY_THERE = "no_client"
 _NEWEST = 200  # alerts of which it is told how they fare
 _AT_ONCE = SinkTiming()
+_DELAYED = 5  # tries, some two minutes, after which the owner is told that a sink takes nothing
 _LOOK_AGAIN = 60.0  # while something waits, so that a step of the wall clock is seen
 
 
@@ -55,7 +56,7 @@ class Dispatcher:
         self._retry_delay = retry_delay
         self._woken = asyncio.Event()
         self._at_work: set[str] = set()
-        self._given_up: dict[str, Problem] = {}
+        self._problems: dict[str, Problem] = {}
 
     @property
     def name(self) -> str:
@@ -114,8 +115,8 @@ class Dispatcher:
         )
 
     def problems(self) -> tuple[Problem, ...]:
-        """The sinks that were given up, until one of their alerts arrives again."""
-        return tuple(self._given_up.values())
+        """The sinks that take nothing or were given up, until one of their alerts arrives again."""
+        return tuple(self._problems.values())
 
     async def prove(self) -> None:
         """Look into the outbox. Raises StorageError."""
@@ -176,7 +177,7 @@ class Dispatcher:
         for delivery in deliveries:
             await self._outbox.sent(delivery.alert.id, name)
             log.info("alert_sent", sink=name, alert=delivery.alert.id)
-        self._given_up.pop(name, None)
+        self._problems.pop(name, None)
 
     async def _fail(self, deliveries: Sequence[Delivery], error: AgentdError) -> None:
         """Try them again after a pause, together, but those that were tried often enough."""
@@ -190,15 +191,20 @@ class Dispatcher:
         for one in others:
             tries = one.attempts + 1
             log.warning("alert_retry", sink=one.sink, alert=one.alert.id, tries=tries)
+            if tries >= _DELAYED:
+                self._complain("alert_delayed", f"alert {one.alert.id} waits for", one.sink, error)
             await self._outbox.retry(one.alert.id, one.sink, after, error.message)
 
     async def _give_up(self, deliveries: Sequence[Delivery], error: AgentdError) -> None:
         for one in deliveries:
             log.warning("alert_given_up", sink=one.sink, alert=one.alert.id, reason=error.code)
-            if error.code != _NOBODY_THERE:
-                text = f"alert {one.alert.id} was not delivered by {one.sink!r}: {error.message}"
-                self._given_up[one.sink] = Problem("alert_undelivered", text, error.cure)
+            what = f"alert {one.alert.id} was not delivered by"
+            self._complain("alert_undelivered", what, one.sink, error)
             await self._outbox.retry(one.alert.id, one.sink, None, error.message)
+
+    def _complain(self, code: str, what: str, sink: str, error: AgentdError) -> None:
+        if error.code != _NOBODY_THERE:
+            self._problems[sink] = Problem(code, f"{what} {sink!r}: {error.message}", error.cure)
 
     async def _delay(self) -> float | None:
         """Seconds until there is something to do; None while nothing waits."""
