@@ -16,6 +16,7 @@ import typer
 from agentd import __version__
 from agentd.app.cli.app import app
 from agentd.app.config import example
+from agentd.core import ports
 from agentd.core.beat import Reason
 from agentd.core.job import JobReason
 from agentd.core.search import EmptyReason, Lack
@@ -158,6 +159,26 @@ def shown(text: str) -> list[str]:
         *(re.split(r"\s#\s", line)[0] for line in lines if re.match(r"agentd ", line)),
         *(words for words in code(text) if words.startswith("agentd ")),
     ]
+
+
+def test_the_glossary_explains_every_word_of_a_port() -> None:
+    explained = {
+        word.removesuffix("s")
+        for row in rows_of_all(PAGES["docs/glossary.md"])
+        for word in re.findall(r"[a-z]+", " ".join(row).lower())
+    }
+    plain = {"memory", "search", "stored", "store", "vector"}  # of no meaning of our own
+    used = {
+        word.lower().removesuffix("s")
+        for name in ports.__all__
+        for word in re.findall(r"[A-Z][a-z]+", name)
+    }
+    assert used - plain <= explained
+
+
+def rows_of_all(text: str) -> list[list[str]]:
+    """The cells of every table of a page, heads left out."""
+    return [row for part in text.split("\n## ")[1:] for row in rows(part)]
 
 
 def test_every_table_of_the_configuration_is_explained() -> None:
