@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from agentd.automation.heartbeat.lifesign import LifeSign, LifeSigns, found, leave
 from agentd.core.errors import AgentdError, StorageError
@@ -62,8 +63,10 @@ class Heart:
     def __init__(self) -> None:
         self.due: datetime | None = NOON
         self.is_broken = False
+        self.ticks = 0
 
     async def tick(self) -> None:
+        self.ticks += 1
         if self.is_broken:
             raise StorageError
 
@@ -98,3 +101,19 @@ async def test_a_sign_is_left_when_the_due_time_has_changed_and_not_by_a_tick_th
     last = found(file)
     assert last is not None
     assert last.is_last
+
+
+async def test_a_sign_that_cannot_be_left_keeps_no_beat_from_coming_and_is_left_later(
+    tmp_path: Path,
+) -> None:
+    heart, folder = Heart(), tmp_path / "state"
+    folder.write_text("in the way")
+    signs = LifeSigns(heart, folder / "heartbeat.json", FakeClock())
+    with capture_logs() as logs:
+        for _ in range(3):
+            await signs.tick()
+    assert heart.ticks == 3
+    assert [record["event"] for record in logs] == ["life_sign_not_left"]
+    folder.unlink()
+    await signs.tick()
+    assert found(folder / "heartbeat.json") is not None

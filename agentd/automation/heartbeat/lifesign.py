@@ -9,9 +9,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
+import structlog
+
 from agentd.core.errors import AgentdError
 from agentd.core.paths import ensure_private_dir, write_private
 from agentd.core.ports import Clock
+
+log = structlog.get_logger()
 
 _SLACK = timedelta(minutes=1)  # a tick comes at least so often
 
@@ -100,11 +104,10 @@ class LifeSigns:
         self._file = file
         self._clock = clock
         self._left: LifeSign | None = None
+        self._is_failing = False
 
     async def tick(self) -> None:
-        """Beat if one is due, then leave the sign; a tick that fails leaves none. Raises StorageError,
-        OSError.
-        """
+        """Beat if one is due, then leave the sign; a tick that fails leaves none. Raises StorageError."""
         await self._pulse.tick()
         sign = LifeSign(
             self._clock.now(),
@@ -112,9 +115,16 @@ class LifeSigns:
             await self._pulse.next_due(),
             self._pulse.patience + _SLACK,
         )
-        if self._left is None or _promise(self._left) != _promise(sign):
+        if self._left is not None and _promise(self._left) == _promise(sign):
+            return
+        try:
             await asyncio.to_thread(leave, self._file, sign)
-            self._left = sign
+        except OSError as error:  # a full disk keeps no beat from coming; the next tick tries again
+            if not self._is_failing:
+                log.warning("life_sign_not_left", error=str(error))
+            self._is_failing = True
+        else:
+            self._left, self._is_failing = sign, False
 
     async def next_due(self) -> datetime | None:
         """When a beat is due next."""
