@@ -15,7 +15,9 @@ from itertools import count
 STALL = "stall"
 NOTING = "noting"
 _ANSWER = "All is well here."
-_MARKING = b"Mark now what says one of these facts."  # of a request about what is forgotten: nothing does
+_MARKING = (
+    b"Mark now what says one of these facts."  # of a request about what is forgotten: nothing does
+)
 _SILENT = "NO_REPLY"  # what a flush that has nothing to store answers
 
 _newest = [b"{}"]
