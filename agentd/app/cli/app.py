@@ -16,7 +16,6 @@ from agentd.app.cli import declared, streams
 from agentd.app.cli.group import COMPLETION_VARIABLE, CommandGroup, Later
 from agentd.app.cli.report import note, say
 from agentd.app.cli.streams import Outputs
-from agentd.interfaces.commands import declaration
 
 # Each command line loads what it names and nothing else: all together cost more than an answer. What they
 # are said to do is said here, too, so that the list of them loads none.
@@ -85,28 +84,19 @@ _GROUPS = {
 }
 
 
-def _loaded(name: str, place: str) -> Any:
-    """The command, or the group, at "package.module:attribute"."""
-    module, _, attribute = place.partition(":")
-    found = getattr(import_module(module), attribute)
-    if not isinstance(found, declaration.Group):
-        return found
-    return declared.grouped(found) if found.name else declared.alone(found[name])
-
-
-def _grouped(name: str, place: str, summary: str) -> CommandGroup:
-    return CommandGroup(summary, inside=partial(_loaded, name, place))
+def _grouped(place: str, summary: str) -> CommandGroup:
+    return CommandGroup(summary, inside=partial(declared.loaded, place))
 
 
 app = CommandGroup(
     "A personal agent that stays on: it talks, remembers and wakes up by itself.",
     {
         **{
-            name: Later(partial(_loaded, name, place), summary)
+            name: Later(partial(declared.loaded, place, name), summary)
             for name, (place, summary) in _COMMANDS.items()
         },
         **{
-            name: Later(partial(_grouped, name, place, summary), summary)
+            name: Later(partial(_grouped, place, summary), summary)
             for name, (place, summary) in _GROUPS.items()
         },
     },

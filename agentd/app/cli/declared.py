@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from importlib import import_module
 from types import NoneType, UnionType
 from typing import Annotated, Any, cast, get_args, get_origin
 
@@ -19,6 +20,17 @@ from agentd.interfaces.commands.declaration import Command, Given
 Line = Callable[..., None]
 
 
+def loaded(place: str, name: str = "") -> Any:
+    """The command, or the group, at "package.module:attribute"; of a group without a name its command
+    `name`.
+    """
+    module, _, attribute = place.partition(":")
+    found = getattr(import_module(module), attribute)
+    if not isinstance(found, declaration.Group):
+        return found
+    return grouped(found) if found.name else alone(found[name])
+
+
 def grouped(declared: declaration.Group, lines: Mapping[str, Line] | None = None) -> CommandGroup:
     """The commands of a declared group, as one of the command line."""
     group = CommandGroup()
@@ -27,16 +39,23 @@ def grouped(declared: declaration.Group, lines: Mapping[str, Line] | None = None
 
 
 def add_all(
-    group: CommandGroup, declared: declaration.Group, lines: Mapping[str, Line] | None = None
+    group: CommandGroup,
+    declared: declaration.Group,
+    lines: Mapping[str, Line] | str | None = None,
 ) -> None:
     """Add the commands of a declared group. `lines` carry out those that take more than one question, by
     name: each is called with what was given, by the names of the wire, and `as_json`, and with options of
-    its own, which only the command line has.
+    its own, which only the command line has. As "package.module:attribute" they are loaded with the first
+    of these commands that is used.
     """
     for command in declared.commands:
         if command.has_line:
-            line = (lines or {}).get(command.name)
-            group.later[command.name] = Later(partial(alone, command, line), command.summary)
+            group.later[command.name] = Later(partial(_line, command, lines), command.summary)
+
+
+def _line(command: Command, lines: Mapping[str, Line] | str | None) -> Line:
+    found = loaded(lines) if isinstance(lines, str) else lines or {}
+    return alone(command, found.get(command.name))
 
 
 def tell(command: Command, given: Mapping[str, Any], *, as_json: bool) -> None:

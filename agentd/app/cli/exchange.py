@@ -12,8 +12,14 @@ from agentd.app.cli.declared import Line
 from agentd.app.cli.report import AsJson, reporting, show
 from agentd.app.cli.texts import Output, check_writable, placed, read_text, write_text
 from agentd.core.errors import Busy, GraphError, InvalidRequest
+from agentd.interfaces.client.dialing import RemoteError
 from agentd.interfaces.commands.exchange import EXCHANGE
 from agentd.interfaces.commands.plain import counted, visible
+from agentd.zero.delta import apply as applied
+from agentd.zero.delta import as_json as told_of
+from agentd.zero.delta import checkpoint, diff, read_delta
+from agentd.zero.formats.reading import read
+from agentd.zero.formats.writing import write
 
 if TYPE_CHECKING:
     from agentd.core.graph import Record
@@ -41,10 +47,6 @@ def graph_changes(
     as_json: AsJson = False,
 ) -> None:
     """Write what led from one state to another."""
-    from agentd.zero.delta import as_json as told_of
-    from agentd.zero.delta import diff
-    from agentd.zero.formats.reading import read
-
     with reporting(as_json=as_json):
         before = _read(old)
         after = read(_now()["text"]) if new is None else _read(new)
@@ -61,10 +63,6 @@ def apply(
     as_json: AsJson = False,
 ) -> None:
     """Make those changes to that state, here and without a daemon."""
-    from agentd.zero.delta import apply as applied
-    from agentd.zero.delta import checkpoint, read_delta
-    from agentd.zero.formats.writing import write
-
     with reporting(as_json=as_json):
         before = _read(old)
         text = read_text(delta)
@@ -83,8 +81,6 @@ def apply(
 
 def _read(file: Path) -> Record:
     """The state that the file says. Raises InvalidRequest, GraphError."""
-    from agentd.zero.formats.reading import read
-
     text = read_text(file)
     with placed(file):
         return read(text)
@@ -92,8 +88,6 @@ def _read(file: Path) -> Record:
 
 def _now() -> dict[str, Any]:
     """The graph of the daemon, read again where it changed meanwhile. Raises what `ask` does."""
-    from agentd.interfaces.client.dialing import RemoteError
-
     for _ in range(_TRIES):
         try:
             return _whole()
@@ -191,9 +185,6 @@ def _told(file: Path, params: dict[str, Any]) -> Any:
     """What the daemon says to a message. Raises what `ask` does, of a message that is refused with its
     file and, where its text is at fault, the place.
     """
-    from agentd.interfaces.client.dialing import RemoteError
-    from agentd.zero.delta import read_delta
-
     try:
         return ask("facts/take", within=MODEL_SECONDS, **params)
     except RemoteError as error:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from agentd.app.cli import exchange, graph, zero
-from agentd.app.cli import exchange as states
 from agentd.app.cli.ask import agree, ask, fitted
-from agentd.app.cli.declared import add_all, grouped
+from agentd.app.cli.declared import add_all, grouped, loaded
+from agentd.app.cli.group import Later
 from agentd.app.cli.report import AsJson, as_line, reporting, say, show
 from agentd.app.cli.texts import piped
 from agentd.core.errors import InvalidRequest
@@ -81,7 +81,7 @@ def _taken_in(
 
 app = grouped(FACTS, {"forget": _forgotten, "import": _taken_in})
 add_all(app, FACT_CHANGES, {"changes": _changed})
-add_all(app, EXCHANGE, exchange.LINES)
+add_all(app, EXCHANGE, "agentd.app.cli.exchange:LINES")
 
 
 @app.command()
@@ -92,16 +92,24 @@ def export(as_json: AsJson = False) -> None:
             say(as_line(fact))
 
 
-app.command("query")(graph.query)
-app.command("graph")(graph.graph)
-app.command("run")(zero.run)
-app.command("compile")(zero.compile_statements)
-for command in (
-    states.snapshot,
-    states.graph_changes,
-    states.apply,
-):
-    app.command()(command)
+# Those that read or draw the graph load its parts, which no other command of facts needs.
+_GRAPH = {
+    "query": ("graph:query", "Ask how what the agent knows hangs together."),
+    "graph": ("graph:graph", "Draw what is known around a name."),
+    "run": ("zero:run", "Run the graphs of a `.0` file."),
+    "compile": (
+        "zero:compile_statements",
+        "Write statements as `.0` text, with all their hashes; no daemon is needed.",
+    ),
+    "snapshot": ("exchange:snapshot", "Write the whole graph as it is now, as `.0c`."),
+    "graph-changes": ("exchange:graph_changes", "Write what led from one state to another."),
+    "apply": (
+        "exchange:apply",
+        "Make those changes to that state, here and without a daemon.",
+    ),
+}
+for _name, (_place, _summary) in _GRAPH.items():
+    app.later[_name] = Later(partial(loaded, f"agentd.app.cli.{_place}"), _summary)
 
 
 def _forget(**wanted: Any) -> dict[str, Any]:

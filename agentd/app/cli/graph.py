@@ -12,6 +12,9 @@ from agentd.app.cli.report import AsJson, note, reporting, show
 from agentd.app.cli.texts import Output, write_text
 from agentd.core.errors import InvalidRequest
 from agentd.interfaces.commands.plain import visible
+from agentd.memory.graph.picture import aligned, as_dot, as_html
+from agentd.memory.graph.wire import answer_of, picture_of
+from agentd.zero import parse, write_compatible
 
 
 class Format(StrEnum):
@@ -105,8 +108,6 @@ def graph(
 
 
 def _answered(result: dict[str, Any]) -> str:
-    from agentd.memory.graph.picture import aligned
-    from agentd.memory.graph.wire import answer_of
 
     answer = answer_of(result)
     if not answer.rows:
@@ -119,22 +120,16 @@ def _answered(result: dict[str, Any]) -> str:
 
 def _left_out(result: dict[str, Any]) -> str:
     """What the text of a form does not say: that nothing is known, or what is not in it."""
-    from agentd.memory.graph.wire import picture_of
-
     picture = picture_of(result)
     return visible(picture.left_out if picture.nodes else picture.title)
 
 
 def _compatible(text: str) -> str:
     """The graph of a `.0` text for older readers."""
-    from agentd.zero import parse, write_compatible
-
     return write_compatible(parse(text))
 
 
 def _drawn(result: dict[str, Any], form: Format) -> str:
-    from agentd.memory.graph.picture import aligned, as_dot, as_html
-    from agentd.memory.graph.wire import picture_of
 
     if form not in DRAWN:
         return str(result["text"]).rstrip("\n")

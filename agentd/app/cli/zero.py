@@ -13,9 +13,16 @@ import typer
 from agentd.app.cli.ask import ask
 from agentd.app.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.app.cli.texts import Output, placed, read_bytes, read_text, write_text
+from agentd.app.config import load
+from agentd.core.clock import SystemClock
 from agentd.core.errors import InvalidRequest
 from agentd.core.paths import daemon_places
+from agentd.core.secrets import read_key
 from agentd.interfaces.commands.plain import counted, visible
+from agentd.memory.graph.program import ProgramMemory, run_all
+from agentd.zero.compiler import compile as compiled
+from agentd.zero.statements import read_statements
+from agentd.zero.tokens import MAX_TEXT
 
 
 def run(
@@ -36,10 +43,6 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run the graphs of a `.0` file. Without --state nothing is kept, and no daemon is needed."""
-    from agentd.core.clock import SystemClock
-    from agentd.memory.graph.program import ProgramMemory, run_all
-    from agentd.zero.tokens import MAX_TEXT
-
     with reporting(as_json=as_json):
         inputs = _inputs(given or [])
         data = read_bytes(file, MAX_TEXT, "split the file")
@@ -61,10 +64,6 @@ def compile_statements(
     as_json: AsJson = False,
 ) -> None:
     """Write statements as `.0` text, with all their hashes; no daemon is needed."""
-    from agentd.core.clock import SystemClock
-    from agentd.zero.compiler import compile as compiled
-    from agentd.zero.statements import read_statements
-
     with reporting(as_json=as_json):
         text = read_text(file)
         with placed(file):
@@ -82,9 +81,6 @@ def compile_statements(
 
 def _key(config: Path | None) -> bytes:
     """What Sign and Verify use; nothing where no file is named. Raises ConfigError."""
-    from agentd.app.config import load
-    from agentd.core.secrets import read_key
-
     settings = load(daemon_places(os.environ, config).config_file, os.environ).graph
     if not settings.key_file:
         return b""
