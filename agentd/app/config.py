@@ -321,7 +321,11 @@ def read(path: Path, environ: Mapping[str, str]) -> Loaded:
 
     Raises ConfigError that names every mistake and its line.
     """
-    text = _text(path)
+    return read_text(text_of(path), path, environ)
+
+
+def read_text(text: str, path: Path, environ: Mapping[str, str]) -> Loaded:
+    """The same for a file at `path` that would hold this text. Raises ConfigError as `read` does."""
     data = _parse(text, path)
     places = dict.fromkeys(_keys(data), "file")
     variables = dict(_overrides(environ))
@@ -422,7 +426,8 @@ def _table_apart(table: Key, model: type[Settings]) -> Iterator[str]:
         yield f"# {name} = {toml(plain(field.default, field))}  # {field.description}"
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """What the file holds, "" if there is none. Raises ConfigError for one that cannot be read."""
     try:
         return path.read_bytes().decode()
     except FileNotFoundError:

@@ -77,7 +77,7 @@ class Reload:
             missing = "" if self._file.exists() else str(self._file)
             before, after = values(self._running), values(wanted)
             different = [key for key in after if after[key] != before.get(key)]
-            changed = tuple(key for key in different if _is_live(key))
+            changed = tuple(key for key in different if is_live(key))
             running = _merged(self._running, wanted, changed)
             self._check(running)
             self._take(running)
@@ -89,7 +89,8 @@ class Reload:
         return outcome
 
 
-def _is_live(key: str) -> bool:
+def is_live(key: str) -> bool:
+    """Whether a key is taken into use without a restart."""
     return any(key == live or key.startswith(f"{live}.") for live in LIVE)
 
 

@@ -132,6 +132,14 @@ ROWS = (
         "config check", (), {"ok": bool, "file": str, "exists": bool}, "config.toml: ok", without=0
     ),
     Row(
+        "config set",
+        ("log.level", "info"),
+        {"file": str, "key": str, "source": str, "needs": frozenset({"reload", "restart"})},
+        "log.level: info → info",
+        without=0,
+        apart=True,
+    ),
+    Row(
         "config show",
         (),
         {"file": str, "settings": [{"key": str, "source": str}]},

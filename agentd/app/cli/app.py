@@ -80,7 +80,7 @@ _GROUPS = {
         "Move in from another agent; nothing that is yours is overwritten.",
     ),
     "service": ("agentd.app.cli.service:app", "Have systemd start the daemon and watch over it."),
-    "config": ("agentd.app.cli.config:app", "Check and show the configuration."),
+    "config": ("agentd.app.cli.config:app", "Check, show and change the configuration."),
 }
 
 

@@ -1,12 +1,14 @@
-"""`agentd config`: whether the configuration is right, and what is in force."""
+"""`agentd config`: whether the configuration is right, what is in force, and one key of it changed."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from agentd.app.assembly.alerting import build_targets
 from agentd.app.assembly.ground import Ground
@@ -14,13 +16,16 @@ from agentd.app.assembly.model import check_model
 from agentd.app.assembly.trial import try_opening
 from agentd.app.assembly.window import is_surely_enough
 from agentd.app.cli.group import CommandGroup
-from agentd.app.cli.report import AsJson, ConfigFile, reporting, show
-from agentd.app.config import describe, load, placed, read
+from agentd.app.cli.report import AsJson, ConfigFile, ConfigPath, reporting, show
+from agentd.app.cli.setting import meant, with_key
+from agentd.app.config import Loaded, describe, load, placed, read, read_text, text_of
+from agentd.app.reload import is_live
 from agentd.core.clock import SystemClock
-from agentd.core.paths import Places, daemon_places
+from agentd.core.errors import ConfigError, InvalidRequest
+from agentd.core.paths import Places, daemon_places, ensure_private_dir, write_private
 from agentd.core.redaction import Redactor
 from agentd.engine.budget import Budget
-from agentd.interfaces.commands.plain import table
+from agentd.interfaces.commands.plain import table, words
 from agentd.storage.ownership import configuration
 
 if TYPE_CHECKING:
@@ -88,6 +93,71 @@ def show_(config: ConfigFile = None, as_json: AsJson = False) -> None:
             lambda result: table(result["settings"], ("key", "value", "source"), "no keys"),
             as_json=as_json,
         )
+
+
+@app.command("set")
+def set_(
+    key: Annotated[str, typer.Argument(metavar="TABLE.KEY", help="Like heartbeat.interval.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="As TOML, or plain text.")],
+    config: ConfigPath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set one key in the configuration; comments and all else stay, and a mistake changes nothing."""
+    file = daemon_places(os.environ, config).config_file
+    with reporting(as_json=as_json):
+        parts = tuple(part.strip() for part in key.split("."))
+        if len(parts) < 2 or not all(parts):
+            raise InvalidRequest(f"{key!r} is no key", cure='name one like "heartbeat.interval"')
+        configuration(file, os.getuid(), mend=False)
+        before = read(file, os.environ)
+        after = _written(file, parts, value)
+        shown = {one.key: one for one in describe(after)}
+        name = next(name for name in _above(parts) if name in shown)
+        old = {one.key: one.value for one in describe(before)}[name]
+        result = {
+            "file": str(file),
+            "key": name,
+            "old": old,
+            "new": shown[name].value,
+            "source": shown[name].origin,
+            "needs": "reload" if is_live(name) else "restart",
+        }
+        show(result, _set, as_json=as_json)
+
+
+def _written(file: Path, key: Sequence[str], value: str) -> Loaded:
+    """What the file says with the key set, as the first meaning of the value has it that makes no mistake.
+    Raises ConfigError, with nothing changed, for the mistakes of the likeliest.
+    """
+    text, refused = text_of(file), None
+    for meaning in meant(value):
+        changed = with_key(text, key, meaning)
+        try:
+            loaded = read_text(changed, file, os.environ)
+        except ConfigError as error:
+            refused = refused or error
+            continue
+        try:
+            ensure_private_dir(file.parent)
+            write_private(file.resolve(), changed)
+        except OSError as error:
+            msg = f"{file} cannot be written: {error.strerror}"
+            raise ConfigError(msg, cure="correct its rights, or those of its folder") from None
+        return loaded
+    assert refused is not None
+    raise refused
+
+
+def _above(key: Sequence[str]) -> Iterator[str]:
+    """The key, and what it stands in: a table of its own is shown as one value."""
+    return (".".join(key[:end]) for end in range(len(key), 0, -1))
+
+
+def _set(result: dict[str, Any]) -> str:
+    lines = [f"{result['key']}: {words(result['old'])} → {words(result['new'])}"]
+    if result["source"] == "environment":
+        lines.append("a variable of the environment sets it, too, and wins")
+    return "\n".join([*lines, f"`agentd {result['needs']}` takes it into use"])
 
 
 def _advice(file: Path, loose: str) -> Iterator[str]:

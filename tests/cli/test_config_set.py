@@ -1,0 +1,158 @@
+"""`agentd config set`: one key changed, all else kept, and nothing changed by a mistake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import tomli
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from agentd.app.cli.app import app
+from agentd.app.cli.setting import meant, with_key
+
+TEXT = """\
+# my own words
+[heartbeat]
+interval = "30m"  # half an hour
+# why it is so
+
+# Reminders
+[jobs]
+enabled = true
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path))
+    path = tmp_path / "config.toml"
+    path.touch(0o600)
+    path.write_text(TEXT)
+    return path
+
+
+def put(*argv: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["config", "set", *argv])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_a_key_is_changed_in_its_place_with_the_comment_behind_it(file: Path) -> None:
+    code, told, _ = put("heartbeat.interval", "20m")
+    assert code == 0
+    assert told == "heartbeat.interval: 30m → 20m\n`agentd reload` takes it into use\n"
+    assert file.read_text() == TEXT.replace('"30m"', '"20m"')
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_new_key_stands_below_the_head_of_its_table_and_takes_no_comment_away(
+    file: Path,
+) -> None:
+    assert put("heartbeat.target", "main")[0] == 0
+    assert file.read_text() == TEXT.replace("[heartbeat]\n", '[heartbeat]\ntarget = "main"\n')
+
+
+def test_a_table_that_is_missing_is_made_and_other_tables_stay(file: Path) -> None:
+    assert put("alerts.apprise.phone.url", "json://h/")[0] == 0
+    assert file.read_text().startswith(TEXT)
+    assert put("alerts.apprise.phone.severity", "urgent")[0] == 0
+    table = tomli.loads(file.read_text())["alerts"]["apprise"]["phone"]
+    assert table == {"url": "json://h/", "severity": "urgent"}
+
+
+def test_a_file_that_is_missing_is_made(file: Path) -> None:
+    file.unlink()
+    code, told, _ = put("log.level", "debug", "--json")
+    assert code == 0
+    found = json.loads(told)
+    assert (found["key"], found["new"], found["needs"]) == ("log.level", "debug", "reload")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_stays_one(file: Path) -> None:
+    other = file.with_name("elsewhere.toml")
+    file.rename(other)
+    file.symlink_to(other)
+    assert put("heartbeat.interval", "20m")[0] == 0
+    assert file.is_symlink()
+    assert '"20m"' in other.read_text()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "code", "told"),
+    [
+        ("heartbeat.intervall", "20m", 78, "did you mean 'interval'"),
+        ("heartbeat.interval", "soon", 78, "is no duration"),
+        ("jobs.enabled.x", "1", 2, "jobs.enabled is a value"),
+        ("heartbeat", "x", 2, "is no key"),
+        ("heartbeat..x", "x", 2, "is no key"),
+        ("provider.model", "sk-ant-REDACTED", 78, "holds a secret"),
+    ],
+)
+def test_a_mistake_changes_nothing(file: Path, key: str, value: str, code: int, told: str) -> None:
+    found, _, said = put(key, value)
+    assert (found, told in said) == (code, True), said
+    assert file.read_text() == TEXT
+
+
+def test_a_file_with_a_mistake_is_to_be_corrected_first(file: Path) -> None:
+    file.write_text("[heartbeat\n")
+    assert put("heartbeat.interval", "20m")[0] == 78
+    assert file.read_text() == "[heartbeat\n"
+
+
+def test_that_the_environment_wins_is_told(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTD__LOG__LEVEL", "warning")
+    assert "wins" in put("log.level", "debug")[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("true", (True, "true")),
+        ("30m", ("30m",)),
+        ('"x"', ("x",)),
+        ("[1]", ([1], "[1]")),
+        ("", ("",)),
+    ],
+)
+def test_a_value_is_toml_or_plain_text(text: str, value: tuple[object, ...]) -> None:
+    assert meant(text) == value
+
+
+def test_a_number_where_a_word_belongs_is_the_word(file: Path) -> None:
+    assert put("provider.model", "4")[0] == 0
+    assert tomli.loads(file.read_text())["provider"]["model"] == "4"
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "told"),
+    [
+        ("[a]\nd = { e = 2 }  # why\n", "a.d.y", "[a]\nd = { e = 2, y = 7}  # why\n"),
+        ("[a.b.c]\nx = 1\n", "a.y", "[a.b.c]\nx = 1\n\n[a]\ny = 7\n"),
+        ("[a]\n[a.b]\nx = 1\n", "a.y", "[a]\ny = 7\n[a.b]\nx = 1\n"),
+        ("", "a.b c.y", '[a."b c"]\ny = 7\n'),
+        ('s = """\n[a]\n"""\n', "a.y", 's = """\n[a]\n"""\n\n[a]\ny = 7\n'),
+    ],
+)
+def test_however_a_file_is_written_the_key_means_what_it_says(
+    text: str, key: str, told: str
+) -> None:
+    assert with_key(text, key.split("."), 7) == told
+
+
+names = st.sampled_from(["a", "b", "c"])
+
+
+@given(st.lists(st.tuples(names, names, st.integers()), max_size=6))
+def test_whatever_is_set_is_there_and_every_comment_stays(sets: list[tuple[str, str, int]]) -> None:
+    text = "# one\n[a]\n# two\nb = 1 # three\n\n# four\n[b]\n\n# five\n"
+    for table, key, value in sets:
+        text = with_key(text, (table, key), value)
+        assert tomli.loads(text)[table][key] == value
+    found = [word for word in text.split() if word in {"one", "two", "three", "four", "five"}]
+    assert found == ["one", "two", "three", "four", "five"]
+    assert "\n\n# four\n[b]\n" in text
