@@ -587,3 +587,35 @@ async def test_notes_that_change_all_the_time_are_looked_at_a_tenth_of_it_and_tu
         await clock.advance(0.6)
         assert texts(index)["sessions/main.jsonl"] == ["hello there", "general"]
         running.cancel()
+
+
+async def test_the_first_change_of_the_page_of_facts_after_a_restart_is_one_of_its_lines(
+    index, indexer, workspace, store, clock
+):
+    class Watched(type(index)):
+        patches = ()
+
+        async def patch(self, path, digest, patches):
+            self.patches = patches
+            await super().patch(path, digest, patches)
+
+    watched, page = Watched(), "memory/facts.md"
+    lines = [f"- tea number {n}" for n in range(20)]
+    workspace.write(page, "\n".join(lines))
+    await clock.advance(10)
+    await Indexer(watched, workspace, store, clock).sync()
+    await clock.advance(10)
+    again = Indexer(watched, workspace, store, clock)
+    await again.sync()
+    del lines[7]
+    workspace.write(page, "\n".join(lines))
+    await again.sync()
+    assert [(one.first, one.end, one.count, one.pieces) for one in watched.patches] == [
+        (8, 9, 0, ())
+    ]
+    assert texts(watched)[page] == [line.removeprefix("- ") for line in lines]
+    workspace.write(page, "\n".join(lines[:5]))  # while no daemon runs
+    watched.patches = ()
+    await Indexer(watched, workspace, store, clock).sync()
+    assert texts(watched)[page] == [line.removeprefix("- ") for line in lines[:5]]
+    assert watched.patches == (), "nothing is known of the lines before"

@@ -17,7 +17,7 @@ from agentd.core.offloading import offload
 from agentd.core.ports import Clock, MemoryIndex, NoteReader
 from agentd.core.search import Patch
 from agentd.core.turn import Kind, SessionKey
-from agentd.core.workspace import FileView, Reader, TreeEntry
+from agentd.core.workspace import FACTS_PATH, FileView, Reader, TreeEntry
 from agentd.memory.index.chunking.paragraphs import HeadingStanding
 from agentd.memory.index.chunking.piece import Lines
 from agentd.memory.index.chunks import (
@@ -143,6 +143,10 @@ class Growing:
             if before and before.indexed == indexed and before.way == way:
                 return list(_patches(view, way, before.marks, now.marks))
         return self._grown(view, way, indexed, becomes)
+
+    def remember(self, view: FileView, way: NoteWay, indexed: str) -> None:
+        """The index holds this note, whose lines stand for themselves, in the state `indexed`."""
+        self._lines[view.path] = _LineMarks.of(view, way, indexed)
 
     def _grown(self, view: FileView, way: NoteWay, indexed: str, becomes: str) -> Part:
         mark = self._marks.pop(view.path, None)
@@ -393,6 +397,7 @@ class NoteIndexer:
             known = dict(await self._index.digests(Source.NOTES))
             self._stamps = await asyncio.to_thread(self._noted, known, entries)
             self._known = known
+            await self._remember_lines(entries, known)
             self._stale = {
                 path
                 for path, digest in known.items()
@@ -452,6 +457,20 @@ class NoteIndexer:
                 unlisted.append(Problem("scope_unreadable", text, error.cure))
         notes, deep = await offload(len(found), lambda: sorted_out(found), light=_FEW)
         return notes, [*unlisted, *too_deep(deep)]
+
+    async def _remember_lines(
+        self, entries: Mapping[str, TreeEntry], known: Mapping[str, str]
+    ) -> None:
+        """Have the lines of the page of facts at hand as an earlier run has indexed them: without them its
+        first change would be one of all of it.
+        """
+        entry = entries.get(FACTS_PATH)
+        if entry is None or self._stamps.get(FACTS_PATH) != entry.stamp:
+            return
+        (view,) = await self._workspace.look([FACTS_PATH], _OWNER)
+        held = known[FACTS_PATH].partition("@")[0]
+        if isinstance(view, FileView) and self._digest(view) == held:
+            await asyncio.to_thread(self._growing.remember, view, self._note_way(view), held)
 
     def _changed(
         self, entries: Mapping[str, TreeEntry], known: Mapping[str, str]
@@ -555,9 +574,11 @@ class NoteIndexer:
         return noted
 
     def _cut(self, view: FileView, indexed: str, becomes: str) -> Part | Sequence[Patch[Chunk]]:
+        return self._growing.cut(view, self._note_way(view), indexed, becomes)
+
+    def _note_way(self, view: FileView) -> NoteWay:
         scope = SHARED if view.is_shared else OWNERS
-        way = NoteWay(self._chunker(view.path), scope, self._days.get(view.path))
-        return self._growing.cut(view, way, indexed, becomes)
+        return NoteWay(self._chunker(view.path), scope, self._days.get(view.path))
 
     async def _forget(self, paths: Iterable[str], known: dict[str, str]) -> None:
         gone = [path for path in paths if path in known]
