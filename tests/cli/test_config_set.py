@@ -63,6 +63,17 @@ def test_a_table_that_is_missing_is_made_and_other_tables_stay(file: Path) -> No
     assert table == {"url": "json://h/", "severity": "urgent"}
 
 
+def test_what_belongs_together_is_set_together(file: Path) -> None:
+    table = '{ url = "ntfys://h/{t}", secrets = { t = "T" } }'
+    assert put("alerts.apprise.phone.url", "ntfys://h/{t}")[0] == 78
+    assert put("alerts.apprise.phone", table)[0] == 0
+    assert file.read_text().startswith(f"{TEXT}\n[alerts.apprise]\nphone = {{ ")
+    phone = tomli.loads(file.read_text())["alerts"]["apprise"]["phone"]
+    assert phone == {"url": "ntfys://h/{t}", "secrets": {"t": "T"}}
+    assert put("alerts.apprise.phone", '{ url = "json://h/" }')[0] == 0
+    assert tomli.loads(file.read_text())["alerts"]["apprise"] == {"phone": {"url": "json://h/"}}
+
+
 def test_a_file_that_is_missing_is_made(file: Path) -> None:
     file.unlink()
     code, told, _ = put("log.level", "debug", "--json")
@@ -124,8 +135,9 @@ def test_a_value_is_toml_or_plain_text(text: str, value: tuple[object, ...]) -> 
 
 
 def test_a_number_where_a_word_belongs_is_the_word(file: Path) -> None:
-    assert put("provider.model", "4")[0] == 0
-    assert tomli.loads(file.read_text())["provider"]["model"] == "4"
+    for word in ("4", "2026-01-01"):
+        assert put("provider.model", word)[0] == 0
+        assert tomli.loads(file.read_text())["provider"]["model"] == word
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from agentd.app.cli.setting import meant, with_key
 from agentd.app.config import Loaded, describe, load, placed, read, read_text, text_of
 from agentd.app.reload import is_live
 from agentd.core.clock import SystemClock
-from agentd.core.errors import ConfigError, InvalidRequest
+from agentd.core.errors import AgentdError, ConfigError, InvalidRequest
 from agentd.core.paths import Places, daemon_places, ensure_private_dir, write_private
 from agentd.core.redaction import Redactor
 from agentd.engine.budget import Budget
@@ -127,14 +127,15 @@ def set_(
 
 def _written(file: Path, key: Sequence[str], value: str) -> Loaded:
     """What the file says with the key set, as the first meaning of the value has it that makes no mistake.
-    Raises ConfigError, with nothing changed, for the mistakes of the likeliest.
+    Raises ConfigError or InvalidRequest, with nothing changed, for the mistakes of the likeliest.
     """
-    text, refused = text_of(file), None
+    text = text_of(file)
+    refused: AgentdError | None = None
     for meaning in meant(value):
-        changed = with_key(text, key, meaning)
         try:
+            changed = with_key(text, key, meaning)
             loaded = read_text(changed, file, os.environ)
-        except ConfigError as error:
+        except (ConfigError, InvalidRequest) as error:
             refused = refused or error
             continue
         try:

@@ -11,7 +11,7 @@ import tomli
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from agentd.app.config import key_lines
+from agentd.app.config import key_lines, plain, toml
 from agentd.core.errors import ConfigError, InvalidRequest
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
@@ -64,7 +64,7 @@ def _changes(text: str, key: Sequence[str], value: Any) -> Iterator[str]:
     if replaced is not None:
         yield replaced
     head = f"[{'.'.join(map(_spelled, key[:-1]))}]"
-    setting = f"{_spelled(key[-1])} = {tomlkit.item(value).as_string()}"
+    setting = f"{_spelled(key[-1])} = {toml(plain(value))}"
     lines = text.splitlines()
     at = key_lines(text).get(tuple(key[:-1]), 0)
     if at and lines[at - 1].lstrip().startswith("["):
@@ -88,7 +88,8 @@ def _replaced(text: str, key: Sequence[str], value: Any) -> str | None:
     is_inline = not isinstance(table, (tomlkit.TOMLDocument, tomlkit.items.Table))
     if key[-1] not in table and not is_inline:
         return None
-    table[key[-1]] = value
+    # A table that is given as a value stays on its line.
+    table[key[-1]] = tomlkit.parse(f"it = {toml(plain(value))}")["it"]
     return tomlkit.dumps(document)
 
 
