@@ -21,6 +21,7 @@ from agentd.core.errors import AgentdError
 from agentd.core.event import Noticed
 from agentd.core.turn import MAIN
 from agentd.testing import FakeClock, MemorySessions, RecordingSink
+from tests.waiting import until
 
 ALERT = Alert(7, datetime(2026, 5, 4, 10, 0, tzinfo=UTC), "Disk “full” $(rm)\n", "heartbeat", "me")
 SECOND = timedelta(seconds=1)
@@ -101,7 +102,7 @@ async def test_a_command_that_hangs_is_killed_with_its_children(tmp_path: Path) 
     with pytest.raises(AgentdError, match="took longer"):
         await sink.send(ALERT)
     for pid in map(int, pids.read_text().split()):
-        assert not is_running(pid)
+        await until(lambda pid=pid: not is_running(pid), f"{pid} has ended")
 
 
 def is_running(pid: int) -> bool:
