@@ -129,6 +129,13 @@ ROWS = (
         given=number,
     ),
     Row(
+        "completion",
+        ("bash",),
+        {"shell": frozenset({"bash"}), "script": str},
+        "complete -o default",
+        without=0,
+    ),
+    Row(
         "config check", (), {"ok": bool, "file": str, "exists": bool}, "config.toml: ok", without=0
     ),
     Row(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from agentd.app.cli.group import COMPLETION_VARIABLE
-from agentd.app.cli.report import say
+from agentd.app.cli.report import AsJson, show
 
 _SHELLS = import_module("typer.completion")  # documented there, and defined in modules that are not
 
@@ -23,13 +23,16 @@ class Shell(StrEnum):
 
 
 def completion(
-    shell: Annotated[Shell, typer.Argument(help="For which shell.")],
+    shell: Annotated[Shell, typer.Argument(help="For which shell.")], as_json: AsJson = False
 ) -> None:
     """Print what makes a shell complete commands and options."""
-    say(
-        _SHELLS.get_completion_script(
-            prog_name="agentd", complete_var=COMPLETION_VARIABLE, shell=shell.value
-        )
+    script = _SHELLS.get_completion_script(
+        prog_name="agentd", complete_var=COMPLETION_VARIABLE, shell=shell.value
+    )
+    show(
+        {"shell": shell.value, "script": script},
+        lambda made: str(made["script"]),
+        as_json=as_json,
     )
 
 

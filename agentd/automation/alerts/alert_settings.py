@@ -40,7 +40,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,23}", re.ASCII)
 _WORD = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 _SCHEME = re.compile(r"[a-z][a-z0-9]*://", re.ASCII)
 _HOLE = re.compile(r"\{([^{}]*)\}")
-_PASSWORD = re.compile(r"://[^/?#@]*:([^/?#@]+)@")
+_PASSWORD = re.compile(r"://[^/?#@:]*:([^/?#@]+)@")
 
 
 class SinkSettings(Settings):
