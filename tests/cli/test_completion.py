@@ -37,6 +37,13 @@ class Shelf:
             "memory/": [("memory/a.md", ""), ("memory/b\x1b.md", "")],
         }.get(folder, [])
 
+    async def resources(self, server):
+        await asyncio.sleep(0)
+        return {
+            "": [("mail:", "resources")],
+            "mail": [("mail:inbox://1", "the first"), ("mail:sent://1", "")],
+        }.get(server, [])
+
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
@@ -47,6 +54,10 @@ class Shelf:
         ("/switch ch", ["chat:1"]),
         ("look at @mem", ["memory/", "MEMORY.md"]),
         ("look at @memory/", ["memory/a.md"]),
+        ("look at @m", ["mail:", "memory/", "MEMORY.md"]),
+        ("look at @mail:in", ["mail:inbox://1"]),
+        ("look at @mail:", ["mail:inbox://1", "mail:sent://1"]),
+        ("look at @nobody:", []),
         ("@none/", []),
         ("mail me@mem", []),
         ("say /s", []),

@@ -86,6 +86,13 @@ ROWS = (
     ),
     Row("acp", typed='{"jsonrpc": "2.0", "id": 7, "method": "_agentd/status"}\n', says='"id":7'),
     Row("mcp", typed=f"{json.dumps(_HELLO)}\n", says='"name":"agentd"'),
+    Row(
+        "resources",
+        (),
+        {"server": str, "servers": [str], "resources": [{"uri": str, "name": str}]},
+        "no server of tools offers resources",
+        "resources",
+    ),
     Row("alerts follow", (), ALERT, "", "alerts/follow", answer={"following": bool}, home="own"),
     Row("status", (), STATUS, "provider    anthropic", "status"),
     Row(

@@ -89,6 +89,7 @@ class Client:
         self.alerts: list[str] = []
         self.asked: list[Json] = []  # what the user was asked
         self.chooses = ""  # the kind of answer that is given to it
+        self.answers = True  # whether it is answered at all
         self.number = 0  # of the newest request
         self._writer = writer
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -178,6 +179,8 @@ class Client:
                 self.alerts.append(params["text"])
             case {"method": "session/request_permission", "id": number, "params": params}:
                 self.asked.append(params)
+                if not self.answers:
+                    return
                 chosen = [o for o in params["options"] if o["kind"] == self.chooses]
                 picked = (
                     {"outcome": "selected", "optionId": chosen[0]["optionId"]} if chosen else {}

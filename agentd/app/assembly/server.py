@@ -15,7 +15,7 @@ from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.parts import Parts
 from agentd.app.loop_delay import Delays
 from agentd.core.errors import FactsOff
-from agentd.core.ports import Clock
+from agentd.core.ports import Approver, Clock
 from agentd.core.turn import SessionKey
 from agentd.engine.workers import DAY
 from agentd.interfaces.acp import declared
@@ -27,6 +27,7 @@ from agentd.interfaces.acp.importer import Importer
 from agentd.interfaces.acp.listener import inherited_socket
 from agentd.interfaces.acp.peer import Clients, Handler
 from agentd.interfaces.acp.permissions import Permissions
+from agentd.interfaces.acp.prompts import Attach
 from agentd.interfaces.acp.server import Server
 from agentd.interfaces.commands.alerts import ALERTS, AlertCommands
 from agentd.interfaces.commands.declaration import Group
@@ -50,8 +51,10 @@ from agentd.interfaces.commands.jobs import (
 )
 from agentd.interfaces.commands.memory import IN_NOTES, MEMORY, MemoryCommands, NoteCommands
 from agentd.interfaces.commands.proposals import PROPOSALS, ProposalCommands
+from agentd.interfaces.commands.resources import RESOURCES, ResourceCommands
 from agentd.interfaces.commands.sessions import SESSIONS, SessionCommands
 from agentd.interfaces.commands.status import STATUS, StatusCommands, StatusParts
+from agentd.interfaces.mcp.mentions import Mentions
 from agentd.memory.deletion import SessionErasure
 from agentd.memory.facts.exchange import take_in
 from agentd.zero.delta import as_json
@@ -88,7 +91,7 @@ def build_server(
         clients=audience.clients,
         methods=methods,
         clock=parts.ground.clock,
-        services=_services(parts, on_session),
+        services=_services(parts, audience.approver, on_session),
     )
 
 
@@ -114,6 +117,7 @@ def methods(
         **declared.methods(JOBS, JobCommands(schedule.agenda, schedule.jobs, _own_jobs(parts))),
         **declared.methods(ALERTS, AlertCommands(stores.outbox, dispatcher, clients.listen, clock)),
         **declared.methods(EXPORT, _export(parts)),
+        **declared.methods(RESOURCES, ResourceCommands(parts.tools.servers.servers)),
     }
 
 
@@ -229,7 +233,7 @@ def _graph(graph: GraphParts, clock: Clock) -> dict[str, Handler]:
     }
 
 
-def _services(parts: Parts, on_session: Callable[[], None]) -> Services:
+def _services(parts: Parts, approver: Approver, on_session: Callable[[], None]) -> Services:
     """What sessions on the wire need of the other parts."""
     learnt = parts.facts.learnt
     return Services(
@@ -242,7 +246,16 @@ def _services(parts: Parts, on_session: Callable[[], None]) -> Services:
         kinds=parts.tools.kinds,
         blobs=parts.stores.blobs,
         patience=parts.ground.config.provider.patience,
+        attach=_mentions(parts, approver),
     )
+
+
+def _mentions(parts: Parts, approver: Approver) -> Attach | None:
+    """What adds the resources that messages name; nothing where no server is configured."""
+    servers = parts.tools.servers.servers
+    if not servers:
+        return None
+    return Mentions(servers, approver, parts.ground.config.agent.max_tool_output).attached
 
 
 def _erasure(parts: Parts) -> SessionErasure:

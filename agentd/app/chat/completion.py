@@ -1,5 +1,5 @@
-"""What can be completed in a chat: commands, sessions, files of the workspace after an `@`, and images of
-the user's after `/image`.
+"""What can be completed in a chat: commands, sessions, files of the workspace and resources of servers after
+an `@`, and images of the user's after `/image`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from agentd.app.chat.slash import Suggestion
 from agentd.interfaces.commands.plain import visible
 
 _FILE = re.compile(r"(?:^|(?<=\s))@(\S*)$")
+_RESOURCE = re.compile(r"([a-z0-9][a-z0-9-]{0,23}):")
 _KEY = re.compile(r"/switch\s+(\S*)$")
 _IMAGE = re.compile(r"/image\s+((?:\\ |[^\s\"'])*)$")
 _MOST = 200  # files of one folder
@@ -34,6 +35,9 @@ class Sources(Protocol):
 
     async def paths(self, folder: str) -> Sequence[Suggestion]:
         """What lies in a folder of the workspace; folders end in a slash."""
+
+    async def resources(self, server: str) -> Sequence[Suggestion]:
+        """What a server of tools offers to be read, as NAME:URI; for "" the servers, as NAME:."""
 
 
 class ChatCompleter(Completer):
@@ -59,7 +63,12 @@ class ChatCompleter(Completer):
 
     async def _known(self, before: str) -> tuple[str, Sequence[Suggestion]]:
         if file := _FILE.search(before):
+            if of_server := _RESOURCE.match(file[1]):
+                return file[1], await self._sources.resources(of_server[1])
             folder, slash, _ = file[1].rpartition("/")
+            if not slash:
+                servers = await self._sources.resources("")
+                return file[1], [*servers, *await self._sources.paths("")]
             return file[1], await self._sources.paths(folder + slash)
         if image := _IMAGE.fullmatch(before):
             return image[1], await asyncio.to_thread(_own_files, image[1])

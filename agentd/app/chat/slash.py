@@ -24,7 +24,8 @@ OWN: tuple[Suggestion, ...] = (
 _KEYS = (
     "Enter sends, Alt-Enter begins a new line, Ctrl-C cancels the running turn.",
     "Tab completes commands, sessions after /switch, images after /image,",
-    "and workspace files after @. Ctrl-R searches what was typed before.",
+    "workspace files and resources of servers after @.",
+    "Ctrl-R searches what was typed before.",
 )
 _WORD = re.compile(r"/[a-z][a-z_-]*")
 _PATH = re.compile(r"""(?P<quote>["'])(?P<quoted>.+?)(?P=quote)|(?P<plain>(?:\\ |\S)+)""")
@@ -156,3 +157,18 @@ class Catalog:
             else (str(entry["path"]), "")
             for entry in answer["entries"][:_MOST]
         ]
+
+    async def resources(self, server: str) -> Sequence[Suggestion]:
+        """What a server of tools offers to be read, as NAME:URI; for "" the servers, as NAME:."""
+        if self.conversation is None:
+            return ()
+        try:
+            answer = await self.conversation.call(
+                "_agentd/resources", {"server": server}, within=_PATIENCE
+            )
+        except AgentdError:
+            return ()
+        if not server:
+            return [(f"{name}:", "resources") for name in answer["servers"]]
+        found = answer["resources"][:_MOST]
+        return [(f"{server}:{one['uri']}", str(one["name"])) for one in found]

@@ -56,6 +56,10 @@ _COMMANDS = {
         "agentd.app.cli.stdio:mcp",
         "Let other agents read the memory: a server of the Model Context Protocol on standard streams.",
     ),
+    "resources": (
+        "agentd.interfaces.commands.resources:RESOURCES",
+        "List what a server of tools offers to be read.",
+    ),
     "export": (
         "agentd.app.cli.export:export",
         "Write everything that is yours as plain files: workspace, transcripts, alerts, beats, costs.",

@@ -21,7 +21,7 @@ from agentd.interfaces.acp.hub import Hub, update_params
 from agentd.interfaces.acp.options import SessionOptions
 from agentd.interfaces.acp.peer import Clients, Peer, PeerReply, Profile
 from agentd.interfaces.acp.pictures import Pictures
-from agentd.interfaces.acp.prompts import Prompts
+from agentd.interfaces.acp.prompts import Attach, Prompts
 from agentd.interfaces.acp.roles import ClientRole, new_key, parse_key, read_bind, require_no_secret
 from agentd.interfaces.acp.updates import Update, notice_updates, replay_updates, usage_update
 from agentd.interfaces.commands.keys import existing_key, is_unused
@@ -84,7 +84,8 @@ class Services:
     of other parts, and `on_session` is called whenever a client opens a session or says something.
     `closed` hears of sessions that clients leave, `forked` of copies, with what they are copies of.
     `kinds` are those of the tools by name, for calls that are shown again; `blobs` keep images;
-    `patience` is how long prompts wait for the model's service.
+    `patience` is how long prompts wait for the model's service, `attach` adds to messages what their
+    words name.
     """
 
     erase: Callable[[SessionKey], Awaitable[None]]
@@ -96,6 +97,7 @@ class Services:
     kinds: Mapping[str, str] = field(default_factory=dict)
     blobs: Blobs | None = None
     patience: timedelta = timedelta(0)
+    attach: Attach | None = None
 
 
 class AcpSessions:
@@ -301,8 +303,8 @@ class AcpSessions:
 
     def _cancel(self, params: Params, peer: Peer) -> None:
         session = params.get("sessionId")
-        if isinstance(session, str):
-            self._turns.cancel(SessionKey(session))
+        if isinstance(session, str) and not self._turns.cancel(SessionKey(session)):
+            self._prompts.cancel(SessionKey(session))
 
     async def _opened(
         self, key: SessionKey, call: SessionCall, role: ClientRole, result: Params

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
@@ -21,12 +21,24 @@ from agentd.interfaces.acp.hub import Hub, update_params
 from agentd.interfaces.acp.peer import Peer
 from agentd.interfaces.acp.pictures import Pictures
 from agentd.interfaces.acp.roles import require_no_secret
-from agentd.interfaces.acp.updates import text_updates, usage_json
+from agentd.interfaces.acp.updates import notice_updates, text_updates, usage_json
 
 log = structlog.get_logger()
 
 _MOST_PATIENT = 7 * 86_400  # seconds
 _LONGEST_TEXT = 256 * 1024  # characters that are repeated in the answer's `_meta`
+
+
+Tell = Callable[[str], None]
+
+
+class Attach(Protocol):
+    """What adds to a message what its words name."""
+
+    def __call__(
+        self, request: TurnRequest, tell: Tell, *, may_ask: bool
+    ) -> Awaitable[TurnRequest]:
+        """The message as it is to be submitted; `tell` tells its sender what was added."""
 
 
 class Prompts:
@@ -45,7 +57,10 @@ class Prompts:
         pictures: Pictures,
         group: asyncio.TaskGroup,
         patience: timedelta,
+        attach: Attach | None = None,
     ) -> None:
+        self._attach = attach
+        self._attaching: dict[SessionKey, list[asyncio.Timeout]] = {}
         self._patience = patience
         self._turns = turns
         self._hub = hub
@@ -74,12 +89,49 @@ class Prompts:
             quoted=call.quoted,
             patience=_patience(call.meta, self._patience),
         )
+        attached = await self._attached(request, peer)
+        if attached is None:
+            return {"stopReason": str(StopReason.CANCELLED)}
+        request = attached
         try:
             return _answer(await self._turn(request, call.images, peer))
         except asyncio.CancelledError:
             if peer.is_withdrawn() and not self._turns.cancel(session, message_id=message_id):
                 self._hub.once_started(session, message_id, lambda: self._turns.cancel(session))
             raise
+
+    def cancel(self, session: SessionKey) -> None:
+        """Take back the messages to which something is being added."""
+        for limit in self._attaching.pop(session, []):
+            limit.reschedule(0)
+
+    async def _attached(self, request: TurnRequest, peer: Peer) -> TurnRequest | None:
+        """The message with what its words name, as far as its sender may name anything; None when it was
+        taken back meanwhile.
+        """
+        if self._attach is None or not peer.role.is_owner:
+            return request
+
+        def tell(text: str) -> None:
+            for update in notice_updates(text, "attached"):
+                peer.notify("session/update", update_params(request.session, update))
+
+        limit = asyncio.timeout(None)
+        self._attaching.setdefault(request.session, []).append(limit)
+        try:
+            async with limit:
+                return await self._attach(request, tell, may_ask=not peer.profile.denies)
+        except TimeoutError:
+            if limit.expired():
+                return None
+            raise
+        finally:
+            self._attached_to(request.session, limit)
+
+    def _attached_to(self, session: SessionKey, limit: asyncio.Timeout) -> None:
+        left = [one for one in self._attaching.pop(session, []) if one is not limit]
+        if left:
+            self._attaching[session] = left
 
     async def _turn(self, request: TurnRequest, pictures: Sequence[bytes], peer: Peer) -> Turn:
         """The message's turn when it has ended; the text of one that had ended before is shown."""

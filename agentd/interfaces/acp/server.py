@@ -160,7 +160,13 @@ class Server:
             hub=self._hub,
             clients=self._clients,
             prompts=Prompts(
-                self._turns, self._hub, commands, pictures, group, self._services.patience
+                self._turns,
+                self._hub,
+                commands,
+                pictures,
+                group,
+                self._services.patience,
+                self._services.attach,
             ),
             options=options,
             services=self._services,

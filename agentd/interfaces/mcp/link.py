@@ -28,6 +28,14 @@ class ServerAnswer:
     is_error: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ListedResource:
+    """A resource that a server offers."""
+
+    uri: str
+    name: str
+
+
 class Link(Protocol):
     """A session. `changed` is set when the server has other tools, `ended` when it is gone."""
 
@@ -45,6 +53,9 @@ class Link(Protocol):
 
     async def read(self, uri: str) -> ServerAnswer:
         """A resource. Raises ServerFault."""
+
+    async def resources(self) -> tuple[ListedResource, ...]:
+        """What there is to read, as far as a bounded list goes. Raises ServerFault."""
 
 
 class Dial(Protocol):

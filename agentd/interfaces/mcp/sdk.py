@@ -21,11 +21,12 @@ from mcp.shared.message import SessionMessage
 from pydantic import BaseModel, ValidationError
 
 from agentd import __version__
-from agentd.interfaces.mcp.link import Said, ServerAnswer, Show
+from agentd.interfaces.mcp.link import ListedResource, Said, ServerAnswer, Show
 from agentd.interfaces.mcp.program import Program
 from agentd.interfaces.mcp.server_faults import ServerFault
 
 _PAGES = 20
+_RESOURCES = 1000  # that are listed
 _JUNK = (
     100  # lines that are no messages, which are passed over: many programs greet on their output
 )
@@ -98,6 +99,20 @@ class SdkLink:
         params = types.ReadResourceRequestParams(uri=uri)
         result = await self._ask(types.ReadResourceRequest(params=params), types.ReadResourceResult)
         return ServerAnswer("\n\n".join(_held(one) for one in result.contents))
+
+    async def resources(self) -> tuple[ListedResource, ...]:
+        """What there is to read, as far as a bounded list goes. Raises ServerFault."""
+        found: list[ListedResource] = []
+        cursor: str | None = None
+        has = self._session.server_capabilities
+        for _ in range(_PAGES if has and has.resources else 0):
+            request = types.ListResourcesRequest(params=types.PaginatedRequestParams(cursor=cursor))
+            page = await self._ask(request, types.ListResourcesResult)
+            found += [ListedResource(one.uri, one.title or one.name) for one in page.resources]
+            cursor = page.next_cursor
+            if not cursor or len(found) > _RESOURCES:
+                break
+        return tuple(found[:_RESOURCES])
 
     async def heard(self, message: IncomingMessage) -> None:
         """Note that the server has other tools now."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from enum import StrEnum
@@ -16,7 +17,7 @@ from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.interfaces.mcp.catalogue import Catalogue
 from agentd.interfaces.mcp.definition import RESOURCE, RESOURCE_TOOL, CatalogueEntry
-from agentd.interfaces.mcp.link import Dial, Link, Said, ServerAnswer, Show
+from agentd.interfaces.mcp.link import Dial, Link, ListedResource, Said, ServerAnswer, Show
 from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.server_faults import ServerFault
 from agentd.interfaces.mcp.waiting import first, within
@@ -29,6 +30,8 @@ _FIRST_PAUSE = 2.0  # seconds after a failure; doubles
 _LONGEST_PAUSE = 300.0
 _EACH = 1.0  # seconds between two words on how far a call is
 _SHOWN = 200  # characters of each
+_LONGEST_URI = 500  # characters; longer ones are not typed
+_BLANK = re.compile(r"\s")
 _LIST_AGAIN = 10.0  # seconds between two looks at tools that a server says have changed
 
 
@@ -106,6 +109,22 @@ class RecallServer:
         if RESOURCE is not None and entry is not None and entry.now == RESOURCE:
             return await self._use(lambda link: link.read(str(arguments["uri"])))
         return await self._use(lambda link: link.call(tool, arguments, self._calmed(show)))
+
+    @property
+    def has_resources(self) -> bool:
+        """Whether it offers resources that the owner does not deny."""
+        entry = self.entries().get(str(RESOURCE_TOOL["name"]))
+        return entry is not None and entry.now == RESOURCE
+
+    async def resources(self) -> tuple[ListedResource, ...]:
+        """What there is to read, in words that can be shown. Raises ServerFault."""
+        found = await self._use(lambda link: link.resources())
+        shown = (
+            ListedResource(printable(one.uri), printable(one.name)[:_SHOWN])
+            for one in found
+            if len(one.uri) <= _LONGEST_URI and not _BLANK.search(one.uri)
+        )
+        return tuple(shown)
 
     def accept(self, tool: str) -> None:
         """The owner has seen what the tool is now, and said yes."""

@@ -1,0 +1,142 @@
+"""`@NAME:URI` in the owner's words: that resource of that server goes along with his message."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from agentd.core.errors import ToolFailed
+from agentd.core.outside import typed
+from agentd.core.ports import Approver
+from agentd.core.tool import Approval, Decision, FileIntent, ToolCall, ToolOutput
+from agentd.core.turn import Kind, TurnRequest
+from agentd.interfaces.mcp.definition import RESOURCE_TOOL
+from agentd.interfaces.mcp.server import RecallServer
+from agentd.interfaces.mcp.tool import McpTool
+
+_MENTION = re.compile(r"(?:^|(?<=[\s(\"'“‘«]))@([a-z0-9][a-z0-9-]{0,23}):(\S{1,500})")
+_AFTER = ".,;:!?\"'”’»"
+_MOST = 5  # of one message
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A resource that the owner's words name."""
+
+    server: str
+    uri: str
+
+    @property
+    def words(self) -> str:
+        """How it is typed."""
+        return f"@{self.server}:{self.uri}"
+
+
+def mentions(text: str) -> Iterator[Mention]:
+    """What a text may name, each once; the names may be those of no server."""
+    found = (Mention(name, _bare(uri)) for name, uri in _MENTION.findall(text))
+    yield from dict.fromkeys(one for one in found if one.uri)
+
+
+def _bare(uri: str) -> str:
+    """An address without what ends the sentence or the bracket around it."""
+    bare = uri.rstrip(_AFTER)
+    while bare.endswith(")") and bare.count(")") > bare.count("("):
+        bare = bare[:-1].rstrip(_AFTER)
+    return bare
+
+
+class Mentions:
+    """Reads what messages name, with the permissions of `read_resource`. An answer is cut to `most`
+    characters.
+    """
+
+    def __init__(self, servers: Sequence[RecallServer], approver: Approver, most: int) -> None:
+        self._servers = {server.name: server for server in servers}
+        self._approver = approver
+        self._most = most
+
+    async def attached(self, request: TurnRequest, tell: Tell, *, may_ask: bool) -> TurnRequest:
+        """The message with the resources behind its words, quoted, since they are words of others. In the
+        place of one that could not be read stands the reason. `tell` tells the owner what became of each.
+        Only his own words in his own chats name any; he is asked where `may_ask`.
+        """
+        if request.kind is not Kind.MAIN:
+            return request
+        words = typed(request.text, request.quoted, filling="\n")
+        named = [one for one in mentions(words) if one.server in self._servers]
+        for number, mention in enumerate(named, start=1):
+            if number > _MOST:
+                tell(f"{mention.words} was not attached: {_MOST} resources go along with a message")
+                continue
+            output = await self._read(mention, request, number, may_ask=may_ask)
+            tell(_told(mention, output))
+            added = f"\n\n{mention.words}\n{output.text}\n"
+            start = len(request.text)
+            quoted = (*request.quoted, (start, start + len(added)))
+            request = replace(request, text=request.text + added, quoted=quoted)
+        return request
+
+    async def _read(
+        self, mention: Mention, request: TurnRequest, number: int, *, may_ask: bool
+    ) -> ToolOutput:
+        server = self._servers[mention.server]
+        name = str(RESOURCE_TOOL["name"])
+        if not server.has_resources:
+            return ToolOutput(f"{server.name} offers no resources that may be read.", is_error=True)
+        tool = McpTool(server, server.entries()[name], vouched=False, most=self._most)
+        call = ToolCall(
+            f"mention-{number}",
+            tool.name,
+            {"uri": mention.uri},
+            request.session,
+            request.kind,
+            request.origin,
+        )
+        gate = _MentionGate(self._approver, call, may_ask=may_ask)
+        try:
+            if tool.spec.asks and not await gate.approve(_question(mention)):
+                return ToolOutput("The user did not allow it to be read.", is_error=True)
+            return await tool.run(call, gate)
+        except ToolFailed as error:
+            return ToolOutput(f"It was not read: {error.message}.", is_error=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _MentionGate:
+    """Asks as turns do. Nothing is journalled: reading one more time does no harm."""
+
+    approver: Approver
+    call: ToolCall
+    may_ask: bool
+
+    async def approve(self, approval: Approval) -> bool:
+        answer = Decision.UNASKED
+        if self.may_ask:
+            answer = await self.approver.ask(self.call.session, self.call.id, approval)
+        if answer is Decision.UNASKED:
+            raise ToolFailed("nobody was there who could have been asked to allow it")
+        return answer is not Decision.DENY
+
+    def tell(self, text: str) -> None:
+        return
+
+    async def intend(self, intent: FileIntent | None = None) -> None:
+        return
+
+
+def _question(mention: Mention) -> Approval:
+    words = mention.words
+    digest = hashlib.sha256(words.encode(errors="replace")).hexdigest()
+    return Approval(f"Attach a resource of {mention.server}", digest, new_text=words)
+
+
+def _told(mention: Mention, output: ToolOutput) -> str:
+    if not output.is_error:
+        return f"{mention.words} goes along ({len(output.text):,} characters)"
+    reason = " ".join(output.text.split())[:300]
+    return f"{mention.words} does not go along: {reason}"
