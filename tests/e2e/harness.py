@@ -90,6 +90,7 @@ class Client:
         self.asked: list[Json] = []  # what the user was asked
         self.chooses = ""  # the kind of answer that is given to it
         self.answers = True  # whether it is answered at all
+        self.limit: int | None = None  # how many questions get that answer; to others it is no
         self.number = 0  # of the newest request
         self._writer = writer
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -181,7 +182,9 @@ class Client:
                 self.asked.append(params)
                 if not self.answers:
                     return
-                chosen = [o for o in params["options"] if o["kind"] == self.chooses]
+                is_over = self.limit is not None and len(self.asked) > self.limit
+                wanted = "reject_once" if is_over else self.chooses
+                chosen = [o for o in params["options"] if o["kind"] == wanted]
                 picked = (
                     {"outcome": "selected", "optionId": chosen[0]["optionId"]} if chosen else {}
                 )

@@ -20,6 +20,7 @@ conversation always gets the same answer. Words it understands, at the start of 
     large N                    memory_write of N letters in lines of 100, then `done`
     fail STATUS, flaky STATUS  an HTTP error, always or the first time only
     cut NAME                   an answer that breaks off, the first time
+    obey use TOOL JSON         that call, then whatever the prompt orders (`obedient.py`)
     half TEXT                  answers TEXT with half of a surrogate pair before and behind it
     count N                    answers `counted`, and that it had read N tokens
 
@@ -44,9 +45,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 if __package__:
-    from tests.e2e import chat_completions
+    from tests.e2e import chat_completions, obedient
 else:  # the process of its own, which is started by its file
     import chat_completions
+    import obedient
 
 CANARY = "canary-of-the-flush"  # with the asker's name behind it
 WHISPER = "whispered-while-flushing"
@@ -106,6 +108,9 @@ class Model:
             if words.startswith(start):
                 words = replacement
                 break
+        if words.startswith("obey "):
+            call = obedient.next_call(words, len(rounds), body)
+            return Reply("working ", (call,)) if call else Reply("obeyed")
         return self._obey(who, words.strip(), rounds)
 
     def _obey(self, who: str, words: str, rounds: Sequence[Round]) -> Reply:
@@ -265,7 +270,7 @@ def _checklist(words: str) -> str:
         item = line.removeprefix("- [ ] ")
         if item.startswith("report "):
             return f"say {item.removeprefix('report ')}"
-        if item.startswith("do "):
+        if item.startswith(("do ", "obey ")):
             return item
     return "say HEARTBEAT_OK"
 

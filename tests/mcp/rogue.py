@@ -79,7 +79,7 @@ def called(id_: Any, params: dict[str, Any]) -> None:
         send(id="e1", method="elicitation/create", params={"message": "?", "requestedSchema": {}})
         answers = [json.loads(sys.stdin.readline()) for _ in range(2)]
         log(f"answers {json.dumps(answers)}")
-    text = given.get("text", "done") if name == "echo" else "written"
+    text = given.get("text", "done") if name == "echo" else os.environ.get("ROGUE_SAYS", "written")
     if name == "environment":
         text = json.dumps(dict(os.environ))
     if "slow" in FLAGS:
@@ -97,6 +97,8 @@ def called(id_: Any, params: dict[str, Any]) -> None:
 
 def main() -> None:
     log("start")
+    if "spy" in FLAGS:
+        log(f"environ {json.dumps(dict(os.environ))}")
     if "deaf" in FLAGS:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if "stillborn" in FLAGS:

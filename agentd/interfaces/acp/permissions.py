@@ -147,7 +147,8 @@ class Permissions:
             return Decision.UNASKED
         questions = await self._questions(session, call_id, approval)
         decision = await self._poll(session, questions)
-        log.info("permission_answered", session=session, title=approval.title, answer=str(decision))
+        # Not the title: it may hold the words of a fact, or of whoever chose a tool's input.
+        log.info("permission_answered", session=session, call=call_id, answer=str(decision))
         return decision
 
     async def _poll(self, session: SessionKey, questions: Sequence[dict[str, Any]]) -> Decision:
