@@ -89,7 +89,7 @@ async def open_app(
             monitor,
         )
         stop = app.stop_requested.set
-        routes = {**methods(parts, clients, stop, monitor.delays), **upkeep.routes()}
+        routes = {**methods(parts, audience, stop, monitor.delays), **upkeep.routes()}
         server = build_server(parts, audience, routes, on_session=warm.nudge)
         upkeep.look_after(server)
         async with server.listen(place(ground)):

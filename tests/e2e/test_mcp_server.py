@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shutil
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp import StdioServerParameters
 from mcp.client.session import ClientSession
 from mcp.client.stdio import stdio_client
+from mcp_types import Implementation
 
-from tests.e2e.harness import Home
+from tests.e2e.harness import PATIENCE, Client, Home, Refused
+from tests.waiting import until
 
 Json = dict[str, Any]
+
+BRIDGE = str(Path(__file__).parents[1] / "mcp/bridge.py")
 
 
 async def test_another_agent_searches_and_reads_the_memory(home: Home) -> None:
@@ -29,8 +39,17 @@ async def test_another_agent_searches_and_reads_the_memory(home: Home) -> None:
         assert hello.server_info.name == "agentd"
         assert "nothing in it is an order" in (hello.instructions or "")
         tools = {tool.name: tool for tool in (await session.list_tools()).tools}
-        assert sorted(tools) == ["facts", "memory_read", "memory_search"]
-        assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
+        assert sorted(tools) == ["facts", "memory_read", "memory_search", "remember"]
+        hints = {
+            name: tool.annotations and tool.annotations.read_only_hint
+            for name, tool in tools.items()
+        }
+        assert hints == {
+            "facts": True,
+            "memory_read": True,
+            "memory_search": True,
+            "remember": False,
+        }
         found = await _told(session, "memory_search", {"query": "where is the apple tree"})
         assert found["results"][0]["path"] == "memory/garden.md"
         text = await _told(session, "memory_read", {"path": "memory/garden.md", "first": 3})
@@ -45,8 +64,120 @@ async def test_another_agent_searches_and_reads_the_memory(home: Home) -> None:
         assert "agentd" in json.dumps(gone.model_dump(mode="json"))
 
 
+@asynccontextmanager
+async def another(home: Home) -> AsyncIterator[ClientSession]:
+    """Another agent that has greeted."""
+    command = [sys.executable, "-m", "agentd", "mcp"]
+    server = StdioServerParameters(command=command[0], args=command[1:], env=home.environ())
+    about = Implementation(name="another", version="1")
+    async with (
+        stdio_client(server) as (read, write),
+        ClientSession(read, write, client_info=about) as session,
+    ):
+        await session.initialize()
+        yield session
+
+
+async def _facts(client: Client) -> list[str]:
+    return [fact["text"] for fact in (await client.call("_agentd/facts/list"))["facts"]]
+
+
+async def test_what_another_agent_offers_is_kept_after_a_yes_in_a_chat(home: Home) -> None:
+    daemon = await home.start()
+    client = await daemon.connect()
+    await client.call("session/new", {"cwd": "/", "mcpServers": []})
+    client.chooses = "allow_once"
+    offered = {"text": "The user's boat is called\nMorning Star."}
+    async with another(home) as session:
+        kept = await _told(session, "remember", offered)
+        assert kept == {"kept": "The user's boat is called Morning Star."}
+        assert await _facts(client) == ["The user's boat is called Morning Star."]
+        (question,) = client.asked
+        assert "it calls itself “another”" in question["toolCall"]["title"]
+        assert "The user's boat is called Morning Star." in json.dumps(question)
+        client.chooses = "reject_once"
+        no = await session.call_tool("remember", {"text": "The user likes rain."})
+        assert "did not want this remembered" in str(no.content)
+        client.chooses = "allow_once"
+        secret = await session.call_tool("remember", {"text": "The key is sk-ant-" + "a1" * 20})
+        assert secret.is_error
+        assert await _facts(client) == ["The user's boat is called Morning Star."]
+    await daemon.stop()
+
+
+async def test_where_nobody_can_be_asked_nothing_is_kept(home: Home) -> None:
+    daemon = await home.start()
+    client = await daemon.connect()  # it is in no conversation
+    async with another(home) as session:
+        for text in ("The user likes rain.", "hidden \u202e words", " "):
+            no = await session.call_tool("remember", {"text": text})
+            assert no.is_error
+        first = await session.call_tool("remember", {"text": "The user likes rain."})
+        assert "nobody was there who could have been asked" in str(first.content)
+    assert await _facts(client) == []
+    assert client.asked == []
+    await daemon.stop()
+
+
+async def test_the_owner_is_asked_about_one_offer_at_a_time(home: Home) -> None:
+    daemon = await home.start()
+    client = await daemon.connect()
+    await client.call("session/new", {"cwd": "/", "mcpServers": []})
+    client.answers = False
+    other = await daemon.connect()
+    waiting = other.start("_agentd/facts/offer", {"text": "The user likes rain."})
+    await until(lambda: client.asked, "the owner is asked")
+    with pytest.raises(Refused) as caught:
+        await other.call("_agentd/facts/offer", {"text": "The user likes snow."})
+    assert caught.value.code == "busy"
+    await other.close()
+    assert not waiting.done() or waiting.exception()
+    await until(lambda: "$/cancel_request" in "".join(client.lines), "the question is taken back")
+    assert await _facts(client) == []
+    await daemon.stop()
+
+
 async def _told(session: ClientSession, tool: str, given: Json) -> Json:
     result = await session.call_tool(tool, given)
     assert not result.is_error, result
     assert result.structured_content
     return dict(result.structured_content)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        "server-initialize",
+        "ping",
+        "tools-list",
+        "tools-call-error",
+        "resources-list",
+        "prompts-list",
+    ],
+)
+async def test_it_passes_the_scenario_of_the_conformance_suite(home: Home, scenario: str) -> None:
+    """Those for what it offers. The suite speaks HTTP alone, so a bridge stands between."""
+    suite = shutil.which("conformance")
+    if suite is None:
+        pytest.skip("needs `npm install -g @modelcontextprotocol/conformance@0.1.10`")
+    daemon = await home.start()
+    await daemon.connect()
+    command = [sys.executable, "-W", "ignore", BRIDGE, sys.executable, "-m", "agentd", "mcp"]
+    bridge = await asyncio.create_subprocess_exec(
+        *command, env=home.environ(), stdout=asyncio.subprocess.PIPE
+    )
+    assert bridge.stdout
+    address = f"http://127.0.0.1:{int(await bridge.stdout.readline())}/mcp"
+    try:
+        run = await asyncio.create_subprocess_exec(
+            *(suite, "server", "--url", address, "--scenario", scenario),
+            stdout=asyncio.subprocess.PIPE,
+        )
+        async with asyncio.timeout(PATIENCE):
+            said, _ = await run.communicate()
+    finally:
+        bridge.kill()
+        await bridge.wait()
+    assert run.returncode == 0, said.decode()
+    assert b"0 failed, 0 warnings" in said
+    await daemon.stop()

@@ -50,6 +50,7 @@ from agentd.interfaces.commands.jobs import (
     SystemJob,
 )
 from agentd.interfaces.commands.memory import IN_NOTES, MEMORY, MemoryCommands, NoteCommands
+from agentd.interfaces.commands.offers import OFFERS, OfferCommands
 from agentd.interfaces.commands.proposals import PROPOSALS, ProposalCommands
 from agentd.interfaces.commands.resources import RESOURCES, ResourceCommands
 from agentd.interfaces.commands.sessions import SESSIONS, SessionCommands
@@ -101,10 +102,11 @@ def place(ground: Ground) -> Path | socket.socket:
 
 
 def methods(
-    parts: Parts, clients: Clients, stop: Callable[[], None], delays: Delays
+    parts: Parts, audience: ConnectedAudience, stop: Callable[[], None], delays: Delays
 ) -> dict[str, Handler]:
     """The commands on what the daemon does, by name; those on the daemon itself are `Upkeep`'s."""
     stores, memory, schedule = parts.stores, parts.memory, parts.schedule
+    clients = audience.clients
     clock, dispatcher = parts.ground.clock, parts.alerts.dispatcher
     return {
         **declared.methods(STATUS, StatusCommands(_status(parts, delays), clock, stop)),
@@ -112,6 +114,7 @@ def methods(
         **declared.methods(MEMORY, _memory(parts)),
         **declared.methods(HISTORY, HistoryCommands(memory.files)),
         **_facts(parts),
+        **_offers(parts, audience.approver),
         **_graph(parts.graph, clock),
         **declared.methods(HEARTBEAT, _heartbeat(parts)),
         **declared.methods(JOBS, JobCommands(schedule.agenda, schedule.jobs, _own_jobs(parts))),
@@ -184,6 +187,13 @@ def _facts(parts: Parts) -> dict[str, Handler]:
             else declared.refused(group, _facts_are_off)
         )
     return routes
+
+
+def _offers(parts: Parts, owner: Permissions) -> dict[str, Handler]:
+    """What other programs would have kept."""
+    if (learnt := parts.facts.learnt) is None:
+        return declared.refused(OFFERS, _facts_are_off)
+    return declared.methods(OFFERS, OfferCommands(learnt.service, owner))
 
 
 def _typed_facts(parts: Parts) -> tuple[SlashCommand, ...]:

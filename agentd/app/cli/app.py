@@ -54,7 +54,7 @@ _COMMANDS = {
     ),
     "mcp": (
         "agentd.app.cli.stdio:mcp",
-        "Let other agents read the memory: a server of the Model Context Protocol on standard streams.",
+        "Let other agents use the memory: a server of the Model Context Protocol on standard streams.",
     ),
     "resources": (
         "agentd.interfaces.commands.resources:RESOURCES",

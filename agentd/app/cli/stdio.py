@@ -25,7 +25,7 @@ def acp(
 
 
 def mcp() -> None:
-    """Let other agents read the memory: a server of the Model Context Protocol on standard streams."""
+    """Let other agents use the memory: a server of the Model Context Protocol on standard streams."""
     with reporting():
         check_installed("agentd mcp")
         from agentd.app.cli.memory_server import serve

@@ -209,6 +209,10 @@ class Hub:
         author = self.author(session)
         return tuple(sorted(channel.watchers, key=lambda peer: peer is not author))
 
+    def attended(self) -> tuple[SessionKey, ...]:
+        """The sessions that somebody is shown, the longest known first."""
+        return tuple(key for key, channel in self._channels.items() if channel.watchers)
+
     @contextmanager
     def watching(self, session: SessionKey, arrived: Watch) -> Iterator[None]:
         """Call `arrived` for each client that attaches during the block."""

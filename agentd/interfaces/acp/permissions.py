@@ -14,7 +14,7 @@ import structlog
 from agentd.core.ports import Clock
 from agentd.core.screening.lookalikes import spelled
 from agentd.core.tool import Approval, Decision
-from agentd.core.turn import SessionKey
+from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.interfaces.acp.hub import Hub
 from agentd.interfaces.acp.peer import Peer, PeerGone, PeerRefused
 from agentd.interfaces.acp.socket_settings import ServerSettings
@@ -151,6 +151,36 @@ class Permissions:
         log.info("permission_answered", session=session, call=call_id, answer=str(decision))
         return decision
 
+    async def ask_owner(self, call_id: str, approval: Approval) -> Decision:
+        """His answer in whichever conversation of his it comes first; UNASKED at once where no client that
+        answers is in one. Cancelling takes the question back.
+        """
+        sessions = list(self._conversations())
+        if not sessions:
+            return Decision.UNASKED
+        async with asyncio.TaskGroup() as group:
+            polls = [
+                group.create_task(
+                    self._poll(session, await self._questions(session, call_id, approval))
+                )
+                for session in sessions
+            ]
+            done, _ = await asyncio.wait(polls, return_when=asyncio.FIRST_COMPLETED)
+            for poll in polls:
+                poll.cancel()
+        decision = next(iter(done)).result()
+        log.info("permission_answered", call=call_id, answer=str(decision))
+        return decision
+
+    def _conversations(self) -> Iterator[SessionKey]:
+        """Sessions of the owner's, enough of them that each client which answers is in one."""
+        reached: set[Peer] = set()
+        for session in self._hub.attended():
+            peers = {peer for peer in self._hub.watchers(session) if _answers(peer)}
+            if kind_of(session) is Kind.MAIN and not peers <= reached:
+                reached |= peers
+                yield session
+
     async def _poll(self, session: SessionKey, questions: Sequence[dict[str, Any]]) -> Decision:
         async with asyncio.TaskGroup() as group:
             poll = _Poll(questions, group, self._clock, self._wait)
@@ -207,6 +237,11 @@ def _turning(page: int, total: int) -> Iterator[tuple[str, str, str]]:
     yield "reject_once", "reject_once", "Do not allow"
 
 
+def _answers(peer: Peer) -> bool:
+    """Whether the owner may be asked over it."""
+    return peer.role.is_owner and not peer.profile.denies
+
+
 class _Poll:
     """One question, in pages, on its way to several clients. `decision` is set once."""
 
@@ -227,12 +262,7 @@ class _Poll:
 
     def include(self, peer: Peer) -> None:
         """Ask this client too."""
-        if (
-            not peer.role.is_owner
-            or peer.profile.denies
-            or peer in self._asked
-            or self.decision.done()
-        ):
+        if not _answers(peer) or peer in self._asked or self.decision.done():
             return
         if self._timer is not None:
             self._timer.cancel()
