@@ -2,6 +2,7 @@
 
 import math
 import sys
+import tracemalloc
 from collections import Counter, defaultdict
 from itertools import count, pairwise
 
@@ -9,7 +10,17 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.memory.index.search.postings import K1, LONGEST, OFTENEST, B, Postings, best, numbered
+from agentd.memory.index.search.postings import (
+    K1,
+    LONGEST,
+    OFTENEST,
+    B,
+    Postings,
+    best,
+    build,
+    merge,
+    numbered,
+)
 
 TERMS = st.sampled_from(["alpha", "beta", "gamma", "delta", "omega"])
 DOCUMENTS = st.lists(st.lists(TERMS, max_size=8), min_size=1, max_size=12)
@@ -156,3 +167,22 @@ def test_others_get_the_interpreter_between_any_two_documents_that_are_numbered(
 
     assert numbers.tolist() == list(range(20 * 50))
     assert max(later - earlier for earlier, later in pairwise([*read, len(known)])) <= 50
+
+
+def test_two_segments_merged_are_one_of_all_their_documents_and_little_room_is_taken_besides():
+    numbers = np.random.default_rng(7).integers(0, 3_000, (4_000, 30)).astype(np.int32)
+    lengths = np.full(2_000, 30, np.int32)
+    one, other = (
+        build(0, numbers[:2_000].ravel(), lengths),
+        build(2_000, numbers[2_000:].ravel(), lengths),
+    )
+    tracemalloc.start()
+    try:
+        merged = merge(one, other)
+        held, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    whole = build(0, numbers.ravel(), np.full(4_000, 30, np.int32))
+    for own, all_ in zip(merged.arrays().values(), whole.arrays().values(), strict=True):
+        np.testing.assert_array_equal(own, all_)
+    assert most - held < 1.5 * merged.nbytes

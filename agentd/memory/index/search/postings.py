@@ -31,6 +31,7 @@ Ints = NDArray[np.int64]
 MOST = 1 << 16  # documents of one segment, so that two bytes say which
 LONGEST = (1 << 12) - 1  # terms of a document that are told apart; a longer one counts as this long
 OFTENEST = 1 << 4  # a term that stands more often in a document counts as often as this
+_AT_ONCE = 1 << 14  # postings that are copied in one go
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +114,20 @@ def build(first: int, numbers: NDArray[np.int32], lengths: NDArray[np.int32]) ->
 
 
 def merge(one: Segment, other: Segment) -> Segment:
-    """Two segments, of which the second follows the first, as one."""
-    keys = np.concatenate([_keys(one, 0), _keys(other, one.count)])
-    keys.sort()
-    return _from_keys(one.first, one.count + other.count, keys)
+    """Two segments, of which the second follows the first, as one. A few terms are copied at a time: what
+    is needed besides the new segment would otherwise be several times as large, and stay with the process.
+    """
+    terms, _ = _starts(np.sort(np.concatenate([one.terms, other.terms])))
+    before, behind = _counts(one, terms), _counts(other, terms)
+    held = before + behind > 0
+    terms, before, behind = terms[held], before[held], behind[held]
+    starts = np.zeros(len(terms) + 1, np.int32)
+    np.cumsum(before + behind, out=starts[1:])
+    places, codes = np.empty(starts[-1], np.uint16), np.empty(starts[-1], np.uint16)
+    merged = Segment(one.first, one.count + other.count, terms, starts, places, codes)
+    _copy(one, merged, starts[:-1], before, 0)
+    _copy(other, merged, starts[:-1] + before, behind, one.count)
+    return merged
 
 
 def impact_table(k1: float, b: float, mean: float) -> NDArray[np.float32]:
@@ -128,10 +139,34 @@ def impact_table(k1: float, b: float, mean: float) -> NDArray[np.float32]:
     return ((k1 + 1.0) * often / (often + norm)).astype(np.float32).ravel()
 
 
-def _keys(segment: Segment, shift: int) -> Ints:
-    """Term, place and code of each posting in one number, ascending."""
-    numbers = np.repeat(segment.terms.astype(np.int64), segment.frequencies)
-    return numbers << 32 | (segment.places.astype(np.int64) + shift) << 16 | segment.codes
+def _counts(segment: Segment, terms: NDArray[np.int32]) -> NDArray[np.int32]:
+    """How many postings a segment has of each of `terms`, all of its own among them."""
+    counts = np.zeros(len(terms), np.int32)
+    counts[terms.searchsorted(segment.terms)] = segment.frequencies
+    return counts
+
+
+def _copy(
+    source: Segment,
+    target: Segment,
+    starts: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    shift: int,
+) -> None:
+    """Put the postings of each of the target's terms, of which the source has `counts`, behind `starts`;
+    the documents count `shift` places further there.
+    """
+    ends = np.cumsum(counts)
+    first = 0
+    while first < len(counts):
+        done = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(ends.searchsorted(done + _AT_ONCE, side="right")))
+        stop = int(ends[last - 1])
+        moves = starts[first:last] - (ends[first:last] - counts[first:last])
+        to = np.arange(done, stop) + np.repeat(moves, counts[first:last])
+        target.places[to] = source.places[done:stop] + np.uint16(shift)
+        target.codes[to] = source.codes[done:stop]
+        first = last
 
 
 def _from_keys(first: int, count: int, keys: Ints) -> Segment:
