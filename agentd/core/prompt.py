@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum, auto
 
 from agentd.core.message import JsonObject, Message
 from agentd.core.turn import Origin, Usage
@@ -30,6 +30,31 @@ class ToolSpec:
     short_schema: JsonObject | None = None  # told in light prompts; the whole one is checked
     asks: bool = False  # each call needs the yes of the owner, where he is there
     is_guarded: bool = False  # in a tainted turn it marks what it makes, or asks for it by itself
+
+
+class Rank(IntEnum):
+    """The order of the system prompt, behind agentd's own instructions: move a line, and that part moves.
+
+    What changes least comes first, so that a provider's cache holds for as much as possible.
+    """
+
+    FILES = auto()  # of the workspace; among themselves in the order of `[workspace] order`
+    DAILY_NOTES = auto()
+    MISSING_FILES = auto()  # the names of files that are expected and not there
+    FACTS = auto()  # what is known of the user
+    OTHER = auto()  # blocks that ask for no place of their own
+    TOOL_SERVERS = auto()  # what servers of tools say of themselves
+
+
+@dataclass(frozen=True, slots=True)
+class ContextBlock:
+    """Text for a prompt. Stable blocks go into the system prompt in order of `rank`; volatile ones
+    stand before the user's words in the last message and are never stored.
+    """
+
+    text: str
+    stable: bool = True
+    rank: Rank = Rank.OTHER
 
 
 @dataclass(frozen=True, slots=True)

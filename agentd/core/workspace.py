@@ -100,17 +100,6 @@ class TreeEntry:
         return self.size, self.mtime_ns, self.ctime_ns, self.inode
 
 
-@dataclass(frozen=True, slots=True)
-class ContextBlock:
-    """Text for a prompt. Stable blocks go into the system prompt in order of `rank`; volatile ones
-    stand before the user's words in the last message and are never stored.
-    """
-
-    text: str
-    stable: bool = True
-    rank: int = 0
-
-
 def is_graph_text(path: str) -> bool:
     """Whether a path is one of the files that agentd keeps the graph in; the user's table of aliases is
     none of them.

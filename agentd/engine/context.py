@@ -11,10 +11,9 @@ from agentd.core.compaction import Question
 from agentd.core.message import Block, Image, Message, Role, Text, ToolResult
 from agentd.core.outside import cleaned
 from agentd.core.ports import Clock, ContextSource, Provider
-from agentd.core.prompt import Prompt, ToolSpec
+from agentd.core.prompt import ContextBlock, Prompt, ToolSpec
 from agentd.core.transcript import UNCHOSEN, Choices, History, Offer, Row, RowRole, opens_turn
 from agentd.core.turn import Context, Kind, Origin, TurnRequest, kind_of
-from agentd.core.workspace import ContextBlock
 from agentd.engine.toolbox import Toolbox
 
 # Rows in, prompt out. Pure: the same rows always make the same messages.

@@ -22,20 +22,20 @@ from datetime import timedelta
 import structlog
 
 from agentd.core.health import Problem
+from agentd.core.prompt import ContextBlock, Rank
 from agentd.core.turn import MAIN, Context, Kind, Origin, TurnRequest
-from agentd.core.workspace import ContextBlock, FileView, Reader
+from agentd.core.workspace import FileView, Reader
 from agentd.workspace import compose
 from agentd.workspace.compose import Cut, Room, Section
 from agentd.workspace.files import Files
 from agentd.workspace.visibility import IN_EVERY_PROMPT
-from agentd.workspace.workspace_settings import INJECTED, WorkspaceSettings
+from agentd.workspace.workspace_settings import USUAL_ORDER, WorkspaceSettings
 
 log = structlog.get_logger()
 
 _BOOTSTRAP = "BOOTSTRAP.md"
 _HEARTBEAT = "HEARTBEAT.md"
 _MEMORY = "MEMORY.md"
-_BY_MEANING = ("AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md", "TOOLS.md", _MEMORY, _HEARTBEAT)
 _MEANING: Mapping[str, str] = {
     _BOOTSTRAP: "First-Run Bootstrap",
     "AGENTS.md": "Agent Instructions",
@@ -69,7 +69,7 @@ class Injection:
             case Origin.FLUSH:
                 found, _ = await self._files.snapshot(self._note_paths(reader, 0), reader)
                 daily, _ = self._daily(found.values(), reader, room)
-                return _blocks((20, daily))
+                return _blocks((Rank.DAILY_NOTES, daily))
             case Origin.USER | Origin.HEARTBEAT | Origin.JOB:
                 return await self._full(request.origin, reader, room)
 
@@ -106,7 +106,11 @@ class Injection:
             for path in self._cut_notes - cut:  # its day has gone by
                 self._files.complaints.clear(path, CUT)
             self._cut_notes = cut
-        return _blocks((10, project), (20, daily), (30, compose.missing_files(missing)))
+        return _blocks(
+            (Rank.FILES, project),
+            (Rank.DAILY_NOTES, daily),
+            (Rank.MISSING_FILES, compose.missing_files(missing)),
+        )
 
     def _note_paths(self, reader: Reader, days_back: int) -> list[str]:
         """Where the daily notes of these days may be, for a reader who gets any."""
@@ -139,8 +143,7 @@ class Injection:
             _MEMORY: s.inject_memory,
             _HEARTBEAT: s.inject_heartbeat,
         }
-        usual = INJECTED if s.style == "filename" else _BY_MEANING
-        order = dict.fromkeys((*s.order, *usual))
+        order = dict.fromkeys((*s.order, *USUAL_ORDER[s.style]))
         return [n for n in order if switches[n] and (kind is Kind.MAIN or n in IN_EVERY_PROMPT)]
 
     def _foreign(self, kind: Kind) -> list[str]:
@@ -164,5 +167,5 @@ class Injection:
             self._files.complaints.add(path, Problem(CUT, text, cure))
 
 
-def _blocks(*ranked: tuple[int, str]) -> tuple[ContextBlock, ...]:
+def _blocks(*ranked: tuple[Rank, str]) -> tuple[ContextBlock, ...]:
     return tuple(ContextBlock(text, stable=True, rank=rank) for rank, text in ranked if text)

@@ -16,17 +16,29 @@ from agentd.workspace.names import fold, parse
 
 _FOLDER = re.compile(r"[^/.~@\\\x00-\x1f][^/\\\x00-\x1f]*(/[^/.\\\x00-\x1f][^/\\\x00-\x1f]*)*")
 
-
-INJECTED = (  # in the usual order: what changes least comes first
-    "SOUL.md",
-    "AGENTS.md",
-    "TOOLS.md",
-    "IDENTITY.md",
-    "USER.md",
-    "MEMORY.md",
-    "HEARTBEAT.md",
-)
-
+# The files that prompts carry, in the order of each style; `order` goes before it. By file name what
+# changes least comes first; by meaning, what agentd is to do and who it is comes before its user and tools.
+USUAL_ORDER: Mapping[str, tuple[str, ...]] = {
+    "filename": (
+        "SOUL.md",
+        "AGENTS.md",
+        "TOOLS.md",
+        "IDENTITY.md",
+        "USER.md",
+        "MEMORY.md",
+        "HEARTBEAT.md",
+    ),
+    "semantic": (
+        "AGENTS.md",
+        "SOUL.md",
+        "USER.md",
+        "IDENTITY.md",
+        "TOOLS.md",
+        "MEMORY.md",
+        "HEARTBEAT.md",
+    ),
+}
+INJECTED = USUAL_ORDER["filename"]
 
 _SHARED = ("shared/",)
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from agentd.core.ports import Approver, Provider, Tool
+from agentd.core.prompt import ContextBlock
 from agentd.core.transcript import NOTHING_OFFERED
 from agentd.core.turn import MAIN, SessionKey, Turn, TurnRequest
-from agentd.core.workspace import ContextBlock
 from agentd.engine.assembly import Outside, Wording, build_engine, slice_tokens
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.plan import thresholds

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from agentd.core.prompt import ContextBlock, Rank
 from agentd.core.transcript import NOTHING_OFFERED, History
 from agentd.core.turn import MAIN, TurnRequest
-from agentd.core.workspace import ContextBlock
 from agentd.engine.context import Instructions, Scenes
 from agentd.testing import FakeClock, ScriptedProvider
 
@@ -37,3 +37,21 @@ async def test_a_source_that_is_left_out_is_not_even_asked():
     assert (cheap.asked, dear.asked) == (1, 0)
     scene = await scenes.for_turn(request, History(MAIN))
     assert scene.system == ("You are the agent.", "files", "facts")
+
+
+class Ranked:
+    """A source whose one block has a place of its own."""
+
+    def __init__(self, rank):
+        self.rank = rank
+
+    async def blocks(self, request):
+        return (ContextBlock(self.rank.name, rank=self.rank),)
+
+
+async def test_the_system_prompt_has_the_order_of_the_ranks_whatever_that_of_the_sources():
+    backwards = [Ranked(rank) for rank in reversed(Rank)]
+    words = Instructions("You are the agent.", "Light.")
+    scenes = Scenes(backwards, NoTools(), FakeClock(), ScriptedProvider(), words, NOTHING_OFFERED)
+    scene = await scenes.for_turn(TurnRequest(MAIN, "", ""), History(MAIN))
+    assert scene.system == ("You are the agent.", *(rank.name for rank in Rank))

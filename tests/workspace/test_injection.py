@@ -9,6 +9,7 @@ import pytest
 import structlog
 
 from agentd.core.ports import ContextSource
+from agentd.core.prompt import Rank
 from agentd.core.turn import MAIN, Context, Kind, Origin, SessionKey, TurnRequest
 from agentd.testing import FakeClock
 from agentd.workspace.injection import Injection
@@ -38,7 +39,7 @@ async def test_files_stand_in_order_trimmed_under_their_names(home) -> None:
     _, source = _injection(home)
     [block] = await source.blocks(_TURN)
     head, *sections = block.text.split("\n\n---\n\n")
-    assert block.rank == 10
+    assert block.rank is Rank.FILES
     loaded = "# Project Context\nThe following project context files have been loaded:\n\n"
     assert head.startswith(loaded)
     assert head.endswith("\n\n## SOUL.md\nSOUL text")
@@ -78,7 +79,7 @@ def test_an_order_of_other_files_is_refused(order: tuple[str, ...]) -> None:
 async def test_an_empty_workspace_says_what_is_missing_and_nothing_else(home) -> None:
     _, source = _injection(home)
     [block] = await source.blocks(_TURN)
-    assert block.rank == 30
+    assert block.rank is Rank.MISSING_FILES
     assert block.text == "## Missing Required Files\n" + ", ".join(f"{n}.md" for n in _NAMES)
     assert list(home.root.iterdir()) == []
 

@@ -9,10 +9,9 @@ from typing import Protocol
 from agentd.core.compaction import Answer, CompactionPlan, Question
 from agentd.core.event import TurnEvent
 from agentd.core.money import Cap, Charge
-from agentd.core.prompt import Prompt, ProviderEvent, ToolSpec
+from agentd.core.prompt import ContextBlock, Prompt, ProviderEvent, ToolSpec
 from agentd.core.tool import Approval, Decision, FileIntent, Intent, ToolCall, ToolOutput
 from agentd.core.turn import Origin, SessionKey, TurnRequest, Usage
-from agentd.core.workspace import ContextBlock
 
 
 class Provider(Protocol):

@@ -19,8 +19,8 @@ import structlog
 from agentd.core.event import Noticed, TurnEnded, TurnEvent
 from agentd.core.fact import Fact, FactHit
 from agentd.core.ports import Clock, FactIndex, Facts
+from agentd.core.prompt import ContextBlock, Rank
 from agentd.core.turn import Context, Kind, Origin, SessionKey, TurnRequest
-from agentd.core.workspace import ContextBlock
 from agentd.engine import tokens
 from agentd.engine.context import fence
 from agentd.memory.facts.fact_settings import FactsSettings
@@ -35,7 +35,6 @@ CHANGED_HEADING = "## Changes to what is known about the user"
 RELEVANT_HEADING = "## Relevant Memories"
 SOURCE = "agentd, facts the user told"
 
-RANK = 40  # behind the files of the workspace, which change less often
 IDLE = 300.0  # seconds after which services keep no cache
 SESSIONS = 256  # that are remembered
 USUAL_TOKENS = 1_000  # of a block where the settings allow no snapshot
@@ -103,7 +102,7 @@ class FactsInPrompt:
         if session.facts is None:
             text = await self._relevant(request.text, now)
             return (ContextBlock(text, stable=False),) if text else ()
-        blocks = [ContextBlock(session.text, rank=RANK)] if session.text else []
+        blocks = [ContextBlock(session.text, rank=Rank.FACTS)] if session.text else []
         if changes := self._changes(session, now):
             blocks.append(ContextBlock(changes, stable=False))
         return tuple(blocks)

@@ -19,8 +19,8 @@ from agentd.core.fact import (
     FactStatus,
     Triple,
 )
+from agentd.core.prompt import ContextBlock
 from agentd.core.turn import MAIN, Context, Origin, SessionKey, Turn, TurnRequest
-from agentd.core.workspace import ContextBlock
 from agentd.engine import tokens
 from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.told import LINE_BYTES, SESSIONS, FactsInPrompt
