@@ -36,6 +36,7 @@ from benchmarks import (
     start,
     talk_cost,
     turns,
+    watched_mail,
 )
 
 _ALL = {
@@ -67,6 +68,7 @@ _ALL = {
     "outside": outside.rows,
     "engines": engines.rows,
     "growth": growth.rows,
+    "watched_mail": watched_mail.rows,
     "peers": peers.rows,
 }
 

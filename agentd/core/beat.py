@@ -38,6 +38,8 @@ class Reason(StrEnum):
     EMPTY_REPLY = "empty_reply"
     PROVIDER_ERROR = "provider_error"
     INTERRUPTED = "interrupted"
+    UNCHANGED = "unchanged"  # all that is watched is as it was; no model was asked
+    LOOK_FAILED = "look_failed"  # a tool that an entry watches could not be asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class Standing:
     next_due: datetime | None
     paused_until: datetime | None = None
     last: Beat | None = None
+    tokens_today: int = 0
+    daily_tokens: int = 0  # as many as beats may use; 0 is no limit
 
     def as_json(self) -> dict[str, Any]:
         """The shape in `agentd status`."""
@@ -85,6 +89,8 @@ class Standing:
             "next_due": self.next_due.isoformat() if self.next_due else None,
             "paused_until": self.paused_until.isoformat() if self.paused_until else None,
             "last": self.last.as_json() if self.last else None,
+            "tokens_today": self.tokens_today,
+            "daily_tokens": self.daily_tokens,
         }
 
 

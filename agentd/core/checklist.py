@@ -13,10 +13,11 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from itertools import groupby
 from zoneinfo import ZoneInfo
 
 from agentd.core.beat import ItemState
@@ -27,6 +28,8 @@ _NOISE = re.compile(r"#{1,6}(\s.*)?|(`{3,}|~{3,}).*|([-*_])(\s*\3){2,}|[-*+]|\d+
 _ENTRY = re.compile(r"(?:[-*+]|\d+[.)])\s+(?:\[(?P<box>[ xX]?)\](?=\s|$)\s*)?(?P<text>.*)")
 _WHEN = re.compile(r"\(\s*+(due|every)\s*+:([^()]++)\)", re.IGNORECASE)
 _FIELD = re.compile(r"(?:[-*+]\s+)?(name|interval|every|due|prompt)\s*:\s*(.*)", re.IGNORECASE)
+
+LOOK = "look"  # the tool by which a beat says that an entry needs tools of others
 
 _FORMS = {"due": '"2026-12-01" or "2026-12-01 09:00"', "every": '"30m", "2h" or "7d"'}
 
@@ -65,8 +68,20 @@ class ItemPart:
     lines: tuple[str, ...]
     is_open: bool = False
     item: Item | None = None
+    is_listed: bool = False  # an entry of a list, not a line of prose
     is_off: bool = False  # ticked
     mistakes: tuple[str, ...] = ()  # its times that cannot be read
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something to be looked at: an entry of a list with what belongs to it, or a paragraph. `hash` names
+    its normalised text. One with an `item` is work when that is due, any other at every beat.
+    """
+
+    hash: str
+    text: str
+    item: Item | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +89,39 @@ class Checklist:
     """The file, taken apart."""
 
     parts: tuple[ItemPart, ...] = ()
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """What is to be looked at, now or later, each once."""
+        return tuple({e.hash: e for e, _ in self._sections if e is not None}.values())
+
+    def find(self, words: str) -> Entry | None:
+        """The one entry with this text, or the one that these words are part of; None where there is
+        none, or more than one.
+        """
+        wanted = _normal(words)
+        found = [e for e in self.entries if _normal(e.text) == wanted] or [
+            e for e in self.entries if wanted and wanted in _normal(e.text)
+        ]
+        return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def _sections(self) -> tuple[tuple[Entry | None, tuple[ItemPart, ...]], ...]:
+        """The parts, with the entry that they are; the lines of a paragraph are one."""
+        sections: list[tuple[Entry | None, tuple[ItemPart, ...]]] = []
+        for is_prose, group in groupby(
+            self.parts, lambda part: part.is_open and not part.is_listed
+        ):
+            for parts in [tuple(group)] if is_prose else [(part,) for part in group]:
+                head = parts[0]
+                entry = None
+                if head.item is not None:
+                    entry = Entry(head.item.hash, head.item.text, head.item)
+                elif head.is_open:
+                    text = "\n".join(line.strip() for part in parts for line in part.lines)
+                    entry = Entry(item_hash(text), text)
+                sections.append((entry, parts))
+        return tuple(sections)
 
     @cached_property
     def has_open(self) -> bool:
@@ -104,12 +152,16 @@ class Checklist:
         times = (item.next_time(states.get(item.hash), now) for item in self.items)
         return min((at for at in times if at is not None and at > now), default=None)
 
-    def text(self, items: Iterable[Item]) -> str:
-        """The file without comments, ticked boxes and all dated entries but `items`."""
+    def text(self, items: Iterable[Item], without: Collection[str] = ()) -> str:
+        """The file without comments, ticked boxes, all dated entries but `items`, and the entries whose
+        hashes are in `without`.
+        """
         wanted = {item.hash for item in items}
         lines = [
             line
-            for part in self.parts
+            for entry, parts in self._sections
+            if entry is None or entry.hash not in without
+            for part in parts
             if not part.is_off and (part.item is None or part.item.hash in wanted)
             for line in part.lines
         ]
@@ -135,8 +187,11 @@ def parse(text: str, zone: ZoneInfo) -> Checklist:
 
 def item_hash(text: str) -> str:
     """The name of an entry with this text."""
-    normal = " ".join(unicodedata.normalize("NFC", text).casefold().split())
-    return hashlib.sha256(normal.encode()).hexdigest()[:16]
+    return hashlib.sha256(_normal(text).encode()).hexdigest()[:16]
+
+
+def _normal(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
 def _groups(lines: list[str]) -> Iterable[tuple[str, ...]]:
@@ -179,7 +234,7 @@ def _part(lines: tuple[str, ...], *, in_tasks: bool, zone: ZoneInfo) -> ItemPart
         if read[kind] is None
     )
     if due is None and every is None:
-        return ItemPart(lines, is_open=True, mistakes=mistakes)
+        return ItemPart(lines, is_open=True, is_listed=True, mistakes=mistakes)
     text = "\n".join(line.strip() for line in lines)
     return ItemPart(lines, item=Item(item_hash(text), text, due, every), mistakes=mistakes)
 

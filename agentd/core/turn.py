@@ -8,19 +8,20 @@ from enum import StrEnum
 from typing import Any, NewType
 
 from agentd.core.message import (
-    BY_AGENT,
     BY_OTHERS,
     BY_OWNER,
     Block,
     Image,
     JsonObject,
     TextSource,
+    Writer,
     spoken,
 )
 from agentd.core.text import Spans
 
 SessionKey = NewType("SessionKey", str)
 MAIN = SessionKey("main")
+OTHERS = "*"
 DELETED = SessionKey("deleted")  # under this name the costs of deleted sessions are added up
 
 
@@ -113,7 +114,8 @@ class TurnRequest:
     """One thing somebody wants answered.
 
     `message_id` is the sender's own name for it: repeating it never runs the turn twice.
-    `tools` narrows the tools to those names; None means all that the session's kind allows.
+    `tools` narrows the tools to those names; None means all that the session's kind allows. The name
+    OTHERS stands for all that programs of others and the web offer to such a turn.
     """
 
     session: SessionKey
@@ -135,9 +137,11 @@ class TurnRequest:
 
     @property
     def source(self) -> TextSource:
-        """Who wrote the message: agentd itself for silent turns, the owner in his own sessions."""
+        """Who wrote the message: agentd itself for silent turns, the owner in his own sessions. What a
+        silent turn quotes in it comes from outside.
+        """
         if self.origin is not Origin.USER:
-            return BY_AGENT
+            return TextSource(Writer.AGENT, tainted=bool(self.quoted))
         return BY_OWNER if self.kind is Kind.MAIN else BY_OTHERS
 
     @property

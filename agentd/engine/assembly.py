@@ -87,6 +87,7 @@ class Engine:
     compaction: Compaction
     outage: Outage
     scenes: Scenes
+    toolbox: Toolbox
 
     async def fixed_tokens(self, without: Collection[ContextSource] = ()) -> int:
         """About how many tokens every call of the main session carries before any conversation, but for
@@ -156,7 +157,7 @@ def build_engine(
     recovery = Recovery(store, journal, toolbox, loop)
     turns = Turns(store, loop, scenes, rooms, outage, clock)
     sessions = Sessions(store, turns, rooms, recovery, lanes, events, outage)
-    return Engine(sessions, shrink, outage, scenes)
+    return Engine(sessions, shrink, outage, scenes, toolbox)
 
 
 def _toolbox(outside: Outside, agent: AgentSettings, grants: Grants) -> Toolbox:

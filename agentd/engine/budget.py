@@ -137,6 +137,14 @@ class SilentBudget:
                 return True
         return False
 
+    async def tokens_today(self) -> tuple[int, int]:
+        """How many tokens they have used since the owner's midnight, and how many they may; 0: no limit."""
+        now = self._clock.now().astimezone(self._clock.zone)
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        used, _ = await self._ledger.spent(midnight, self._origin)
+        caps = (cap for cap in self._limits.caps(now, self._origin) if cap.origin is self._origin)
+        return used, next((cap.tokens for cap in caps if cap.tokens is not None), 0)
+
     async def refusal(self, model: str, most: Usage) -> BudgetReached | None:
         """Why a call of `model` that may use so much would not be made; None if it would be."""
         now = self._clock.now().astimezone(self._clock.zone)

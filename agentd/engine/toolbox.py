@@ -31,7 +31,7 @@ from agentd.core.tool import (
     ToolCall,
     ToolOutput,
 )
-from agentd.core.turn import Context, Origin, SessionKey, TurnRequest
+from agentd.core.turn import OTHERS, Context, Origin, SessionKey, TurnRequest
 from agentd.engine.durable import when_space
 from agentd.engine.interrupt import Interrupt, Interrupted
 from agentd.engine.settings import AgentSettings, ToolsSettings
@@ -157,7 +157,16 @@ class Toolbox:
             for name, tool in self._tools.items()
             if request.tools is None or name in request.tools
         )
-        return (*own, *(spec for shelf in self._shelves for spec in shelf.specs(request)))
+        return (*own, *self.others(request))
+
+    def others(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
+        """Those of them that come from shelves."""
+        return tuple(
+            spec
+            for shelf in self._shelves
+            for spec in shelf.specs(request)
+            if _has(request, spec.name)
+        )
 
     def spec(self, name: str) -> ToolSpec | None:
         """The tool's description, if there is such a tool."""
@@ -168,8 +177,7 @@ class Toolbox:
         """What sort of tool it is, in the words of the Agent Client Protocol."""
         if tool := self._tools.get(name):
             return tool.spec.kind
-        others = (spec for shelf in self._shelves for spec in shelf.specs(request))
-        return next((spec.kind for spec in others if spec.name == name), "other")
+        return next((spec.kind for spec in self.others(request) if spec.name == name), "other")
 
     def refusal(self, place: int, made: int) -> ToolOutput | None:
         """Why the call at this place of an answer, from 0, is not run after `made` others of its turn;
@@ -206,6 +214,40 @@ class Toolbox:
         await when_space(self._clock, lambda: self._journal.settle(turn_id, call.id, output))
         hit("tool.settled")
         return output
+
+    def reads(self, call: ToolCall, request: TurnRequest) -> bool | None:
+        """Whether a call of a shelf's tool, which such a turn may make, says that it only reads; None for
+        a call of any other.
+        """
+        if call.name in self._tools:
+            return None
+        try:
+            tool, _ = self._meant(call, request)
+        except ToolFailed:
+            return None
+        return _only_reads(tool.spec)
+
+    async def repeat(self, call: ToolCall, request: TurnRequest) -> ToolOutput:
+        """Make a call once more that such a turn has made, outside of any turn, if it only reads. What goes
+        wrong is an error output. It is not journaled: a crash leaves nothing to be settled.
+        """
+        call = replace(call, input=self._redactor.plain(call.input))
+        seconds = self._settings.tool_timeout.total_seconds()
+        try:
+            tool, call = self._meant(call, request)
+            if not _only_reads(tool.spec):
+                raise ToolFailed(f"{call.name} does not say any more that it only reads")
+            async with asyncio.timeout(seconds):
+                output = await tool.run(call, _NobodyThere())
+        except AgentdError as error:
+            return _refusal(error)
+        except TimeoutError:
+            return ToolOutput(f"{call.name} took longer than {seconds:g} s", is_error=True)
+        except Exception:
+            # A defect in one tool must not end the beat: its entry is told as failing, the log has the trace.
+            log.exception("tool_crashed", tool=call.name, session=call.session)
+            return ToolOutput(f"{call.name} failed inside agentd; the log says why.", is_error=True)
+        return replace(output, text=_shortened(output.text, self._settings.max_tool_output))
 
     async def recover(self, found: OpenCall) -> None:
         """Settle a call that a crash cut behind its intent, or leave it to be run again."""
@@ -282,7 +324,7 @@ class Toolbox:
         """
         tool = self._tools.get(call.name)
         for shelf in self._shelves if tool is None else ():
-            if found := shelf.find(call, request):
+            if (found := shelf.find(call, request)) and _has(request, found[0].spec.name):
                 return found
         if tool is None or (request.tools is not None and call.name not in request.tools):
             known = ", ".join(s.name for s in self.specs(request))
@@ -372,6 +414,29 @@ class _Gate:
         finally:
             if deadline is not None:
                 self.limit.reschedule(deadline + loop.time() - begun)
+
+
+class _NobodyThere:
+    """The gate of a call that is made outside of turns."""
+
+    async def approve(self, approval: Approval) -> bool:
+        """No: nobody can be asked."""
+        return False
+
+    def tell(self, text: str) -> None:
+        """Nobody watches."""
+
+    async def intend(self, intent: FileIntent | None = None) -> None:
+        """Nothing is about to happen: it only reads."""
+
+
+def _has(request: TurnRequest, name: str) -> bool:
+    """Whether such a turn has a tool of a shelf."""
+    return request.tools is None or OTHERS in request.tools or name in request.tools
+
+
+def _only_reads(spec: ToolSpec) -> bool:
+    return spec.effect is Effect.READ_ONLY or spec.kind == "read"
 
 
 def _whole(call: ToolCall) -> Approval:

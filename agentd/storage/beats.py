@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -10,7 +11,9 @@ from agentd.core.alert import Alert, NewAlert
 from agentd.core.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
 from agentd.core.errors import NotFound
 from agentd.core.ports import Clock
-from agentd.storage.codec import maybe_moment, maybe_stamp, moment, stamp, well_formed
+from agentd.core.redaction import Redactor
+from agentd.core.watch import Watch, WatchedCall
+from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp, well_formed
 from agentd.storage.outbox import put_alert
 from agentd.storage.sqlite import Database
 
@@ -28,14 +31,19 @@ _DONE = """
 INSERT INTO items (hash, first_seen, last_done) VALUES (:item, :now, :now)
 ON CONFLICT (hash) DO UPDATE SET last_done = excluded.last_done
 """
+_WATCH = """
+INSERT OR REPLACE INTO watches (entry, calls, looked_at, told, told_at, failing_since, failure)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
 
 
 class SqliteBeats:
-    """The BeatStore of the state database."""
+    """The BeatStore of the state database. Keys in what was seen are not kept, as `redactor` tells them."""
 
-    def __init__(self, db: Database, clock: Clock) -> None:
+    def __init__(self, db: Database, clock: Clock, redactor: Redactor | None = None) -> None:
         self._db = db
         self._clock = clock
+        self._redactor = redactor or Redactor()
 
     async def heartbeat(self) -> HeartbeatState:
         """See BeatStore."""
@@ -77,25 +85,26 @@ class SqliteBeats:
         tokens: int = 0,
         cost_usd: float = 0.0,
         done_items: Sequence[str] = (),
-        alert: NewAlert | None = None,
-    ) -> tuple[Beat, Alert | None]:
+        alerts: Sequence[NewAlert] = (),
+        watches: Sequence[Watch] = (),
+    ) -> tuple[Beat, tuple[Alert, ...]]:
         """See BeatStore. Raises NotFound for a beat that is not running."""
         now = self._clock.now()
         done = [{"item": item, "now": stamp(now)} for item in done_items]
+        seen = [_dump_watch(watch, self._redactor) for watch in watches]
 
-        def end(conn: sqlite3.Connection) -> tuple[Beat, Alert | None]:
-            put = put_alert(conn, alert, now) if alert else None
-            told = (
-                (Outcome.QUIET, Reason.DUPLICATE)
-                if alert is not None and put is None
-                else (outcome, reason)
-            )
+        def end(conn: sqlite3.Connection) -> tuple[Beat, tuple[Alert, ...]]:
+            stored = (put_alert(conn, alert, now) for alert in alerts)
+            put = tuple(alert for alert in stored if alert is not None)
+            is_known = alerts and not put and outcome is Outcome.ALERT
+            told = (Outcome.QUIET, Reason.DUPLICATE) if is_known else (outcome, reason)
             found = conn.execute(
                 _END, (*told, well_formed(text), tokens, cost_usd, beat_id)
             ).fetchall()
             if not found:
                 raise NotFound(f"there is no running beat {beat_id}")
             conn.executemany(_DONE, done)
+            conn.executemany(_WATCH, seen)
             return _load_beat(found[0]), put
 
         return await self._db.write(end)
@@ -145,6 +154,54 @@ class SqliteBeats:
             return {item: stored[item] for item in listed}
 
         return await self._db.write(renew)
+
+    async def watches(self, entries: Sequence[str]) -> Mapping[str, Watch]:
+        """See BeatStore."""
+        known = await self._db.read(_watches)
+        if gone := [(entry,) for entry in known if entry not in entries]:
+            await self._db.write(
+                lambda conn: conn.executemany("DELETE FROM watches WHERE entry = ?", gone)
+            )
+        return {entry: watch for entry, watch in known.items() if entry in entries}
+
+
+def _watches(conn: sqlite3.Connection) -> dict[str, Watch]:
+    found = conn.execute("SELECT * FROM watches")
+    return {row["entry"]: _load_watch(row) for row in found}
+
+
+def _load_watch(row: sqlite3.Row) -> Watch:
+    return Watch(
+        row["entry"],
+        tuple(WatchedCall(*call) for call in json.loads(row["calls"])),
+        maybe_moment(row["looked_at"]),
+        row["told"],
+        maybe_moment(row["told_at"]),
+        maybe_moment(row["failing_since"]),
+        row["failure"],
+    )
+
+
+def _dump_watch(watch: Watch, redactor: Redactor) -> tuple[str | None, ...]:
+    calls = [
+        [
+            redactor.kept(call.name).text,
+            redactor.plain(call.input),
+            redactor.kept(call.answer).text,
+            call.digest,
+            call.repeats,
+        ]
+        for call in watch.calls
+    ]
+    return (
+        watch.entry,
+        dumps(calls),
+        maybe_stamp(watch.looked_at),
+        well_formed(redactor.kept(watch.told).text),
+        maybe_stamp(watch.told_at),
+        maybe_stamp(watch.failing_since),
+        well_formed(redactor.kept(watch.failure).text),
+    )
 
 
 def _schedule(conn: sqlite3.Connection, next_due: datetime | None) -> None:

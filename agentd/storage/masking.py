@@ -353,6 +353,7 @@ PLACES: Mapping[str, str] = {
     "coverages": "''",
     "calls": _ROWS_OF_TURN.replace("TURN", "calls.turn_id"),
     "beats": "'beats:' || id",
+    "watches": "'watches:' || entry",
     "jobs": "'jobs:' || id",
     "job_runs": "'job_runs:' || id",
     "alerts": "'alerts:' || id",
@@ -388,6 +389,7 @@ COLUMNS: Mapping[str, Mapping[str, _Change]] = {
     "coverages": {"reason": _text},
     "calls": {"output": _json},
     "beats": {"text": _text, "reason": _text},
+    "watches": {"calls": _json, "told": _text, "failure": _text},
     "jobs": {"text": _text},
     "job_runs": {"text": _text, "reason": _text},
     "alerts": {"text": _text},
@@ -414,6 +416,7 @@ _TABLES = (  # table, when it was written, its words, whether the user wrote the
     ("sessions", "NULL", "summary", "0"),
     ("alerts", "at", "text", "0"),
     ("beats", "at", "text || coalesce(char(10) || reason, '')", "0"),
+    ("watches", "looked_at", "told || char(10) || failure || char(10) || calls", "0"),
     ("jobs", "created_at", "text", "created_by = 'owner'"),
     ("job_runs", "at", "text || coalesce(char(10) || reason, '')", "0"),
 )

@@ -49,6 +49,7 @@ STATE = Schema(
         "state_011.sql",
         "state_012.sql",
         "state_013.sql",
+        "state_014.sql",
     ),
     guarded=True,
 )

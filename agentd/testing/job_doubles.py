@@ -18,6 +18,7 @@ from agentd.core.job import Ending, Job, JobOutcome, JobReason, JobRun, NewJob, 
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.core.turn import Turn
+from agentd.core.watch import Watch
 from agentd.testing.stores import MemoryOutbox
 
 
@@ -44,6 +45,7 @@ class MemoryBeats:
         self._running: dict[int, Beat] = {}
         self._finished: dict[int, Beat] = {}
         self._items: dict[str, ItemState] = {}
+        self._watches: dict[str, Watch] = {}
         self._ids = itertools.count(1)
 
     async def heartbeat(self) -> HeartbeatState:
@@ -73,13 +75,15 @@ class MemoryBeats:
         tokens: int = 0,
         cost_usd: float = 0.0,
         done_items: Sequence[str] = (),
-        alert: NewAlert | None = None,
-    ) -> tuple[Beat, Alert | None]:
+        alerts: Sequence[NewAlert] = (),
+        watches: Sequence[Watch] = (),
+    ) -> tuple[Beat, tuple[Alert, ...]]:
         if beat_id not in self._running:
             raise NotFound(f"there is no running beat {beat_id}")
-        put = await self._outbox.put(alert) if alert else None
-        if alert is not None and put is None:
+        put = [stored for alert in alerts if (stored := await self._outbox.put(alert)) is not None]
+        if alerts and not put and outcome is Outcome.ALERT:
             outcome, reason = Outcome.QUIET, Reason.DUPLICATE
+        self._watches.update((watch.entry, watch) for watch in watches)
         beat = replace(
             self._running.pop(beat_id),
             outcome=outcome,
@@ -93,7 +97,7 @@ class MemoryBeats:
         for item in done_items:
             known = self._items.get(item, ItemState(item, now))
             self._items[item] = replace(known, last_done=now)
-        return beat, put
+        return beat, tuple(put)
 
     async def skip_beat(
         self, due: datetime | None, next_due: datetime | None, reason: Reason, file_hash: str = ""
@@ -117,6 +121,10 @@ class MemoryBeats:
         now = self._clock.now()
         self._items = {h: self._items.get(h, ItemState(h, now)) for h in hashes}
         return dict(self._items)
+
+    async def watches(self, entries: Sequence[str]) -> Mapping[str, Watch]:
+        self._watches = {e: self._watches[e] for e in entries if e in self._watches}
+        return dict(self._watches)
 
     def _beat(self, due: datetime | None, outcome: Outcome, reason: Reason, file_hash: str) -> Beat:
         return Beat(next(self._ids), self._clock.now(), due, outcome, reason, file_hash=file_hash)

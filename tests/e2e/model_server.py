@@ -60,7 +60,7 @@ _CANDIDATES = '<data source="candidates">'
 _GOES = re.compile(r"^\[\w+\] (.+?)\.?$", re.MULTILINE)
 _CANDIDATE = re.compile(r"^\[(\d+) [^\]]+\] (.+)$", re.MULTILINE)
 _MARK = re.compile(r"mark-\w+")
-_SEEN_FIRST = "memory_read"  # what a refusal of a patch names as its cure
+_SEEN_FIRST = "Read it with memory_read"  # what a refusal of a patch names as its cure
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many"}
 
 Json = dict[str, Any]

@@ -105,14 +105,21 @@ async def test_a_server_that_does_not_start_is_told_by_status_and_doctor(home: H
 async def test_a_beat_calls_what_is_listed_for_it_and_nothing_else(home: Home) -> None:
     log = configure(home, more='silent = ["echo"]\n')
     daemon, client = await known(home)
-    use = 'use tool_call {"tool": "rogue.write", "input": {}}; use rogue__echo {"text": "seen"}; '
-    use += 'use rogue__echo {"text": "more"}'
+    use = 'use look {"entry": "do use"}; use tool_call {"tool": "rogue.write", "input": {}}; '
+    use += 'use rogue__echo {"text": "seen"}; use rogue__echo {"text": "more"}'
     (home.workspace / "HEARTBEAT.md").write_text(f"- [ ] do {use}; say HEARTBEAT_OK\n")
-    await client.call("_agentd/heartbeat/run", {"force": True})
-    # the second call reads, by the word of the server and of the owner, who has listed it
-    assert calls(log) == ['call echo {"text": "seen"}', 'call echo {"text": "more"}']
+    first = await client.call("_agentd/heartbeat/run", {"force": True})
+    # The second call reads, by the word of the server and of the owner, who has listed it; the turn about
+    # the whole checklist made the same calls in vain.
+    looked = ['call echo {"text": "seen"}', 'call echo {"text": "more"}']
+    assert calls(log) == looked
     beat = home.requests()[-1]
     assert {t["name"] for t in beat["tools"] if "__" in t["name"]} == {"rogue__echo"}
+    asked = len(home.requests())
+    second = await client.call("_agentd/heartbeat/run", {"force": True})
+    assert calls(log) == looked * 2
+    assert len(home.requests()) == asked
+    assert (first["reason"], second["reason"], second["tokens"]) == ("ack", "unchanged", 0)
     assert client.asked == []
     await daemon.stop()
 

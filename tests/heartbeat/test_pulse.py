@@ -17,14 +17,17 @@ from hypothesis import strategies as st
 
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.pulse import Pulse
-from agentd.automation.heartbeat.runner import HEARTBEAT, Examination
+from agentd.automation.heartbeat.runner import Examination
 from agentd.automation.heartbeat.snapshot import BeatDependencies
+from agentd.automation.heartbeat.watched import HEARTBEAT, WatchedEntries
 from agentd.core import failpoints
 from agentd.core.alert import Alert, Recipients
 from agentd.core.beat import Beat, Outcome, Reason
 from agentd.core.errors import FileMissing, FileUnreadable, QueueFull, ShuttingDown, StorageError
 from agentd.core.event import ThoughtChunk
 from agentd.core.ports import EventSink
+from agentd.core.prompt import ToolSpec
+from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.turn import (
     CallMade,
     Failure,
@@ -149,13 +152,17 @@ class World:
             self.turns,
             self.breaker,
             self.read,
-            self.budget,
+            self,
             self.last_heard,
             self.wake,
             self.exists,
         )
+        recipients = Recipients(("journal",), "me")
+        watched = WatchedEntries(
+            self.settings, self.turns, self, self.clock, "Look at it.", recipients
+        )
         examination = Examination(
-            self.settings, around, "Go through the list.", Recipients(("journal",), "me")
+            self.settings, around, "Go through the list.", watched, recipients
         )
         self.pulse = Pulse(self.settings, around, examination)
         return self.pulse
@@ -168,8 +175,20 @@ class World:
     async def last_heard(self) -> tuple[datetime, str] | None:
         return self.heard
 
-    async def budget(self) -> bool:
+    async def is_used_up(self) -> bool:
         return self.over_budget
+
+    async def tokens_today(self) -> tuple[int, int]:
+        return 100, 500
+
+    def others(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
+        return ()
+
+    def reads(self, call: ToolCall, request: TurnRequest) -> bool | None:
+        return None
+
+    async def repeat(self, call: ToolCall, request: TurnRequest) -> ToolOutput:
+        raise AssertionError
 
     def wake(self) -> None:
         self.wakes += 1
@@ -801,6 +820,8 @@ async def test_status_has_the_last_beat_and_the_next() -> None:
         "next_due": "2026-05-04T11:00:00+00:00",
         "paused_until": None,
         "last": status.last.as_json(),
+        "tokens_today": 100,
+        "daily_tokens": 500,
     }
 
 

@@ -39,12 +39,12 @@ async def test_a_beat_ends_with_its_alert_and_its_items(stores, clock):
         tokens=7,
         cost_usd=0.5,
         done_items=["x"],
-        alert=ALERT,
+        alerts=[ALERT],
     )
     assert (beat.outcome, beat.reason, beat.text, beat.tokens) == ("alert", "notify", "look", 7)
     assert (beat.due, beat.file_hash, beat.at) == (due, "hash", due)
     assert await stores.beats.beats(10) == (beat,)
-    assert await stores.outbox.alerts(10) == (put,)
+    assert await stores.outbox.alerts(10) == put
     states = await stores.beats.items(["x", "y"])
     assert states == {"x": ItemState("x", due, clock.now()), "y": ItemState("y", due)}
 
@@ -52,8 +52,8 @@ async def test_a_beat_ends_with_its_alert_and_its_items(stores, clock):
 async def test_an_alert_told_before_makes_a_quiet_duplicate(stores):
     await stores.outbox.put(ALERT)
     beat_id = await stores.beats.begin_beat(None, None, "")
-    beat, put = await stores.beats.end_beat(beat_id, Outcome.ALERT, Reason.ALERT, alert=ALERT)
-    assert (beat.outcome, beat.reason, put) == (Outcome.QUIET, Reason.DUPLICATE, None)
+    beat, put = await stores.beats.end_beat(beat_id, Outcome.ALERT, Reason.ALERT, alerts=[ALERT])
+    assert (beat.outcome, beat.reason, put) == (Outcome.QUIET, Reason.DUPLICATE, ())
     assert len(await stores.outbox.alerts(10)) == 1
 
 
@@ -61,7 +61,7 @@ async def test_a_beat_ends_once_and_a_second_end_puts_no_alert(stores):
     beat_id = await stores.beats.begin_beat(None, None, "")
     await stores.beats.end_beat(beat_id, Outcome.QUIET, Reason.ACK)
     with pytest.raises(NotFound):
-        await stores.beats.end_beat(beat_id, Outcome.ALERT, Reason.ALERT, alert=ALERT)
+        await stores.beats.end_beat(beat_id, Outcome.ALERT, Reason.ALERT, alerts=[ALERT])
     assert await stores.outbox.alerts(10) == ()
 
 

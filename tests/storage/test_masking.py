@@ -45,6 +45,10 @@ WORDLESS = {
     "turns.images": "digests",
     "turns.quoted": "places in the text",
     "services.name": "a digest",
+    "watches.entry": "a digest",
+    "watches.looked_at": "a time",
+    "watches.told_at": "a time",
+    "watches.failing_since": "a time",
     "services.at": "a time",
     "rows.role": "a kind",
     "rows.at": "a time",
@@ -224,6 +228,7 @@ async def test_each_masked_column_loses_the_word_down_to_the_bytes(state_db, mas
         values = {
             "blocks": json.dumps([{"type": "text", "text": sentence}]),
             "output": json.dumps([sentence, False, False]),
+            "calls": json.dumps([["list", {"about": sentence}, sentence, "digest", True]]),
             "outcome": json.dumps(
                 {"text": sentence, "tool_calls": [sentence], "failure": ["a", sentence, ""]}
             ),

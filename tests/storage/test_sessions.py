@@ -140,10 +140,10 @@ async def test_half_a_surrogate_pair_from_a_model_stops_nothing(stores, clock):
     beat_id = await stores.beats.begin_beat(None, None, "")
     alert = NewAlert(odd, "heartbeat", "d", ("main",))
     beat, put = await stores.beats.end_beat(
-        beat_id, Outcome.ALERT, Reason.ALERT, text=odd, alert=alert
+        beat_id, Outcome.ALERT, Reason.ALERT, text=odd, alerts=[alert]
     )
     assert beat.outcome is Outcome.ALERT
-    assert put.text.startswith("odd")
+    assert put[0].text.startswith("odd")
 
 
 async def test_pending_turns_carry_the_whole_request_in_inbox_order(stores):

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 from agentd.app.assembly.facts import FactParts
 from agentd.app.assembly.ground import Ground
-from agentd.app.assembly.mcp import Offered
 from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.model import service_name
 from agentd.app.assembly.storage import Stores
+from agentd.app.assembly.tools import Offered
 from agentd.core.errors import ConfigError
 from agentd.core.paths import prompt
 from agentd.core.ports import Approver, TurnAudience

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from collections.abc import Callable, Coroutine, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,6 @@ class Ground:
             reserve=compacting.reserve_tokens,
         )
 
-    def used_up(self, ledger: Ledger, origin: Origin) -> Callable[[], Awaitable[bool]]:
-        """What tells whether silent turns of that origin may cost no more."""
-        return SilentBudget(self.budget, ledger, self.clock, origin).is_used_up
+    def budget_of(self, ledger: Ledger, origin: Origin) -> SilentBudget:
+        """What tells how much silent turns of that origin have used, and whether they may cost no more."""
+        return SilentBudget(self.budget, ledger, self.clock, origin)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentd.app.assembly.ground import Ground, Work
-from agentd.app.assembly.web import WebParts, build_web
 from agentd.core.errors import ShuttingDown
 from agentd.core.health import Problem
-from agentd.core.ports import Clock, Tool, ToolShelf
+from agentd.core.ports import Clock
 from agentd.interfaces.mcp.catalogue import Catalogue
 from agentd.interfaces.mcp.reaching import check_installed, dial, source
 from agentd.interfaces.mcp.server import RecallServer
@@ -66,30 +65,6 @@ class Servers:
             except ServerFault:
                 await self.clock.sleep(pause)
                 pause = min(_LONGEST, 2 * pause)
-
-
-@dataclass(frozen=True, slots=True)
-class Offered:
-    """What the model may call: tools of our own, those of servers, and the web."""
-
-    own: tuple[Tool, ...]
-    servers: Servers
-    web: WebParts
-
-    @property
-    def shelves(self) -> tuple[ToolShelf, ...]:
-        """Where the tools are that not every turn has."""
-        return (self.web.shelf, *([self.servers.shelf] if self.servers.shelf else ()))
-
-    @property
-    def kinds(self) -> Mapping[str, str]:
-        """What sort of tool each is, by name."""
-        return {**{tool.spec.name: tool.spec.kind for tool in self.own}, **self.web.shelf.kinds}
-
-
-def offered(ground: Ground, own: tuple[Tool, ...]) -> Offered:
-    """Our own tools, and beside them all others. Raises ConfigError as `build_servers` does."""
-    return Offered(own, build_servers(ground), build_web(ground))
 
 
 def build_servers(ground: Ground) -> Servers:

@@ -10,10 +10,12 @@ from functools import partial
 from agentd.app.assembly.embedding import Embedders, open_embedders
 from agentd.app.assembly.ground import Ground, Work
 from agentd.app.assembly.storage import Stores
+from agentd.automation.heartbeat.watched import HEARTBEAT
 from agentd.core.health import Problem
 from agentd.core.paths import shipped
 from agentd.core.ports import EventSink
 from agentd.core.turn import Kind
+from agentd.core.workspace import FileView, Reader
 from agentd.engine.assembly import slice_tokens
 from agentd.engine.watchers import WhenEnded, WhenNoticed
 from agentd.engine.workers import Nudged
@@ -28,6 +30,8 @@ from agentd.workspace.archiving import Archiving
 from agentd.workspace.files import Files
 from agentd.workspace.injection import Injection
 from agentd.workspace.watching import Watching
+
+_BEATS = Reader(HEARTBEAT, Kind.MAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,10 @@ class Memory:
     template: Mapping[str, frozenset[str]]  # the lines of the files that are shipped, by path
     watchers: tuple[EventSink, ...]
     work: tuple[Work, ...]
+
+    async def checklist(self) -> FileView:
+        """HEARTBEAT.md as beats see it. Raises like Workspace.read."""
+        return await self.files.read("HEARTBEAT.md", _BEATS)
 
     def problems(self) -> tuple[Problem, ...]:
         """Files that cannot be read, what is not indexed, embedders that fail."""

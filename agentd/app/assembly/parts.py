@@ -11,12 +11,11 @@ from agentd.app.assembly.engine import open_engine
 from agentd.app.assembly.facts import FactParts, open_facts
 from agentd.app.assembly.graph import GraphParts, build_graph
 from agentd.app.assembly.ground import Ground
-from agentd.app.assembly.mcp import Offered, offered
 from agentd.app.assembly.memory import Memory, open_memory
 from agentd.app.assembly.model import open_model, side_calls
 from agentd.app.assembly.schedule import Schedule, build_agenda, open_schedule
 from agentd.app.assembly.storage import Stores, open_stores
-from agentd.app.assembly.tools import build_tools
+from agentd.app.assembly.tools import Offered, build_tools
 from agentd.app.logs import OpenLog
 from agentd.core.health import Problem
 from agentd.core.ports import Approver, Provider, TurnAudience
@@ -97,7 +96,7 @@ async def open_parts(
         alerts = await opened(open_alerting(ground, stores, clients, events))
         # Tools need the agenda, and the schedule, which is opened last, needs the engine with its tools.
         agenda = build_agenda(ground, stores, wake=lambda: schedule.scheduler.poke())
-        tools = offered(ground, build_tools(ground, stores, memory, graph, facts, alerts, agenda))
+        tools = build_tools(ground, stores, memory, graph, facts, alerts, agenda)
         engine = await opened(
             open_engine(
                 ground,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 
 import structlog
 
@@ -15,21 +14,19 @@ from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.storage import Stores
 from agentd.automation.heartbeat.lifesign import LifeSigns
 from agentd.automation.heartbeat.pulse import Pulse
-from agentd.automation.heartbeat.runner import HEARTBEAT, Examination
+from agentd.automation.heartbeat.runner import Examination
 from agentd.automation.heartbeat.snapshot import BeatDependencies
+from agentd.automation.heartbeat.watched import WatchedEntries
 from agentd.automation.jobs import runs
 from agentd.automation.jobs.agenda import Agenda
 from agentd.automation.jobs.jobs import Jobs
 from agentd.automation.scheduler import Scheduler, SchedulerTriggers
 from agentd.core.paths import prompt
-from agentd.core.turn import Kind, Origin
-from agentd.core.workspace import Reader
+from agentd.core.turn import Origin
 from agentd.engine.assembly import Engine
 from agentd.providers.assembly import ProviderModel
 
 log = structlog.get_logger()
-
-_EYES = Reader(HEARTBEAT, Kind.MAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +90,18 @@ def _pulse(
         ledger=stores.ledger,
         turns=engine.sessions,
         breaker=model.breaker,
-        read=partial(memory.files.read, "HEARTBEAT.md", _EYES),
+        read=memory.checklist,
         last_heard=stores.sessions.last_heard,
-        over_budget=ground.used_up(stores.ledger, Origin.HEARTBEAT),
+        budget=ground.budget_of(stores.ledger, Origin.HEARTBEAT),
         wake=alerts.dispatcher.wake,
         exists=stores.sessions.exists,
     )
     recipients = alerts.targets(Origin.HEARTBEAT)
     text = settings.prompt or prompt("heartbeat")
-    return Pulse(settings, around, Examination(settings, around, text, recipients))
+    watching = WatchedEntries(
+        settings, engine.sessions, engine.toolbox, ground.clock, prompt("watch"), recipients
+    )
+    return Pulse(settings, around, Examination(settings, around, text, watching, recipients))
 
 
 def _jobs(
@@ -113,7 +113,7 @@ def _jobs(
         ledger=stores.ledger,
         turns=engine.sessions,
         breaker=model.breaker,
-        over_budget=ground.used_up(stores.ledger, Origin.JOB),
+        over_budget=ground.budget_of(stores.ledger, Origin.JOB).is_used_up,
         wake=alerts.dispatcher.wake,
     )
     recipients = alerts.targets(Origin.JOB)

@@ -99,7 +99,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
             sessions,
             SqliteJournal(db, ground.redactor),
             SqliteLedger(db, clock),
-            SqliteBeats(db, clock),
+            SqliteBeats(db, clock, ground.redactor),
             SqliteJobStore(db, clock, ground.redactor),
             SqliteOutbox(db, clock),
             SqliteChunks(index_db),

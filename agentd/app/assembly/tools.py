@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
 from agentd.app.assembly.alerting import Alerting
 from agentd.app.assembly.facts import FactParts
 from agentd.app.assembly.graph import GraphParts
 from agentd.app.assembly.ground import Ground
+from agentd.app.assembly.mcp import Servers, build_servers
 from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.storage import Stores
+from agentd.app.assembly.web import WebParts, build_web
+from agentd.automation.heartbeat.watched import HEARTBEAT
 from agentd.automation.jobs.agenda import Agenda
-from agentd.core.ports import Tool
+from agentd.core.ports import Tool, ToolShelf
+from agentd.core.turn import Origin, TurnRequest
 from agentd.interfaces.tools.forget import Forget
 from agentd.interfaces.tools.graph_recall import GraphRecall
+from agentd.interfaces.tools.look import LookShelf
 from agentd.interfaces.tools.memory_read import MemoryRead
 from agentd.interfaces.tools.memory_search import MemorySearch
 from agentd.interfaces.tools.memory_tree import MemoryTree
@@ -19,6 +28,27 @@ from agentd.interfaces.tools.memory_write import MemoryWrite
 from agentd.interfaces.tools.notify import Notify
 from agentd.interfaces.tools.remember import Remember
 from agentd.interfaces.tools.schedule import ScheduleCancel, ScheduleCreate, ScheduleList
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What the model may call: tools of our own, those of servers, and the web."""
+
+    own: tuple[Tool, ...]
+    servers: Servers
+    web: WebParts
+    memory: Memory
+
+    @property
+    def shelves(self) -> tuple[ToolShelf, ...]:
+        """Where the tools are that not every turn has."""
+        others = (self.web.shelf, *([self.servers.shelf] if self.servers.shelf else ()))
+        return (*others, LookShelf(self.memory.checklist, partial(_names, others)))
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """What sort of tool each is, by name."""
+        return {**{tool.spec.name: tool.spec.kind for tool in self.own}, **self.web.shelf.kinds}
 
 
 def build_tools(
@@ -29,10 +59,12 @@ def build_tools(
     facts: FactParts,
     alerts: Alerting,
     agenda: Agenda,
-) -> tuple[Tool, ...]:
-    """All tools, in the order in which the model is told of them."""
+) -> Offered:
+    """All tools, our own in the order in which the model is told of them. Raises ConfigError where what the
+    others need is not installed.
+    """
     learnt = facts.learnt
-    return (
+    own = (
         MemorySearch(facts.recall),
         MemoryRead(facts.recall),
         MemoryRead(facts.recall, "memory_get"),
@@ -45,3 +77,10 @@ def build_tools(
         ScheduleList(agenda),
         ScheduleCancel(agenda),
     )
+    return Offered(own, build_servers(ground), build_web(ground), memory)
+
+
+def _names(shelves: Sequence[ToolShelf]) -> tuple[str, ...]:
+    """The tools that beats have of these."""
+    beat = TurnRequest(HEARTBEAT, "", "", origin=Origin.HEARTBEAT)
+    return tuple(spec.name for shelf in shelves for spec in shelf.specs(beat))

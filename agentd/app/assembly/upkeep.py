@@ -178,7 +178,7 @@ class Upkeep:
         return tuple(problem for problem in parts.problems() if problem not in looked_at)
 
     def _used_up(self, origin: Origin) -> Callable[[], Awaitable[bool]]:
-        return self._ground.used_up(self._parts.stores.ledger, origin)
+        return self._ground.budget_of(self._parts.stores.ledger, origin).is_used_up
 
     async def _refusal(self, origin: Origin) -> BudgetReached | None:
         """Why even the smallest call of that origin would be refused by every service; None if one

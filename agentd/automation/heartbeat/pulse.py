@@ -104,6 +104,8 @@ class Pulse:
         if unreadable := self._unreadable(decision):
             reason = str(Reason.ALERT)
         due_now = {item.hash for item in view.due}
+        used, most = await self._around.budget.tokens_today()
+        watches = await self.examination.watches(view.checklist)
         return {
             "would_run": isinstance(decision, Run),
             "reason": reason,
@@ -116,6 +118,8 @@ class Pulse:
             "idle": view.is_idle,
             "breaker_open": view.breaker_open,
             "over_budget": view.over_budget,
+            "tokens_today": used,
+            "daily_tokens": most,
             "busy": view.busy,
             "checklist": {
                 "file_hash": sight.digest,
@@ -128,17 +132,26 @@ class Pulse:
                     for item in view.checklist.items
                 ],
             },
+            "tools": list(self.examination.tools()),
+            "watched": [
+                {"text": entry.text, **watch.as_json()}
+                for entry in view.checklist.entries
+                if (watch := watches.get(entry.hash)) is not None
+            ],
         }
 
     async def status(self) -> Standing:
         """Whether it beats, when next, and what the last beat came to."""
         state = await self._beats.heartbeat()
         last = await self._beats.beats(1)
+        used, most = await self._around.budget.tokens_today()
         return Standing(
             self._settings.is_on,
             await self._settled(),
             state.paused_until,
             last[0] if last else None,
+            used,
+            most,
         )
 
     async def next_due(self) -> datetime | None:

@@ -1,27 +1,33 @@
-"""One beat's turn: the model is asked in silence, and its reply is judged and stored."""
+"""One beat: the model is asked about the checklist in silence, and what came of it is stored as one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import assert_never
 
 from agentd.automation.heartbeat.gate import Run
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.snapshot import BeatDependencies, Snapshot
+from agentd.automation.heartbeat.watched import (
+    HEARTBEAT,
+    Finding,
+    SilentSink,
+    WatchedEntries,
+    finding,
+)
 from agentd.core import failpoints
-from agentd.core.alert import AlertSeverity, NewAlert, Recipients, alert_digest, as_told
-from agentd.core.beat import Alarm, Beat, Empty, Outcome, Quiet, Reason, Told
+from agentd.core.alert import AlertSeverity, NewAlert, Recipients, alert_digest
+from agentd.core.beat import Alarm, Beat, Outcome, Reason
+from agentd.core.checklist import LOOK, Checklist, Entry, Item
 from agentd.core.errors import WorkspaceError
-from agentd.core.event import ThoughtChunk, TurnEvent
 from agentd.core.turn import MAIN, Context, Origin, SessionKey, TurnRequest
-from agentd.engine.background import TOOLS, Failed, compose, run_errand
-
-HEARTBEAT = SessionKey("heartbeat:main")  # constant: no beat can make a session of its own
+from agentd.core.watch import Watch
+from agentd.engine.background import TOOLS, compose, run_errand
 
 
 class Examination:
-    """Goes through the checklist with the model. `prompt` is what a beat asks, its alerts go to
-    `recipients`.
+    """Goes through the checklist with the model. `prompt` is what a beat asks, `watching` looks at the
+    entries that need tools of others, alerts go to `recipients`.
     """
 
     def __init__(
@@ -29,11 +35,13 @@ class Examination:
         settings: HeartbeatSettings,
         around: BeatDependencies,
         prompt: str,
+        watching: WatchedEntries,
         recipients: Recipients,
     ) -> None:
         self._settings = settings
         self._around = around
         self._prompt = prompt
+        self._watching = watching
         self._recipients = recipients
         self.session = SessionKey(settings.session) if settings.context == "main" else HEARTBEAT
 
@@ -41,28 +49,37 @@ class Examination:
         self, settings: HeartbeatSettings, prompt: str, recipients: Recipients
     ) -> Examination:
         """The same one under other settings."""
-        return Examination(settings, self._around, prompt, recipients)
+        watching = self._watching.adapted(settings, recipients)
+        return Examination(settings, self._around, prompt, watching, recipients)
 
     async def run(self, beat_id: int, run: Run, sight: Snapshot, *, force: bool) -> Beat:
-        """The finished beat, stored together with its alert. Raises StorageError."""
-        silence = _Silence()
-        request = self._request(beat_id, run, sight, force=force)
-        if request.session != HEARTBEAT and not await self._around.exists(request.session):
-            request = replace(request, session=MAIN)  # a beat is no way to make a conversation
-        verdict = await run_errand(
-            self._around.turns,
-            request,
-            silence,
-            self._settings.timeout,
-            self._settings.ack_max_chars,
-        )
+        """The finished beat, stored together with its alerts and what was seen. Raises StorageError."""
+        checklist = sight.view.checklist
+        items = checklist.items if force else run.due
+        due = [e for e in checklist.entries if e.item is None or e.item in items]
+        watches = await self.watches(checklist)
+        findings: list[Finding] = []
+        if not due or any(entry.hash not in watches for entry in due):
+            found, named = await self._ask(beat_id, sight, items, watches)
+            findings.append(found)
+            watches.update((entry.hash, Watch(entry.hash)) for entry in named)
+        for entry in due:
+            if (watch := watches.get(entry.hash)) is not None:
+                can_ask = not any(found.is_cut for found in findings)
+                findings += await self._look(beat_id, sight, entry, watch, can_ask=can_ask)
         failpoints.hit("beat.verdict")
-        if isinstance(verdict, Failed):
-            reason = Reason.INTERRUPTED if verdict.is_cut else Reason.PROVIDER_ERROR
-            return await self._fail(beat_id, reason, sight, verdict.text)
-        if isinstance(verdict, Empty):
-            return await self._fail(beat_id, Reason.EMPTY_REPLY, sight)
-        return await self._store(beat_id, run, sight, verdict, silence.thoughts)
+        return await self._store(beat_id, sight, findings)
+
+    def tools(self) -> tuple[str, ...]:
+        """The tools of others that entries can be looked at with."""
+        return self._watching.names()
+
+    async def watches(self, checklist: Checklist) -> dict[str, Watch]:
+        """What is known of the entries that are watched, by their hashes; none while there are no tools of
+        others. Raises StorageError.
+        """
+        known = await self._around.beats.watches([entry.hash for entry in checklist.entries])
+        return dict(known) if self.tools() else {}
 
     async def tell_unreadable(self, beat_id: int, error: WorkspaceError) -> Beat:
         """Alert the user, without a model, that HEARTBEAT.md cannot be read: it may hold anything."""
@@ -76,95 +93,97 @@ class Examination:
             severity=AlertSeverity.WARNING,
         )
         beat, stored = await self._around.beats.end_beat(
-            beat_id, Outcome.ALERT, Reason.ALERT, text=text, alert=alert
+            beat_id, Outcome.ALERT, Reason.ALERT, text=text, alerts=[alert]
         )
-        if stored is not None:
+        if stored:
             self._around.wake()
         return beat
 
-    def _request(self, beat_id: int, run: Run, sight: Snapshot, *, force: bool) -> TurnRequest:
-        view = sight.view
-        shown = view.checklist.items if force else run.due
-        text = compose(
-            self._prompt,
-            "HEARTBEAT.md",
-            view.checklist.text(shown),
-            view.now,
-            view.hours.zone,
-        )
-        return TurnRequest(
+    async def _ask(
+        self, beat_id: int, sight: Snapshot, items: Sequence[Item], watches: Mapping[str, Watch]
+    ) -> tuple[Finding, tuple[Entry, ...]]:
+        """What the model says of the entries that are not watched, and those that it wants looked at."""
+        view, settings, sink = sight.view, self._settings, SilentSink()
+        checklist, zone = view.checklist, view.hours.zone
+        matter = checklist.text(items, without=watches)
+        request = TurnRequest(
             session=self.session,
-            text=text,
+            text=compose(self._prompt, "HEARTBEAT.md", matter, view.now, zone),
             message_id=f"beat:{beat_id}",
             origin=Origin.HEARTBEAT,
-            context=Context(self._settings.context),
-            model=self._settings.model or None,
-            tools=TOOLS,
+            context=Context(settings.context),
+            model=settings.model or None,
+            tools=TOOLS | {LOOK} if self.tools() else TOOLS,
         )
-
-    async def _fail(self, beat_id: int, reason: Reason, sight: Snapshot, text: str = "") -> Beat:
-        tokens, cost = await self._spent(sight)
-        beat, _ = await self._around.beats.end_beat(
-            beat_id, Outcome.FAILED, reason, text=text, tokens=tokens, cost_usd=cost
+        if request.session != HEARTBEAT and not await self._around.exists(request.session):
+            request = replace(request, session=MAIN)  # a beat is no way to make a conversation
+        verdict = await run_errand(
+            self._around.turns, request, sink, settings.timeout, settings.ack_max_chars
         )
-        return beat
+        named = tuple(_named(sink, checklist, watches))
+        asked = tuple(e for e in checklist.entries if e.hash not in watches and e not in named)
+        alert = self._alert(verdict, sink.thoughts) if isinstance(verdict, Alarm) else None
+        return finding(verdict, asked, alert), named
 
-    async def _store(
-        self, beat_id: int, run: Run, sight: Snapshot, verdict: Quiet | Told | Alarm, thoughts: str
-    ) -> Beat:
-        alert: NewAlert | None = None
-        match verdict:
-            case Quiet():
-                outcome, reason = Outcome.QUIET, Reason.ACK
-            case Told():
-                outcome, reason = Outcome.ALERT, Reason.NOTIFY
-            case Alarm():
-                outcome, reason = Outcome.ALERT, Reason.ALERT
-                alert = self._alert(verdict, thoughts)
-            case _:
-                assert_never(verdict)
-        tokens, cost = await self._spent(sight)
+    async def _look(
+        self, beat_id: int, sight: Snapshot, entry: Entry, known: Watch, *, can_ask: bool
+    ) -> list[Finding]:
+        """What there is to say of a watched entry; nothing where a model would have to and cannot."""
+        seen = await self._watching.poll(known)
+        if isinstance(seen, Finding):
+            return [replace(seen, entries=() if seen.outcome is Outcome.FAILED else (entry,))]
+        if not can_ask:
+            return []
+        if await self._around.budget.is_used_up():
+            text = "what beats may use in a day is used up, so a change waits for the next day"
+            return [Finding(Outcome.FAILED, Reason.BUDGET, text)]
+        before = known if known.calls else None
+        name = f"beat:{beat_id}:{entry.hash}"
+        return [await self._watching.ask(entry, before, seen, name, sight.view.hours.zone)]
+
+    async def _store(self, beat_id: int, sight: Snapshot, findings: Sequence[Finding]) -> Beat:
+        told = _main(findings)
+        # No other turn of this origin runs beside a beat.
+        tokens, cost = await self._around.ledger.spent(sight.view.now, Origin.HEARTBEAT)
         beat, stored = await self._around.beats.end_beat(
             beat_id,
-            outcome,
-            reason,
-            text=as_told(verdict.text, tainted=verdict.tainted),
+            told.outcome,
+            told.reason,
+            text="\n\n".join(found.text for found in findings if found.text),
             tokens=tokens,
             cost_usd=cost,
-            done_items=[item.hash for item in run.due],
-            alert=alert,
+            done_items=[e.item.hash for found in findings for e in found.entries if e.item],
+            alerts=[found.alert for found in findings if found.alert],
+            watches=[found.watch for found in findings if found.watch],
         )
-        if stored is not None or isinstance(verdict, Told):
+        if stored or any(found.reason is Reason.NOTIFY for found in findings):
             self._around.wake()
         return beat
-
-    async def _spent(self, sight: Snapshot) -> tuple[int, float]:
-        """Tokens and US dollars of this beat: no other runs beside it."""
-        return await self._around.ledger.spent(sight.view.now, Origin.HEARTBEAT)
 
     def _alert(self, alarm: Alarm, thoughts: str) -> NewAlert:
         shown = text = alarm.text
-        if self._settings.include_reasoning and thoughts.strip():
-            shown = f"Reasoning: {thoughts.strip()}\n\n{text}"
+        if self._settings.include_reasoning and thoughts:
+            shown = f"Reasoning: {thoughts}\n\n{text}"
         digest = alert_digest(text)
         return self._recipients.alert(shown, "heartbeat", digest, tainted=alarm.tainted)
 
 
-class _Silence:
-    """Where the events of a beat go: nobody sees them; thoughts are kept for `include_reasoning`."""
+def _named(sink: SilentSink, checklist: Checklist, watches: Mapping[str, Watch]) -> Iterator[Entry]:
+    """The entries for which `look` was called, each once, but for those that are watched already."""
+    found = {
+        entry.hash: entry
+        for call in sink.calls
+        if call.name == LOOK and not call.is_error
+        if (entry := checklist.find(str(call.input.get("entry", "")))) is not None
+    }
+    yield from (entry for entry in found.values() if entry.hash not in watches)
 
-    def __init__(self) -> None:
-        self._thoughts: list[str] = []
 
-    @property
-    def thoughts(self) -> str:
-        """All that was thought."""
-        return "".join(self._thoughts)
+_WEIGHT = (Outcome.ALERT, Outcome.FAILED, Outcome.QUIET)
 
-    def emit(self, event: TurnEvent) -> None:
-        """Keep a thought, drop the rest."""
-        if isinstance(event, ThoughtChunk):
-            self._thoughts.append(event.text)
 
-    async def wait_room(self, session: SessionKey) -> None:
-        """There is always room."""
+def _main(findings: Sequence[Finding]) -> Finding:
+    """The finding that the beat's row names: an alert before a failure, and that a model was asked before
+    that none was.
+    """
+    return min(findings, key=lambda f: (_WEIGHT.index(f.outcome), f.reason is Reason.UNCHANGED))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 import structlog
 
@@ -25,6 +26,16 @@ log = structlog.get_logger()
 # What the heartbeat reaches.
 
 
+class BeatBudget(Protocol):
+    """What beats may use."""
+
+    async def is_used_up(self) -> bool:
+        """Whether a limit has been reached."""
+
+    async def tokens_today(self) -> tuple[int, int]:
+        """How many tokens they have used since the owner's midnight, and how many they may; 0: no limit."""
+
+
 @dataclass(frozen=True, slots=True)
 class BeatDependencies:
     """The parts of the daemon that a beat uses. `read` gives HEARTBEAT.md as the owner sees it and
@@ -38,7 +49,7 @@ class BeatDependencies:
     turns: Door
     breaker: Breaker
     read: Callable[[], Awaitable[FileView]]
-    over_budget: Callable[[], Awaitable[bool]]
+    budget: BeatBudget
     last_heard: Callable[[], Awaitable[tuple[datetime, str] | None]]
     wake: Callable[[], None]
     exists: Callable[[SessionKey], Awaitable[bool]]
@@ -104,7 +115,7 @@ class Eyes:
             paused_until=(await around.beats.heartbeat()).paused_until,
             is_idle=await self._is_idle(now),
             breaker_open=around.breaker.is_open(),
-            over_budget=await around.over_budget(),
+            over_budget=await around.budget.is_used_up(),
             checklist=checklist,
             due=due,
             busy=any(around.turns.is_busy(lane) for lane in self._lanes),

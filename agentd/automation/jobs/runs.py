@@ -15,7 +15,7 @@ from agentd.core.alert import AlertSeverity, Recipients, alert_digest
 from agentd.core.beat import Alarm, Empty, Quiet, Told, Verdict
 from agentd.core.job import Ending, Job, JobOutcome, JobReason, JobRun, JobSession, Step
 from agentd.core.ports import Breaker, Clock, JobStore, Ledger
-from agentd.core.turn import MAIN, Context, Origin, SessionKey, TurnRequest
+from agentd.core.turn import MAIN, OTHERS, Context, Origin, SessionKey, TurnRequest
 from agentd.engine.background import TOOLS, Door, Failed, Silence, compose, run_errand
 
 # Reminders: the owner's own words, told at their time. No model has a part in it.
@@ -141,7 +141,7 @@ class Questions:
             origin=Origin.JOB,
             context=Context.LIGHT if light else Context.SESSION,
             model=job.what.model or None,
-            tools=TOOLS,
+            tools=TOOLS | {OTHERS},
         )
 
     async def _ending(self, verdict: Verdict | Failed, began: datetime) -> Ending:

@@ -9,6 +9,7 @@ from typing import Protocol
 from agentd.core.alert import Alert, Delivery, NewAlert
 from agentd.core.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
 from agentd.core.job import Ending, Job, JobRun, NewJob, Schedule, Step
+from agentd.core.watch import Watch
 
 # Beats, jobs, and when they are due.
 
@@ -40,11 +41,13 @@ class BeatStore(Protocol):
         tokens: int = 0,
         cost_usd: float = 0.0,
         done_items: Sequence[str] = (),
-        alert: NewAlert | None = None,
-    ) -> tuple[Beat, Alert | None]:
-        """Finish a beat, mark its checklist items done and put its alert into the outbox, all or
-        nothing. An alert whose text was told within 24 hours is not put again: the beat is then
-        stored as QUIET with reason `duplicate`, and None comes back beside it.
+        alerts: Sequence[NewAlert] = (),
+        watches: Sequence[Watch] = (),
+    ) -> tuple[Beat, tuple[Alert, ...]]:
+        """Finish a beat, mark its checklist items done, keep what was seen of watched entries and put its
+        alerts into the outbox, all or nothing. An alert whose digest was told within 24 hours is not put
+        again. Where that leaves none of them, a beat that was an ALERT is stored as QUIET with reason
+        `duplicate`. The alerts that were put come back beside it.
         """
 
     async def skip_beat(
@@ -62,6 +65,9 @@ class BeatStore(Protocol):
         """The states of checklist items; those seen for the first time are stored as seen now, and
         items no longer listed are forgotten.
         """
+
+    async def watches(self, entries: Sequence[str]) -> Mapping[str, Watch]:
+        """What was seen of those of the entries, by their hashes, that are watched; others are forgotten."""
 
 
 class JobBook(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -60,7 +61,25 @@ def _explained(result: dict[str, Any]) -> str:
         "entries_for_each_beat": checklist["open"],
         "entries_with_a_time": "\n".join(timed) or "none",
     }
-    return fields({**result, "checklist": seen})
+    watched = "\n".join(map(_watched, result["watched"])) or "none"
+    tools = ", ".join(result["tools"]) or "none"
+    return fields({**result, "checklist": seen, "tools": tools, "watched": watched})
+
+
+def _watched(entry: dict[str, Any]) -> str:
+    """One entry: what is called for it, and when that answered last."""
+    calls = ", ".join(f"{call['name']} {json.dumps(call['input'])}" for call in entry["calls"])
+    parts = [
+        f"{entry['text']}: {calls or 'no call yet'}",
+        f"a model is asked {entry['asks_model']}",
+    ]
+    if entry["looked_at"]:
+        parts.append(f"answered last {entry['looked_at']}")
+    if entry["failing_since"]:
+        parts.append(f"failing since {entry['failing_since']}: {entry['failure']}")
+    if entry["told"]:
+        parts.append(f"told {entry['told_at']}: {entry['told']}")
+    return "; ".join(parts)
 
 
 def _paused(result: dict[str, Any]) -> str:

@@ -175,7 +175,9 @@ def _heartbeat(beat: dict[str, Any]) -> str:
     if not beat.get("enabled"):
         return f"off; last {told}"
     paused = f"paused until {beat['paused_until']}; " if beat.get("paused_until") else ""
-    return f"{paused}next {words(beat.get('next_due'))}; last {told}"
+    used, most = beat.get("tokens_today", 0), beat.get("daily_tokens", 0)
+    spent = f"; {used:,} of {most:,} tokens today" if most else f"; {used:,} tokens today"
+    return f"{paused}next {words(beat.get('next_due'))}; last {told}{spent}"
 
 
 def _outcome(beat: dict[str, Any]) -> str:

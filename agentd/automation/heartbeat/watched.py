@@ -1,0 +1,311 @@
+"""Entries of the checklist that need tools of others: looked at alone, and asked about only on a change.
+
+The first look at such an entry is a silent turn of its own, with these tools. The calls it made that only
+read are kept with their answers, and made again by agentd at every later beat: while the answers are the
+same no model is asked, and when one is not, the model is shown what has changed. So what one program says
+reaches the turn of the entries that called it and no other, and can mark nothing else as seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Protocol, assert_never
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
+from agentd.core.alert import NewAlert, Recipients, alert_digest, as_told
+from agentd.core.beat import Alarm, Empty, Outcome, Quiet, Reason, Told, Verdict
+from agentd.core.checklist import Entry
+from agentd.core.event import ThoughtChunk, ToolCallEnded, ToolCallStarted, TurnEvent
+from agentd.core.message import JsonObject
+from agentd.core.ports import Clock
+from agentd.core.prompt import ToolSpec
+from agentd.core.tool import ToolCall, ToolOutput
+from agentd.core.turn import OTHERS, Context, Kind, Origin, SessionKey, TurnRequest
+from agentd.core.watch import MOST_CALLS, Watch, WatchedCall, answers, changes, merged
+from agentd.engine.background import Door, Failed, compose, run_errand
+from agentd.engine.context import fence
+
+log = structlog.get_logger()
+
+HEARTBEAT = SessionKey("heartbeat:main")  # constant: no beat can make a session of its own
+
+# It cannot alert by itself: its reply is the alert, stored together with what was seen.
+_TOOLS = frozenset({"memory_read", "memory_search", "memory_write", OTHERS})
+_AFRESH = timedelta(days=1)  # after so long without an answer the model looks anew, and can say so
+
+
+class OutsideTools(Protocol):
+    """The tools of other programs and of the web, as silent turns have them."""
+
+    def others(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
+        """Those that such a turn has."""
+
+    def reads(self, call: ToolCall, request: TurnRequest) -> bool | None:
+        """Whether a call of one of them says that it only reads; None for one of another tool."""
+
+    async def repeat(self, call: ToolCall, request: TurnRequest) -> ToolOutput:
+        """The answer now; what goes wrong is an error output."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallSeen:
+    """A call of a silent turn, with its answer."""
+
+    name: str
+    input: JsonObject
+    text: str
+    is_error: bool
+
+
+class SilentSink:
+    """Where the events of a beat go: nobody sees them; thoughts and calls are kept for who asked."""
+
+    def __init__(self) -> None:
+        self._thoughts: list[str] = []
+        self._begun: dict[str, ToolCallStarted] = {}
+        self._calls: list[CallSeen] = []
+
+    @property
+    def thoughts(self) -> str:
+        """All that was thought."""
+        return "".join(self._thoughts).strip()
+
+    @property
+    def calls(self) -> tuple[CallSeen, ...]:
+        """All calls that were answered, in order."""
+        return tuple(self._calls)
+
+    def emit(self, event: TurnEvent) -> None:
+        """Keep a thought or a call, drop the rest."""
+        match event:
+            case ThoughtChunk():
+                self._thoughts.append(event.text)
+            case ToolCallStarted():
+                self._begun[event.call_id] = event
+            case ToolCallEnded() if begun := self._begun.get(event.call_id):
+                seen = CallSeen(begun.name, begun.input, event.text, event.is_error)
+                self._calls.append(seen)
+            case _:
+                pass
+
+    async def wait_room(self, session: SessionKey) -> None:
+        """There is always room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a part of a beat came to; all are stored at its end. `entries` were looked at with success."""
+
+    outcome: Outcome
+    reason: Reason
+    text: str = ""
+    entries: tuple[Entry, ...] = ()
+    alert: NewAlert | None = None
+    watch: Watch | None = None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether no model can be asked now."""
+        return self.outcome is Outcome.FAILED and self.reason is not Reason.LOOK_FAILED
+
+
+def finding(
+    verdict: Verdict | Failed, entries: tuple[Entry, ...], alert: NewAlert | None
+) -> Finding:
+    """What a verdict means; `alert` is the one that an alarm is told by."""
+    match verdict:
+        case Failed():
+            reason = Reason.INTERRUPTED if verdict.is_cut else Reason.PROVIDER_ERROR
+            return Finding(Outcome.FAILED, reason, verdict.text)
+        case Empty():
+            return Finding(Outcome.FAILED, Reason.EMPTY_REPLY)
+        case Quiet():
+            outcome, reason, alert = Outcome.QUIET, Reason.ACK, None
+        case Told():
+            outcome, reason, alert = Outcome.ALERT, Reason.NOTIFY, None
+        case Alarm():
+            outcome, reason = Outcome.ALERT, Reason.ALERT
+        case _:
+            assert_never(verdict)
+    text = as_told(verdict.text, tainted=verdict.tainted)
+    return Finding(outcome, reason, text, entries, alert)
+
+
+@dataclass(frozen=True, slots=True)
+class _Poll:
+    """The answers of an entry's calls now."""
+
+    calls: tuple[WatchedCall, ...] = ()
+    failure: str = ""
+
+
+class WatchedEntries:
+    """Looks at one entry at a time. `prompt` is what its turns are asked."""
+
+    def __init__(
+        self,
+        settings: HeartbeatSettings,
+        turns: Door,
+        tools: OutsideTools,
+        clock: Clock,
+        prompt: str,
+        recipients: Recipients,
+    ) -> None:
+        self._settings = settings
+        self._turns = turns
+        self._tools = tools
+        self._clock = clock
+        self._prompt = prompt
+        self._recipients = recipients
+
+    def adapted(self, settings: HeartbeatSettings, recipients: Recipients) -> WatchedEntries:
+        """The same under other settings."""
+        return WatchedEntries(
+            settings, self._turns, self._tools, self._clock, self._prompt, recipients
+        )
+
+    def names(self) -> tuple[str, ...]:
+        """The tools of others that its turns have."""
+        return tuple(spec.name for spec in self._tools.others(self._request("")))
+
+    async def poll(self, watch: Watch) -> Watch | Finding:
+        """Make the calls of an entry again. A finding if a model need not look; else the watch with the
+        answers as they are now: one has changed, or they cannot be had by repeating, or not for a day.
+        """
+        if not watch.repeats:
+            return watch
+        now = self._clock.now()
+        found = await self._repeat(watch.calls)
+        fresh = merged(watch.calls, found.calls)
+        watch = replace(watch, failure=found.failure)
+        if not found.failure:
+            watch = replace(watch, failing_since=None)
+        elif watch.failing_since is None:
+            watch = replace(watch, failing_since=now)
+        if _digests(fresh) != _digests(watch.calls):
+            return replace(watch, calls=fresh)
+        if not found.failure:
+            watch = replace(watch, looked_at=now)
+            return Finding(Outcome.QUIET, Reason.UNCHANGED, watch=watch)
+        if watch.failing_since is not None and now - watch.failing_since >= _AFRESH:
+            return replace(watch, failing_since=now)
+        log.warning("look_failed", entry=watch.entry, since=str(watch.failing_since))
+        return Finding(Outcome.FAILED, Reason.LOOK_FAILED, found.failure, watch=watch)
+
+    async def ask(
+        self, entry: Entry, before: Watch | None, now: Watch, message_id: str, zone: ZoneInfo
+    ) -> Finding:
+        """Have the model look at an entry: anew, or at what has changed from `before` to `now`."""
+        sink = SilentSink()
+        matter, outside = _matter(entry, before, now)
+        text = compose(self._prompt, "HEARTBEAT.md", matter, self._clock.now(), zone)
+        quoted = tuple((text.index(part), text.index(part) + len(part)) for part in outside)
+        request = replace(self._request(text), message_id=message_id, quoted=quoted)
+        settings = self._settings
+        verdict = await run_errand(
+            self._turns, request, sink, settings.timeout, settings.ack_max_chars
+        )
+        alert = self._alert(verdict, now) if isinstance(verdict, Alarm) else None
+        found = finding(verdict, (entry,), alert)
+        if found.outcome is Outcome.FAILED:
+            return found
+        return replace(found, watch=self._seen(now, before, sink.calls, found, request))
+
+    def _request(self, text: str) -> TurnRequest:
+        return TurnRequest(
+            session=HEARTBEAT,
+            text=text,
+            message_id="",
+            origin=Origin.HEARTBEAT,
+            context=Context.LIGHT,
+            model=self._settings.model or None,
+            tools=_TOOLS,
+        )
+
+    async def _repeat(self, calls: Iterable[WatchedCall]) -> _Poll:
+        """The answers; those that fail are missing, and the last of them says why."""
+        request = self._request("")
+        answered: list[WatchedCall] = []
+        failure = ""
+        for call in calls:
+            output = await self._tools.repeat(_call(call.name, call.input), request)
+            if output.is_error:
+                failure = output.text
+            else:
+                answered.append(WatchedCall.answered(call.name, call.input, output.text))
+        return _Poll(tuple(answered), failure)
+
+    def _seen(
+        self,
+        watch: Watch,
+        before: Watch | None,
+        calls: Iterable[CallSeen],
+        found: Finding,
+        request: TurnRequest,
+    ) -> Watch:
+        """What is known of the entry after its turn. The calls of a first look, and of one anew, are the
+        ones that are kept; a look at a change only brings newer answers of these.
+        """
+        made = tuple(self._outside(calls, request))
+        known = {call.key for call in watch.calls}
+        is_anew = before is None or _digests(before.calls) == _digests(watch.calls)
+        if is_anew and made:
+            kept = made[:MOST_CALLS]
+        else:
+            kept = merged(watch.calls, (call for call in made if call.key in known))
+        now = self._clock.now()
+        seen = replace(watch, calls=kept, looked_at=now)
+        if is_anew and made:
+            seen = replace(seen, failing_since=None, failure="")
+        if found.outcome is Outcome.ALERT:
+            seen = replace(seen, told=found.text, told_at=now)
+        return seen
+
+    def _outside(self, calls: Iterable[CallSeen], request: TurnRequest) -> Iterator[WatchedCall]:
+        """The calls of tools of others that were answered."""
+        for call in calls:
+            reads = self._tools.reads(_call(call.name, call.input), request)
+            if reads is not None and not call.is_error:
+                yield WatchedCall.answered(call.name, call.input, call.text, repeats=reads)
+
+    def _alert(self, alarm: Alarm, watch: Watch) -> NewAlert:
+        """The alert; the same words about another change are another alert."""
+        digest = alert_digest("\n".join([alarm.text, watch.entry, *_digests(watch.calls)]))
+        return self._recipients.alert(alarm.text, "heartbeat", digest, tainted=alarm.tainted)
+
+
+def _matter(entry: Entry, before: Watch | None, now: Watch) -> tuple[str, tuple[str, ...]]:
+    """What the turn is about, and the parts of it that come from outside."""
+    outside: list[str] = []
+    parts = [entry.text]
+
+    def add(title: str, label: str, text: str) -> None:
+        if text:
+            outside.append(fence(label, text))
+            parts.append(f"## {title}\n\n{outside[-1]}")
+
+    if before is not None:
+        at = f"{before.looked_at:%Y-%m-%d %H:%M} UTC" if before.looked_at else "the last look"
+        if changed := changes({call.key: call for call in before.calls}, now.calls):
+            add("What has changed", f"answers of tools now, as a diff to those of {at}", changed)
+        else:
+            add(
+                "What the tools answered before", f"answers of tools at {at}", answers(before.calls)
+            )
+    add("What could not be asked", "why a call failed", now.failure)
+    if now.told_at is not None:
+        add("What the owner was told before", f"at {now.told_at:%Y-%m-%d %H:%M} UTC", now.told)
+    return "\n\n".join(parts), tuple(outside)
+
+
+def _digests(calls: Iterable[WatchedCall]) -> tuple[str, ...]:
+    return tuple(call.digest for call in calls)
+
+
+def _call(name: str, given: JsonObject) -> ToolCall:
+    return ToolCall("watch", name, given, HEARTBEAT, Kind.MAIN, Origin.HEARTBEAT)

@@ -1,0 +1,89 @@
+"""The tool `look`: an entry of HEARTBEAT.md needs tools of others, and gets a turn of its own with them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from zoneinfo import ZoneInfo
+
+from agentd.core.checklist import LOOK, parse
+from agentd.core.errors import ToolFailed, WorkspaceError
+from agentd.core.ports import Gate, Tool
+from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.tool import Intent, ToolCall, ToolOutput
+from agentd.core.turn import Origin, TurnRequest
+from agentd.core.workspace import FileView
+from agentd.interfaces.tools.fence import fenced, printable
+
+_NAMED = 400  # characters of the names of tools
+_UTC = ZoneInfo("UTC")  # what an entry is called does not hang on the zone of its times
+
+
+class Look:
+    """Says that an entry is to be looked at alone. The beat takes it from there: it sees the calls."""
+
+    def __init__(self, read: Callable[[], Awaitable[FileView]], names: str) -> None:
+        self._read = read
+        self.spec = ToolSpec(
+            LOOK,
+            "Have an entry of the checklist looked at with the tools that only it may call then: "
+            f"{names}. Do not answer such an entry here.",
+            {
+                "type": "object",
+                "properties": {"entry": {"type": "string", "description": "its words"}},
+                "required": ["entry"],
+                "additionalProperties": False,
+            },
+            Effect.READ_ONLY,
+            is_guarded=True,  # whoever has it called: the entry is looked at, with tools it might have anyway
+        )
+
+    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+        """That it will be. Raises ToolFailed where the words are not those of one entry."""
+        try:
+            file = await self._read()
+        except WorkspaceError as error:
+            raise ToolFailed(error.message, cure=error.cure) from error
+        checklist = parse(file.text, _UTC)
+        words = printable(str(call.input["entry"]))
+        if checklist.find(words) is None:
+            entries = "\n".join(entry.text for entry in checklist.entries)
+            raise ToolFailed(
+                f"{words[:100]!r} is not in one entry of HEARTBEAT.md alone",
+                cure=f"Name one of these by its words:\n{fenced(entries)}",
+            )
+        return ToolOutput("It is looked at after this, alone. Leave it out of your reply.")
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        """Never asked for: it only reads. Raises ToolFailed."""
+        raise ToolFailed("a look was cut by a restart", cure="Name the entry again.")
+
+
+class LookShelf:
+    """Offers `look` to the beats that name it. `others` says what tools entries may be looked at with."""
+
+    def __init__(
+        self, read: Callable[[], Awaitable[FileView]], others: Callable[[], tuple[str, ...]]
+    ) -> None:
+        self._read = read
+        self._others = others
+
+    def specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
+        """What the model of this turn is told of it."""
+        return (self._tool().spec,) if _is_named(request) else ()
+
+    def find(self, call: ToolCall, request: TurnRequest) -> tuple[Tool, ToolCall] | None:
+        """The tool, if it is meant. Raises ToolFailed for an input that does not fit."""
+        if call.name != LOOK or not _is_named(request):
+            return None
+        if set(call.input) != {"entry"} or not isinstance(call.input["entry"], str):
+            raise ToolFailed(f"the input does not fit {LOOK}", cure="it is {entry}, its words")
+        return self._tool(), call
+
+    def _tool(self) -> Look:
+        return Look(self._read, ", ".join(self._others())[:_NAMED])
+
+
+def _is_named(request: TurnRequest) -> bool:
+    return (
+        request.origin is Origin.HEARTBEAT and request.tools is not None and LOOK in request.tools
+    )
