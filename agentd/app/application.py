@@ -72,7 +72,9 @@ async def open_app(
     ground = Ground(config, places, clock, environ, Budget(config.budget), redactor=output.redactor)
     audience = build_audience(ground)
     clients, approver = audience.clients, audience.approver
-    async with open_parts(ground, clients, approver, shown=audience.hub, output=output) as parts:
+    async with open_parts(
+        ground, clients, approver, shown=audience.hub, output=output, forms=approver
+    ) as parts:
         warm, upkeep, monitor = warming(parts.model), Upkeep(parts, output), LoopMonitor(clock)
         app = App(
             parts,

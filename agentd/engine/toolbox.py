@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
@@ -389,7 +389,7 @@ class _Gate:
 
     async def approve(self, approval: Approval) -> bool:
         """Ask; that the user thinks it over is not the tool's time."""
-        with self._timeless():
+        with self.paused():
             allowed = await self.toolbox.ask(self.call, approval, self.interrupt)
         self.call = replace(self.call, approved=allowed)
         return allowed
@@ -398,14 +398,14 @@ class _Gate:
         """Journal it. Waiting for disk space is not the tool's time, and a file change that is
         intended is ours to finish: stopped half-way it would be told as not done, and done.
         """
-        with self._timeless():
+        with self.paused():
             await self.toolbox.intend(self.turn_id, Intent(self.call, intent))
         if intent is not None:
             self.limit.reschedule(None)
 
     @contextmanager
-    def _timeless(self) -> Iterator[None]:
-        """A block that the tool's limit does not count."""
+    def paused(self) -> Iterator[None]:
+        """See Gate."""
         loop, deadline = asyncio.get_running_loop(), self.limit.when()
         begun = loop.time()
         self.limit.reschedule(None)
@@ -425,6 +425,10 @@ class _NobodyThere:
 
     def tell(self, text: str) -> None:
         """Nobody watches."""
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Nobody thinks."""
+        return nullcontext()
 
     async def intend(self, intent: FileIntent | None = None) -> None:
         """Nothing is about to happen: it only reads."""

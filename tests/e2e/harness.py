@@ -88,6 +88,8 @@ class Client:
         self.accepted: set[str] = set()
         self.alerts: list[str] = []
         self.asked: list[Json] = []  # what the user was asked
+        self.forms: list[Json] = []  # what the user was to fill in
+        self.fills: Json = {"action": "cancel"}  # what is said to each
         self.chooses = ""  # the kind of answer that is given to it
         self.answers = True  # whether it is answered at all
         self.limit: int | None = None  # how many questions get that answer; to others it is no
@@ -190,6 +192,10 @@ class Client:
                 )
                 outcome = {"outcome": picked or {"outcome": "cancelled"}}
                 reply = {"jsonrpc": "2.0", "id": number, "result": outcome}
+                self._writer.write(json.dumps(reply).encode() + b"\n")
+            case {"method": "elicitation/create", "id": number, "params": params}:
+                self.forms.append(params)
+                reply = {"jsonrpc": "2.0", "id": number, "result": self.fills}
                 self._writer.write(json.dumps(reply).encode() + b"\n")
             case {"id": int(number)} if "method" not in frame:
                 answer = self._waiting.pop(number)

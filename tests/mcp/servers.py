@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,9 @@ class Asked:
     async def approve(self, approval: Approval) -> bool:
         self.questions.append(approval)
         return self.says
+
+    def paused(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def tell(self, text: str) -> None:
         self.told.append(text)

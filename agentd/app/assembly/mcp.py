@@ -10,7 +10,7 @@ from typing import Any
 from agentd.app.assembly.ground import Ground, Work
 from agentd.core.errors import ShuttingDown
 from agentd.core.health import Problem
-from agentd.core.ports import Clock
+from agentd.core.ports import Clock, FormAsker
 from agentd.interfaces.mcp.catalogue import Catalogue
 from agentd.interfaces.mcp.reaching import check_installed, dial, source
 from agentd.interfaces.mcp.server import RecallServer
@@ -67,7 +67,7 @@ class Servers:
                 pause = min(_LONGEST, 2 * pause)
 
 
-def build_servers(ground: Ground) -> Servers:
+def build_servers(ground: Ground, forms: FormAsker | None) -> Servers:
     """Those that are on; none is started. Raises ConfigError where what they need is not installed."""
     settings = ground.config.mcp
     if not settings.enabled:
@@ -86,4 +86,4 @@ def build_servers(ground: Ground) -> Servers:
         for name, one in settings.enabled.items()
     )
     limits = ServerLimits(settings.prompt_bytes, ground.config.agent.max_tool_output)
-    return Servers(servers, Shelf(servers, settings.vouched, limits), ground.clock)
+    return Servers(servers, Shelf(servers, settings.vouched, limits, forms), ground.clock)

@@ -18,7 +18,7 @@ from agentd.app.assembly.storage import Stores, open_stores
 from agentd.app.assembly.tools import Offered, build_tools
 from agentd.app.logs import OpenLog
 from agentd.core.health import Problem
-from agentd.core.ports import Approver, Provider, TurnAudience
+from agentd.core.ports import Approver, FormAsker, Provider, TurnAudience
 from agentd.engine.assembly import Engine
 from agentd.engine.watchers import Watchers
 from agentd.interfaces.acp.peer import Clients
@@ -75,12 +75,11 @@ async def open_parts(
     shown: TurnAudience,
     output: OpenLog,
     provider: Provider | None = None,
+    forms: FormAsker | None = None,
 ) -> AsyncIterator[Parts]:
-    """The parts, opened in order of dependency and closed in reverse; turns and beats begin when
-    their sessions and scheduler are started. `shown` sees all turns, `output` is the log, `provider`
-    answers in the place of the configured one.
-
-    Raises ConfigError, StorageError, WorkspaceError.
+    """The parts, opened in order of dependency and closed in reverse; turns and beats begin when their
+    sessions and scheduler are started. `provider` answers in the place of the configured one. Raises
+    ConfigError, StorageError, WorkspaceError.
     """
     async with AsyncExitStack() as stack:
         opened = stack.enter_async_context
@@ -96,7 +95,7 @@ async def open_parts(
         alerts = await opened(open_alerting(ground, stores, clients, events))
         # Tools need the agenda, and the schedule, which is opened last, needs the engine with its tools.
         agenda = build_agenda(ground, stores, wake=lambda: schedule.scheduler.poke())
-        tools = build_tools(ground, stores, memory, graph, facts, alerts, agenda)
+        tools = build_tools(ground, stores, memory, graph, facts, alerts, agenda, forms=forms)
         engine = await opened(
             open_engine(
                 ground,

@@ -16,7 +16,7 @@ from agentd.app.assembly.storage import Stores
 from agentd.app.assembly.web import WebParts, build_web
 from agentd.automation.heartbeat.watched import HEARTBEAT
 from agentd.automation.jobs.agenda import Agenda
-from agentd.core.ports import Tool, ToolShelf
+from agentd.core.ports import FormAsker, Tool, ToolShelf
 from agentd.core.turn import Origin, TurnRequest
 from agentd.interfaces.tools.forget import Forget
 from agentd.interfaces.tools.graph_recall import GraphRecall
@@ -59,6 +59,8 @@ def build_tools(
     facts: FactParts,
     alerts: Alerting,
     agenda: Agenda,
+    *,
+    forms: FormAsker | None,
 ) -> Offered:
     """All tools, our own in the order in which the model is told of them. Raises ConfigError where what the
     others need is not installed.
@@ -77,7 +79,7 @@ def build_tools(
         ScheduleList(agenda),
         ScheduleCancel(agenda),
     )
-    return Offered(own, build_servers(ground), build_web(ground), memory)
+    return Offered(own, build_servers(ground, forms), build_web(ground), memory)
 
 
 def _names(shelves: Sequence[ToolShelf]) -> tuple[str, ...]:

@@ -30,9 +30,11 @@ class Asking:
 
     def __init__(self) -> None:
         self.opened = asyncio.Event()
-        self._answer: asyncio.Future[str] | None = None
-        self._letters: dict[str, str] = {}
+        self._answer: asyncio.Future[Any] | None = None
+        self._take: Callable[[str], Any] = str
         self._prompt = ""
+        self._turn = asyncio.Lock()
+        self.complaint = ""  # what was wrong with the last line, in words
 
     @property
     def prompt(self) -> str:
@@ -49,25 +51,44 @@ class Asking:
     ) -> Mapping[str, Any]:
         """The user's choice as the protocol words it; `opened` is called once it can be made."""
         kinds = {str(option.get("kind")): str(option.get("optionId")) for option in options}
-        self._letters = {
-            letter: kinds[kind] for kind, (letter, _) in _LETTERS.items() if kind in kinds
-        }
-        refusal = next((kinds[kind] for kind in _REFUSALS if kind in kinds), "")
-        self._letters["n"] = refusal
-        names = [name for letter, name in _LETTERS.values() if letter in self._letters]
+        letters = {letter: kinds[kind] for kind, (letter, _) in _LETTERS.items() if kind in kinds}
+        letters["n"] = next((kinds[kind] for kind in _REFUSALS if kind in kinds), "")
+        names = [name for letter, name in _LETTERS.values() if letter in letters]
         what = "next page" if kinds.get("allow_once") == _NEXT_PAGE else "allow"
-        self._prompt = f"{what}? {', '.join(names)}: "
-        self._answer = asyncio.get_running_loop().create_future()
-        self.opened.set()
-        opened()
-        try:
-            chosen = await self._answer
-        finally:
-            self._answer = None
-            self.opened.clear()
+        chosen = await self.choose(f"{what}? {', '.join(names)}: ", letters, opened)
         if not chosen:
             return {"outcome": {"outcome": "cancelled"}}
         return {"outcome": {"outcome": "selected", "optionId": chosen}}
+
+    async def choose(
+        self, prompt: str, letters: Mapping[str, str], opened: Callable[[], None]
+    ) -> str:
+        """What the letter that the user types stands for."""
+
+        def take(line: str) -> str:
+            letter = line.strip().lower()[:1]
+            if letter not in letters:
+                raise ValueError
+            return letters[letter]
+
+        return str(await self.line(prompt, take, opened))
+
+    async def line(
+        self, prompt: str, take: Callable[[str], Any], opened: Callable[[], None]
+    ) -> Any:
+        """What `take` makes of the line that the user types; where it raises ValueError, with words or
+        without, the question stands. `opened` is called once it can be answered.
+        """
+        async with self._turn:
+            self._prompt, self._take, self.complaint = prompt, take, ""
+            self._answer = asyncio.get_running_loop().create_future()
+            self.opened.set()
+            opened()
+            try:
+                return await self._answer
+            finally:
+                self._answer = None
+                self.opened.clear()
 
     def settle(self, line: str) -> bool:
         """Take the line as the answer if a question is open; says whether it was. What is no answer lets
@@ -75,8 +96,11 @@ class Asking:
         """
         if self._answer is None or not self.stands:
             return False
-        letter = line.strip().lower()[:1]
-        if letter in self._letters:
-            self._answer.set_result(self._letters[letter])
+        try:
+            value = self._take(line)
+        except ValueError as error:
+            self.complaint = str(error)
+        else:
+            self._answer.set_result(value)
             self.opened.clear()
         return True

@@ -8,10 +8,12 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from agentd.app.chat.asking import CTRL_C, Asking, AskingPrompt
+from agentd.app.chat.forms import LEAVE, FormField, form_fields, shown_form
 from agentd.app.chat.last_exchange import fetch_last, show_exchange
 from agentd.app.chat.pasting import TypedText, carried
 from agentd.app.chat.screen import Display
@@ -35,6 +37,7 @@ from agentd.interfaces.commands.plain import Times
 _PROMPT = "> "
 _CHOOSE = "number or key (Enter stays): "
 _COVERS = "always covers later changes of this file too, until BOOTSTRAP.md is gone"
+_ANSWER = "answer? [y]es, [n]o, [c]ancel: "
 _NO_ANSWER = "not sent: the question comes first"
 _KEPT = "the daemon is away: your message is sent when it is back (Ctrl-C drops it)"
 _DROPPED = "your message was not sent"
@@ -171,6 +174,8 @@ class Chat:
 
     async def requested(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Put a question to the user."""
+        if method == "elicitation/create" and params.get("mode") == "form":
+            return await self._filled(params)
         if method != "session/request_permission":
             return None
         options = params.get("options") or []
@@ -182,6 +187,26 @@ class Chat:
             return await self._asking.ask(options, self._keyboard.refresh)
         finally:
             self._keyboard.refresh()
+
+    async def _filled(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the user answers to a form, field by field."""
+        fields = form_fields(params.get("requestedSchema") or {})
+        self._screen.question(shown_form(params, fields))
+        letters = {"y": "accept", "n": "decline", "c": "cancel"}
+        given: dict[str, Any] = {}
+        try:
+            action = await self._asking.choose(_ANSWER, letters, self._keyboard.refresh)
+            for field in fields if action == "accept" else ():
+                value = await self._asking.line(
+                    field.prompt, partial(_read_field, field), self._keyboard.refresh
+                )
+                if value is LEAVE:
+                    return {"action": "cancel"}
+                if value is not None:
+                    given[field.name] = value
+        finally:
+            self._keyboard.refresh()
+        return {"action": action, "content": given} if action == "accept" else {"action": action}
 
     def lost(self) -> None:
         """Tell that the daemon has gone."""
@@ -326,7 +351,7 @@ class Chat:
         """Whether the line was meant for the open question; the user is told if it is no answer."""
         meant = self._asking.settle(line)
         if self._asking.stands and line and line.strip():
-            self._screen.aside(_NO_ANSWER)
+            self._screen.aside(self._asking.complaint or _NO_ANSWER)
         return meant
 
     def _tell(self, error: AgentdError) -> None:
@@ -388,3 +413,8 @@ class Chat:
             self._alert(alert_id, text)
         elif tag != "retry":  # the line of the wait says that
             self._screen.aside(text)
+
+
+def _read_field(field: FormField, line: str) -> Any:
+    """The value that was typed; LEAVE itself where the user leaves the form. Raises ValueError."""
+    return LEAVE if line.strip() == LEAVE else field.read(line)

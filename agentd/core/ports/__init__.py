@@ -1,7 +1,7 @@
 """Every seam of agentd: what the inner layers need from the outer ones.
 
 runtime     Clock, Probe
-model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolShelf, Gate, Approver, EventSink, TurnAudience, ContextSource, CompactionHook
+model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolShelf, Gate, Approver, FormAsker, EventSink, TurnAudience, ContextSource, CompactionHook
 session_stores  Inbox, Transcripts, Contexts, SessionRegistry, SessionStore, Blobs, Journal
 workspace   NoteRules, NoteReader, NoteWriter, Workspace
 knowledge   Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser, GraphRecords, GraphWriter, GraphReader, EpisodeReader, GraphStore, ProgramStates, ShareStore, Walk, Writings, Wanted
@@ -51,6 +51,7 @@ from agentd.core.ports.model import (
     CompactionHook,
     ContextSource,
     EventSink,
+    FormAsker,
     Gate,
     Ledger,
     Provider,
@@ -104,6 +105,7 @@ __all__ = [
     "FactStore",
     "FactVectorStore",
     "Facts",
+    "FormAsker",
     "Gate",
     "GraphReader",
     "GraphRecords",

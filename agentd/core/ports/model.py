@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
 from agentd.core.compaction import Answer, CompactionPlan, Question
 from agentd.core.event import TurnEvent
+from agentd.core.form import Form, FormAnswer
 from agentd.core.money import Cap, Charge
 from agentd.core.prompt import ContextBlock, Prompt, ProviderEvent, ToolSpec
 from agentd.core.tool import Approval, Decision, FileIntent, Intent, ToolCall, ToolOutput
@@ -131,6 +133,9 @@ class Gate(Protocol):
     def tell(self, text: str) -> None:
         """Show those who watch how far it is."""
 
+    def paused(self) -> AbstractContextManager[None]:
+        """A block whose time is not the tool's: the user is thinking."""
+
     async def intend(self, intent: FileIntent | None = None) -> None:
         """Make durable what is about to happen. No effect before this returns."""
 
@@ -140,6 +145,13 @@ class Approver(Protocol):
 
     async def ask(self, session: SessionKey, call_id: str, approval: Approval) -> Decision:
         """The user's answer; UNASKED when nobody can be asked in time."""
+
+
+class FormAsker(Protocol):
+    """Who has the user fill in forms."""
+
+    async def fill(self, session: SessionKey, form: Form) -> FormAnswer:
+        """What he says; UNASKED at once where no client of his in that session shows forms."""
 
 
 class EventSink(Protocol):

@@ -36,6 +36,7 @@ class Hello:
 
     client_name: str
     denies: bool
+    shows_forms: bool
 
 
 def read_hello(params: dict[str, Any]) -> Hello:
@@ -55,7 +56,10 @@ def read_hello(params: dict[str, Any]) -> Hello:
     info = params.get("clientInfo")
     name = info.get("name") if isinstance(info, dict) else None
     denies = (meta or {}).get("agentd/permissions") == "deny"
-    return Hello(name[:100] if isinstance(name, str) else "", denies)
+    can = params.get("clientCapabilities")
+    forms = can.get("elicitation") if isinstance(can, dict) else None
+    shows_forms = isinstance(forms, dict) and isinstance(forms.get("form"), dict)
+    return Hello(name[:100] if isinstance(name, str) else "", denies, shows_forms)
 
 
 _PROTOCOL_VERSION = 1
@@ -145,7 +149,9 @@ class AcpSessions:
 
     async def _initialize(self, params: Params, peer: Peer) -> Params:
         hello = read_hello(params)
-        peer.profile = Profile(hello.client_name, hello.denies, has_greeted=True)
+        peer.profile = Profile(
+            hello.client_name, hello.denies, has_greeted=True, shows_forms=hello.shows_forms
+        )
         if peer.role.is_notified and not hello.denies:
             self._clients.listen(peer)
         of_owner: Params = {"fork": {}, "delete": {}} if peer.role.is_owner else {}

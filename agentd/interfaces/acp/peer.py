@@ -32,12 +32,14 @@ class Withdrawn(AgentdError):
 class Profile:
     """What a client said about itself in `initialize`.
 
-    `denies` is a client that nobody sits at: it answers no question and sees no alert.
+    `denies` is a client that nobody sits at: it answers no question and sees no alert. `shows_forms`: it
+    has its user fill in forms.
     """
 
     name: str = ""
     denies: bool = False
     has_greeted: bool = False
+    shows_forms: bool = False
 
 
 class Peer(Protocol):

@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 
+from agentd.core.form import UNASKED, Form, FormAction, FormAnswer
 from agentd.core.ports import Clock
 from agentd.core.screening.lookalikes import spelled
 from agentd.core.tool import Approval, Decision
@@ -172,6 +173,33 @@ class Permissions:
         log.info("permission_answered", call=call_id, answer=str(decision))
         return decision
 
+    async def fill(self, session: SessionKey, form: Form) -> FormAnswer:
+        """What the owner says over a client of the session that shows forms, the first answer of all;
+        UNASKED at once where there is none. Cancelling takes the form back.
+        """
+        author = self._hub.author(session)
+        peers = [p for p in self._hub.watchers(session) if _answers(p) and p.profile.shows_forms]
+        if not peers or (author is not None and author.profile.denies):
+            return UNASKED
+        question = {
+            "sessionId": session,
+            "mode": "form",
+            "message": f"The server {form.asker} asks:\n{spelled(form.message)}",
+            "requestedSchema": dict(form.schema),
+            "_meta": {"agentd/server": form.asker},
+        }
+        async with asyncio.TaskGroup() as group:
+            asked = {group.create_task(_filled(peer, question)) for peer in peers}
+            waiting, answer = set(asked), UNASKED
+            while waiting and answer is UNASKED:
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                answers = (task.result() for task in done)
+                answer = next((one for one in answers if one is not UNASKED), UNASKED)
+            for task in asked:
+                task.cancel()
+        log.info("form_answered", session=session, server=form.asker, answer=str(answer.action))
+        return answer
+
     def _conversations(self) -> Iterator[SessionKey]:
         """Sessions of the owner's, enough of them that each client which answers is in one."""
         reached: set[Peer] = set()
@@ -240,6 +268,23 @@ def _turning(page: int, total: int) -> Iterator[tuple[str, str, str]]:
 def _answers(peer: Peer) -> bool:
     """Whether the owner may be asked over it."""
     return peer.role.is_owner and not peer.profile.denies
+
+
+async def _filled(peer: Peer, question: dict[str, Any]) -> FormAnswer:
+    """What one client says; UNASKED for one that leaves, and for what is no answer."""
+    try:
+        answer = await peer.call("elicitation/create", question)
+    except (PeerGone, PeerRefused) as error:
+        log.info("form_not_answered", client=peer.profile.name, reason=error.reason)
+        return UNASKED
+    match answer:
+        case {"action": "accept", "content": dict(content)}:
+            return FormAnswer(FormAction.ACCEPT, content)
+        case {"action": "accept"}:
+            return FormAnswer(FormAction.ACCEPT)
+        case {"action": "decline" | "cancel" as action}:
+            return FormAnswer(FormAction(action))
+    return FormAnswer(FormAction.CANCEL)
 
 
 class _Poll:

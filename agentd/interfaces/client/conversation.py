@@ -352,7 +352,7 @@ class Conversation:
             self._accepted.clear()
 
     async def _attach(self, connection: DaemonConnection) -> None:
-        hello = introduction(deny=self._deny)
+        hello = introduction(deny=self._deny, forms=not self._deny)
         told = marks(await connection.call("initialize", hello, within=_CALL_SECONDS))
         self._largest_image = _number(told, "agentd/maxImageBytes", 0)
         connection.max_frame_bytes = _number(told, "agentd/maxFrameBytes", MAX_FRAME_BYTES)
@@ -405,13 +405,17 @@ async def joined(
             keeping.cancel()
 
 
-def introduction(*, deny: bool) -> dict[str, Any]:
-    """Params of `initialize`; `deny` says that nobody sits here, who could see alerts or allow anything."""
+def introduction(*, deny: bool, forms: bool = False) -> dict[str, Any]:
+    """Params of `initialize`; `deny` says that nobody sits here, who could see alerts or allow anything,
+    `forms` that forms are shown here, and filled in.
+    """
     introduction: dict[str, Any] = {
         "protocolVersion": _PROTOCOL_VERSION,
         "clientCapabilities": {"_meta": {"agentd/notify": True}},
         "clientInfo": {"name": "agentd", "title": "agentd", "version": agentd.__version__},
     }
+    if forms:
+        introduction["clientCapabilities"]["elicitation"] = {"form": {}}
     if deny:
         introduction["_meta"] = {"agentd/permissions": "deny"}
     return introduction

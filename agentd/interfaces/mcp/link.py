@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from agentd.core.form import FormAnswer
+
 Show = Callable[[str], None]
+Fill = Callable[[str, Mapping[str, Any]], Awaitable[FormAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,12 @@ class Link(Protocol):
     async def said(self) -> Said:
         """What it says of itself. Raises ServerFault."""
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], show: Show) -> ServerAnswer:
-        """What the tool answers; `show` is told how far it is. Raises ServerFault."""
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], show: Show, fill: Fill | None
+    ) -> ServerAnswer:
+        """What the tool answers; `show` is told how far it is, and `fill` asks the owner what the server
+        wants to know meanwhile, its words and a schema. Without it that is declined. Raises ServerFault.
+        """
 
     async def read(self, uri: str) -> ServerAnswer:
         """A resource. Raises ServerFault."""

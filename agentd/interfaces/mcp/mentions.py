@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from agentd.core.errors import ToolFailed
@@ -124,6 +125,9 @@ class _MentionGate:
 
     def tell(self, text: str) -> None:
         return
+
+    def paused(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     async def intend(self, intent: FileIntent | None = None) -> None:
         return

@@ -13,6 +13,8 @@ ANY: JsonObject = {"type": "object"}
 
 _LONGEST = 16_000  # characters of one schema
 _DEEPEST = 12
+_FIELDS = 20  # of a form
+_SIMPLE = ("string", "number", "integer", "boolean")
 _WORDS = 300  # characters of a description inside a schema
 # What models are told. Patterns, formats and references to elsewhere are left out: a pattern may take
 # for ever, and a reference would be fetched.
@@ -54,6 +56,24 @@ def bounded(schema: Any) -> JsonObject:
 def mismatch(value: Any, schema: Mapping[str, Any], name: str = "the input") -> str:
     """Where `value` does not fit a bounded schema, in words; "" where it fits."""
     return next(_mismatches(value, schema, name, _DEEPEST), "")
+
+
+def flat(schema: Any) -> JsonObject | None:
+    """The schema of a form as the owner is asked by it; None for one that is none: forms are objects of
+    texts, numbers, choices and yes or no.
+    """
+    kept = bounded(schema)
+    fields = kept.get("properties", {})
+    if not 0 < len(fields) <= _FIELDS or not all(map(_is_field, fields.values())):
+        return None
+    return kept
+
+
+def _is_field(schema: Mapping[str, Any]) -> bool:
+    if schema.get("type") == "array":
+        items = schema.get("items", {})
+        return items.get("type", "string") == "string" and ("enum" in items or "anyOf" in items)
+    return schema.get("type") in _SIMPLE
 
 
 def signature(schema: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ import anyio
 import httpx2
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.client.session import ClientSession, IncomingMessage
+from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
@@ -21,11 +21,13 @@ from mcp.shared.message import SessionMessage
 from pydantic import BaseModel, ValidationError
 
 from agentd import __version__
-from agentd.interfaces.mcp.link import ListedResource, Said, ServerAnswer, Show
+from agentd.core.form import UNASKED, FormAction, FormAnswer
+from agentd.interfaces.mcp.link import Fill, ListedResource, Said, ServerAnswer, Show
 from agentd.interfaces.mcp.program import Program
 from agentd.interfaces.mcp.server_faults import ServerFault
 
 _PAGES = 20
+_FORMS = 5  # that one call may ask the owner to fill in
 _RESOURCES = 1000  # that are listed
 _JUNK = (
     100  # lines that are no messages, which are passed over: many programs greet on their output
@@ -43,12 +45,40 @@ for _name in ("mcp", "client"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 
+class _OpenCall:
+    """A call that has not been answered yet, and the questions that came up in it."""
+
+    def __init__(self, fill: Fill | None) -> None:
+        self._fill = fill
+        self._asked = 0
+        self._scopes: set[anyio.CancelScope] = set()
+
+    async def filled(self, message: str, schema: Mapping[str, Any]) -> FormAnswer | None:
+        """What the owner says; None when the call is over before he has."""
+        self._asked += 1
+        if self._fill is None or self._asked > _FORMS:
+            return UNASKED
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            try:
+                return await self._fill(message, schema)
+            finally:
+                self._scopes.discard(scope)
+        return None
+
+    def close(self) -> None:
+        """Take back what is still asked."""
+        for scope in tuple(self._scopes):
+            scope.cancel()
+
+
 class SdkLink:
     """A session with a server that has introduced itself."""
 
     def __init__(self, session: ClientSession, cause: Callable[[], Awaitable[ServerFault]]) -> None:
         self._session = session
         self._cause = cause
+        self._calls: list[_OpenCall] = []
         self.changed = asyncio.Event()
         self.ended = asyncio.Event()
 
@@ -77,8 +107,10 @@ class SdkLink:
         instructions = self._session.instructions or ""
         return Said(instructions, tuple(tools), has_resources=bool(has and has.resources))
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], show: Show) -> ServerAnswer:
-        """What the tool answers; `show` is told how far it is. Raises ServerFault."""
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], show: Show, fill: Fill | None
+    ) -> ServerAnswer:
+        """See Link."""
 
         async def advanced(progress: float, total: float | None, message: str | None) -> None:
             counted = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
@@ -88,7 +120,13 @@ class SdkLink:
         # Not the session's own call: it would check the answer by a schema of the server's, which may
         # hold patterns that take for ever.
         request = types.CallToolRequest(params=params)
-        result = await self._ask(request, types.CallToolResult, advanced)
+        open_call = _OpenCall(fill)
+        self._calls.append(open_call)
+        try:
+            result = await self._ask(request, types.CallToolResult, advanced)
+        finally:
+            self._calls.remove(open_call)
+            open_call.close()
         parts = [_told(block) for block in result.content]
         if not parts and result.structured_content is not None:
             parts = [str(result.structured_content)]
@@ -118,6 +156,25 @@ class SdkLink:
         """Note that the server has other tools now."""
         if isinstance(message, types.ToolListChangedNotification):
             self.changed.set()
+
+    async def elicited(
+        self, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        """What the owner says to a question of the server's. It does not say which call it belongs to, so
+        there must be one alone.
+        """
+        if not isinstance(params, types.ElicitRequestFormParams):
+            return _declined("addresses are not opened for servers")
+        if len(self._calls) != 1:
+            return _declined("the user is asked during one call alone")
+        answer = await self._calls[0].filled(params.message, params.requested_schema)
+        if answer is None or answer.action is FormAction.CANCEL:
+            return types.ElicitResult(action="cancel")
+        if answer.action is FormAction.UNASKED:
+            return _declined("nobody is there who could be asked")
+        if answer.action is FormAction.DECLINE:
+            return types.ElicitResult(action="decline")
+        return types.ElicitResult(action="accept", content=dict(answer.content))
 
     async def _ask(
         self, request: types.Request[Any, Any], result: type[R], advanced: ProgressFnT | None = None
@@ -196,11 +253,18 @@ async def _session(
         for link in links:
             await link.heard(message)
 
-    # Without callbacks for them the SDK declines sampling, elicitation and roots in words.
+    async def elicited(
+        context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        del context  # it does not say which call is meant
+        return await links[0].elicited(params) if links else _declined("nobody is there yet")
+
+    # Without callbacks for them the SDK declines sampling and roots in words.
     session = ClientSession(
         read,
         write,
         message_handler=heard,
+        elicitation_callback=elicited,
         client_info=types.Implementation(name="agentd", version=__version__),
     )
     async with session:
@@ -269,6 +333,10 @@ def _held(contents: types.TextResourceContents | types.BlobResourceContents) -> 
     if isinstance(contents, types.TextResourceContents):
         return contents.text
     return f"[{contents.mime_type or 'bytes'} of {contents.uri}: not shown]"
+
+
+def _declined(why: str) -> types.ErrorData:
+    return types.ErrorData(code=types.INVALID_REQUEST, message=f"Declined: {why}.")
 
 
 def _nonsense(error: Exception) -> ServerFault:

@@ -12,15 +12,16 @@ from typing import Any, TypeVar
 import structlog
 
 from agentd.core.errors import ShuttingDown
+from agentd.core.form import FormAnswer
 from agentd.core.health import Problem
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.interfaces.mcp.catalogue import Catalogue
 from agentd.interfaces.mcp.definition import RESOURCE, RESOURCE_TOOL, CatalogueEntry
-from agentd.interfaces.mcp.link import Dial, Link, ListedResource, Said, ServerAnswer, Show
+from agentd.interfaces.mcp.link import Dial, Fill, Link, ListedResource, Said, ServerAnswer, Show
 from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.server_faults import ServerFault
-from agentd.interfaces.mcp.waiting import first, within
+from agentd.interfaces.mcp.waiting import Pauses, first, within
 from agentd.interfaces.tools.fence import printable
 
 log = structlog.get_logger()
@@ -100,15 +101,29 @@ class RecallServer:
         return {name: entry for name, entry in known if allowed(name) != "deny"}
 
     async def call(
-        self, tool: str, arguments: Mapping[str, Any], show: Show = lambda _: None
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        show: Show = lambda _: None,
+        fill: Fill | None = None,
     ) -> ServerAnswer:
-        """What the tool answers; `show` is told how far it is, at most once in a second. Raises
-        ServerFault.
+        """What the tool answers; `show` is told how far it is, at most once in a second. While `fill` asks
+        the owner what the server wants to know, the time of the call does not run. Raises ServerFault.
         """
         entry = self.catalogue.listing.entries.get(tool)
         if RESOURCE is not None and entry is not None and entry.now == RESOURCE:
             return await self._use(lambda link: link.read(str(arguments["uri"])))
-        return await self._use(lambda link: link.call(tool, arguments, self._calmed(show)))
+        pauses = Pauses(self._clock)
+
+        async def filled(message: str, schema: Mapping[str, Any]) -> FormAnswer:
+            assert fill is not None
+            with pauses.paused():
+                return await fill(self._redactor.text(message), schema)
+
+        asks = filled if fill else None
+        return await self._use(
+            lambda link: link.call(tool, arguments, self._calmed(show), asks), pauses
+        )
 
     @property
     def has_resources(self) -> bool:
@@ -169,7 +184,7 @@ class RecallServer:
             "starts": self.starts,
         }
 
-    async def _use(self, work: Callable[[Link], Awaitable[T]]) -> T:
+    async def _use(self, work: Callable[[Link], Awaitable[T]], pauses: Pauses | None = None) -> T:
         link = await self._link()
         self._calls += 1
         try:
@@ -178,7 +193,7 @@ class RecallServer:
                 await self._relist_if_changed(link)
                 return await work(link)
 
-            done = await within(self._clock, self.settings.timeout.total_seconds(), both())
+            done = await within(self._clock, self.settings.timeout.total_seconds(), both(), pauses)
         except TimeoutError:
             if self._calls == 1:  # whoever else waits may still be answered
                 self._stop.set()

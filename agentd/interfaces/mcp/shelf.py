@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentd.core.errors import ToolFailed
-from agentd.core.ports import Gate, Tool
+from agentd.core.ports import FormAsker, Gate, Tool
 from agentd.core.prompt import ContextBlock, Effect, Rank, ToolSpec
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind, Origin, TurnRequest
@@ -67,7 +67,9 @@ class Shelf:
         servers: Sequence[RecallServer],
         vouched: frozenset[str],
         limits: ServerLimits = ServerLimits(),
+        forms: FormAsker | None = None,
     ) -> None:
+        self._forms = forms
         self._servers = tuple(servers)
         self._vouched = vouched
         self._limits = limits
@@ -135,7 +137,8 @@ class Shelf:
                 if is_silent and name not in server.settings.silent:
                     continue
                 vouched = f"{server.name}.{name}" in self._vouched
-                tool = McpTool(server, entry, vouched=vouched, most=self._limits.answer)
+                most, forms = self._limits.answer, self._forms
+                tool = McpTool(server, entry, vouched=vouched, most=most, forms=forms)
                 found.setdefault(tool_name(tool.name), tool)
         return found
 

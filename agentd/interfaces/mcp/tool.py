@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
 
 from agentd.core.errors import ToolFailed
-from agentd.core.ports import Gate
+from agentd.core.form import UNASKED, Form, FormAction, FormAnswer
+from agentd.core.message import JsonObject
+from agentd.core.ports import FormAsker, Gate
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
+from agentd.core.turn import Kind, Origin
 from agentd.interfaces.mcp.definition import CatalogueEntry, Definition
-from agentd.interfaces.mcp.schema import mismatch
+from agentd.interfaces.mcp.link import Fill
+from agentd.interfaces.mcp.schema import flat, mismatch
 from agentd.interfaces.mcp.server import RecallServer
 from agentd.interfaces.mcp.server_faults import ServerFault
 from agentd.interfaces.tools.fence import fenced, printable
 
+log = structlog.get_logger()
+
+_QUESTION = 2000  # characters of what a server asks the owner
 _WORDS = 300  # characters of a description that prompts carry
 _AROUND = 400  # characters for the fence and what stands before it
 _OUTSIDE = frozenset({"refused", "died"})  # failures that are told in words of the server
@@ -22,12 +33,19 @@ _OUTSIDE = frozenset({"refused", "died"})  # failures that are told in words of 
 
 class McpTool:
     """One tool of one server. `vouched` says that the owner has allowed it by name, `most` how many
-    characters of an answer models are shown.
+    characters of an answer models are shown, `forms` has the owner fill in what servers ask for.
     """
 
     def __init__(
-        self, server: RecallServer, entry: CatalogueEntry, *, vouched: bool, most: int
+        self,
+        server: RecallServer,
+        entry: CatalogueEntry,
+        *,
+        vouched: bool,
+        most: int,
+        forms: FormAsker | None = None,
     ) -> None:
+        self._forms = forms
         self._server = server
         self._tool = entry.now.name
         self._most = most
@@ -57,7 +75,9 @@ class McpTool:
         try:
             await self._server.refresh()
             await self._accept(call, gate)
-            answer = await self._server.call(self._tool, dict(call.input), gate.tell)
+            answer = await self._server.call(
+                self._tool, dict(call.input), gate.tell, self._filler(call, gate)
+            )
         except ServerFault as fault:
             outside = fault.kind in _OUTSIDE
             said = fenced(fault.message) if outside else f"{fault.message}."
@@ -66,6 +86,29 @@ class McpTool:
         text = _clipped(printable(answer.text), self._most - _AROUND)
         how = "failed" if answer.is_error else "answered"
         return ToolOutput(f"{call.name} {how}:\n{fenced(text)}", answer.is_error, tainted=True)
+
+    def _filler(self, call: ToolCall, gate: Gate) -> Fill | None:
+        """What asks the owner in the middle of this call; None where nobody is to be asked."""
+        forms = self._forms
+        if forms is None or call.origin is not Origin.USER or call.kind is not Kind.MAIN:
+            return None
+
+        async def fill(message: str, schema: Mapping[str, Any]) -> FormAnswer:
+            fields = flat(schema)
+            if fields is None:
+                return UNASKED
+            form = Form(self._server.name, printable(message)[:_QUESTION], fields)
+            with gate.paused():
+                answer = await forms.fill(call.session, form)
+            if answer.action is not FormAction.ACCEPT:
+                return answer
+            content = {**_defaults(fields), **answer.content}
+            if wrong := mismatch(content, {**fields, "additionalProperties": False}):
+                log.warning("mcp_form_not_fitting", server=self._server.name, reason=wrong[:100])
+                return FormAnswer(FormAction.CANCEL)
+            return FormAnswer(FormAction.ACCEPT, content)
+
+        return fill
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: what a program of others did when agentd was cut is unknown.
@@ -87,6 +130,11 @@ class McpTool:
                 raise ToolFailed(f"{self.name} has changed once more while the user was asked")
             self._server.accept(self._tool)
         _check(call, entry.now)
+
+
+def _defaults(schema: JsonObject) -> dict[str, Any]:
+    fields = schema["properties"].items()
+    return {name: field["default"] for name, field in fields if "default" in field}
 
 
 def _check(call: ToolCall, definition: Definition) -> None:

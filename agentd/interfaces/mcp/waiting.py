@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from agentd.core.ports import Clock
@@ -11,13 +12,42 @@ from agentd.core.ports import Clock
 T = TypeVar("T")
 
 
-async def within(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
-    """The result of work that runs in this very task. Raises TimeoutError after `seconds`, and what the
-    work raises.
+class Pauses:
+    """Blocks whose time does not count. They may overlap."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._open = 0
+        self._since = 0.0
+        self.seconds = 0.0  # of those that are over
+        self.over = asyncio.Event()
+        self.over.set()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Such a block."""
+        if not self._open:
+            self._since = self._clock.monotonic()
+            self.over.clear()
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            if not self._open:
+                self.seconds += self._clock.monotonic() - self._since
+                self.over.set()
+
+
+async def within(
+    clock: Clock, seconds: float, work: Awaitable[T], pauses: Pauses | None = None
+) -> T:
+    """The result of work that runs in this very task. Raises TimeoutError after `seconds`, those of
+    `pauses` aside, and what the work raises.
     """
     try:
         async with asyncio.timeout(None) as limit, asyncio.TaskGroup() as group:
-            timer = group.create_task(_expire(clock, seconds, limit))
+            timer = group.create_task(_expire(clock, seconds, limit, pauses or Pauses(clock)))
             try:
                 return await work
             finally:
@@ -35,6 +65,9 @@ async def first(*waits: Coroutine[Any, Any, Any]) -> None:
             task.cancel()
 
 
-async def _expire(clock: Clock, seconds: float, limit: asyncio.Timeout) -> None:
-    await clock.sleep(seconds)
+async def _expire(clock: Clock, seconds: float, limit: asyncio.Timeout, pauses: Pauses) -> None:
+    begun = clock.monotonic()
+    while (left := begun + seconds + pauses.seconds - clock.monotonic()) > 0:
+        await clock.sleep(left)
+        await pauses.over.wait()
     limit.reschedule(0)
