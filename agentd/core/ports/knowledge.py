@@ -159,6 +159,9 @@ class Facts(Protocol):
     async def all(self) -> tuple[Fact, ...]:
         """Every fact, forgotten ones as ids."""
 
+    async def active(self) -> tuple[Fact, ...]:
+        """Those that hold, the oldest first."""
+
     async def find(self, query: str, limit: int) -> Sequence[FactHit]:
         """The best active facts."""
 

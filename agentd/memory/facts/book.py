@@ -167,6 +167,11 @@ class FactBook:
         await self._refresh()
         return self._known.all()
 
+    async def active(self) -> tuple[Fact, ...]:
+        """See Facts."""
+        await self._refresh()
+        return self._known.active()
+
     async def find(self, query: str, limit: int) -> Sequence[FactHit]:
         """See Facts."""
         await self._refresh()

@@ -6,9 +6,11 @@ import hashlib
 import hmac
 import re
 import unicodedata
+from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from operator import attrgetter
 
 from agentd.core.fact import Fact, FactStatus, Triple
 from agentd.core.text import sentences
@@ -24,6 +26,7 @@ _SAME = str.maketrans(
 _OUTER = " \t\"'.!?…。！？,;:"
 _WORD = re.compile(r"\w+")
 _USER = re.compile(r"(?<![\w'-])the (?=user(?![\w-]))")
+_age = attrgetter("noted_at", "id")
 
 
 class Known:
@@ -33,6 +36,7 @@ class Known:
         self._facts: dict[str, Fact] = {}
         self._by_words: dict[str, dict[str, None]] = defaultdict(dict)
         self._all: tuple[Fact, ...] | None = None
+        self._active: list[Fact] = []  # by age
         self._first_end: datetime | None = None  # no fact ends before
         for fact in facts:
             self.put(fact)
@@ -49,11 +53,15 @@ class Known:
             self._all = tuple(self._facts.values())
         return self._all
 
+    def active(self) -> tuple[Fact, ...]:
+        """Those that hold, the oldest first."""
+        return tuple(self._active)
+
     def ended(self, now: datetime) -> tuple[Fact, ...]:
         """Those that hold although they have an end which has come."""
         if self._first_end is None or self._first_end > now:
             return ()
-        ending = [f for f in self if f.is_active and f.valid_to]
+        ending = [f for f in self._active if f.valid_to]
         self._first_end = min((f.valid_to for f in ending if f.valid_to), default=None)
         return tuple(f for f in ending if f.valid_to and f.valid_to <= now)
 
@@ -73,6 +81,8 @@ class Known:
         self._hide(fact.id)
         self._facts[fact.id] = fact
         self._all = None
+        if fact.is_active:
+            self._add_active(fact)
         if fact.is_active and fact.valid_to:
             self._first_end = min(fact.valid_to, self._first_end or fact.valid_to)
         if _is_found(fact):
@@ -114,8 +124,18 @@ class Known:
                 waiting += [*before[one.id], one.superseded_by]
         return tuple(sorted(found.values(), key=lambda fact: (fact.noted_at, fact.id)))
 
+    def _add_active(self, fact: Fact) -> None:
+        if not self._active or _age(self._active[-1]) < _age(
+            fact
+        ):  # nearly always: it is the newest
+            self._active.append(fact)
+        else:
+            insort(self._active, fact, key=_age)
+
     def _hide(self, fact_id: str) -> None:
         before = self._facts.get(fact_id)
+        if before is not None and before.is_active:
+            del self._active[bisect_left(self._active, _age(before), key=_age)]
         if before is not None and _is_found(before):
             self._by_words[comparable(before.text)].pop(fact_id, None)
 

@@ -10,7 +10,6 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import nlargest
 from itertools import chain, pairwise, zip_longest
 from operator import attrgetter
 
@@ -22,7 +21,6 @@ from agentd.core.fact import (
     Fact,
     FactOperation,
     FactSource,
-    FactStatus,
     FactWrite,
     Learned,
 )
@@ -243,16 +241,15 @@ class PassageReader:
         """The facts that the model is shown: all of them as long as they fit, or those nearest to what
         was said, each message's in turn.
         """
-        active = [fact for fact in await self._facts.all() if fact.status is FactStatus.ACTIVE]
+        active = await self._facts.active()
         shown = _fitting(active)
         if len(shown) < len(active):
             near = [await self._facts.nearest(text, _NEAREST) for text in _asked_by(spoken)]
             in_turn = [fact.id for each in zip_longest(*near) for fact in each if fact is not None]
             named = {*hinted, *in_turn}
             held = {fact.id: fact for fact in active if fact.id in named}
-            # They come about in their order: seen from the end on, hardly one displaces another.
-            newest = reversed(nlargest(_NEWEST, reversed(active), key=_creation))
             first = (held[i] for i in hinted if i in held)
+            newest = active[-_NEWEST:]
             shown = _fitting(chain(first, newest, (held[i] for i in in_turn if i in held)))
         return sorted(shown.values(), key=_creation)
 

@@ -131,3 +131,23 @@ def test_to_put_in_what_is_held_already_changes_nothing():
 @given(st.text(st.characters(max_codepoint=127)))
 def test_plain_letters_are_folded_like_all_others(text):
     assert folded(text + "x é") == f"{folded(text + 'x')} é"
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["aaaa", "bbbb", "cccc", "dddd"]),
+            st.integers(0, 3),
+            st.sampled_from([FactStatus.ACTIVE, FactStatus.ENDED, None]),
+        )
+    )
+)
+def test_what_holds_comes_by_age_whatever_was_put_in_and_taken_out_before(steps):
+    known = Known()
+    for fact_id, days, status in steps:
+        if status is None:
+            known.remove(fact_id)
+        else:
+            known.put(a_fact(fact_id, status=status, noted_at=NOW + timedelta(days=days)))
+    holding = [fact for fact in known if fact.status is FactStatus.ACTIVE]
+    assert list(known.active()) == sorted(holding, key=lambda fact: (fact.noted_at, fact.id))
