@@ -22,6 +22,7 @@ from pydantic import BaseModel, ValidationError
 
 from agentd import __version__
 from agentd.core.form import UNASKED, FormAction, FormAnswer
+from agentd.interfaces.mcp.http_bounds import HttpBounds
 from agentd.interfaces.mcp.link import Fill, ListedResource, Said, ServerAnswer, Show
 from agentd.interfaces.mcp.program import Program
 from agentd.interfaces.mcp.server_faults import ServerFault
@@ -33,7 +34,6 @@ _JUNK = (
     100  # lines that are no messages, which are passed over: many programs greet on their output
 )
 _LARGE = 64 * 1024  # bytes that are read in a thread
-_BODY = 8 * 1024 * 1024  # bytes of one answer over HTTP
 _STOPPED = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 
 R = TypeVar("R", bound=BaseModel)
@@ -81,6 +81,7 @@ class SdkLink:
         self._calls: list[_OpenCall] = []
         self.changed = asyncio.Event()
         self.ended = asyncio.Event()
+        self.is_broken_off = False  # whether `ended` says that we have ended it
 
     async def introduce(self) -> None:
         """Shake hands. Raises ServerFault."""
@@ -187,8 +188,9 @@ class SdkLink:
             raise _nonsense(error) from None
 
     async def _fault(self, error: MCPError) -> ServerFault:
-        # Servers use the number for errors of their own, too.
-        if error.error.code == types.CONNECTION_CLOSED and self.ended.is_set():
+        # Servers use the number for errors of their own, too; a stream that was broken off has others.
+        is_closed = error.error.code == types.CONNECTION_CLOSED or self.is_broken_off
+        if is_closed and self.ended.is_set():
             return await self._cause()
         return ServerFault("refused", f"it answered: {error.error.message[:500]}")
 
@@ -219,15 +221,16 @@ async def to_address(
     url: str, headers: Mapping[str, str], timeout: timedelta
 ) -> AsyncIterator[SdkLink]:
     """A session over streamable HTTP. Raises ServerFault."""
+    bounds = HttpBounds()
 
     async def gone() -> ServerFault:
-        return ServerFault("died", "the connection was closed")
+        return bounds.fault or ServerFault("died", "the connection was closed")
 
     client = httpx2.AsyncClient(
-        headers=dict(headers),
+        headers={"Accept-Encoding": "identity", **headers},
         timeout=timeout.total_seconds(),
         follow_redirects=False,
-        event_hooks={"response": [_bounded]},
+        event_hooks={"request": [bounds.asked], "response": [bounds.answered]},
     )
     try:
         async with (
@@ -235,8 +238,11 @@ async def to_address(
             streamable_http_client(url, http_client=client) as (read, write),
             _session(read, write, gone) as link,
         ):
+            link.ended, link.is_broken_off = bounds.flooded, True
             yield link
     except* (httpx2.HTTPError, OSError) as errors:
+        if bounds.fault is not None:
+            raise bounds.fault from None
         error = errors.exceptions[0]
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
@@ -310,12 +316,6 @@ async def _message(line: bytes) -> types.JSONRPCMessage | None:
 
 def _parsed(line: bytes) -> types.JSONRPCMessage:
     return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-
-
-async def _bounded(response: httpx2.Response) -> None:
-    """Refuse what says of itself that it is too large."""
-    if int(response.headers.get("content-length", 0)) > _BODY:
-        raise httpx2.HTTPError("the answer is too large")
 
 
 def _told(block: types.ContentBlock) -> str:
