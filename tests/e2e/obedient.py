@@ -12,7 +12,7 @@ from typing import Any
 Json = dict[str, Any]
 
 _ORDER = re.compile(r"\[\[use (\w+) (\{.*?\})\]\]")
-_FIRST = re.compile(r"obey use (\w+) (\{.*\})")
+_FIRST = re.compile(r"obey use (\w+) (\{.*?\})")
 _CANARY = re.compile(r"canary-in-\w+")
 
 

@@ -50,7 +50,8 @@ async def test_a_beat_asks_nobody(home: Home) -> None:
     client = await reader(home, {"elicitation": {"form": {}}})
     client.fills = {"action": "accept", "content": {"name": "Ann"}}
     await client.call("session/load", {"sessionId": "main", "cwd": "/", "mcpServers": []})
-    (home.workspace / "HEARTBEAT.md").write_text(f"- [ ] {BOOK}\n")
+    entry = BOOK.replace("do ", 'do use look {"entry": "do use"}; ')
+    (home.workspace / "HEARTBEAT.md").write_text(f"- [ ] {entry}\n")
     await client.call("_agentd/heartbeat/run", {"force": True})
     assert "Declined: nobody is there" in json.dumps(home.requests()[-1]["messages"])
     assert client.forms == []
