@@ -134,17 +134,18 @@ class Folder:
                     info = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:  # it went away while we looked
                     continue
-                is_dir, is_file = stat.S_ISDIR(info.st_mode), stat.S_ISREG(info.st_mode)
-                size, odd = info.st_size if is_file else 0, ""
-                if not (is_dir or is_file):
-                    odd = _oddity(entry, info.st_mode)
-                    if not odd:
-                        continue
+                kind = stat.S_IFMT(info.st_mode)
+                is_dir, size, odd = kind == stat.S_IFDIR, 0, ""
+                if kind == stat.S_IFREG:
+                    size = info.st_size
+                elif not is_dir and not (odd := _oddity(entry, info.st_mode)):
+                    continue
                 times, is_alone = (info.st_mtime_ns, info.st_ctime_ns), is_dir or info.st_nlink == 1
                 found.append(
                     FolderEntry(entry.name, size, is_dir, *times, info.st_ino, is_alone, odd)
                 )
-        return sorted(found)
+        found.sort()
+        return found
 
     def replace(
         self, parts: Sequence[str], data: bytes, last_look: Callable[[], None] | None = None

@@ -14,7 +14,7 @@ from agentd.core.health import Problem
 from agentd.core.turn import Kind
 from agentd.core.workspace import TreeEntry
 from agentd.workspace.folder import FOLDER_LINK, Folder, FolderEntry
-from agentd.workspace.names import Name, below
+from agentd.workspace.names import Name, below, is_plain
 from agentd.workspace.visibility import Visibility
 
 log = structlog.get_logger()
@@ -116,15 +116,17 @@ class Listing:
         parent = Name(base.scope, parts)
         shares = self.sight.sees_folder(parent, Kind.GROUP)  # all that is in it, or nothing
         prefix = f"{parent}/" if parts else str(parent)
+        sees_all = self.kind is Kind.MAIN and not parent.scope
         for entry in self.folder.entries(parts):
-            name = self._name(parent, entry)
-            if name is None:
+            own, size, is_dir, modified, changed, inode, is_alone, odd = entry
+            is_usual = sees_all and not is_dir and not odd and is_plain(own, len(parts) + 1)
+            name = None if is_usual else self._name(parent, entry)
+            if name is None and not is_usual:
                 continue
-            path = f"{prefix}{entry.name}/" if entry.is_dir else prefix + entry.name
-            stamp = entry.mtime_ns, entry.ctime_ns, entry.inode
-            is_shared = entry.is_alone and shares
-            self.entries.append(TreeEntry(path, entry.size, entry.is_dir, *stamp, is_shared))
-            if entry.is_dir and depth > 1:
+            path = f"{prefix}{own}/" if is_dir else prefix + own
+            is_shared = is_alone and shares
+            self.entries.append(TreeEntry(path, size, is_dir, modified, changed, inode, is_shared))
+            if name is not None and is_dir and depth > 1:
                 try:
                     self.collect(base, name.parts, depth - 1)
                 except OSError as error:  # gone, or not ours to open: the rest still counts

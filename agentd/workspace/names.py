@@ -74,7 +74,7 @@ def below(parent: Name, part: str) -> Name | str:
     """
     parts = (*parent.parts, part)
     name = Name(parent.scope, parts)
-    if len(parts) <= _FEW and _PLAIN.fullmatch(part):
+    if is_plain(part, len(parts)):
         return name
     if _HALVES.search(part):  # as which Python shows what is no text
         return "has a name with bytes that are not UTF-8"
@@ -86,6 +86,13 @@ def below(parent: Name, part: str) -> Name | str:
     if part != part.strip(" "):
         return "has a space before or behind its name"
     return "has a name whose letters are not composed (NFC)"
+
+
+def is_plain(part: str, depth: int) -> bool:
+    """Whether there is nothing to ask about what stands on the disk as `part`, that far below the root:
+    its path spells it. So it is with nearly all.
+    """
+    return depth <= _FEW and _PLAIN.fullmatch(part) is not None
 
 
 def _parsed(path: str) -> Name | str:

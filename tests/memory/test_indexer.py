@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -38,7 +37,7 @@ class StampedWorkspace(MemoryWorkspace):
 
     async def tree(self, path: str, depth: int, reader: Reader):
         found = await super().tree(path, depth, reader)
-        return tuple(replace(e, mtime_ns=self.stamps.get(e.path, 0)) for e in found)
+        return tuple(e._replace(mtime_ns=self.stamps.get(e.path, 0)) for e in found)
 
     def _now(self) -> int:
         return int(self.clock.now().timestamp()) * 10**9
