@@ -30,12 +30,11 @@ from agentd.core.turn import (
     TurnRequest,
     Usage,
 )
-from agentd.engine.calls import Progress
 from agentd.engine.context import Scenes
 from agentd.engine.durable import when_space
-from agentd.engine.loop import Loop, failure_of
+from agentd.engine.loop import Loop, Progress, failure_of
+from agentd.engine.queue import marked
 from agentd.engine.toolbox import Toolbox
-from agentd.engine.trace import marked
 
 # A silent turn with a deadline, and what its reply comes to.
 

@@ -1,22 +1,62 @@
-"""The queue of each session: who may run, a turn on its way, and the tasks that carry it."""
+"""The queue of each session: who may run, a turn on its way, how it is stopped, and the tasks that carry it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from agentd.core.errors import AgentdError, QueueFull, ShuttingDown
 from agentd.core.event import Noticed, TurnStarted
 from agentd.core.ports import TurnAudience
 from agentd.core.turn import Failure, Receipt, SessionKey, Turn, TurnRequest
-from agentd.engine.interrupt import Interrupt
 
 log = structlog.get_logger()
+
+# The user's wish to stop a running turn.
+
+
+class Interrupted(Exception):
+    """The user wants this turn to end: control flow of the engine, never shown."""
+
+
+class Interrupt:
+    """A switch that ends waits on the model and on the user, but never a write half done."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._guards: set[asyncio.Timeout] = set()
+
+    def request(self) -> None:
+        """End every guarded wait now, and every later one at once."""
+        self.requested = True
+        for guard in self._guards:
+            guard.reschedule(0)
+
+    @asynccontextmanager
+    async def guard(self) -> AsyncIterator[None]:
+        """A block that ends with Interrupted as soon as the user wants to stop.
+
+        Raises Interrupted there, and at once if he has wanted it before.
+        """
+        if self.requested:
+            raise Interrupted
+        scope = asyncio.timeout(None)
+        try:
+            async with scope:
+                self._guards.add(scope)
+                yield
+        except TimeoutError:
+            if scope.expired():
+                raise Interrupted from None
+            raise
+        finally:
+            self._guards.discard(scope)
 
 
 # One turn at a time for each session, a limited number over all, in order of arrival.
@@ -234,3 +274,24 @@ class Tasks:
 
         self.spawn(run()).add_done_callback(leave)
         return await asyncio.shield(done)
+
+
+# What every log line of a turn carries, so that the log can be read turn by turn.
+
+
+def marked(request: TurnRequest, receipt: Receipt) -> AbstractContextManager[None]:
+    """Mark what is logged during the block, by this task and those it starts, with session, turn
+    and origin.
+    """
+    return bound_contextvars(
+        session=str(request.session), turn=receipt.turn_id, origin=str(request.origin)
+    )
+
+
+def outcome(turn: Turn) -> dict[str, Any]:
+    """What the log says about a turn that has ended."""
+    return {
+        "outcome": str(turn.stop_reason or "failed"),
+        "tools": len(turn.tool_calls),
+        "tokens": turn.usage.total_tokens,
+    }

@@ -7,9 +7,8 @@ import structlog
 from agentd.core.ports import Inbox, Journal
 from agentd.core.turn import Failure, Origin, PendingTurn, Turn
 from agentd.engine.background import Silence
-from agentd.engine.calls import Progress
 from agentd.engine.context import bare
-from agentd.engine.loop import Loop
+from agentd.engine.loop import Loop, Progress
 from agentd.engine.toolbox import Toolbox
 
 log = structlog.get_logger()

@@ -22,10 +22,10 @@ from agentd.core.ports import SessionStore, TurnAudience
 from agentd.core.turn import Origin, Receipt, SessionKey, Turn, TurnRequest, TurnState
 from agentd.engine.background import Silence
 from agentd.engine.context_manager import Rooms
-from agentd.engine.interrupt import Interrupted
 from agentd.engine.outage import Outage, OutagePlace, ServiceAway
 from agentd.engine.queue import (
     TAKES_NO_MORE,
+    Interrupted,
     SessionQueue,
     Submission,
     Tasks,

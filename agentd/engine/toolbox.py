@@ -33,7 +33,7 @@ from agentd.core.tool import (
 )
 from agentd.core.turn import OTHERS, Context, Origin, SessionKey, TurnRequest
 from agentd.engine.durable import when_space
-from agentd.engine.interrupt import Interrupt, Interrupted
+from agentd.engine.queue import Interrupt, Interrupted
 from agentd.engine.settings import AgentSettings, ToolsSettings
 
 log = structlog.get_logger()

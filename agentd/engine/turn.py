@@ -11,14 +11,11 @@ from agentd.core.durations import format_duration
 from agentd.core.errors import ContextOverflow, ProviderError, ShuttingDown, StorageError
 from agentd.core.ports import Clock, Inbox
 from agentd.core.turn import Context, Origin, Turn
-from agentd.engine.calls import CLIP_RESULTS, Progress
 from agentd.engine.context import Scenes, bare
 from agentd.engine.context_manager import Rooms
-from agentd.engine.interrupt import Interrupted
-from agentd.engine.loop import Loop, failure_of
+from agentd.engine.loop import CLIP_RESULTS, Loop, Progress, failure_of
 from agentd.engine.outage import Outage, ServiceAway
-from agentd.engine.queue import INTERNAL, Submission
-from agentd.engine.trace import marked, outcome
+from agentd.engine.queue import INTERNAL, Interrupted, Submission, marked, outcome
 
 log = structlog.get_logger()
 

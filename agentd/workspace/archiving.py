@@ -22,9 +22,9 @@ from agentd.core.workspace import Author
 from agentd.engine.workers import Daily
 from agentd.workspace.changes import MAX_READ_BYTES, Changes
 from agentd.workspace.files import Files
-from agentd.workspace.finishing import to_the_end
 from agentd.workspace.folder import Folder
-from agentd.workspace.refusals import translated
+from agentd.workspace.locks import to_the_end
+from agentd.workspace.resolver import translated
 from agentd.workspace.versions import Versions, digest_of
 from agentd.workspace.workspace_settings import WorkspaceSettings
 

@@ -32,17 +32,14 @@ from agentd.core.tool import FileAction, FileIntent
 from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import OWNER, RESTORE, Author, FileView, Reader, TreeEntry, Version
 from agentd.workspace.changes import MAX_READ_BYTES, Changes
-from agentd.workspace.finishing import to_the_end
-from agentd.workspace.folder import Folder
+from agentd.workspace.folder import Folder, outside
 from agentd.workspace.listing import SCOPE, UNREADABLE, Complaints, LeftOut, Listing
 from agentd.workspace.lives import Lives
-from agentd.workspace.locks import Locks
+from agentd.workspace.locks import Locks, to_the_end
 from agentd.workspace.names import Name, is_injected, is_protected, parse, parse_file
-from agentd.workspace.places import NotePlaces, Place, Reading
-from agentd.workspace.refusals import missing, translated
-from agentd.workspace.single import outside
+from agentd.workspace.places import NotePlaces, Place, Reading, Visibility
+from agentd.workspace.resolver import missing, translated
 from agentd.workspace.versions import GrowingDigest, Versions
-from agentd.workspace.visibility import Visibility
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
 log = structlog.get_logger()

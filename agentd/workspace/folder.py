@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from agentd.core.errors import FileUnreadable, WorkspaceError
+from agentd.core.errors import FileUnreadable, ScopeMissing, WorkspaceError
 from agentd.core.failpoints import hit
 from agentd.workspace.resolver import FILE_MODE, Beneath, no_workspace, require_regular
 
@@ -308,3 +309,61 @@ def append_durably(fd: int, data: bytes) -> None:
         with suppress(OSError):
             os.ftruncate(fd, start)
         raise
+
+
+# Folders and files outside the workspace, which are only read.
+
+
+def outside(path: Path, setting: str) -> Folder:
+    """The folder, or one with nothing but the file in it, which ends in `.md`; `setting` has named it.
+    Where neither is there, every use of it raises ScopeMissing.
+    """
+    gone = partial(_gone, setting, path)
+    if path.suffix.casefold() == ".md":
+        return SingleFile(path, lambda _: gone())
+    return Folder(path, gone=lambda _: gone())
+
+
+class SingleFile(Folder):
+    """The folder of one file, with nothing else in it. It is only read."""
+
+    def __init__(self, file: Path, gone: Callable[[Path], ScopeMissing]) -> None:
+        super().__init__(file.parent, gone=gone)
+        self._file = file
+        self._gone = gone
+
+    def stamp(self, parts: Sequence[str], *, alone: bool = False) -> Stamp:
+        """See Folder."""
+        return super().stamp(self._checked(parts), alone=alone)
+
+    def read(self, parts: Sequence[str], limit: int, *, alone: bool = False) -> bytes:
+        """See Folder."""
+        return super().read(self._checked(parts), limit, alone=alone)
+
+    def entries(self, parts: Sequence[str]) -> list[FolderEntry]:
+        """See Folder. Raises ScopeMissing."""
+        if parts:
+            return []
+        found = [entry for entry in super().entries(()) if entry.name == self._file.name]
+        if not found:
+            raise self._gone(self._file)
+        return found
+
+    def _checked(self, parts: Sequence[str]) -> Sequence[str]:
+        if not os.path.lexists(self._file):
+            raise self._gone(self._file)
+        if tuple(parts) != (self._file.name,):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return parts
+
+
+def _gone(setting: str, path: Path) -> ScopeMissing:
+    if path.exists():
+        return ScopeMissing(
+            f"{path} is neither a folder nor a file that ends in .md",
+            cure=f"Name another file, or the folder it is in, in {setting}.",
+        )
+    return ScopeMissing(
+        f"{path} is not there",
+        cure=f"Mount it or put it there, or correct its line in {setting}.",
+    )

@@ -24,9 +24,9 @@ from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import FACTS_PATH, Reader, is_graph_text
 from agentd.workspace.changes import MAX_READ_BYTES
 from agentd.workspace.files import Files
-from agentd.workspace.finishing import to_the_end
 from agentd.workspace.folder import Folder
-from agentd.workspace.refusals import translated
+from agentd.workspace.locks import to_the_end
+from agentd.workspace.resolver import translated
 from agentd.workspace.versions import Versions, home_of
 
 # The paragraphs of a note: what is read, and masked, as one. Pure.

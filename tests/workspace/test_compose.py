@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.workspace.compose import Room, Section, fenced, sections
+from agentd.workspace.injection import Room, Section, fenced, sections
 
 _BIG = Room(10_000, 10_000)
 

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from agentd.core.errors import AgentdError, FileMissing, FileUnreadable, PathRefused, WorkspaceError
-from agentd.workspace.refusals import translated
+from agentd.workspace.resolver import translated
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""What the offline provider says to a heartbeat. Pure.
+"""What the offline provider says to a heartbeat, and to a job's question. Pure.
 
 A beat's words carry the checklist: dated entries that are due, and whatever is open. Without a
-model nobody can act on prose, so prose alone is quiet; due entries and open boxes are told.
+model nobody can act on prose, so prose alone is quiet; due entries and open boxes are told. Nor can
+anybody do what a job asks; its words, told at their time, still remind the owner.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from agentd.providers.offline.conversation import Reply, Say, own_words
 
 QUIET = "HEARTBEAT_OK"
 _HEADING = "## HEARTBEAT.md\n\n"
+_JOB_HEADING = "## Job\n\n"
 _TIME = "\n\nCurrent time: "
 _NOW = re.compile(r"(\d{4}-\d{2}-\d{2} \d{2}:\d{2}) \(\w+, ([\w/+-]{1,64})\)")
 _BOX = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s+\[ ?\](?=\s|$)\s*")
@@ -32,6 +34,13 @@ def reply(prompt: Prompt) -> Reply:
     open_boxes = [_plain(p) for p in parts if p.is_open and _BOX.match(p.lines[0].strip())]
     lines = [*_listed("Due now:", due), *_listed("Still open:", open_boxes)]
     return Say("\n".join(lines) or QUIET)
+
+
+def reply_to_job(prompt: Prompt) -> Reply:
+    """The job's own words."""
+    head, _, _ = own_words(prompt).rpartition(_TIME)
+    _, _, text = head.partition(_JOB_HEADING)
+    return Say(text.strip() or QUIET)
 
 
 def _now(text: str) -> tuple[ZoneInfo, datetime | None]:

@@ -16,7 +16,7 @@ from agentd.core.message import Message, ToolUse, assistant
 from agentd.core.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
 from agentd.core.turn import Origin, Usage
 from agentd.engine import tokens
-from agentd.providers.offline import beat, chat, flush, forgetting, job, learning, summary
+from agentd.providers.offline import beat, chat, flush, forgetting, learning, summary
 from agentd.providers.offline.conversation import OfflineCall, Reply
 
 MODEL = "offline-1"
@@ -60,7 +60,7 @@ def _reply(prompt: Prompt) -> Reply:
         case Origin.HEARTBEAT:
             return beat.reply(prompt)
         case Origin.JOB:
-            return job.reply(prompt)
+            return beat.reply_to_job(prompt)
         case Origin.FLUSH:
             return flush.reply(prompt)
         case Origin.SUMMARY:
