@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from agentd.app.assembly.ground import Ground, Work
@@ -12,7 +13,9 @@ from agentd.core.errors import ShuttingDown
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, FormAsker
 from agentd.interfaces.mcp.catalogue import Catalogue
-from agentd.interfaces.mcp.reaching import check_installed, dial, source
+from agentd.interfaces.mcp.guests import Guests
+from agentd.interfaces.mcp.mcp_settings import McpServer
+from agentd.interfaces.mcp.reaching import check_installed, dial, is_installed, source
 from agentd.interfaces.mcp.server import RecallServer
 from agentd.interfaces.mcp.server_faults import ServerFault
 from agentd.interfaces.mcp.shelf import ServerLimits, Shelf
@@ -23,24 +26,30 @@ _LONGEST = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """All servers, and the shelf with their tools; None where none is configured."""
+    """All servers, the shelf with their tools, and those that clients bring along; None without the SDK."""
 
     servers: tuple[RecallServer, ...]
     shelf: Shelf | None
+    guests: Guests | None
     clock: Clock
 
     @property
     def work(self) -> tuple[Work, ...]:
         """What lets them run."""
-        return (self._run,) if self.servers else ()
+        own = (self._run,) if self.servers else ()
+        return (*own, self.guests.run) if self.guests else own
 
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong with any of them."""
-        return tuple(problem for server in self.servers for problem in server.problems())
+        return tuple(problem for server in self._all for problem in server.problems())
 
     def as_json(self) -> tuple[Mapping[str, Any], ...]:
         """A line of `agentd status` for each."""
-        return tuple(server.as_json() for server in self.servers)
+        return tuple(server.as_json() for server in self._all)
+
+    @property
+    def _all(self) -> tuple[RecallServer, ...]:
+        return (*self.servers, *(self.guests.all if self.guests else ()))
 
     async def _run(self) -> None:
         try:
@@ -70,20 +79,24 @@ class Servers:
 def build_servers(ground: Ground, forms: FormAsker | None) -> Servers:
     """Those that are on; none is started. Raises ConfigError where what they need is not installed."""
     settings = ground.config.mcp
-    if not settings.enabled:
-        return Servers((), None, ground.clock)
-    check_installed("[mcp.servers]")
+    if settings.enabled:
+        check_installed("[mcp.servers]")
+    elif not is_installed():
+        return Servers((), None, None, ground.clock)
     folder = ground.places.state_dir / "mcp"
-    servers = tuple(
-        RecallServer(
+
+    def made(name: str, one: McpServer, kept: Path | None) -> RecallServer:
+        return RecallServer(
             name,
             one,
             dial(name, one, ground.environ, ground.redactor),
-            Catalogue(folder, name, source(one)),
+            Catalogue(kept, name, source(one)),
             ground.clock,
             ground.redactor,
         )
-        for name, one in settings.enabled.items()
-    )
+
+    servers = tuple(made(name, one, folder) for name, one in settings.enabled.items())
+    guests = Guests(lambda name, one: made(name, one, None), frozenset(settings.servers))
     limits = ServerLimits(settings.prompt_bytes, ground.config.agent.max_tool_output)
-    return Servers(servers, Shelf(servers, settings.vouched, limits, forms), ground.clock)
+    shelf = Shelf(servers, settings.vouched, limits, forms, guests.of)
+    return Servers(servers, shelf, guests, ground.clock)

@@ -19,7 +19,7 @@ from agentd.core.ports import Approver, Clock
 from agentd.core.turn import SessionKey
 from agentd.engine.workers import DAY
 from agentd.interfaces.acp import declared
-from agentd.interfaces.acp.acp_sessions import Services
+from agentd.interfaces.acp.acp_sessions import Services, Welcome
 from agentd.interfaces.acp.commands import SlashCommand
 from agentd.interfaces.acp.graph_methods import GraphMethods, graph_is_off, refusals
 from agentd.interfaces.acp.hub import Hub
@@ -257,7 +257,14 @@ def _services(parts: Parts, approver: Approver, on_session: Callable[[], None]) 
         blobs=parts.stores.blobs,
         patience=parts.ground.config.provider.patience,
         attach=_mentions(parts, approver),
+        welcome=_welcome(parts, approver),
     )
+
+
+def _welcome(parts: Parts, approver: Approver) -> Welcome | None:
+    """What takes the servers that clients offer; nothing where the SDK is not installed."""
+    guests = parts.tools.servers.guests
+    return partial(guests.offered, approver) if guests else None
 
 
 def _mentions(parts: Parts, approver: Approver) -> Attach | None:

@@ -26,11 +26,11 @@ from agentd.interfaces.acp.faults import wrong_params
 
 @dataclass(frozen=True, slots=True)
 class SessionCall:
-    """`session/new|load|resume|fork`. `session_id` is "" for a new one; `mcp_servers` counts those offered."""
+    """`session/new|load|resume|fork`. `session_id` is "" for a new one; `mcp_servers` are those offered."""
 
     session_id: str
     cwd: str
-    mcp_servers: int
+    mcp_servers: tuple[Any, ...]
     meta: dict[str, Any] = field(default_factory=dict)
 
 
@@ -244,9 +244,9 @@ def _check(model: type[M], params: dict[str, Any]) -> M:
         raise wrong_params(error) from None
 
 
-def _offered(servers: Sequence[Any] | None) -> int:
-    """How many MCP servers a client offers."""
-    return sum(isinstance(server, dict) for server in servers or ())
+def _offered(servers: Sequence[Any] | None) -> tuple[Any, ...]:
+    """The MCP servers that a client offers; whoever uses them checks them."""
+    return tuple(server for server in servers or () if isinstance(server, dict))
 
 
 def _joined(words: Sequence[tuple[str, Spans]]) -> tuple[str, list[Span]]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
+
+import structlog
 
 from agentd import __version__
-from agentd.core.errors import InvalidRequest
+from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.message import Image
 from agentd.core.ports import Blobs, SessionStore
 from agentd.core.transcript import NOTHING_OFFERED, Offer, Row, RowRole, SessionInfo
@@ -62,10 +65,12 @@ def read_hello(params: dict[str, Any]) -> Hello:
     return Hello(name[:100] if isinstance(name, str) else "", denies, shows_forms)
 
 
+log = structlog.get_logger()
+
 _PROTOCOL_VERSION = 1
 _PAGE = 100
 _CURSOR = re.compile(r"[1-9][0-9]{0,8}")
-_NO_MCP = "agentd uses the MCP servers of its own configuration alone; those this client offers are not used."
+_NO_MCP = "The MCP servers that this client offers are not used."
 
 Params = dict[str, Any]
 
@@ -80,6 +85,15 @@ class SessionView:
     pictures: Pictures
 
 
+class Welcome(Protocol):
+    """What takes the MCP servers that a client offers for a session, once the owner has said yes."""
+
+    def __call__(
+        self, session: SessionKey, offers: Sequence[Any], tell: Callable[[str], None]
+    ) -> Awaitable[None]:
+        """Ask, and use them; `tell` tells the client what became of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """What the rest of agentd does for sessions on the wire.
@@ -89,7 +103,7 @@ class Services:
     `closed` hears of sessions that clients leave, `forked` of copies, with what they are copies of.
     `kinds` are those of the tools by name, for calls that are shown again; `blobs` keep images;
     `patience` is how long prompts wait for the model's service, `attach` adds to messages what their
-    words name.
+    words name, `welcome` takes the MCP servers that clients offer.
     """
 
     erase: Callable[[SessionKey], Awaitable[None]]
@@ -102,6 +116,7 @@ class Services:
     blobs: Blobs | None = None
     patience: timedelta = timedelta(0)
     attach: Attach | None = None
+    welcome: Welcome | None = None
 
 
 class AcpSessions:
@@ -118,7 +133,9 @@ class AcpSessions:
         options: SessionOptions,
         services: Services,
         view: SessionView,
+        group: asyncio.TaskGroup,
     ) -> None:
+        self._group = group
         self._parser = AcpParser()
         self._turns = turns
         self._store = store
@@ -189,13 +206,13 @@ class AcpSessions:
         require_no_secret(call.cwd, "cwd")
         await self._store.create(key, call.cwd)
         await self._hub.attach(key, peer)
-        return await self._opened(key, call, peer.role, {"sessionId": key})
+        return await self._opened(key, call, peer, {"sessionId": key})
 
     async def _resume(self, params: Params, peer: Peer) -> PeerReply:
         call = self._parser.resume(params)
         key = await existing_key(self._store, call.session_id)
         await self._hub.attach(key, peer)
-        return await self._opened(key, call, peer.role, {})
+        return await self._opened(key, call, peer, {})
 
     async def _load(self, params: Params, peer: Peer) -> PeerReply:
         call = self._parser.load(params)
@@ -210,7 +227,7 @@ class AcpSessions:
                 peer.send(held.popleft())
         finally:
             self._hub.release(key, peer)
-        return await self._opened(key, call, peer.role, {})
+        return await self._opened(key, call, peer, {})
 
     async def _replay(
         self, key: SessionKey, update: Update | Image, meta: Params, peer: Peer
@@ -233,7 +250,7 @@ class AcpSessions:
         if self._services.forked is not None:
             await self._services.forked(source, key)
         await self._hub.attach(key, peer)
-        return await self._opened(key, call, peer.role, {"sessionId": key})
+        return await self._opened(key, call, peer, {"sessionId": key})
 
     async def _close(self, params: Params, peer: Peer) -> Params:
         """The client leaves the session. What runs is cancelled unless others watch it."""
@@ -313,24 +330,43 @@ class AcpSessions:
             self._prompts.cancel(SessionKey(session))
 
     async def _opened(
-        self, key: SessionKey, call: SessionCall, role: ClientRole, result: Params
+        self, key: SessionKey, call: SessionCall, peer: Peer, result: Params
     ) -> PeerReply:
         self._services.on_session()
+        role = peer.role
         if role.is_owner:
             result.update(await self._options.opened(key))
         result["_meta"] = {"agentd/seq": self._hub.seq(key), "agentd/key": key}
         used = (await self._store.load(key)).used_tokens if self._hub.window else 0
-        return PeerReply(result, tuple(self._greetings(key, call, role, used)))
+        greetings = tuple(self._greetings(key, role, used))
+        if (
+            call.mcp_servers
+        ):  # asked behind the answer: before it the client does not know the session
+            self._group.create_task(self._welcome(key, call.mcp_servers, peer))
+        return PeerReply(result, greetings)
+
+    async def _welcome(self, key: SessionKey, offers: Sequence[Any], peer: Peer) -> None:
+        def tell(text: str) -> None:
+            for update in notice_updates(text, "mcp_servers"):
+                peer.notify("session/update", update_params(key, update))
+
+        if self._services.welcome is None or not peer.role.is_owner or peer.profile.denies:
+            tell(_NO_MCP)
+            return
+        try:
+            await self._services.welcome(key, offers, tell)
+        except AgentdError as error:
+            tell(f"{_NO_MCP} {error.message}")
+        except Exception:  # one client's offer must not end the others
+            log.exception("servers_not_taken", session=key)
+            tell(_NO_MCP)
 
     def _greetings(
-        self, key: SessionKey, call: SessionCall, role: ClientRole, used: int
+        self, key: SessionKey, role: ClientRole, used: int
     ) -> Iterator[tuple[str, Params]]:
         if used:
             yield "session/update", update_params(key, usage_update(used, self._hub.window))
         yield "session/update", update_params(key, self._prompts.commands.available(role))
-        if call.mcp_servers:
-            for update in notice_updates(_NO_MCP, "mcp_ignored"):
-                yield "session/update", update_params(key, update)
 
 
 def _start(cursor: str) -> int:

@@ -176,6 +176,7 @@ class Server:
                 self._settings.max_frame_bytes,
                 pictures,
             ),
+            group=group,
         ).routes()
         own = {name: self._own(method) for name, method in self._methods.items()}
         return Access(Routes({**acp.calls, **own}, acp.notifications), bound_routes(acp))

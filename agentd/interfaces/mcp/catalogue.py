@@ -23,9 +23,11 @@ class Catalogue:
     it says then counts as known.
     """
 
-    def __init__(self, folder: Path, name: str, source: str) -> None:
-        """`source` is a digest of what is configured for it; what another server said is forgotten."""
-        self._file = folder / f"{name}.json"
+    def __init__(self, folder: Path | None, name: str, source: str) -> None:
+        """`source` is a digest of what is configured for it; what another server said is forgotten. Without
+        a folder it is kept in memory alone.
+        """
+        self._file = folder / f"{name}.json" if folder else None
         self.source = source
         self.listing = self._kept()
 
@@ -39,6 +41,8 @@ class Catalogue:
         if listing == self.listing:
             return
         self.listing = listing
+        if self._file is None:
+            return
         try:
             folder = ensure_private_dir(self._file.parent)
             descriptor, name = tempfile.mkstemp(dir=folder, prefix=".new-")  # 0600
@@ -49,6 +53,8 @@ class Catalogue:
             log.warning("mcp_catalogue_not_kept", file=str(self._file), error=error.strerror)
 
     def _kept(self) -> ToolListing:
+        if self._file is None:
+            return ToolListing()
         with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
             if self._file.stat().st_size <= _LARGEST:
                 kept = ToolListing.from_json(json.loads(self._file.read_text(encoding="utf-8")))

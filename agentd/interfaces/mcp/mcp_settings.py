@@ -96,6 +96,11 @@ class McpServer(Settings):
         return frozenset(self.silent) | {t for t, one in self.tools.items() if one == "allow"}
 
 
+def is_server_name(name: str) -> bool:
+    """Whether a server may be called so."""
+    return _NAME.fullmatch(name) is not None
+
+
 def _is_web(url: str) -> bool:
     parts = urlsplit(url)
     return parts.scheme in {"http", "https"} and bool(parts.hostname)

@@ -23,6 +23,11 @@ from agentd.interfaces.mcp.server_faults import ServerFault
 _GRACE = 1.0  # seconds
 
 
+def is_installed() -> bool:
+    """Whether the SDK is there; it is looked for, not loaded."""
+    return importlib.util.find_spec("mcp") is not None
+
+
 def check_installed(
     what: str, find: Callable[[str], object | None] = importlib.util.find_spec
 ) -> None:
