@@ -16,14 +16,23 @@ from agentd.automation.heartbeat.pulse import Pulse
 from agentd.automation.heartbeat.runner import Examination
 from agentd.automation.heartbeat.snapshot import BeatDependencies
 from agentd.automation.heartbeat.watched import HEARTBEAT, WatchedEntries
-from agentd.core.alert import Recipients
+from agentd.core.alert import TOLD_BEFORE, Recipients
 from agentd.core.beat import Beat, Outcome, Reason
 from agentd.core.checklist import LOOK, Entry, parse
 from agentd.core.event import ToolCallEnded, ToolCallStarted
 from agentd.core.ports import EventSink
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import ToolCall, ToolOutput
-from agentd.core.turn import OTHERS, Origin, SessionKey, StopReason, Turn, TurnRequest, Usage
+from agentd.core.turn import (
+    OTHERS,
+    CallMade,
+    Origin,
+    SessionKey,
+    StopReason,
+    Turn,
+    TurnRequest,
+    Usage,
+)
 from agentd.core.workspace import FileView
 from agentd.testing import FakeClock, MemoryBeats, MemoryLedger, MemoryOutbox
 from agentd.testing.job_doubles import FakeTicket
@@ -90,7 +99,7 @@ class Turns:
         for number, (name, given) in enumerate(said.calls):
             call_id = str(number)
             sink.emit(ToolCallStarted(request.session, call_id, name, name, "read", given))
-            output = ToolOutput("Noted.") if name == LOOK else self._mailbox.answer(name)
+            output = self._output(name, given)
             sink.emit(ToolCallEnded(request.session, call_id, name, output.text, output.is_error))
         turn = Turn(
             request.session,
@@ -98,9 +107,18 @@ class Turns:
             1,
             text=said.reply,
             stop_reason=StopReason.END_TURN,
+            tool_calls=tuple(
+                CallMade(str(n), name, given, is_error=False)
+                for n, (name, given) in enumerate(said.calls)
+            ),
             tainted=bool(request.quoted) or bool(said.calls),
         )
         return FakeTicket(turn)
+
+    def _output(self, name: str, given: dict[str, str]) -> ToolOutput:
+        if name == "notify":
+            return ToolOutput(given["says"])
+        return ToolOutput("Noted.") if name == LOOK else self._mailbox.answer(name)
 
     def is_busy(self, session: SessionKey) -> bool:
         return False
@@ -365,6 +383,26 @@ async def test_without_tools_of_others_a_beat_asks_as_it_always_did() -> None:
     assert beat.reason is Reason.ACK
     (request,) = world.turns.requests
     assert LOOK not in (request.tools or ())
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        (("Alert stored for delivery.",), Reason.NOTIFY),
+        ((TOLD_BEFORE,), Reason.DUPLICATE),
+        ((TOLD_BEFORE, "Alert stored for delivery."), Reason.NOTIFY),
+    ],
+)
+async def test_a_notify_that_repeats_has_told_nothing(
+    answers: tuple[str, ...], reason: Reason
+) -> None:
+    def notifier(request: TurnRequest) -> Said:
+        return Said("I told them.", calls=tuple(("notify", {"says": text}) for text in answers))
+
+    world = World(DISK, notifier)
+    beat = await world.beat()
+    assert beat.reason is reason
+    assert (beat.outcome is Outcome.ALERT) is (reason is Reason.NOTIFY)
 
 
 @pytest.mark.parametrize("calls", [0, 20])

@@ -123,7 +123,7 @@ class Examination:
         named = tuple(_named(sink, checklist, watches))
         asked = tuple(e for e in checklist.entries if e.hash not in watches and e not in named)
         alert = self._alert(verdict, sink.thoughts) if isinstance(verdict, Alarm) else None
-        return finding(verdict, asked, alert), named
+        return finding(verdict, asked, alert, sink.calls), named
 
     async def _look(
         self, beat_id: int, sight: Snapshot, entry: Entry, known: Watch, *, can_ask: bool

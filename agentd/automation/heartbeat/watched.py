@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
-from agentd.core.alert import NewAlert, Recipients, alert_digest, as_told
+from agentd.core.alert import TOLD_BEFORE, NewAlert, Recipients, alert_digest, as_told
 from agentd.core.beat import Alarm, Empty, Outcome, Quiet, Reason, Told, Verdict
 from agentd.core.checklist import Entry
 from agentd.core.event import ThoughtChunk, ToolCallEnded, ToolCallStarted, TurnEvent
@@ -115,9 +115,12 @@ class Finding:
 
 
 def finding(
-    verdict: Verdict | Failed, entries: tuple[Entry, ...], alert: NewAlert | None
+    verdict: Verdict | Failed,
+    entries: tuple[Entry, ...],
+    alert: NewAlert | None,
+    calls: Iterable[CallSeen] = (),
 ) -> Finding:
-    """What a verdict means; `alert` is the one that an alarm is told by."""
+    """What a verdict means; `alert` is the one that an alarm is told by, `calls` are those of the turn."""
     match verdict:
         case Failed():
             reason = Reason.INTERRUPTED if verdict.is_cut else Reason.PROVIDER_ERROR
@@ -128,6 +131,9 @@ def finding(
             outcome, reason, alert = Outcome.QUIET, Reason.ACK, None
         case Told():
             outcome, reason, alert = Outcome.ALERT, Reason.NOTIFY, None
+            told = {call.text for call in calls if call.name == "notify" and not call.is_error}
+            if told == {TOLD_BEFORE}:
+                outcome, reason = Outcome.QUIET, Reason.DUPLICATE
         case Alarm():
             outcome, reason = Outcome.ALERT, Reason.ALERT
         case _:
