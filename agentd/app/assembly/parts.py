@@ -17,10 +17,11 @@ from agentd.app.assembly.schedule import Schedule, build_agenda, open_schedule
 from agentd.app.assembly.storage import Stores, open_stores
 from agentd.app.assembly.tools import Offered, build_tools
 from agentd.app.logs import OpenLog
+from agentd.app.thorough import ThoroughLooks
 from agentd.core.health import Problem
 from agentd.core.ports import Approver, FormAsker, Provider, TurnAudience
 from agentd.engine.assembly import Engine
-from agentd.engine.watchers import Watchers
+from agentd.engine.watchers import Watchers, WhenEnded
 from agentd.interfaces.acp.peer import Clients
 from agentd.providers.assembly import ProviderModel
 
@@ -91,7 +92,8 @@ async def open_parts(
         facts = await opened(
             open_facts(ground, stores, memory, graph, calls, shown=shown, output=output)
         )
-        events = Watchers(shown, *memory.watchers, *facts.watchers)
+        looks = WhenEnded(ThoroughLooks().ended)
+        events = Watchers(shown, *memory.watchers, *facts.watchers, looks)
         alerts = await opened(open_alerting(ground, stores, clients, events))
         # Tools need the agenda, and the schedule, which is opened last, needs the engine with its tools.
         agenda = build_agenda(ground, stores, wake=lambda: schedule.scheduler.poke())
