@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from agentd.app.doctor.examine import examine
-from agentd.app.doctor.fact_checks import LearntCheck
+from agentd.app.doctor.memory_checks import LearntCheck
 from agentd.core.errors import ProviderError, StorageFull
 from agentd.core.turn import MAIN
 from agentd.memory.facts.forgetting import Forgetting, ForgottenPlace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentd.app.doctor.examine import examine
-from agentd.app.doctor.graph_checks import Chained
+from agentd.app.doctor.memory_checks import Chained
 from agentd.core.health import Level
 from agentd.memory.graph.graph_exchange import Logged
 from agentd.memory.graph.journal import Verdict

@@ -8,7 +8,7 @@ from hashlib import sha256
 import pytest
 
 from agentd.core.errors import ZeroError
-from agentd.memory.graph.runtime import MemoryRuntime, ZeroRuntime
+from agentd.memory.graph.program import MemoryRuntime, ZeroRuntime
 from agentd.testing.clock import FakeClock
 from agentd.zero import Array, Confidence, Map, ProgramLimits, Value
 from agentd.zero.statements import SemanticTuple

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.memory.index.ranking import decay
+from agentd.memory.index.ranking import fusion
 
 
 def factor(age, half_life=30.0, floor=0.0):
-    return decay.factors(np.array([age], np.float32), half_life, floor)[0]
+    return fusion.age_factors(np.array([age], np.float32), half_life, floor)[0]
 
 
 def test_a_half_life_halves():
@@ -36,7 +36,7 @@ def test_a_half_life_that_is_none_means_no_decay(half_life):
     st.floats(-1.0, 2.0),
 )
 def test_factors_fall_with_age_and_stay_above_the_floor(ages, half_life, floor):
-    factors = decay.factors(np.array(sorted(ages), np.float32), half_life, floor)
+    factors = fusion.age_factors(np.array(sorted(ages), np.float32), half_life, floor)
     assert (np.diff(factors) <= 1e-6).all()
     assert (factors <= 1.0 + 1e-6).all()
     assert (factors >= min(1.0, max(0.0, floor)) - 1e-6).all()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.memory.index.ranking import fusion, gate
+from agentd.memory.index.ranking import fusion
 
 NOWHERE = -np.inf
 scores = st.lists(
@@ -75,17 +75,17 @@ def test_the_weakest_of_good_matches_keeps_its_worth():
 
 
 def test_common_words_do_not_outvote_meaning():
-    keyword, vector = gate.trust(np.log(column(2.0, 5.0)), 1000, 0.0, vectors=True)
+    keyword, vector = fusion.trust(np.log(column(2.0, 5.0)), 1000, 0.0, vectors=True)
     assert keyword < 0.2
     assert vector == 1.0
 
 
 def test_an_identifier_is_not_left_to_meaning():
-    keyword, vector = gate.trust(np.log(column(500.0)), 1000, 1.0, vectors=True)
+    keyword, vector = fusion.trust(np.log(column(500.0)), 1000, 1.0, vectors=True)
     assert keyword == 1.0
     assert vector < 0.2
 
 
 def test_a_query_without_known_words_is_left_to_meaning():
-    assert gate.trust(column(), 1000, 0.0, vectors=True) == (gate.LEAST, 1.0)
-    assert gate.trust(column(), 1000, 0.0, vectors=False) == (1.0, 0.0)
+    assert fusion.trust(column(), 1000, 0.0, vectors=True) == (fusion.LEAST, 1.0)
+    assert fusion.trust(column(), 1000, 0.0, vectors=False) == (1.0, 0.0)

@@ -17,9 +17,15 @@ from agentd.app.assembly.model import check_prices
 from agentd.app.assembly.parts import Parts
 from agentd.app.config import Config, load
 from agentd.app.doctor.examine import Check, examine
-from agentd.app.doctor.fact_checks import LearntCheck
-from agentd.app.doctor.graph_checks import Chained
-from agentd.app.doctor.memory_checks import Injected, Readable, Required, Screened, Shared
+from agentd.app.doctor.memory_checks import (
+    Chained,
+    Injected,
+    LearntCheck,
+    Readable,
+    Required,
+    Screened,
+    Shared,
+)
 from agentd.app.doctor.search_checks import Meaningful, Searchable
 from agentd.app.doctor.server_checks import ServersCheck, WebCheck
 from agentd.app.doctor.work_checks import (

@@ -1,4 +1,4 @@
-"""Checks of what the agent knows: the injected files, the workspace."""
+"""Checks of what the agent knows: the injected files, the workspace, facts about the user, the graph."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from agentd.core.screening.scanner import scan
 from agentd.core.transcript import SessionInfo
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.core.workspace import FileView, Reader, TreeEntry
+from agentd.memory.graph.graph_exchange import Logged
 
 _EYES = Reader(SessionKey("doctor"), Kind.MAIN)
 _DEPTH = 20
@@ -197,3 +198,61 @@ def _cures(paths: Sequence[str], problems: Sequence[Problem]) -> str:
     if len(files) == 1:
         return next(iter(files))
     return "; ".join(f"{', '.join(some)}: {cure}" for cure, some in files.items())
+
+
+# Checks of what is known about the user.
+
+_WAITING = frozenset({"facts_parked", "facts_unread", "facts_skipped", "facts_revived"})
+
+
+@dataclass(frozen=True, slots=True)
+class LearntCheck:
+    """Whether facts, their page and what was forgotten are as they should be. `problems` are those of
+    all parts that have to do with facts.
+    """
+
+    problems: Callable[[], Sequence[Problem]]
+    code: str = "facts"
+
+    async def look(self) -> Finding:
+        """Names every problem with its cure; warns of those that only wait for the user or for better
+        times, fails for any other.
+        """
+        found = self.problems()
+        if not found:
+            return Finding.ok(
+                self.code, "facts are level with their page, and nothing is left over"
+            )
+        text = "; ".join(dict.fromkeys(problem.text.rstrip(".") for problem in found))
+        cure = "; ".join(dict.fromkeys(problem.cure.rstrip(".") for problem in found))
+        if all(problem.code in _WAITING for problem in found):
+            return Finding.warn(self.code, text, cure)
+        return Finding.fail(self.code, text, cure)
+
+
+# Checks of the concept graph.
+
+
+@dataclass(frozen=True, slots=True)
+class Chained:
+    """Whether the log of what happened to the graph is as it was written, and what others said as it was
+    entered.
+    """
+
+    logged: Callable[[], Awaitable[Logged]]
+    is_kept: bool
+    code: str = "graph_chain"
+
+    async def look(self) -> Finding:
+        """Fails for a chain that was changed, warns of what others said that was. Raises WorkspaceError."""
+        if not self.is_kept:
+            return Finding.ok(self.code, "no chain of the graph is kept")
+        found = await self.logged()
+        found.verdict.check()
+        if found.changed:
+            text = f"what others said is not what was logged, of {', '.join(found.changed[:5])}"
+            cure = "put the state back from a backup, or take their messages in again"
+            return Finding.warn(self.code, text, cure)
+        return Finding.ok(
+            self.code, f"{found.verdict.entries} entries of the graph's chain are sound"
+        )

@@ -1,7 +1,8 @@
-"""Two legs' scores made one, by ranks or by scaled scores."""
+"""Two legs' scores made one, by ranks or by scaled scores: how far each is trusted, and what age takes off."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -85,3 +86,42 @@ def scaled(scores: Floats) -> Floats:
     if high <= 0.0:
         return np.where(found, np.float32(0.0), scores)
     return np.where(found, np.clip(scores / high, 0.0, 1.0), scores).astype(np.float32)
+
+
+# Temporal decay: what is old counts a little less.
+
+
+def age_factors(
+    ages: NDArray[np.float32], half_life_days: float, floor: float
+) -> NDArray[np.float32]:
+    """What scores of these ages (days; NaN for evergreen) are multiplied with: from 1 down to
+    `floor`. The future counts as today; a half-life that is not positive means no decay.
+    """
+    if not (half_life_days > 0 and math.isfinite(half_life_days)):
+        return np.ones(len(ages), np.float32)
+    floor = min(1.0, max(0.0, floor))
+    fresh = np.exp2(-np.maximum(np.nan_to_num(ages, nan=0.0), 0.0) / half_life_days)
+    return (floor + (1.0 - floor) * fresh).astype(np.float32)
+
+
+# How far each leg can be trusted for one query.
+
+LEAST = 0.15  # a leg is never silenced: the other may know nothing either
+
+
+def trust(
+    idf: NDArray[np.float32], units: int, exact: float, *, vectors: bool
+) -> tuple[float, float]:
+    """Trust in the keyword leg and in the vector leg, each 0.15..1.
+
+    `idf` is that of the query's terms which some unit holds; `exact` the share of the query's
+    quoted phrases and identifiers that the best candidate holds. Keywords that stand in every
+    tenth unit tell nothing apart; an identifier that was found is what was asked for.
+    """
+    if not vectors:
+        return 1.0, 0.0
+    if not len(idf):
+        return LEAST, 1.0
+    common, rare = np.log(10.0), np.log(max(units, 100) / 3.0)
+    keyword = float(np.clip((idf.max() - common) / max(rare - common, 0.1), LEAST, 1.0))
+    return max(keyword, float(exact)), float(np.clip(1.0 - exact, LEAST, 1.0))

@@ -20,16 +20,7 @@ from agentd.core.search import (
     StoredChunk,
 )
 from agentd.core.transcript import RowRole
-from agentd.memory.index.ranking import (
-    confidence,
-    decay,
-    fusion,
-    gate,
-    newest,
-    packing,
-    selection,
-    structured,
-)
+from agentd.memory.index.ranking import confidence, fusion, newest, packing, selection, structured
 from agentd.memory.index.ranking.fusion import FITTED, Weights
 from agentd.memory.index.ranking.kinds import Kinds
 from agentd.memory.index.search import words
@@ -203,7 +194,7 @@ class Searcher:
             held = np.array(
                 [self.postings.frequency(term) > 0 for term, _ in asked.terms], np.bool_
             )
-            trust = gate.trust(idf[held], len(self), exact, vectors=len(legs) > 1)
+            trust = fusion.trust(idf[held], len(self), exact, vectors=len(legs) > 1)
         if options.fusion is Fusion.RRF:
             return fusion.rrf(legs, trust[: len(legs)])
         weights = (options.text_weight * trust[0], options.vector_weight * trust[1])
@@ -227,7 +218,7 @@ class Searcher:
         """Let age and importance weigh on the scores."""
         if options.recency and options.today is not None and "dated" not in found.partial:
             ages = self.corpus.ages(found.slots, options.today)
-            found.partial["decay"] = decay.factors(
+            found.partial["decay"] = fusion.age_factors(
                 ages, options.half_life_days, options.recency_floor
             )
             found.score = found.score * found.partial["decay"]
