@@ -279,3 +279,10 @@ def _unescaped(found: re.Match[str]) -> str:
         return found[0][-1]
     units = "".join(chr(int(code, 16)) for code in _HEX.findall(found[1] or ""))
     return units.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def well_formed(text: str) -> str:
+    """The text with a question mark for every lone surrogate: a model can write one, no column can
+    hold it.
+    """
+    return text.encode(errors="replace").decode()

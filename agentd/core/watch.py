@@ -5,24 +5,31 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from agentd.core.erasure import MASK
 from agentd.core.message import JsonObject
+from agentd.core.text import well_formed
 
 MOST_CALLS = 8  # of one entry; a first look that makes more repeats the first of them
 _KEPT = 32_000  # characters of an answer that are kept, to show what has changed in it
 _SHOWN = 12_000  # characters of all changes that a model is shown
 _AROUND = 3  # lines before and after a change
+_MOST_LINES = 800  # that are laid side by side; of more only what is new and what is gone is told
+_LONG = 400  # characters of a line that is compared as one
+_PIECE = re.compile(r"[^,}\]]{0,200}[,}\]]|[^,}\]]{1,200}")
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedCall:
-    """A call, and its answer as models are shown it. `digest` is the SHA-256 of the whole answer, in hex:
-    what is cut or erased from `answer` later is no change. `repeats` says that it may be made again: it
-    only reads.
+    """A call, and its answer as models are shown it. `digest` is the SHA-256 of that, in hex, since of long
+    ones only the beginning is kept; "" once words were erased from `answer`, which it would tell. `repeats`
+    says that it may be made again: it only reads.
     """
 
     name: str
@@ -77,57 +84,107 @@ class Watch:
         }
 
 
-def merged(old: Iterable[WatchedCall], new: Iterable[WatchedCall]) -> tuple[WatchedCall, ...]:
-    """The calls of both in their order, each once, with the new answers where there are such."""
-    calls = {call.key: call for call in old}
-    calls.update((call.key, call) for call in new)
-    return tuple(calls.values())
+def answered(old: Iterable[WatchedCall], new: Iterable[WatchedCall]) -> tuple[WatchedCall, ...]:
+    """The old calls in their order, with those of the new answers that are not the same."""
+    now = {call.key: call for call in new}
+    return tuple(
+        fresh if (fresh := now.get(call.key)) is not None and not is_same(call, fresh) else call
+        for call in old
+    )
+
+
+def is_same(old: WatchedCall, new: WatchedCall) -> bool:
+    """Whether a call answers as it did. Words that were erased from the old answer may stand in the new."""
+    return old.digest == new.digest if old.digest else not _diff(old.answer, new.answer)
 
 
 def changes(before: Mapping[str, WatchedCall], now: Iterable[WatchedCall]) -> str:
-    """What has changed in the answers, as a unified diff for each call; what stands on one line of JSON is
-    compared by its values. "" where nothing has. Cut to 12,000 characters, which it says.
+    """What has changed in the answers, as a diff for each call; what stands on one line of JSON is compared
+    by its values. "" where nothing has. Cut to 12,000 characters, which it says: what was added comes first.
+    Takes a tenth of a second for the longest answers that are kept.
     """
+    pairs = [(before.get(call.key), call) for call in now]
+    changed = [(old, call) for old, call in pairs if old is None or not is_same(old, call)]
+    room = _SHOWN // max(1, len(changed))
     parts: list[str] = []
-    for call in now:
-        old = before.get(call.key)
-        if old is not None and old.digest == call.digest:
-            continue
-        lines = difflib.unified_diff(
-            list(_lines(old.answer if old else "")),
-            list(_lines(call.answer)),
-            n=_AROUND,
-            lineterm="",
-        )
-        shown = "\n".join(line for line in lines if not line.startswith(("--- ", "+++ ")))
-        parts.append(f"{_named(call)}\n{shown or '(beyond what is kept of the answer)'}")
-    return _shown(parts)
+    for old, call in changed:
+        lines = _diff(old.answer if old else "", call.answer)
+        if sum(map(len, lines)) > room:
+            lines = ["(what is gone is left out)", *(line for line in lines if line[0] == "+")]
+        shown = "\n".join(lines) or "(beyond what is kept of the answer)"
+        parts.append(f"{_named(call)}\n{_cut(shown, room)}")
+    return well_formed("\n\n".join(parts))
 
 
 def answers(calls: Iterable[WatchedCall]) -> str:
     """What they answered, cut to 12,000 characters, which it says."""
-    return _shown([f"{_named(call)}\n{call.answer}" for call in calls])
+    text = "\n\n".join(f"{_named(call)}\n{call.answer}" for call in calls)
+    return well_formed(_cut(text, _SHOWN))
 
 
 def _named(call: WatchedCall) -> str:
     return f"{call.name} {json.dumps(dict(call.input), ensure_ascii=False, sort_keys=True)}"
 
 
-def _shown(parts: Iterable[str]) -> str:
-    text = "\n\n".join(parts)
-    if len(text) <= _SHOWN:
-        return text
-    return f"{text[:_SHOWN]}\n[… {len(text) - _SHOWN} more characters]"
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}\n[… {len(text) - most} more characters]"
+
+
+def _diff(old: str, new: str) -> list[str]:
+    """The lines that differ, each behind `-` or `+`, with some around them; none where none does."""
+    after = list(_lines(new))
+    before = _unmasked(list(_lines(old)), after)
+    if before == after:
+        return []
+    first = 0
+    while first < min(len(before), len(after)) and before[first] == after[first]:
+        first += 1
+    last = 0
+    while last < min(len(before), len(after)) - first and before[-1 - last] == after[-1 - last]:
+        last += 1
+    start, end = max(0, first - _AROUND), max(0, last - _AROUND)
+    before, after = before[start : len(before) - end], after[start : len(after) - end]
+    if max(len(before), len(after)) > _MOST_LINES:
+        gone, come = Counter(before) - Counter(after), Counter(after) - Counter(before)
+        return [*(f"-{line}" for line in gone), *(f"+{line}" for line in after if line in come)]
+    # The first two lines of the library's own say which files these are.
+    return list(difflib.unified_diff(before, after, n=_AROUND, lineterm=""))[2:]
+
+
+def _unmasked(before: list[str], after: list[str]) -> list[str]:
+    """The old lines; of those with erased words the new line, where that may be the same one."""
+    return [
+        next((new for new in after if _fits(line, new)), line) if MASK in line else line
+        for line in before
+    ]
+
+
+def _fits(masked: str, line: str) -> bool:
+    """Whether a line is a masked one with words in the places of the marks."""
+    first, *rest = masked.split(MASK)
+    if not line.startswith(first):
+        return False
+    place = len(first)
+    for part in rest[:-1]:
+        place = line.find(part, place)
+        if place < 0:
+            return False
+        place += len(part)
+    return line[place:].endswith(rest[-1])
 
 
 def _lines(text: str) -> Iterator[str]:
+    """The lines of an answer; of JSON on one line a line for each value, of other long ones pieces."""
     for line in text.splitlines():
-        if line.lstrip()[:1] not in ("{", "["):
+        if line.lstrip()[:1] in ("{", "["):
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                pass  # it is no JSON, or cut
+            else:
+                yield from json.dumps(value, ensure_ascii=False, indent=1).splitlines()
+                continue
+        if len(line) <= _LONG:
             yield line
             continue
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            yield line
-            continue
-        yield from json.dumps(value, ensure_ascii=False, indent=1).splitlines()
+        yield from _PIECE.findall(line)

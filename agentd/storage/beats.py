@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from agentd.core.alert import Alert, NewAlert
@@ -12,8 +13,9 @@ from agentd.core.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
 from agentd.core.errors import NotFound
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
-from agentd.core.watch import Watch, WatchedCall
-from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp, well_formed
+from agentd.core.text import well_formed
+from agentd.core.watch import Watch, WatchedCall, is_same
+from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp
 from agentd.storage.outbox import put_alert
 from agentd.storage.sqlite import Database
 
@@ -91,7 +93,6 @@ class SqliteBeats:
         """See BeatStore. Raises NotFound for a beat that is not running."""
         now = self._clock.now()
         done = [{"item": item, "now": stamp(now)} for item in done_items]
-        seen = [_dump_watch(watch, self._redactor) for watch in watches]
 
         def end(conn: sqlite3.Connection) -> tuple[Beat, tuple[Alert, ...]]:
             stored = (put_alert(conn, alert, now) for alert in alerts)
@@ -104,7 +105,9 @@ class SqliteBeats:
             if not found:
                 raise NotFound(f"there is no running beat {beat_id}")
             conn.executemany(_DONE, done)
-            conn.executemany(_WATCH, seen)
+            known = _watches(conn) if watches else {}
+            seen = (_as_erased(watch, known.get(watch.entry)) for watch in watches)
+            conn.executemany(_WATCH, [_dump_watch(watch, self._redactor) for watch in seen])
             return _load_beat(found[0]), put
 
         return await self._db.write(end)
@@ -180,6 +183,19 @@ def _load_watch(row: sqlite3.Row) -> Watch:
         maybe_moment(row["failing_since"]),
         row["failure"],
     )
+
+
+def _as_erased(watch: Watch, known: Watch | None) -> Watch:
+    """The watch, with what was erased while its beat ran left erased."""
+    if known is None:
+        return watch
+    calls = {call.key: call for call in known.calls if not call.digest}
+    kept = tuple(
+        old if (old := calls.get(call.key)) is not None and is_same(old, call) else call
+        for call in watch.calls
+    )
+    told = known.told if watch.told_at == known.told_at else watch.told
+    return replace(watch, calls=kept, told=told)
 
 
 def _dump_watch(watch: Watch, redactor: Redactor) -> tuple[str | None, ...]:

@@ -64,13 +64,6 @@ def maybe_moment(text: str | None) -> datetime | None:
     return None if text is None else moment(text)
 
 
-def well_formed(text: str) -> str:
-    """The text with a question mark for every lone surrogate: a model can write one, no column can
-    hold it.
-    """
-    return text.encode(errors="replace").decode()
-
-
 def dumps(value: Any) -> str:
     """Compact JSON; letters as they are, unless a lone surrogate forbids it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))

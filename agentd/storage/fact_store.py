@@ -24,8 +24,9 @@ from agentd.core.fact import (
     Provenance,
     Triple,
 )
+from agentd.core.text import well_formed
 from agentd.core.turn import SessionKey
-from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp, well_formed
+from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp
 from agentd.storage.sqlite import Database
 
 _ALL = "SELECT * FROM facts ORDER BY noted_at, id"

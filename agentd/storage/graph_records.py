@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from agentd.core.graph import EpisodeHash, KeptEpisode, Share
-from agentd.storage.codec import moment, stamp, well_formed
+from agentd.core.text import well_formed
+from agentd.storage.codec import moment, stamp
 from agentd.storage.sqlite import Database
 
 MOST_WITHDRAWN = 5_000  # names; the newest stay

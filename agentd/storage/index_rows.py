@@ -9,7 +9,7 @@ from datetime import date
 
 from agentd.core.chunk import Chunk, Source
 from agentd.core.search import MOVES, Entry, Patch
-from agentd.storage.codec import well_formed
+from agentd.core.text import well_formed
 
 CHUNK = (
     "c.id, f.path, f.source, c.scope, c.start_line, c.end_line, c.date, c.speaker, c.context,"

@@ -29,7 +29,8 @@ from agentd.core.job import (
 )
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
-from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp, well_formed
+from agentd.core.text import well_formed
+from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp
 from agentd.storage.outbox import put_alert
 from agentd.storage.sqlite import Database
 

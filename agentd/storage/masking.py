@@ -288,6 +288,22 @@ def _json(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
     return text if masked == data else dumps(masked)
 
 
+def _watched(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
+    """What calls answered; a digest of such words would tell them to who guesses. A call that says them
+    itself is not made again, so that its entry is looked at anew.
+    """
+    if not erasure.glimpsed(text, *places):
+        return text
+    calls = json.loads(text)
+    for call in calls:
+        if erasure.within(call[:2], *places) != call[:2]:
+            return "[]"
+        answer = erasure.masked(call[2], *places)
+        if answer != call[2]:
+            call[2:4] = answer, ""
+    return dumps(calls)
+
+
 def _outcome(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
     """The words, calls and failure of a turn's outcome; the rest are no words."""
     if not erasure.glimpsed(text, *places):
@@ -389,7 +405,7 @@ COLUMNS: Mapping[str, Mapping[str, _Change]] = {
     "coverages": {"reason": _text},
     "calls": {"output": _json},
     "beats": {"text": _text, "reason": _text},
-    "watches": {"calls": _json, "told": _text, "failure": _text},
+    "watches": {"calls": _watched, "told": _text, "failure": _text},
     "jobs": {"text": _text},
     "job_runs": {"text": _text, "reason": _text},
     "alerts": {"text": _text},

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from agentd.core.alert import Alert, AlertSeverity, Delivery, DeliveryState, Handover, NewAlert
 from agentd.core.errors import NotFound
 from agentd.core.ports import Clock
-from agentd.storage.codec import dumps, maybe_moment, moment, stamp, well_formed
+from agentd.core.text import well_formed
+from agentd.storage.codec import dumps, maybe_moment, moment, stamp
 from agentd.storage.sqlite import Database
 
 REPEAT_AFTER = timedelta(hours=24)  # an equal alert sooner than that is not told again

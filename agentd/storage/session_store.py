@@ -10,6 +10,7 @@ from agentd.core.errors import Busy
 from agentd.core.message import Text
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
+from agentd.core.text import well_formed
 from agentd.core.transcript import (
     Choices,
     Coverage,
@@ -23,7 +24,7 @@ from agentd.core.transcript import (
 )
 from agentd.core.turn import MAIN, PendingTurn, Receipt, SessionKey, Turn, TurnRequest
 from agentd.storage import forking, inbox, transcript
-from agentd.storage.codec import kept_request, kept_row, kept_turn, stamp, well_formed
+from agentd.storage.codec import kept_request, kept_row, kept_turn, stamp
 from agentd.storage.sqlite import Database
 from agentd.storage.transcript import ContextCache
 

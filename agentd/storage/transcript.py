@@ -10,6 +10,7 @@ from datetime import datetime
 from agentd.core.errors import Busy, NotFound
 from agentd.core.message import TextSource
 from agentd.core.outside import left_out
+from agentd.core.text import well_formed
 from agentd.core.transcript import (
     DAMAGED,
     Choices,
@@ -30,7 +31,6 @@ from agentd.storage.codec import (
     load_row,
     moment,
     stamp,
-    well_formed,
 )
 from agentd.storage.fact_store import unlink_session
 from agentd.storage.proofs import COLUMNS, digest_of, is_proven

@@ -385,6 +385,48 @@ async def test_without_tools_of_others_a_beat_asks_as_it_always_did() -> None:
     assert LOOK not in (request.tools or ())
 
 
+async def test_an_entry_that_is_not_due_is_not_done_by_the_beats_before() -> None:
+    world = World(f"{MAIL}\n- water the plants (due: 2026-05-05 11:00)")
+    world.turns.model = lambda _: Said("HEARTBEAT_OK")
+    await world.beat()
+    world.turns.model = lambda r: Said("Water them." if "plants" in r.text else "HEARTBEAT_OK")
+    assert (await world.beat(timedelta(days=1))).reason is Reason.ACK
+    assert (await world.beat()).text == "Water them."
+
+
+async def test_the_same_words_about_two_changes_are_two_alerts() -> None:
+    def plain(request: TurnRequest) -> Said:
+        changed = "What has changed" in request.text
+        is_bad = changed and '+   "from": "FAIL"' in request.text
+        return Said("The build fails.") if is_bad else careful(request)
+
+    world = World(model=plain)
+    await world.beat()
+    for state in ("FAIL", "OK", "FAIL"):
+        world.mailbox.mails = [state]
+        await world.beat()
+    assert await world.told() == ["The build fails."] * 2
+
+
+async def test_an_entry_whose_turn_fails_keeps_no_other_from_being_told() -> None:
+    build = "- tell me when the build fails"
+
+    def silent(request: TurnRequest) -> Said:
+        if OTHERS not in (request.tools or ()):
+            names = ("mail from Anna", "the build fails")
+            return Said(calls=tuple((LOOK, {"entry": name}) for name in names))
+        if "What has changed" not in request.text:
+            return Said(calls=(("mail.list", {}),))
+        return Said("The build failed." if build in request.text else "")
+
+    world = World(f"{MAIL}\n{build}", silent)
+    await world.beat()
+    world.mailbox.mails.append("Anna")
+    beat = await world.beat()
+    assert await world.told() == ["The build failed."]
+    assert beat.outcome is Outcome.ALERT
+
+
 @pytest.mark.parametrize(
     ("answers", "reason"),
     [

@@ -11,13 +11,16 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from agentd.core.beat import Beat, Reason
+from agentd.core.beat import Beat, Outcome, Reason
+from agentd.core.checklist import parse
 from agentd.core.erasure import MASK, Erasure
 from agentd.core.message import Message, ToolResult, ToolUse, assistant
 from agentd.core.prompt import Prompt
+from agentd.core.watch import Watch, WatchedCall
 from agentd.storage.masking import Masking
 from tests.privacy.obedient import Home, shown
 
@@ -168,12 +171,40 @@ async def test_what_was_seen_is_erased_with_everything_else_and_is_no_change(
         await life.beat()
         stores = life.home.parts.stores
         assert "kayak" in await _seen(life)
-        masking = Masking(stores.db, life.home.parts.memory.indexer.without)
-        await masking.erase(Erasure(spans=("the kayak is sold",)))
+        await _masking(life).erase(Erasure(spans=("the kayak is sold",)))
         assert "kayak" not in await _seen(life)
         assert MASK in await _seen(life)
         assert (await life.beat()).reason is Reason.UNCHANGED
         assert await stores.outbox.alerts(10) == ()
+
+
+async def test_what_is_erased_while_a_beat_runs_stays_erased(tmp_path: Path) -> None:
+    life = Life(tmp_path)
+    life.mailbox.write_text("Bob: the kayak is sold\n")
+    async with life.opened():
+        await life.beat()
+        beats, masking = life.home.parts.stores.beats, _masking(life)
+        beat_id = await beats.begin_beat(None, None, "")
+        (entry,) = parse(WATCHED, ZoneInfo("UTC")).entries
+        read = await beats.watches([entry.hash])  # as a beat has read it
+        await masking.erase(Erasure(spans=("the kayak is sold",)))
+        await beats.end_beat(beat_id, Outcome.QUIET, Reason.UNCHANGED, watches=[*read.values()])
+        assert "kayak" not in await _seen(life)
+
+
+async def test_a_call_that_says_what_is_erased_is_not_made_again(tmp_path: Path) -> None:
+    life = Life(tmp_path)
+    async with life.opened():
+        await life.beat()
+        beats = life.home.parts.stores.beats
+        (entry,) = parse(WATCHED, ZoneInfo("UTC")).entries
+        call = WatchedCall.answered("mail.list_mail", {"about": "kayak"}, "nothing")
+        beat_id = await beats.begin_beat(None, None, "")
+        await beats.end_beat(
+            beat_id, Outcome.QUIET, Reason.ACK, watches=[Watch(entry.hash, (call,))]
+        )
+        await _masking(life).erase(Erasure(spans=("kayak",)))
+        assert (await beats.watches([entry.hash]))[entry.hash].calls == ()
 
 
 @pytest.mark.parametrize("listed", [True, False])
@@ -186,6 +217,10 @@ async def test_only_what_is_listed_is_called(tmp_path: Path, listed: bool) -> No
         explained = await life.home.parts.schedule.pulse.explain()
         assert explained["tools"] == (["mail.list_mail"] if listed else [])
         assert bool(explained["watched"]) is listed
+
+
+def _masking(life: Life) -> Masking:
+    return Masking(life.home.parts.stores.db, life.home.parts.memory.indexer.without)
 
 
 async def _seen(life: Life) -> str:

@@ -228,7 +228,7 @@ async def test_each_masked_column_loses_the_word_down_to_the_bytes(state_db, mas
         values = {
             "blocks": json.dumps([{"type": "text", "text": sentence}]),
             "output": json.dumps([sentence, False, False]),
-            "calls": json.dumps([["list", {"about": sentence}, sentence, "digest", True]]),
+            "calls": json.dumps([["list", {"about": "it"}, sentence, "digest", True]]),
             "outcome": json.dumps(
                 {"text": sentence, "tool_calls": [sentence], "failure": ["a", sentence, ""]}
             ),

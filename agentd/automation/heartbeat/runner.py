@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from agentd.automation.heartbeat.gate import Run
@@ -18,7 +18,7 @@ from agentd.automation.heartbeat.watched import (
 from agentd.core import failpoints
 from agentd.core.alert import AlertSeverity, NewAlert, Recipients, alert_digest
 from agentd.core.beat import Alarm, Beat, Outcome, Reason
-from agentd.core.checklist import LOOK, Checklist, Entry, Item
+from agentd.core.checklist import LOOK, Checklist, Entry
 from agentd.core.errors import WorkspaceError
 from agentd.core.turn import MAIN, Context, Origin, SessionKey, TurnRequest
 from agentd.core.watch import Watch
@@ -60,12 +60,12 @@ class Examination:
         watches = await self.watches(checklist)
         findings: list[Finding] = []
         if not due or any(entry.hash not in watches for entry in due):
-            found, named = await self._ask(beat_id, sight, items, watches)
+            found, named = await self._ask(beat_id, sight, due, watches)
             findings.append(found)
             watches.update((entry.hash, Watch(entry.hash)) for entry in named)
         for entry in due:
             if (watch := watches.get(entry.hash)) is not None:
-                can_ask = not any(found.is_cut for found in findings)
+                can_ask = not any(found.is_last for found in findings)
                 findings += await self._look(beat_id, sight, entry, watch, can_ask=can_ask)
         failpoints.hit("beat.verdict")
         return await self._store(beat_id, sight, findings)
@@ -100,11 +100,12 @@ class Examination:
         return beat
 
     async def _ask(
-        self, beat_id: int, sight: Snapshot, items: Sequence[Item], watches: Mapping[str, Watch]
+        self, beat_id: int, sight: Snapshot, due: Sequence[Entry], watches: Mapping[str, Watch]
     ) -> tuple[Finding, tuple[Entry, ...]]:
-        """What the model says of the entries that are not watched, and those that it wants looked at."""
+        """What the model says of those due that are not watched, and which of them it wants looked at."""
         view, settings, sink = sight.view, self._settings, SilentSink()
         checklist, zone = view.checklist, view.hours.zone
+        items = [entry.item for entry in due if entry.item is not None]
         matter = checklist.text(items, without=watches)
         request = TurnRequest(
             session=self.session,
@@ -120,8 +121,9 @@ class Examination:
         verdict = await run_errand(
             self._around.turns, request, sink, settings.timeout, settings.ack_max_chars
         )
-        named = tuple(_named(sink, checklist, watches))
-        asked = tuple(e for e in checklist.entries if e.hash not in watches and e not in named)
+        left = [entry for entry in due if entry.hash not in watches]
+        named = tuple(entry for entry in _named(sink, checklist) if entry in left)
+        asked = tuple(entry for entry in left if entry not in named)
         alert = self._alert(verdict, sink.thoughts) if isinstance(verdict, Alarm) else None
         return finding(verdict, asked, alert, sink.calls), named
 
@@ -134,6 +136,9 @@ class Examination:
             return [replace(seen, entries=() if seen.outcome is Outcome.FAILED else (entry,))]
         if not can_ask:
             return []
+        if self._around.breaker.is_open():
+            text = "the model's service keeps failing, so a change waits until it answers"
+            return [Finding(Outcome.FAILED, Reason.BREAKER_OPEN, text)]
         if await self._around.budget.is_used_up():
             text = "what beats may use in a day is used up, so a change waits for the next day"
             return [Finding(Outcome.FAILED, Reason.BUDGET, text)]
@@ -168,15 +173,15 @@ class Examination:
         return self._recipients.alert(shown, "heartbeat", digest, tainted=alarm.tainted)
 
 
-def _named(sink: SilentSink, checklist: Checklist, watches: Mapping[str, Watch]) -> Iterator[Entry]:
-    """The entries for which `look` was called, each once, but for those that are watched already."""
+def _named(sink: SilentSink, checklist: Checklist) -> tuple[Entry, ...]:
+    """The entries for which `look` was called, each once."""
     found = {
         entry.hash: entry
         for call in sink.calls
         if call.name == LOOK and not call.is_error
         if (entry := checklist.find(str(call.input.get("entry", "")))) is not None
     }
-    yield from (entry for entry in found.values() if entry.hash not in watches)
+    return tuple(found.values())
 
 
 _WEIGHT = (Outcome.ALERT, Outcome.FAILED, Outcome.QUIET)

@@ -8,6 +8,7 @@ reaches the turn of the entries that called it and no other, and can mark nothin
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -20,13 +21,15 @@ from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.core.alert import TOLD_BEFORE, NewAlert, Recipients, alert_digest, as_told
 from agentd.core.beat import Alarm, Empty, Outcome, Quiet, Reason, Told, Verdict
 from agentd.core.checklist import Entry
+from agentd.core.durations import format_duration
 from agentd.core.event import ThoughtChunk, ToolCallEnded, ToolCallStarted, TurnEvent
 from agentd.core.message import JsonObject
+from agentd.core.offloading import offload
 from agentd.core.ports import Clock
 from agentd.core.prompt import ToolSpec
 from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.turn import OTHERS, Context, Kind, Origin, SessionKey, TurnRequest
-from agentd.core.watch import MOST_CALLS, Watch, WatchedCall, answers, changes, merged
+from agentd.core.watch import MOST_CALLS, Watch, WatchedCall, answered, answers, changes
 from agentd.engine.background import Door, Failed, compose, run_errand
 from agentd.engine.context import fence
 
@@ -109,9 +112,9 @@ class Finding:
     watch: Watch | None = None
 
     @property
-    def is_cut(self) -> bool:
-        """Whether no model can be asked now."""
-        return self.outcome is Outcome.FAILED and self.reason is not Reason.LOOK_FAILED
+    def is_last(self) -> bool:
+        """Whether no model is to be asked after it. What a model did with one entry says nothing of that."""
+        return self.reason in (Reason.INTERRUPTED, Reason.BUDGET)
 
 
 def finding(
@@ -187,13 +190,14 @@ class WatchedEntries:
             return watch
         now = self._clock.now()
         found = await self._repeat(watch.calls)
-        fresh = merged(watch.calls, found.calls)
+        size = sum(len(call.answer) for call in (*watch.calls, *found.calls))
+        fresh = await offload(size, lambda: answered(watch.calls, found.calls))
         watch = replace(watch, failure=found.failure)
         if not found.failure:
             watch = replace(watch, failing_since=None)
         elif watch.failing_since is None:
             watch = replace(watch, failing_since=now)
-        if _digests(fresh) != _digests(watch.calls):
+        if fresh != watch.calls:
             return replace(watch, calls=fresh)
         if not found.failure:
             watch = replace(watch, looked_at=now)
@@ -208,7 +212,8 @@ class WatchedEntries:
     ) -> Finding:
         """Have the model look at an entry: anew, or at what has changed from `before` to `now`."""
         sink = SilentSink()
-        matter, outside = _matter(entry, before, now)
+        size = sum(len(call.answer) for call in now.calls)
+        matter, outside = await offload(size, lambda: _matter(entry, before, now))
         text = compose(self._prompt, "HEARTBEAT.md", matter, self._clock.now(), zone)
         quoted = tuple((text.index(part), text.index(part) + len(part)) for part in outside)
         request = replace(self._request(text), message_id=message_id, quoted=quoted)
@@ -216,11 +221,14 @@ class WatchedEntries:
         verdict = await run_errand(
             self._turns, request, sink, settings.timeout, settings.ack_max_chars
         )
-        alert = self._alert(verdict, now) if isinstance(verdict, Alarm) else None
+        is_change = before is not None and before.calls != now.calls
+        change = message_id if is_change else ""
+        alert = self._alert(verdict, entry, change) if isinstance(verdict, Alarm) else None
         found = finding(verdict, (entry,), alert)
         if found.outcome is Outcome.FAILED:
             return found
-        return replace(found, watch=self._seen(now, before, sink.calls, found, request))
+        seen = self._seen(now, sink.calls, found, request, is_change=is_change)
+        return replace(found, watch=seen)
 
     def _request(self, text: str) -> TurnRequest:
         return TurnRequest(
@@ -234,40 +242,44 @@ class WatchedEntries:
         )
 
     async def _repeat(self, calls: Iterable[WatchedCall]) -> _Poll:
-        """The answers; those that fail are missing, and the last of them says why."""
-        request = self._request("")
-        answered: list[WatchedCall] = []
+        """The answers; those that fail, or come after the time of a turn, are missing, and the last of them
+        says why.
+        """
+        request, limit = self._request(""), self._settings.timeout
+        found: list[WatchedCall] = []
         failure = ""
-        for call in calls:
-            output = await self._tools.repeat(_call(call.name, call.input), request)
-            if output.is_error:
-                failure = output.text
-            else:
-                answered.append(WatchedCall.answered(call.name, call.input, output.text))
-        return _Poll(tuple(answered), failure)
+        try:
+            async with asyncio.timeout(limit.total_seconds()):
+                for call in calls:
+                    output = await self._tools.repeat(_call(call.name, call.input), request)
+                    if output.is_error:
+                        failure = output.text
+                    else:
+                        found.append(WatchedCall.answered(call.name, call.input, output.text))
+        except TimeoutError:
+            failure = f"its calls took longer than {format_duration(limit)}"
+        return _Poll(tuple(found), failure)
 
     def _seen(
         self,
         watch: Watch,
-        before: Watch | None,
         calls: Iterable[CallSeen],
         found: Finding,
         request: TurnRequest,
+        *,
+        is_change: bool,
     ) -> Watch:
         """What is known of the entry after its turn. The calls of a first look, and of one anew, are the
         ones that are kept; a look at a change only brings newer answers of these.
         """
         made = tuple(self._outside(calls, request))
-        known = {call.key for call in watch.calls}
-        is_anew = before is None or _digests(before.calls) == _digests(watch.calls)
-        if is_anew and made:
-            kept = made[:MOST_CALLS]
-        else:
-            kept = merged(watch.calls, (call for call in made if call.key in known))
         now = self._clock.now()
-        seen = replace(watch, calls=kept, looked_at=now)
-        if is_anew and made:
-            seen = replace(seen, failing_since=None, failure="")
+        if is_change or not made:
+            seen = replace(watch, calls=answered(watch.calls, made), looked_at=now)
+        else:
+            once = {call.key: call for call in made}
+            kept = tuple(once.values())[:MOST_CALLS]
+            seen = replace(watch, calls=kept, looked_at=now, failing_since=None, failure="")
         if found.outcome is Outcome.ALERT:
             seen = replace(seen, told=found.text, told_at=now)
         return seen
@@ -279,9 +291,9 @@ class WatchedEntries:
             if reads is not None and not call.is_error:
                 yield WatchedCall.answered(call.name, call.input, call.text, repeats=reads)
 
-    def _alert(self, alarm: Alarm, watch: Watch) -> NewAlert:
+    def _alert(self, alarm: Alarm, entry: Entry, change: str) -> NewAlert:
         """The alert; the same words about another change are another alert."""
-        digest = alert_digest("\n".join([alarm.text, watch.entry, *_digests(watch.calls)]))
+        digest = alert_digest(f"{alarm.text}\n{entry.hash}\n{change}")
         return self._recipients.alert(alarm.text, "heartbeat", digest, tainted=alarm.tainted)
 
 
@@ -307,10 +319,6 @@ def _matter(entry: Entry, before: Watch | None, now: Watch) -> tuple[str, tuple[
     if now.told_at is not None:
         add("What the owner was told before", f"at {now.told_at:%Y-%m-%d %H:%M} UTC", now.told)
     return "\n\n".join(parts), tuple(outside)
-
-
-def _digests(calls: Iterable[WatchedCall]) -> tuple[str, ...]:
-    return tuple(call.digest for call in calls)
 
 
 def _call(name: str, given: JsonObject) -> ToolCall:
