@@ -74,7 +74,7 @@ class ItemPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ChecklistEntry:
     """Something to be looked at: an entry of a list with what belongs to it, or a paragraph. `hash` names
     its normalised text. One with an `item` is work when that is due, any other at every beat.
     """
@@ -91,11 +91,11 @@ class Checklist:
     parts: tuple[ItemPart, ...] = ()
 
     @cached_property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[ChecklistEntry, ...]:
         """What is to be looked at, now or later, each once."""
         return tuple({e.hash: e for e, _ in self._sections if e is not None}.values())
 
-    def find(self, words: str) -> Entry | None:
+    def find(self, words: str) -> ChecklistEntry | None:
         """The one entry with this text, or the one that these words are part of; None where there is
         none, or more than one.
         """
@@ -106,9 +106,9 @@ class Checklist:
         return found[0] if len(found) == 1 else None
 
     @cached_property
-    def _sections(self) -> tuple[tuple[Entry | None, tuple[ItemPart, ...]], ...]:
+    def _sections(self) -> tuple[tuple[ChecklistEntry | None, tuple[ItemPart, ...]], ...]:
         """The parts, with the entry that they are; the lines of a paragraph are one."""
-        sections: list[tuple[Entry | None, tuple[ItemPart, ...]]] = []
+        sections: list[tuple[ChecklistEntry | None, tuple[ItemPart, ...]]] = []
         for is_prose, group in groupby(
             self.parts, lambda part: part.is_open and not part.is_listed
         ):
@@ -116,10 +116,10 @@ class Checklist:
                 head = parts[0]
                 entry = None
                 if head.item is not None:
-                    entry = Entry(head.item.hash, head.item.text, head.item)
+                    entry = ChecklistEntry(head.item.hash, head.item.text, head.item)
                 elif head.is_open:
                     text = "\n".join(line.strip() for part in parts for line in part.lines)
-                    entry = Entry(item_hash(text), text)
+                    entry = ChecklistEntry(item_hash(text), text)
                 sections.append((entry, parts))
         return tuple(sections)
 

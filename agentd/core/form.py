@@ -11,7 +11,7 @@ from agentd.core.message import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class InputForm:
     """The question. `asker` is the name of the server as it is configured, `message` its words, which are
     text from outside, `schema` a JSON Schema of an object without nesting.
     """

@@ -53,7 +53,7 @@ class WatchedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class WatchedEntry:
     """What is known of one entry. `entry` is its hash, `told` what its owner was told last about it."""
 
     entry: str

@@ -14,7 +14,7 @@ from agentd.core.errors import NotFound
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.core.text import well_formed
-from agentd.core.watch import Watch, WatchedCall, is_same
+from agentd.core.watch import WatchedCall, WatchedEntry, is_same
 from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp
 from agentd.storage.outbox import put_alert
 from agentd.storage.sqlite import Database
@@ -88,7 +88,7 @@ class SqliteBeats:
         cost_usd: float = 0.0,
         done_items: Sequence[str] = (),
         alerts: Sequence[NewAlert] = (),
-        watches: Sequence[Watch] = (),
+        watches: Sequence[WatchedEntry] = (),
     ) -> tuple[Beat, tuple[Alert, ...]]:
         """See BeatStore. Raises NotFound for a beat that is not running."""
         now = self._clock.now()
@@ -158,7 +158,7 @@ class SqliteBeats:
 
         return await self._db.write(renew)
 
-    async def watches(self, entries: Sequence[str]) -> Mapping[str, Watch]:
+    async def watches(self, entries: Sequence[str]) -> Mapping[str, WatchedEntry]:
         """See BeatStore."""
         known = await self._db.read(_watches)
         if gone := [(entry,) for entry in known if entry not in entries]:
@@ -168,13 +168,13 @@ class SqliteBeats:
         return {entry: watch for entry, watch in known.items() if entry in entries}
 
 
-def _watches(conn: sqlite3.Connection) -> dict[str, Watch]:
+def _watches(conn: sqlite3.Connection) -> dict[str, WatchedEntry]:
     found = conn.execute("SELECT * FROM watches")
     return {row["entry"]: _load_watch(row) for row in found}
 
 
-def _load_watch(row: sqlite3.Row) -> Watch:
-    return Watch(
+def _load_watch(row: sqlite3.Row) -> WatchedEntry:
+    return WatchedEntry(
         row["entry"],
         tuple(WatchedCall(*call) for call in json.loads(row["calls"])),
         maybe_moment(row["looked_at"]),
@@ -185,7 +185,7 @@ def _load_watch(row: sqlite3.Row) -> Watch:
     )
 
 
-def _as_erased(watch: Watch, known: Watch | None) -> Watch:
+def _as_erased(watch: WatchedEntry, known: WatchedEntry | None) -> WatchedEntry:
     """The watch, with what was erased while its beat ran left erased."""
     if known is None:
         return watch
@@ -198,7 +198,7 @@ def _as_erased(watch: Watch, known: Watch | None) -> Watch:
     return replace(watch, calls=kept, told=told)
 
 
-def _dump_watch(watch: Watch, redactor: Redactor) -> tuple[str | None, ...]:
+def _dump_watch(watch: WatchedEntry, redactor: Redactor) -> tuple[str | None, ...]:
     calls = [
         [
             redactor.kept(call.name).text,

@@ -18,7 +18,7 @@ from agentd.core.job import Ending, Job, JobOutcome, JobReason, JobRun, NewJob, 
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.core.turn import Turn
-from agentd.core.watch import Watch
+from agentd.core.watch import WatchedEntry
 from agentd.testing.stores import MemoryOutbox
 
 
@@ -45,7 +45,7 @@ class MemoryBeats:
         self._running: dict[int, Beat] = {}
         self._finished: dict[int, Beat] = {}
         self._items: dict[str, ItemState] = {}
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[str, WatchedEntry] = {}
         self._ids = itertools.count(1)
 
     async def heartbeat(self) -> HeartbeatState:
@@ -76,7 +76,7 @@ class MemoryBeats:
         cost_usd: float = 0.0,
         done_items: Sequence[str] = (),
         alerts: Sequence[NewAlert] = (),
-        watches: Sequence[Watch] = (),
+        watches: Sequence[WatchedEntry] = (),
     ) -> tuple[Beat, tuple[Alert, ...]]:
         if beat_id not in self._running:
             raise NotFound(f"there is no running beat {beat_id}")
@@ -122,7 +122,7 @@ class MemoryBeats:
         self._items = {h: self._items.get(h, ItemState(h, now)) for h in hashes}
         return dict(self._items)
 
-    async def watches(self, entries: Sequence[str]) -> Mapping[str, Watch]:
+    async def watches(self, entries: Sequence[str]) -> Mapping[str, WatchedEntry]:
         self._watches = {e: self._watches[e] for e in entries if e in self._watches}
         return dict(self._watches)
 

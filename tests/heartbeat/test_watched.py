@@ -18,7 +18,7 @@ from agentd.automation.heartbeat.snapshot import BeatDependencies
 from agentd.automation.heartbeat.watched import HEARTBEAT, WatchedEntries
 from agentd.core.alert import TOLD_BEFORE, Recipients
 from agentd.core.beat import Beat, Outcome, Reason
-from agentd.core.checklist import LOOK, Entry, parse
+from agentd.core.checklist import LOOK, ChecklistEntry, parse
 from agentd.core.event import ToolCallEnded, ToolCallStarted
 from agentd.core.ports import EventSink
 from agentd.core.prompt import Effect, ToolSpec
@@ -461,5 +461,5 @@ async def test_how_many_calls_are_repeated_is_bounded(calls: int) -> None:
     assert world.mailbox.calls - before == min(calls, 8)
 
 
-def _entries(world: World) -> tuple[Entry, ...]:
+def _entries(world: World) -> tuple[ChecklistEntry, ...]:
     return parse(world.file, ZoneInfo("UTC")).entries

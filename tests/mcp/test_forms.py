@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agentd.core.clock import SystemClock
-from agentd.core.form import UNASKED, Form, FormAction, FormAnswer
+from agentd.core.form import UNASKED, FormAction, FormAnswer, InputForm
 from agentd.core.turn import Kind, Origin, SessionKey
 from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.schema import flat
@@ -34,10 +34,10 @@ class Asker:
 
     says: FormAnswer = UNASKED
     thinks: bool = False
-    asked: list[Form] = field(default_factory=list)
+    asked: list[InputForm] = field(default_factory=list)
     taken_back: int = 0
 
-    async def fill(self, session: SessionKey, form: Form) -> FormAnswer:
+    async def fill(self, session: SessionKey, form: InputForm) -> FormAnswer:
         self.asked.append(form)
         try:
             while self.thinks:

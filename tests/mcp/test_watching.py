@@ -20,7 +20,7 @@ from agentd.core.checklist import parse
 from agentd.core.erasure import MASK, Erasure
 from agentd.core.message import Message, ToolResult, ToolUse, assistant
 from agentd.core.prompt import Prompt
-from agentd.core.watch import Watch, WatchedCall
+from agentd.core.watch import WatchedCall, WatchedEntry
 from agentd.storage.masking import Masking
 from tests.privacy.obedient import Home, shown
 
@@ -201,7 +201,7 @@ async def test_a_call_that_says_what_is_erased_is_not_made_again(tmp_path: Path)
         call = WatchedCall.answered("mail.list_mail", {"about": "kayak"}, "nothing")
         beat_id = await beats.begin_beat(None, None, "")
         await beats.end_beat(
-            beat_id, Outcome.QUIET, Reason.ACK, watches=[Watch(entry.hash, (call,))]
+            beat_id, Outcome.QUIET, Reason.ACK, watches=[WatchedEntry(entry.hash, (call,))]
         )
         await _masking(life).erase(Erasure(spans=("kayak",)))
         assert (await beats.watches([entry.hash]))[entry.hash].calls == ()

@@ -10,7 +10,7 @@ from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.snapshot import BeatDependencies, Snapshot
 from agentd.automation.heartbeat.watched import (
     HEARTBEAT,
-    Finding,
+    BeatFinding,
     SilentSink,
     WatchedEntries,
     finding,
@@ -18,10 +18,10 @@ from agentd.automation.heartbeat.watched import (
 from agentd.core import failpoints
 from agentd.core.alert import AlertSeverity, NewAlert, Recipients, alert_digest
 from agentd.core.beat import Alarm, Beat, Outcome, Reason
-from agentd.core.checklist import LOOK, Checklist, Entry
+from agentd.core.checklist import LOOK, Checklist, ChecklistEntry
 from agentd.core.errors import WorkspaceError
 from agentd.core.turn import MAIN, Context, Origin, SessionKey, TurnRequest
-from agentd.core.watch import Watch
+from agentd.core.watch import WatchedEntry
 from agentd.engine.background import TOOLS, compose, run_errand
 
 
@@ -58,11 +58,11 @@ class Examination:
         items = checklist.items if force else run.due
         due = [e for e in checklist.entries if e.item is None or e.item in items]
         watches = await self.watches(checklist)
-        findings: list[Finding] = []
+        findings: list[BeatFinding] = []
         if not due or any(entry.hash not in watches for entry in due):
             found, named = await self._ask(beat_id, sight, due, watches)
             findings.append(found)
-            watches.update((entry.hash, Watch(entry.hash)) for entry in named)
+            watches.update((entry.hash, WatchedEntry(entry.hash)) for entry in named)
         for entry in due:
             if (watch := watches.get(entry.hash)) is not None:
                 can_ask = not any(found.is_last for found in findings)
@@ -74,7 +74,7 @@ class Examination:
         """The tools of others that entries can be looked at with."""
         return self._watching.names()
 
-    async def watches(self, checklist: Checklist) -> dict[str, Watch]:
+    async def watches(self, checklist: Checklist) -> dict[str, WatchedEntry]:
         """What is known of the entries that are watched, by their hashes; none while there are no tools of
         others. Raises StorageError.
         """
@@ -100,8 +100,12 @@ class Examination:
         return beat
 
     async def _ask(
-        self, beat_id: int, sight: Snapshot, due: Sequence[Entry], watches: Mapping[str, Watch]
-    ) -> tuple[Finding, tuple[Entry, ...]]:
+        self,
+        beat_id: int,
+        sight: Snapshot,
+        due: Sequence[ChecklistEntry],
+        watches: Mapping[str, WatchedEntry],
+    ) -> tuple[BeatFinding, tuple[ChecklistEntry, ...]]:
         """What the model says of those due that are not watched, and which of them it wants looked at."""
         view, settings, sink = sight.view, self._settings, SilentSink()
         checklist, zone = view.checklist, view.hours.zone
@@ -128,25 +132,31 @@ class Examination:
         return finding(verdict, asked, alert, sink.calls), named
 
     async def _look(
-        self, beat_id: int, sight: Snapshot, entry: Entry, known: Watch, *, can_ask: bool
-    ) -> list[Finding]:
+        self,
+        beat_id: int,
+        sight: Snapshot,
+        entry: ChecklistEntry,
+        known: WatchedEntry,
+        *,
+        can_ask: bool,
+    ) -> list[BeatFinding]:
         """What there is to say of a watched entry; nothing where a model would have to and cannot."""
         seen = await self._watching.poll(known)
-        if isinstance(seen, Finding):
+        if isinstance(seen, BeatFinding):
             return [replace(seen, entries=() if seen.outcome is Outcome.FAILED else (entry,))]
         if not can_ask:
             return []
         if self._around.breaker.is_open():
             text = "the model's service keeps failing, so a change waits until it answers"
-            return [Finding(Outcome.FAILED, Reason.BREAKER_OPEN, text)]
+            return [BeatFinding(Outcome.FAILED, Reason.BREAKER_OPEN, text)]
         if await self._around.budget.is_used_up():
             text = "what beats may use in a day is used up, so a change waits for the next day"
-            return [Finding(Outcome.FAILED, Reason.BUDGET, text)]
+            return [BeatFinding(Outcome.FAILED, Reason.BUDGET, text)]
         before = known if known.calls else None
         name = f"beat:{beat_id}:{entry.hash}"
         return [await self._watching.ask(entry, before, seen, name, sight.view.hours.zone)]
 
-    async def _store(self, beat_id: int, sight: Snapshot, findings: Sequence[Finding]) -> Beat:
+    async def _store(self, beat_id: int, sight: Snapshot, findings: Sequence[BeatFinding]) -> Beat:
         told = _main(findings)
         # No other turn of this origin runs beside a beat.
         tokens, cost = await self._around.ledger.spent(sight.view.now, Origin.HEARTBEAT)
@@ -173,7 +183,7 @@ class Examination:
         return self._recipients.alert(shown, "heartbeat", digest, tainted=alarm.tainted)
 
 
-def _named(sink: SilentSink, checklist: Checklist) -> tuple[Entry, ...]:
+def _named(sink: SilentSink, checklist: Checklist) -> tuple[ChecklistEntry, ...]:
     """The entries for which `look` was called, each once."""
     found = {
         entry.hash: entry
@@ -187,7 +197,7 @@ def _named(sink: SilentSink, checklist: Checklist) -> tuple[Entry, ...]:
 _WEIGHT = (Outcome.ALERT, Outcome.FAILED, Outcome.QUIET)
 
 
-def _main(findings: Sequence[Finding]) -> Finding:
+def _main(findings: Sequence[BeatFinding]) -> BeatFinding:
     """The finding that the beat's row names: an alert before a failure, and that a model was asked before
     that none was.
     """

@@ -20,7 +20,7 @@ import structlog
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.core.alert import TOLD_BEFORE, NewAlert, Recipients, alert_digest, as_told
 from agentd.core.beat import Alarm, Empty, Outcome, Quiet, Reason, Told, Verdict
-from agentd.core.checklist import Entry
+from agentd.core.checklist import ChecklistEntry
 from agentd.core.durations import format_duration
 from agentd.core.event import ThoughtChunk, ToolCallEnded, ToolCallStarted, TurnEvent
 from agentd.core.message import JsonObject
@@ -29,7 +29,7 @@ from agentd.core.ports import Clock
 from agentd.core.prompt import ToolSpec
 from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.turn import OTHERS, Context, Kind, Origin, SessionKey, TurnRequest
-from agentd.core.watch import MOST_CALLS, Watch, WatchedCall, answered, answers, changes
+from agentd.core.watch import MOST_CALLS, WatchedCall, WatchedEntry, answered, answers, changes
 from agentd.engine.background import Door, Failed, compose, run_errand
 from agentd.engine.context import fence
 
@@ -101,15 +101,15 @@ class SilentSink:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class BeatFinding:
     """What a part of a beat came to; all are stored at its end. `entries` were looked at with success."""
 
     outcome: Outcome
     reason: Reason
     text: str = ""
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[ChecklistEntry, ...] = ()
     alert: NewAlert | None = None
-    watch: Watch | None = None
+    watch: WatchedEntry | None = None
 
     @property
     def is_last(self) -> bool:
@@ -119,17 +119,17 @@ class Finding:
 
 def finding(
     verdict: Verdict | Failed,
-    entries: tuple[Entry, ...],
+    entries: tuple[ChecklistEntry, ...],
     alert: NewAlert | None,
     calls: Iterable[CallSeen] = (),
-) -> Finding:
+) -> BeatFinding:
     """What a verdict means; `alert` is the one that an alarm is told by, `calls` are those of the turn."""
     match verdict:
         case Failed():
             reason = Reason.INTERRUPTED if verdict.is_cut else Reason.PROVIDER_ERROR
-            return Finding(Outcome.FAILED, reason, verdict.text)
+            return BeatFinding(Outcome.FAILED, reason, verdict.text)
         case Empty():
-            return Finding(Outcome.FAILED, Reason.EMPTY_REPLY)
+            return BeatFinding(Outcome.FAILED, Reason.EMPTY_REPLY)
         case Quiet():
             outcome, reason, alert = Outcome.QUIET, Reason.ACK, None
         case Told():
@@ -142,7 +142,7 @@ def finding(
         case _:
             assert_never(verdict)
     text = as_told(verdict.text, tainted=verdict.tainted)
-    return Finding(outcome, reason, text, entries, alert)
+    return BeatFinding(outcome, reason, text, entries, alert)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class WatchedEntries:
         """The tools of others that its turns have."""
         return tuple(spec.name for spec in self._tools.others(self._request("")))
 
-    async def poll(self, watch: Watch) -> Watch | Finding:
+    async def poll(self, watch: WatchedEntry) -> WatchedEntry | BeatFinding:
         """Make the calls of an entry again. A finding if a model need not look; else the watch with the
         answers as they are now: one has changed, or they cannot be had by repeating, or not for a day.
         """
@@ -201,15 +201,20 @@ class WatchedEntries:
             return replace(watch, calls=fresh)
         if not found.failure:
             watch = replace(watch, looked_at=now)
-            return Finding(Outcome.QUIET, Reason.UNCHANGED, watch=watch)
+            return BeatFinding(Outcome.QUIET, Reason.UNCHANGED, watch=watch)
         if watch.failing_since is not None and now - watch.failing_since >= _AFRESH:
             return replace(watch, failing_since=now)
         log.warning("look_failed", entry=watch.entry, since=str(watch.failing_since))
-        return Finding(Outcome.FAILED, Reason.LOOK_FAILED, found.failure, watch=watch)
+        return BeatFinding(Outcome.FAILED, Reason.LOOK_FAILED, found.failure, watch=watch)
 
     async def ask(
-        self, entry: Entry, before: Watch | None, now: Watch, message_id: str, zone: ZoneInfo
-    ) -> Finding:
+        self,
+        entry: ChecklistEntry,
+        before: WatchedEntry | None,
+        now: WatchedEntry,
+        message_id: str,
+        zone: ZoneInfo,
+    ) -> BeatFinding:
         """Have the model look at an entry: anew, or at what has changed from `before` to `now`."""
         sink = SilentSink()
         size = sum(len(call.answer) for call in now.calls)
@@ -262,13 +267,13 @@ class WatchedEntries:
 
     def _seen(
         self,
-        watch: Watch,
+        watch: WatchedEntry,
         calls: Iterable[CallSeen],
-        found: Finding,
+        found: BeatFinding,
         request: TurnRequest,
         *,
         is_change: bool,
-    ) -> Watch:
+    ) -> WatchedEntry:
         """What is known of the entry after its turn. The calls of a first look, and of one anew, are the
         ones that are kept; a look at a change only brings newer answers of these.
         """
@@ -291,13 +296,15 @@ class WatchedEntries:
             if reads is not None and not call.is_error:
                 yield WatchedCall.answered(call.name, call.input, call.text, repeats=reads)
 
-    def _alert(self, alarm: Alarm, entry: Entry, change: str) -> NewAlert:
+    def _alert(self, alarm: Alarm, entry: ChecklistEntry, change: str) -> NewAlert:
         """The alert; the same words about another change are another alert."""
         digest = alert_digest(f"{alarm.text}\n{entry.hash}\n{change}")
         return self._recipients.alert(alarm.text, "heartbeat", digest, tainted=alarm.tainted)
 
 
-def _matter(entry: Entry, before: Watch | None, now: Watch) -> tuple[str, tuple[str, ...]]:
+def _matter(
+    entry: ChecklistEntry, before: WatchedEntry | None, now: WatchedEntry
+) -> tuple[str, tuple[str, ...]]:
     """What the turn is about, and the parts of it that come from outside."""
     outside: list[str] = []
     parts = [entry.text]

@@ -9,7 +9,7 @@ from typing import Protocol
 from agentd.core.alert import Alert, Delivery, NewAlert
 from agentd.core.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
 from agentd.core.job import Ending, Job, JobRun, NewJob, Schedule, Step
-from agentd.core.watch import Watch
+from agentd.core.watch import WatchedEntry
 
 # Beats, jobs, and when they are due.
 
@@ -42,7 +42,7 @@ class BeatStore(Protocol):
         cost_usd: float = 0.0,
         done_items: Sequence[str] = (),
         alerts: Sequence[NewAlert] = (),
-        watches: Sequence[Watch] = (),
+        watches: Sequence[WatchedEntry] = (),
     ) -> tuple[Beat, tuple[Alert, ...]]:
         """Finish a beat, mark its checklist items done, keep what was seen of watched entries and put its
         alerts into the outbox, all or nothing. An alert whose digest was told within 24 hours is not put
@@ -66,7 +66,7 @@ class BeatStore(Protocol):
         items no longer listed are forgotten.
         """
 
-    async def watches(self, entries: Sequence[str]) -> Mapping[str, Watch]:
+    async def watches(self, entries: Sequence[str]) -> Mapping[str, WatchedEntry]:
         """What was seen of those of the entries, by their hashes, that are watched; others are forgotten."""
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from agentd.core.compaction import Answer, CompactionPlan, Question
 from agentd.core.event import TurnEvent
-from agentd.core.form import Form, FormAnswer
+from agentd.core.form import FormAnswer, InputForm
 from agentd.core.money import Cap, Charge
 from agentd.core.prompt import ContextBlock, Prompt, ProviderEvent, ToolSpec
 from agentd.core.tool import Approval, Decision, FileIntent, Intent, ToolCall, ToolOutput
@@ -150,7 +150,7 @@ class Approver(Protocol):
 class FormAsker(Protocol):
     """Who has the user fill in forms."""
 
-    async def fill(self, session: SessionKey, form: Form) -> FormAnswer:
+    async def fill(self, session: SessionKey, form: InputForm) -> FormAnswer:
         """What he says; UNASKED at once where no client of his in that session shows forms."""
 
 

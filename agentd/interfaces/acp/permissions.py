@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from agentd.core.form import UNASKED, Form, FormAction, FormAnswer
+from agentd.core.form import UNASKED, FormAction, FormAnswer, InputForm
 from agentd.core.ports import Clock
 from agentd.core.screening.lookalikes import spelled
 from agentd.core.tool import Approval, Decision
@@ -173,7 +173,7 @@ class Permissions:
         log.info("permission_answered", call=call_id, answer=str(decision))
         return decision
 
-    async def fill(self, session: SessionKey, form: Form) -> FormAnswer:
+    async def fill(self, session: SessionKey, form: InputForm) -> FormAnswer:
         """What the owner says over a client of the session that shows forms, the first answer of all;
         UNASKED at once where there is none. Cancelling takes the form back.
         """

@@ -23,11 +23,11 @@ class Shelved(Protocol):
     def has_resources(self) -> bool:
         """Whether it offers any that the owner does not deny."""
 
-    async def resources(self) -> Sequence[Named]:
+    async def resources(self) -> Sequence[NamedResource]:
         """Them. Starts the server; raises ToolFailed."""
 
 
-class Named(Protocol):
+class NamedResource(Protocol):
     """A resource."""
 
     @property

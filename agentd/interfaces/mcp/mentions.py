@@ -25,7 +25,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class ResourceMention:
     """A resource that the owner's words name."""
 
     server: str
@@ -37,9 +37,9 @@ class Mention:
         return f"@{self.server}:{self.uri}"
 
 
-def mentions(text: str) -> Iterator[Mention]:
+def mentions(text: str) -> Iterator[ResourceMention]:
     """What a text may name, each once; the names may be those of no server."""
-    found = (Mention(name, _bare(uri)) for name, uri in _MENTION.findall(text))
+    found = (ResourceMention(name, _bare(uri)) for name, uri in _MENTION.findall(text))
     yield from dict.fromkeys(one for one in found if one.uri)
 
 
@@ -83,7 +83,7 @@ class Mentions:
         return request
 
     async def _read(
-        self, mention: Mention, request: TurnRequest, number: int, *, may_ask: bool
+        self, mention: ResourceMention, request: TurnRequest, number: int, *, may_ask: bool
     ) -> ToolOutput:
         server = self._servers[mention.server]
         name = str(RESOURCE_TOOL["name"])
@@ -133,13 +133,13 @@ class _MentionGate:
         return
 
 
-def _question(mention: Mention) -> Approval:
+def _question(mention: ResourceMention) -> Approval:
     words = mention.words
     digest = hashlib.sha256(words.encode(errors="replace")).hexdigest()
     return Approval(f"Attach a resource of {mention.server}", digest, new_text=words)
 
 
-def _told(mention: Mention, output: ToolOutput) -> str:
+def _told(mention: ResourceMention, output: ToolOutput) -> str:
     if not output.is_error:
         return f"{mention.words} goes along ({len(output.text):,} characters)"
     reason = " ".join(output.text.split())[:300]

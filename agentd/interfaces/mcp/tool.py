@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from agentd.core.errors import ToolFailed
-from agentd.core.form import UNASKED, Form, FormAction, FormAnswer
+from agentd.core.form import UNASKED, FormAction, FormAnswer, InputForm
 from agentd.core.message import JsonObject
 from agentd.core.ports import FormAsker, Gate
 from agentd.core.prompt import Effect, ToolSpec
@@ -97,7 +97,7 @@ class McpTool:
             fields = flat(schema)
             if fields is None:
                 return UNASKED
-            form = Form(self._server.name, printable(message)[:_QUESTION], fields)
+            form = InputForm(self._server.name, printable(message)[:_QUESTION], fields)
             with gate.paused():
                 answer = await forms.fill(call.session, form)
             if answer.action is not FormAction.ACCEPT:

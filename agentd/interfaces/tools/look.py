@@ -18,7 +18,7 @@ _NAMED = 400  # characters of the names of tools
 _UTC = ZoneInfo("UTC")  # what an entry is called does not hang on the zone of its times
 
 
-class Look:
+class LookTool:
     """Says that an entry is to be looked at alone. The beat takes it from there: it sees the calls."""
 
     def __init__(self, read: Callable[[], Awaitable[FileView]], names: str) -> None:
@@ -79,8 +79,8 @@ class LookShelf:
             raise ToolFailed(f"the input does not fit {LOOK}", cure="it is {entry}, its words")
         return self._tool(), call
 
-    def _tool(self) -> Look:
-        return Look(self._read, ", ".join(self._others())[:_NAMED])
+    def _tool(self) -> LookTool:
+        return LookTool(self._read, ", ".join(self._others())[:_NAMED])
 
 
 def _is_named(request: TurnRequest) -> bool:
