@@ -95,6 +95,11 @@ class Checklist:
         """What is to be looked at, now or later, each once."""
         return tuple({e.hash: e for e, _ in self._sections if e is not None}.values())
 
+    def work(self, items: Iterable[Item]) -> tuple[ChecklistEntry, ...]:
+        """What is to be looked at now, where of the dated entries these are."""
+        wanted = {item.hash for item in items}
+        return tuple(e for e in self.entries if e.item is None or e.hash in wanted)
+
     def find(self, words: str) -> ChecklistEntry | None:
         """The one entry with this text, or the one that these words are part of; None where there is
         none, or more than one.

@@ -349,18 +349,42 @@ def test_a_beat_is_explained_by_what_it_would_look_at(daemon: ScriptedDaemon) ->
         {"text": "- [ ] stretch (every: 2h)", "due": True},
     ]
     checklist = {"file_hash": "374c0aa8", "open": True, "items": items}
-    told = {"would_run": True, "reason": "", "checklist": checklist}
+    watched = {
+        "text": "- mail from Anna",
+        "calls": [{"name": "mail.list", "input": {"page": 1}}],
+        "asks_model": "when an answer changes",
+        "looked_at": "2031-01-01T09:00:00+00:00",
+        "told": "Anna wrote",
+        "told_at": "2031-01-01T08:00:00+00:00",
+        "failing_since": "2031-01-01T09:30:00+00:00",
+        "failure": "no connection",
+    }
+    told = {
+        "would_run": True,
+        "reason": "",
+        "checklist": checklist,
+        "tools": ["mail.list"],
+        "watched": [watched],
+    }
     daemon.on("_agentd/heartbeat/explain", lambda params, wire: told)
     said = runner.invoke(app, ["heartbeat", "explain"]).output
     assert "374c0aa8" not in said
-    assert [" ".join(line.split()) for line in said.splitlines()] == [
+    *lines, last = (" ".join(line.split()) for line in said.splitlines())
+    assert lines == [
         "would run yes",
         "reason -",
         "checklist",
         "entries for each beat yes",
         "entries with a time - [ ] call (due: 2031-01-01 09:00)",
         "- [ ] stretch (every: 2h) (now)",
+        "tools mail.list",
     ]
+    assert last.startswith(
+        'watched - mail from Anna: mail.list {"page": 1}; a model is asked when an answer changes; '
+        "answered last 2031-01-01 09:00"
+    )
+    assert ": no connection; told 2031-01-01 08:00" in last
+    assert last.endswith(": Anna wrote")
 
 
 @pytest.mark.parametrize("command", [[], ["facts"], ["facts", "graph"], ["logs"], ["status"]])

@@ -365,6 +365,11 @@ METHODS: tuple[tuple[str, dict[str, Any], Any], ...] = (
     ("export", {"what": "beats", "after": 1}, {"rows": [BEAT], **PAGE}),
     ("export", {"what": "jobs"}, {"rows": [JOB], **PAGE}),
     ("export", {"what": "costs"}, {"rows": [COST], **PAGE}),
+    (
+        "facts/offer",
+        {"text": "The boat is blue.", "client": "a test"},
+        {"kept": bool, "text": str, "reason": str, "refused": list},
+    ),
     ("facts/graph-changes", {"old": GRAPH_TEXT}, CHANGES),
     ("facts/program-state", {"name": "a"}, {"name": str, "state": str, "hash": DIGEST}),
     (

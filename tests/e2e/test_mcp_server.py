@@ -144,6 +144,10 @@ async def _told(session: ClientSession, tool: str, given: Json) -> Json:
     return dict(result.structured_content)
 
 
+@pytest.mark.skipif(
+    shutil.which("conformance") is None,
+    reason="needs `npm install -g @modelcontextprotocol/conformance@0.1.10`",
+)
 @pytest.mark.parametrize(
     "scenario",
     [
@@ -157,9 +161,6 @@ async def _told(session: ClientSession, tool: str, given: Json) -> Json:
 )
 async def test_it_passes_the_scenario_of_the_conformance_suite(home: Home, scenario: str) -> None:
     """Those for what it offers. The suite speaks HTTP alone, so a bridge stands between."""
-    suite = shutil.which("conformance")
-    if suite is None:
-        pytest.skip("needs `npm install -g @modelcontextprotocol/conformance@0.1.10`")
     daemon = await home.start()
     await daemon.connect()
     command = [sys.executable, "-W", "ignore", BRIDGE, sys.executable, "-m", "agentd", "mcp"]
@@ -170,7 +171,7 @@ async def test_it_passes_the_scenario_of_the_conformance_suite(home: Home, scena
     address = f"http://127.0.0.1:{int(await bridge.stdout.readline())}/mcp"
     try:
         run = await asyncio.create_subprocess_exec(
-            *(suite, "server", "--url", address, "--scenario", scenario),
+            *("conformance", "server", "--url", address, "--scenario", scenario),
             stdout=asyncio.subprocess.PIPE,
         )
         async with asyncio.timeout(PATIENCE):

@@ -116,6 +116,7 @@ async def test_beats_have_what_is_listed_and_groups_have_nothing(home: Home) -> 
         daemon = await home.start()
         client = await daemon.connect()
         steps = f"{asks(here)}; {asks(here, '/varnish')}; say HEARTBEAT_OK"
+        steps = f'use look {{"entry": "do use"}}; {steps}'
         (home.workspace / "HEARTBEAT.md").write_text(f"- [ ] do {steps}\n")
         await client.call("_agentd/heartbeat/run", {"force": True})
         assert [head.split()[1] for head in here.heads] == ["/", "/varnish"]

@@ -138,7 +138,9 @@ class Visit:
 
     async def write(self, data: bytes) -> None:
         """Send the bytes, in one write or in several."""
-        cuts = sorted(self._chance.sample(range(len(data)), self._chance.choice((0, 0, 1, 3))))
+        # Of a burst nothing may be allowed, and then there is nothing to cut.
+        most = min(len(data), self._chance.choice((0, 0, 1, 3)))
+        cuts = sorted(self._chance.sample(range(len(data)), most))
         try:
             for start, end in zip((0, *cuts), (*cuts, len(data)), strict=True):
                 self._writer.write(data[start:end])

@@ -20,6 +20,7 @@ from agentd.core.alert import AlertSeverity, NewAlert, Recipients, alert_digest
 from agentd.core.beat import Alarm, Beat, Outcome, Reason
 from agentd.core.checklist import LOOK, Checklist, ChecklistEntry
 from agentd.core.errors import WorkspaceError
+from agentd.core.offloading import ROWS, offload
 from agentd.core.turn import MAIN, Context, Origin, SessionKey, TurnRequest
 from agentd.core.watch import WatchedEntry
 from agentd.engine.background import TOOLS, compose, run_errand
@@ -56,7 +57,7 @@ class Examination:
         """The finished beat, stored together with its alerts and what was seen. Raises StorageError."""
         checklist = sight.view.checklist
         items = checklist.items if force else run.due
-        due = [e for e in checklist.entries if e.item is None or e.item in items]
+        due = await offload(len(checklist.parts), lambda: checklist.work(items), light=ROWS)
         watches = await self.watches(checklist)
         findings: list[BeatFinding] = []
         if not due or any(entry.hash not in watches for entry in due):
@@ -110,7 +111,9 @@ class Examination:
         view, settings, sink = sight.view, self._settings, SilentSink()
         checklist, zone = view.checklist, view.hours.zone
         items = [entry.item for entry in due if entry.item is not None]
-        matter = checklist.text(items, without=watches)
+        matter = await offload(
+            len(checklist.parts), lambda: checklist.text(items, without=watches), light=ROWS
+        )
         request = TurnRequest(
             session=self.session,
             text=compose(self._prompt, "HEARTBEAT.md", matter, view.now, zone),
@@ -125,9 +128,9 @@ class Examination:
         verdict = await run_errand(
             self._around.turns, request, sink, settings.timeout, settings.ack_max_chars
         )
-        left = [entry for entry in due if entry.hash not in watches]
-        named = tuple(entry for entry in _named(sink, checklist) if entry in left)
-        asked = tuple(entry for entry in left if entry not in named)
+        left = {entry.hash: entry for entry in due if entry.hash not in watches}
+        named = tuple(entry for entry in _named(sink, checklist) if entry.hash in left)
+        asked = tuple(entry for entry in left.values() if entry not in named)
         alert = self._alert(verdict, sink.thoughts) if isinstance(verdict, Alarm) else None
         return finding(verdict, asked, alert, sink.calls), named
 

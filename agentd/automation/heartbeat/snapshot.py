@@ -152,6 +152,7 @@ class Eyes:
 
         def entries() -> tuple[Checklist, list[str]]:
             checklist = parse(text, self._hours.zone)
+            _ = checklist.entries  # taken apart once, here, beside the loop
             return checklist, [item.hash for item in checklist.items]
 
         checklist, hashes = await offload(len(text), entries)
