@@ -119,6 +119,7 @@ class Visit:
         self.has_ended = False
         self.progress = asyncio.Event()
         self._reader, self._writer = streams
+        self._has_finished = False
         self._chance = random.Random(seed)
         self._rest = b""
         self._taken_back: set[str] = set()
@@ -151,7 +152,8 @@ class Visit:
             pass  # it has closed: whether it may have, the judge says
 
     def finish(self) -> None:
-        """Send no more, and read on."""
+        """Send no more, and read on: questions that come then stay without an answer."""
+        self._has_finished = True
         with contextlib.suppress(OSError):
             self._writer.write_eof()
 
@@ -188,6 +190,8 @@ class Visit:
         self._send({"id": number, **self._chance.choice(replies)})
 
     def _send(self, frame: Json) -> None:
+        if self._has_finished:
+            return
         self._writer.write(json.dumps({"jsonrpc": "2.0", **frame}).encode() + b"\n")
 
 
