@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -229,24 +229,18 @@ class Toolbox:
 
     async def repeat(self, call: ToolCall, request: TurnRequest) -> ToolOutput:
         """Make a call once more that such a turn has made, outside of any turn, if it only reads. What goes
-        wrong is an error output. It is not journaled: a crash leaves nothing to be settled.
+        wrong is an error output. It is not journaled: a crash leaves nothing to be settled. Raises
+        StorageError.
         """
         call = replace(call, input=self._redactor.plain(call.input))
-        seconds = self._settings.tool_timeout.total_seconds()
-        try:
-            tool, call = self._meant(call, request)
+
+        async def run(_: asyncio.Timeout) -> ToolOutput:
+            tool, meant = self._meant(call, request)
             if not _only_reads(tool.spec):
                 raise ToolFailed(f"{call.name} does not say any more that it only reads")
-            async with asyncio.timeout(seconds):
-                output = await tool.run(call, _NobodyThere())
-        except AgentdError as error:
-            return _refusal(error)
-        except TimeoutError:
-            return ToolOutput(f"{call.name} took longer than {seconds:g} s", is_error=True)
-        except Exception:
-            # A defect in one tool must not end the beat: its entry is told as failing, the log has the trace.
-            log.exception("tool_crashed", tool=call.name, session=call.session)
-            return ToolOutput(f"{call.name} failed inside agentd; the log says why.", is_error=True)
+            return await tool.run(meant, _NobodyThere())
+
+        output = await self._bounded(call, run)
         return replace(output, text=_shortened(output.text, self._settings.max_tool_output))
 
     async def recover(self, found: OpenCall) -> None:
@@ -294,27 +288,39 @@ class Toolbox:
             is_reader = call.name == FETCH and FETCH in self._policy.readers
             text = _UNKNOWN if is_reader else _TAINTED.format(name=call.name)
             return ToolOutput(text, is_error=True)
+
+        async def run(limit: asyncio.Timeout) -> ToolOutput:
+            gate = _Gate(self, turn_id, call, limit, interrupt, show)
+            if ruling is Ruling.ASK and not await gate.approve(_whole(call)):
+                return ToolOutput(f"The user did not allow {call.name}.", is_error=True)
+            if tool.spec.effect in (Effect.EXTERNAL, Effect.IDEMPOTENT):
+                await gate.intend()
+            if call.name in self._tools:
+                return await tool.run(call, gate)
+            return await self._run_other(tool, call, gate)
+
+        return await self._bounded(call, run)
+
+    async def _bounded(
+        self, call: ToolCall, run: Callable[[asyncio.Timeout], Awaitable[ToolOutput]]
+    ) -> ToolOutput:
+        """The output of a call within the time of a tool; what goes wrong with it is an output, too.
+
+        Raises StorageError, Interrupted.
+        """
+        seconds = self._settings.tool_timeout.total_seconds()
         try:
-            async with asyncio.timeout(self._settings.tool_timeout.total_seconds()) as limit:
-                gate = _Gate(self, turn_id, call, limit, interrupt, show)
-                if ruling is Ruling.ASK and not await gate.approve(_whole(call)):
-                    return ToolOutput(f"The user did not allow {call.name}.", is_error=True)
-                if tool.spec.effect in (Effect.EXTERNAL, Effect.IDEMPOTENT):
-                    await gate.intend()
-                if call.name in self._tools:
-                    return await tool.run(call, gate)
-                return await self._run_other(tool, call, gate)
+            async with asyncio.timeout(seconds) as limit:
+                return await run(limit)
         except (StorageError, Interrupted):
             raise
         except AgentdError as error:
             return _refusal(error)
         except TimeoutError:
-            seconds = self._settings.tool_timeout.total_seconds()
-            return ToolOutput(
-                f"{call.name} took longer than {seconds:g} s and was stopped.", is_error=True
-            )
+            text = f"{call.name} took longer than {seconds:g} s and was stopped."
+            return ToolOutput(text, is_error=True)
         except Exception:
-            # A defect in one tool must not end the turn: the model is told, the log has the trace.
+            # A defect in one tool ends neither turn nor beat: it is told, and the log has the trace.
             log.exception("tool_crashed", tool=call.name, session=call.session)
             return ToolOutput(f"{call.name} failed inside agentd; the log says why.", is_error=True)
 

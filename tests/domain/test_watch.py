@@ -47,7 +47,9 @@ def test_lines_that_look_like_the_head_of_a_diff_are_shown() -> None:
 
 
 def test_half_a_surrogate_pair_is_no_part_of_what_is_shown() -> None:
-    told("x", '{"a": "\\ud800"}').encode()
+    shown = told("x", '{"a": "\\ud800"}')
+    assert '"a": "?"' in shown
+    assert shown.encode(errors="replace").decode() == shown
 
 
 def test_what_was_erased_is_no_change_and_no_news() -> None:
