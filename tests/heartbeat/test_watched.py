@@ -67,7 +67,7 @@ class Mailbox:
     def answer(self, name: str) -> ToolOutput:
         self.calls += 1
         if self.away:
-            return ToolOutput(self.away, is_error=True)
+            return ToolOutput(self.away, is_error=True, tainted=True)
         text = json.dumps({"mails": [{"from": mail} for mail in self.mails]})
         return ToolOutput(f"{name} answered:\n```text\n{text}\n```", tainted=True)
 
@@ -293,6 +293,14 @@ async def test_nothing_is_missed_while_the_server_is_away() -> None:
     assert len(await world.told()) == 1
     (watch,) = (await world.pulse.explain())["watched"]
     assert (watch["failing_since"], watch["failure"]) == (None, "")
+
+
+async def test_a_failure_is_told_in_one_line_and_marked_as_the_words_of_others() -> None:
+    world = World()
+    await world.beat()
+    world.mailbox.away = "mail.list failed:\n```text\nno\nluck\n```"
+    beat = await world.beat()
+    assert beat.text == "[may come from outside] mail.list failed: no luck"
 
 
 async def test_after_a_day_without_an_answer_the_model_looks_and_says_so() -> None:

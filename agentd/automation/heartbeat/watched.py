@@ -39,6 +39,7 @@ HEARTBEAT = SessionKey("heartbeat:main")  # constant: no beat can make a session
 
 # It cannot alert by itself: its reply is the alert, stored together with what was seen.
 _TOOLS = frozenset({"memory_read", "memory_search", "memory_write", OTHERS})
+_FAILURE = 400  # characters
 _AFRESH = timedelta(days=1)  # after so long without an answer the model looks anew, and can say so
 
 
@@ -258,7 +259,7 @@ class WatchedEntries:
                 for call in calls:
                     output = await self._tools.repeat(_call(call.name, call.input), request)
                     if output.is_error:
-                        failure = output.text
+                        failure = as_told(_in_one_line(output.text), tainted=output.tainted)
                     else:
                         found.append(WatchedCall.answered(call.name, call.input, output.text))
         except TimeoutError:
@@ -326,6 +327,12 @@ def _matter(
     if now.told_at is not None:
         add("What the owner was told before", f"at {now.told_at:%Y-%m-%d %H:%M} UTC", now.told)
     return "\n\n".join(parts), tuple(outside)
+
+
+def _in_one_line(failure: str) -> str:
+    """A tool's failure as people are told it, without the fence that is for models."""
+    lines = (line for line in failure.splitlines() if not line.startswith("```"))
+    return " ".join(" ".join(lines).split())[:_FAILURE]
 
 
 def _call(name: str, given: JsonObject) -> ToolCall:
