@@ -15,10 +15,10 @@ import agentd.core.errors
 from agentd.core.errors import AgentdError
 from agentd.core.graph import Record
 from agentd.interfaces.acp import frames
-from agentd.interfaces.acp import graph_methods as graph
 from agentd.interfaces.commands.exchange import EXCHANGE, PROGRAMS
 from agentd.interfaces.commands.fact_changes import FACT_CHANGES
 from agentd.interfaces.commands.facts import FACTS
+from agentd.interfaces.commands.graph import GRAPH
 from agentd.interfaces.commands.proposals import PROPOSALS
 from agentd.zero.formats.writing import write
 from tests.e2e.contract import Wire, World, misfits, plain
@@ -208,8 +208,8 @@ def test_where_the_graph_is_off_each_command_says_so_and_how_to_have_it(scene: W
     file.write_text(f"{before}[graph]\nenabled = false\n")
     shell.wake_again()
     with Wire(shell.socket) as wire:
-        declared = (f"_agentd/{it.path}" for it in (*EXCHANGE.commands, *PROGRAMS.commands))
-        for method in (*graph.NAMES, *declared):
+        declared = (*GRAPH.commands, *EXCHANGE.commands, *PROGRAMS.commands)
+        for method in (f"_agentd/{it.path}" for it in declared):
             error = wire.error(method)
             assert (error["code"], error["data"]["code"]) == (-32011, "graph_off"), method
             assert "[graph]" in error["data"]["cure"]

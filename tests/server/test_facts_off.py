@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agentd.core.errors import FactsOff
-from agentd.interfaces.acp import graph_methods as graph
 from agentd.interfaces.acp.declared import refused, refused_typed
 from agentd.interfaces.commands.exchange import EXCHANGE, PROGRAMS
 from agentd.interfaces.commands.fact_changes import FACT_CHANGES
 from agentd.interfaces.commands.facts import FACTS
+from agentd.interfaces.commands.graph import GRAPH
 from agentd.interfaces.commands.offers import OFFERS
 from agentd.interfaces.commands.proposals import PROPOSALS
 from tests.e2e.test_contract import registered
@@ -23,7 +23,7 @@ def why() -> FactsOff:
 
 def test_each_method_of_facts_is_refused_where_they_are_off():
     named = {name for name in registered() if name.startswith("_agentd/facts/")}
-    of_the_graph = {*graph.NAMES, *refused(EXCHANGE, why), *refused(PROGRAMS, why)}
+    of_the_graph = {name for group in (GRAPH, EXCHANGE, PROGRAMS) for name in refused(group, why)}
     off = {name for group in OFF for name in refused(group, why)}
     assert of_the_graph | off == named | {"_agentd/memory/proposals"}
 

@@ -13,6 +13,7 @@ from agentd.interfaces.acp.acp_schema import PromptCall
 from agentd.interfaces.acp.commands import Commands
 from agentd.interfaces.acp.declared import typed
 from agentd.interfaces.acp.roles import ClientRole
+from agentd.interfaces.commands.conversation import CONVERSATION, ConversationCommands
 from agentd.interfaces.commands.heartbeat import HEARTBEAT, HeartbeatCommands
 from agentd.interfaces.commands.memory import IN_NOTES, NoteCommands
 from agentd.testing import FakeClock, MemoryBeats, MemorySessions
@@ -50,6 +51,10 @@ class Pulse:
 def heartbeat_of(pulse):
     clock = FakeClock(zone="Europe/Berlin")
     return typed(HEARTBEAT, HeartbeatCommands(pulse, MemoryBeats(clock), clock))
+
+
+def conversation(turns, store):
+    return Commands(typed(CONVERSATION, ConversationCommands(turns, store, None)))
 
 
 def forget_in(notes):
@@ -152,14 +157,14 @@ class Rooms:
     ],
 )
 async def test_making_room_is_told_in_words(name, report, told):
-    own = Commands(Rooms(report), MemorySessions(FakeClock()), options=None)
+    own = conversation(Rooms(report), MemorySessions(FakeClock()))
     act, rest = own.find(PromptCall(MAIN, f"/{name}"), ClientRole())
     assert await act.act(MAIN, rest) == told
 
 
 async def test_what_stands_behind_compact_is_what_the_summary_should_keep():
     rooms = Rooms(RoomReport(True, True, "manual", 9000, 1))
-    own = Commands(rooms, MemorySessions(FakeClock()), options=None)
+    own = conversation(rooms, MemorySessions(FakeClock()))
     act, rest = own.find(PromptCall(MAIN, "/compact keep the names of the birds "), ClientRole())
     await act.act(MAIN, rest)
     assert rooms.wish == "keep the names of the birds"
@@ -168,7 +173,7 @@ async def test_what_stands_behind_compact_is_what_the_summary_should_keep():
 async def test_the_status_of_a_session_counts_in_words():
     store = MemorySessions(FakeClock())
     await store.create(MAIN)
-    own = Commands(Rooms(RoomReport(False, False, "", 0, 0)), store, options=None)
+    own = conversation(Rooms(RoomReport(False, False, "", 0, 0)), store)
     status, _ = own.find(PromptCall(MAIN, "/status"), ClientRole())
     told = await status.act(MAIN, "")
     assert told == "Session main: 0 turns, 0 rows, 0 tokens in the context, 0 waiting."

@@ -21,7 +21,6 @@ from agentd.engine.workers import DAY
 from agentd.interfaces.acp import declared
 from agentd.interfaces.acp.acp_sessions import Services, Welcome
 from agentd.interfaces.acp.commands import SlashCommand
-from agentd.interfaces.acp.graph_methods import GraphMethods, graph_is_off, refusals
 from agentd.interfaces.acp.hub import Hub
 from agentd.interfaces.acp.importer import Importer
 from agentd.interfaces.acp.listener import inherited_socket
@@ -40,6 +39,7 @@ from agentd.interfaces.commands.exchange import (
 from agentd.interfaces.commands.export import EXPORT, ExportCommands
 from agentd.interfaces.commands.fact_changes import FACT_CHANGES, ChangeCommands
 from agentd.interfaces.commands.facts import FACTS, FactCommands
+from agentd.interfaces.commands.graph import GRAPH, GraphCommands, graph_is_off
 from agentd.interfaces.commands.heartbeat import HEARTBEAT, HeartbeatCommands
 from agentd.interfaces.commands.history import HISTORY, HistoryCommands
 from agentd.interfaces.commands.jobs import (
@@ -58,6 +58,7 @@ from agentd.interfaces.commands.status import STATUS, StatusCommands, StatusPart
 from agentd.interfaces.mcp.mentions import Mentions
 from agentd.memory.deletion import SessionErasure
 from agentd.memory.facts.exchange import take_in
+from agentd.memory.graph.service import GraphAnswers
 from agentd.zero.delta import as_json
 
 
@@ -233,11 +234,11 @@ def _facts_are_off() -> FactsOff:
 def _graph(graph: GraphParts, clock: Clock) -> dict[str, Handler]:
     """How what is known hangs together. Where that is switched off each method says so."""
     if graph.desk is None:
-        off = (declared.refused(group, graph_is_off) for group in (EXCHANGE, PROGRAMS))
-        return {name: handler for routes in (refusals(), *off) for name, handler in routes.items()}
+        off = (declared.refused(group, graph_is_off) for group in (GRAPH, EXCHANGE, PROGRAMS))
+        return {name: handler for routes in off for name, handler in routes.items()}
     exchanged = ExchangeCommands(graph.exchange, graph.sharing, as_json)
     return {
-        **GraphMethods(graph.desk).routes(),
+        **declared.methods(GRAPH, GraphCommands(GraphAnswers(graph.desk))),
         **declared.methods(EXCHANGE, exchanged),
         **declared.methods(PROGRAMS, ProgramCommands(graph.programs, clock)),
     }

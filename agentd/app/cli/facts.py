@@ -21,6 +21,7 @@ from agentd.interfaces.commands import fact_words
 from agentd.interfaces.commands.exchange import EXCHANGE
 from agentd.interfaces.commands.fact_changes import FACT_CHANGES
 from agentd.interfaces.commands.facts import ERASING_SECONDS, FACTS
+from agentd.interfaces.commands.graph import GRAPH
 from agentd.interfaces.commands.plain import fields, visible
 
 _PAGE = 500
@@ -81,6 +82,7 @@ def _taken_in(
 
 app = grouped(FACTS, {"forget": _forgotten, "import": _taken_in})
 add_all(app, FACT_CHANGES, {"changes": _changed})
+add_all(app, GRAPH, "agentd.app.cli.graph:LINES")
 add_all(app, EXCHANGE, "agentd.app.cli.exchange:LINES")
 
 
@@ -94,8 +96,6 @@ def export(as_json: AsJson = False) -> None:
 
 # Those that read or draw the graph load its parts, which no other command of facts needs.
 _GRAPH = {
-    "query": ("graph:query", "Ask how what the agent knows hangs together."),
-    "graph": ("graph:graph", "Draw what is known around a name."),
     "run": ("zero:run", "Run the graphs of a `.0` file."),
     "compile": (
         "zero:compile_statements",

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from agentd.app.cli.ask import ask
-from agentd.app.cli.report import AsJson, note, reporting, show
+from agentd.app.cli.declared import Line
+from agentd.app.cli.report import note, reporting, show
 from agentd.app.cli.texts import Output, write_text
 from agentd.core.errors import InvalidRequest
 from agentd.interfaces.commands.plain import visible
@@ -31,47 +32,17 @@ class Format(StrEnum):
     PROMPT = "prompt"
 
 
-class ShownWay(StrEnum):
-    """How what is around a name is found."""
-
-    PATHS = "paths"
-    BREADTH = "breadth"
-    ACTIVATION = "activation"
-
-
 DRAWN = frozenset({Format.TABLE, Format.DOT, Format.HTML})  # the daemon writes the others
 
 
-def query(
-    question: Annotated[
-        str,
-        typer.Argument(
-            help='"FIND concept FROM user BY paths" (or breadth, activation), or any text: '
-            "what it names is found."
-        ),
-    ],
-    limit: Annotated[int, typer.Option(min=1, max=50, help="How many facts about a text.")] = 10,
-    as_json: AsJson = False,
-) -> None:
-    """Ask how what the agent knows hangs together."""
+def _query(given: dict[str, Any], *, as_json: bool) -> None:
     with reporting(as_json=as_json):
-        result = ask("facts/query", question=question, limit=limit)
-        show(result, _answered, as_json=as_json)
+        show(ask("facts/query", **given), _answered, as_json=as_json)
 
 
-def graph(
-    name: Annotated[str, typer.Argument(help="What is in the middle, such as user.")],
-    depth: Annotated[
-        int | None,
-        typer.Option(min=1, help="How many facts away: 2 unless you say it, at most 4."),
-    ] = None,
-    most: Annotated[int, typer.Option(min=1, max=50, help="How many concepts.")] = 24,
-    by: Annotated[
-        ShownWay,
-        typer.Option(
-            help="paths: what is surest; breadth: the fewest facts away; activation: what comes to mind."
-        ),
-    ] = ShownWay.PATHS,
+def _graph(
+    given: dict[str, Any],
+    *,
     form: Annotated[
         Format,
         typer.Option(
@@ -87,14 +58,13 @@ def graph(
             "--compat", help="With --format zero: for older readers, without colons in words."
         ),
     ] = False,
-    as_json: AsJson = False,
+    as_json: bool,
 ) -> None:
-    """Draw what is known around a name."""
     with reporting(as_json=as_json):
         if compat and form is not Format.ZERO:
             raise InvalidRequest("--compat is for --format zero alone", cure="leave it out")
         wanted = None if form in DRAWN else form.value
-        result = ask("facts/graph", name=name, depth=depth, most=most, by=by.value, form=wanted)
+        result = ask("facts/graph", **given, form=wanted)
         if compat:
             result["text"] = _compatible(result["text"])
         if wanted and not as_json and (left := _left_out(result)):
@@ -107,8 +77,10 @@ def graph(
         show(told, lambda done: f"written to {done['file']}", as_json=as_json)
 
 
-def _answered(result: dict[str, Any]) -> str:
+LINES: dict[str, Line] = {"query": _query, "graph": _graph}
 
+
+def _answered(result: dict[str, Any]) -> str:
     answer = answer_of(result)
     if not answer.rows:
         return visible(answer.reason)
@@ -130,7 +102,6 @@ def _compatible(text: str) -> str:
 
 
 def _drawn(result: dict[str, Any], form: Format) -> str:
-
     if form not in DRAWN:
         return str(result["text"]).rstrip("\n")
     picture = picture_of(result)

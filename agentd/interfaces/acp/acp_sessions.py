@@ -18,13 +18,13 @@ from agentd.core.ports import Blobs, SessionStore
 from agentd.core.transcript import NOTHING_OFFERED, Offer, Row, RowRole, SessionInfo
 from agentd.core.turn import MAIN, SessionKey
 from agentd.interfaces.acp.acp_schema import AcpParser, SessionCall
-from agentd.interfaces.acp.commands import SessionTurns, SlashCommand
+from agentd.interfaces.acp.commands import SlashCommand
 from agentd.interfaces.acp.connection import Routes
 from agentd.interfaces.acp.hub import Hub, update_params
 from agentd.interfaces.acp.options import SessionOptions
 from agentd.interfaces.acp.peer import Clients, Peer, PeerReply, Profile
 from agentd.interfaces.acp.pictures import Pictures
-from agentd.interfaces.acp.prompts import Attach, Prompts
+from agentd.interfaces.acp.prompts import Attach, Prompts, SessionTurns
 from agentd.interfaces.acp.roles import ClientRole, new_key, parse_key, read_bind, require_no_secret
 from agentd.interfaces.acp.updates import Update, notice_updates, replay_updates, usage_update
 from agentd.interfaces.commands.keys import existing_key, is_unused

@@ -13,15 +13,16 @@ from typing import Any, Protocol
 import structlog
 
 from agentd.core.errors import AgentdError, InvalidRequest
-from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
+from agentd.core.turn import Receipt, SessionKey, StopReason, Turn, TurnRequest
 from agentd.interfaces.acp.acp_schema import PromptCall
-from agentd.interfaces.acp.commands import Commands, CommandTicket, SessionTurns
+from agentd.interfaces.acp.commands import Commands
 from agentd.interfaces.acp.faults import TurnFailed
 from agentd.interfaces.acp.hub import Hub, update_params
 from agentd.interfaces.acp.peer import Peer
 from agentd.interfaces.acp.pictures import Pictures
 from agentd.interfaces.acp.roles import require_no_secret
 from agentd.interfaces.acp.updates import notice_updates, text_updates, usage_json
+from agentd.interfaces.commands.sessions import WorkingSessions
 
 log = structlog.get_logger()
 
@@ -30,6 +31,27 @@ _LONGEST_TEXT = 256 * 1024  # characters that are repeated in the answer's `_met
 
 
 Tell = Callable[[str], None]
+
+
+class CommandTicket(Protocol):
+    """A turn that has been accepted."""
+
+    @property
+    def receipt(self) -> Receipt:
+        """Proof that the request is durable."""
+
+    async def wait(self) -> Turn:
+        """How it ended; `failure` is set when it failed. Cancelling this does not end the turn."""
+
+
+class SessionTurns(WorkingSessions, Protocol):
+    """The one door to the engine."""
+
+    async def submit(self, request: TurnRequest) -> CommandTicket:
+        """Raises QueueFull, ShuttingDown, StorageFull, InvalidRequest."""
+
+    def cancel(self, session: SessionKey, *, message_id: str = "") -> bool:
+        """End the running turn, or that of a message; False if there is none."""
 
 
 class Attach(Protocol):

@@ -16,16 +16,18 @@ from agentd.core.errors import ShuttingDown
 from agentd.core.ports import Clock, SessionStore
 from agentd.interfaces.acp import frames
 from agentd.interfaces.acp.acp_sessions import AcpSessions, Services, SessionView
-from agentd.interfaces.acp.commands import Commands, SessionTurns
+from agentd.interfaces.acp.commands import Commands
 from agentd.interfaces.acp.connection import Access, ClientConnection, Routes
+from agentd.interfaces.acp.declared import typed
 from agentd.interfaces.acp.flow import PIECE, Unfinished, time_limit
 from agentd.interfaces.acp.hub import Hub
 from agentd.interfaces.acp.listener import bound_socket, peer_uid
 from agentd.interfaces.acp.options import SessionOptions
 from agentd.interfaces.acp.peer import Clients, Handler, Listener, Peer
 from agentd.interfaces.acp.pictures import Pictures
-from agentd.interfaces.acp.prompts import Prompts
+from agentd.interfaces.acp.prompts import Prompts, SessionTurns
 from agentd.interfaces.acp.socket_settings import ServerSettings
+from agentd.interfaces.commands.conversation import CONVERSATION, ConversationCommands
 from agentd.interfaces.commands.keys import absent
 
 log = structlog.get_logger()
@@ -152,7 +154,8 @@ class Server:
 
     def _access(self, group: asyncio.TaskGroup) -> Access:
         options = SessionOptions(self._store, self._hub, self._services.offer)
-        commands = Commands(self._turns, self._store, options, self._services.commands)
+        conversation = ConversationCommands(self._turns, self._store, options)
+        commands = Commands((*typed(CONVERSATION, conversation), *self._services.commands))
         pictures = Pictures(self._services.blobs, self._settings)
         acp = AcpSessions(
             turns=self._turns,

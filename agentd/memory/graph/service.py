@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 
-from agentd.core.errors import AgentdError, QueryError
+from agentd.core.errors import AgentdError, InvalidRequest, QueryError
 from agentd.core.graph import OWN, SHARED, EpisodeHash, FactHash, Relation, Trace
 from agentd.core.ports import Clock, GraphStore
 from agentd.core.turn import Kind, SessionKey
@@ -21,6 +22,7 @@ from agentd.memory.graph.picture import Picture, columns
 from agentd.memory.graph.query import LIMIT
 from agentd.memory.graph.query import QuestionKind as Wanted
 from agentd.memory.graph.recall import Recollection
+from agentd.memory.graph.wire import answer_json, picture_json
 
 log = structlog.get_logger()
 
@@ -244,6 +246,35 @@ class GraphDesk:
             await self._keeper.level()
         except AgentdError as error:  # `status` names it
             log.warning("graph_not_level", reason=error.reason)
+
+
+class GraphAnswers:
+    """What the owner asks of the graph, answered in plain data (agentd/memory/graph/wire.py)."""
+
+    def __init__(self, desk: GraphDesk) -> None:
+        self._desk = desk
+
+    async def ask(self, question: str, limit: int) -> dict[str, Any]:
+        """The answer, and which other agents say what of it. Raises as `GraphDesk.ask` does."""
+        answer = await self._desk.ask(question, limit=limit)
+        return {**answer_json(answer), "tellers": await self._desk.tellers(answer)}
+
+    async def around(
+        self, name: str, depth: int | None, most: int, by: str, form: str
+    ) -> dict[str, Any]:
+        """A picture, with its text where `form` is another than that. Raises InvalidRequest for a depth
+        that the way does not have, and as `GraphDesk.picture` and `GraphDesk.told` do.
+        """
+        way, wanted = Way(by), record.Form(form)
+        if depth is not None and depth > way.most:
+            raise InvalidRequest(
+                f"by {way} nothing is looked for {depth} facts away",
+                cure=f"ask for a depth of at most {way.most}",
+            )
+        picture = await self._desk.picture(name, depth=depth, most=most, by=way)
+        if wanted is record.Form.PICTURE:
+            return picture_json(picture)
+        return {**picture_json(picture), "text": await self._desk.told(picture, wanted)}
 
 
 def is_query(text: str) -> bool:

@@ -1,0 +1,100 @@
+"""What is typed in a chat about the conversation itself: `/compact`, `/flush`, `/new`, `/status`, `/model`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from agentd.interfaces.commands.declaration import Group
+
+if TYPE_CHECKING:
+    from agentd.core.compaction import RoomReport
+    from agentd.core.ports import Transcripts
+    from agentd.core.turn import SessionKey
+    from agentd.interfaces.commands.sessions import WorkingSessions
+
+CONVERSATION = Group("")
+
+_UNDONE = {  # why a command that makes room left it as it was
+    "below_threshold": "all that was said is saved already",
+    "nothing_to_compact": "too little was said to shorten it",
+    "flush": "nothing could be saved; `agentd logs` says why",
+}
+
+
+class ModelChoice(Protocol):
+    """Which model answers in a session."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that a session may choose, the configured one first."""
+
+    async def model(self, session: SessionKey) -> str:
+        """The model of the session's next turn; "" if nobody knows its name."""
+
+    async def set_option(self, session: SessionKey, name: str, value: str) -> Any:
+        """Choose; `name` is "model". Raises InvalidRequest, naming what could be chosen."""
+
+
+class ConversationCommands:
+    """One conversation, as whoever types in it wants it."""
+
+    def __init__(self, turns: WorkingSessions, store: Transcripts, choice: ModelChoice) -> None:
+        self._turns = turns
+        self._store = store
+        self._choice = choice
+
+    @CONVERSATION.slash(
+        "compact", "Shorten this conversation's context now", "what the summary should keep"
+    )
+    async def compact(self, session: SessionKey, wish: str) -> str:
+        """What was done, in tokens before and after."""
+        return _say(await self._turns.compact(session, wish.strip()))
+
+    @CONVERSATION.slash("flush", "Save what matters to memory now")
+    async def flush(self, session: SessionKey, _: str) -> str:
+        """What was done, or why nothing."""
+        return _say(await self._turns.flush(session))
+
+    @CONVERSATION.slash("new", "Save what matters and begin an empty context")
+    async def new(self, session: SessionKey, _: str) -> str:
+        """That it begins, and what was saved before."""
+        return f"A new context begins. {_say(await self._turns.start_over(session))}"
+
+    @CONVERSATION.slash("status", "Say how this session stands")
+    async def status(self, session: SessionKey, _: str) -> str:
+        """How much was said, how full the context is, and how many messages wait."""
+        info = next((i for i in await self._store.sessions() if i.key == session), None)
+        if info is None:
+            return f"Session {session}: nothing said yet."
+        counts = f"{_count(info.turns, 'turn')}, {_count(info.rows, 'row')}"
+        context = f"{_count(info.context_tokens, 'token')} in the context"
+        return f"Session {session}: {counts}, {context}, {self._turns.queued(session)} waiting."
+
+    @CONVERSATION.slash("model", "Say or choose who answers here", "a model's name")
+    async def model(self, session: SessionKey, name: str) -> str:
+        """Who answers, and who could. Raises InvalidRequest for a model that cannot be chosen."""
+        if name.strip():
+            await self._choice.set_option(session, "model", name.strip())
+            return f"From the next turn on {name.strip()} answers in this session."
+        offered = ", ".join(self._choice.models)
+        return f"{await self._choice.model(session)} answers in this session, of: {offered}."
+
+
+def _say(report: RoomReport) -> str:
+    done = [
+        word
+        for word, is_done in (("flushed", report.flushed), ("compacted", report.compacted))
+        if is_done
+    ]
+    if not done:
+        why = _UNDONE.get(report.reason, f"{report.reason}; `agentd logs` says more")
+        return f"Nothing was done: {why}. {_count(report.tokens_before, 'token')} in the context."
+    what = " and ".join(done).capitalize()
+    if not report.compacted and report.reason != "flush":  # which is all that was asked for
+        why = _UNDONE.get(report.reason, f"not compacted: {report.reason}; `agentd logs` says more")
+        what += f" ({why})"
+    return f"{what}: {_count(report.tokens_before, 'token')} before, {report.tokens_after:,} after."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
