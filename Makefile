@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 EXTRAS ?=
-WORKERS ?= 2
+WORKERS ?= 3  # of two cores, since a third of the time goes to waiting for disks and children
 VENV := .venv
 BIN := $(VENV)/bin
 MAKEFLAGS += --no-print-directory

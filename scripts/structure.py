@@ -6,9 +6,11 @@ The map is the first line of each module's docstring, so it is as true as the co
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import statistics
 import sys
+import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -27,20 +29,26 @@ def modules() -> dict[str, ast.Module]:
     }
 
 
-def told(tree: ast.Module) -> str:
-    """The first line of what a module says of itself."""
-    return (ast.get_docstring(tree) or "").partition("\n")[0]
+def summary(path: Path) -> str:
+    """The first line of what a module says of itself. Reads no further than that, so a map of the whole
+    package is a matter of a moment.
+    """
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            if token.type == tokenize.STRING:
+                return inspect.cleandoc(ast.literal_eval(token.string)).partition("\n")[0]
+            if token.type == tokenize.NAME:  # it begins with code
+                break
+    return ""
 
 
 def map_lines() -> Iterator[str]:
     """One line for each package and each module in it."""
-    by_folder = sorted(modules().items(), key=lambda entry: Path(entry[0]).parent.parts)
-    for name, tree in by_folder:
-        path = Path(name)
+    for path in sorted(PACKAGE.rglob("*.py"), key=lambda path: (path.parent.parts, path.name)):
         if path.name == "__init__.py":
-            yield f"\n{path.parent}/  {told(tree)}"
+            yield f"\n{path.parent.relative_to(ROOT).as_posix()}/  {summary(path)}"
         else:
-            yield f"  {path.name:24} {told(tree)}"
+            yield f"  {path.name:24} {summary(path)}"
 
 
 def lengths() -> list[int]:

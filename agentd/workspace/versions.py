@@ -42,7 +42,7 @@ _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _LIMIT = 1 << 26
 _FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
 _LARGE = 1 << 16  # bytes that take longer to hash than to compare with others
-_AFFORDED = 1 << 27  # bytes of one file's versions; the last two are kept anyway
+AFFORDED = 1 << 27  # bytes of one file's versions; the last two are kept anyway
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,22 @@ class Versions:
     `finish` holds the lock of the path.
     """
 
-    def __init__(self, root: Path, keep: int = KEEP, redactor: Redactor | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        keep: int = KEEP,
+        redactor: Redactor | None = None,
+        *,
+        afforded: int = AFFORDED,
+    ) -> None:
+        """Kept of one file are the last `keep` versions, as far as together they have `afforded` bytes,
+        and the last two in any case.
+        """
         self._folder = Folder(root, passing=_pass_by)
         self._authored = Authored(self._folder)
         self._outside = Authored(self._folder, OUTSIDE, forgets=False)
         self._keep = keep
+        self._most_bytes = afforded
         self._bare: dict[str, int] = {}  # folders without contents, and when they were changed last
         self._redactor = redactor or Redactor()
 
@@ -112,7 +123,7 @@ class Versions:
         else:
             is_kept = bool(log) and log[-1].blob != _ABSENT and log[-1].version.digest == old.digest
             blob = self._keep_content(home, new, old.data if is_kept else None)
-        self._save(home, _afforded([*log, _Entry(version, blob)][-self._keep :]))
+        self._save(home, _afforded([*log, _Entry(version, blob)][-self._keep :], self._most_bytes))
 
     def of(self, path: str, now: str) -> tuple[Version, ...]:
         """The versions of `path`, the newest first; `now` is the digest of the file as it stands."""
@@ -525,10 +536,10 @@ def _settled(log: list[_Entry], now: str) -> list[_Entry]:
     return [*log, replace(last, is_done=True)] if last.version.digest == now else log
 
 
-def _afforded(log: list[_Entry]) -> list[_Entry]:
-    """The newest of them that together are not too large."""
+def _afforded(log: list[_Entry], most: int) -> list[_Entry]:
+    """The newest of them that together have `most` bytes, but at least two."""
     sizes = accumulate(entry.version.size for entry in reversed(log))
-    return log[-max(2, sum(size <= _AFFORDED for size in sizes)) :]
+    return log[-max(2, sum(size <= most for size in sizes)) :]
 
 
 def _next(log: Sequence[_Entry]) -> int:

@@ -52,6 +52,7 @@ class Evening:
     """A dispatcher over a real outbox, with a phone that has wishes and one that has none."""
 
     def __init__(self, db: Database, wishes: SinkSettings) -> None:
+        self._db = db
         self.clock = FakeClock(EVENING)
         self.outbox = SqliteOutbox(db, self.clock)
         self.phone, self.plain = Phone("phone", self.clock), Phone("plain", self.clock)
@@ -74,11 +75,11 @@ class Evening:
         return put
 
     async def pass_by(self, minutes: float) -> None:
-        """Time goes by, and the store's thread has its turn."""
+        """Time goes by. What the store's thread was asked for before is done when it answers."""
         for _ in range(max(1, int(minutes))):
             await self.clock.advance(min(minutes, 1) * 60)
             for _ in range(20):
-                await asyncio.to_thread(int)
+                await self._db.read(lambda _: None)
                 await self.clock.settle()
 
     @asynccontextmanager

@@ -232,13 +232,13 @@ async def test_a_place_that_cannot_be_written_stops_the_change_not_the_file(home
 
 
 def test_large_contents_have_fewer_versions(tmp_path) -> None:
-    versions, old = Versions(tmp_path / "versions"), None
-    for size in (10, 60 << 20, 61 << 20, 62 << 20, 63 << 20):
+    versions, old = Versions(tmp_path / "versions", afforded=128 << 10), None
+    for size in (10, 60 << 10, 61 << 10, 62 << 10, 63 << 10):
         new = size.to_bytes(4, "big") + bytes(size)
         versions.begin("big.md", Content(old), Content(new), OWNER, AT)
         versions.finish("big.md", Content(old), Content(new))
         old = new
-    assert [v.size >> 20 for v in versions.of("big.md", "")] == [63, 62]
+    assert [v.size >> 10 for v in versions.of("big.md", "")] == [63, 62]
 
 
 async def test_a_version_says_whether_its_author_had_read_text_from_outside(home, owner) -> None:
