@@ -23,6 +23,7 @@ from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.told import FactsInPrompt
 from agentd.memory.index.embedding.late import packaged
 from agentd.memory.index.embedding.static import load
+from agentd.memory.index.search.backfill import packed
 from agentd.memory.index.search.fact_search import SLICE
 from agentd.memory.index.search.facts_in_memory import FactMirror
 from benchmarks import embedder, fact_questions
@@ -117,7 +118,7 @@ async def _many() -> Figures:
     mirror = FactMirror(0.35, 50)
     for start in range(0, MANY, SLICE):
         facts = [_fact(start + at, text) for at, text in enumerate(inventor.texts(SLICE))]
-        vectors = await embedder.embed([fact.text for fact in facts])
+        vectors = packed(await embedder.embed([fact.text for fact in facts]))
         mirror.put(facts)
         mirror.put_vectors(embedder.model, {f.id: v for f, v in zip(facts, vectors, strict=True)})
     held = (_resident() - before) / 1e6

@@ -97,7 +97,8 @@ class Op(StrEnum):
 @dataclass(frozen=True, slots=True)
 class FactOperation:
     """One change of what is known, as it was read from the user's words. `text` is one sentence; `ids`
-    are the facts that are replaced, ended or repeated.
+    are the facts that are replaced, ended or repeated. What an operation brings can be meant by later
+    ones of the same batch under its `name`.
     """
 
     op: Op
@@ -113,6 +114,7 @@ class FactOperation:
     valid_to: datetime | None = None
     confidence: float | None = None  # None: what its source is worth
     is_carried: bool = False  # out of an export: what was forgotten since stays forgotten
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

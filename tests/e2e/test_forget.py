@@ -183,6 +183,17 @@ def test_it_is_not_learnt_again_from_the_same_conversation() -> None:
         assert "[forgotten]. I like nuts." in shell.ok("sessions", "export", "main").out
 
 
+def test_what_was_said_before_it_changed_in_the_same_breath_is_gone_too() -> None:
+    with a_shell(AGENTD__FACTS__IDLE="1d") as shell:
+        shell.wake()
+        shell.ok("send", "My dog is called Rexelbury.")
+        shell.ok("send", "My dog is called Maxelbury now.")
+        shell.ok("send", "Forget my dog.")
+        soon(lambda: not finding.holding(shell.root, b"elbury", least=5))
+        assert not finding.holding(shell.root, b"elbury", least=5)
+        assert "elbury" not in shell.ok("send", "What is my dog called?").out
+
+
 def learnt_of(shell: Shell, word: str) -> list[str]:
     """The ids of facts that say the word, as soon as there is one."""
 

@@ -60,9 +60,18 @@ class Batch:
     _evidence: dict[str, list[Evidence]] = field(default_factory=lambda: defaultdict(list))
     _unburied: list[bytes] = field(default_factory=list)
     _changes: list[FactChange] = field(default_factory=list)
+    _brought: dict[str, str] = field(
+        default_factory=dict
+    )  # names of operations to the ids of facts
 
     def do(self, operation: FactOperation) -> Learned:
         """Do one operation. One that cannot be done changes nothing and says why."""
+        learned = self._done(operation)
+        if operation.name and learned.fact is not None:
+            self._brought[operation.name] = learned.fact.id
+        return learned
+
+    def _done(self, operation: FactOperation) -> Learned:
         match operation.op:
             case Op.ADD | Op.REPLACE:
                 return self._state(operation)
@@ -262,18 +271,23 @@ class Batch:
         return learned
 
     def _there(self, fact_id: str) -> Fact | None:
-        fact = self.known.get(fact_id)
+        fact = self.known.get(self._brought.get(fact_id, fact_id))
         if fact is not None and fact.status is FactStatus.PROPOSED:
             return fact
         return self._standing(fact_id)
 
     def _targets(self, ids: Sequence[str], triple: Triple | None = None) -> tuple[Fact, ...]:
-        """The facts that held under these ids, or in their place, and still do. What took the place of
-        one in this batch is meant as well if it says the same of the same thing as the `triple` does.
+        """The facts that held under these ids, or in their place, and still do; what this batch has
+        brought goes by the name of its operation. What took the place of one in this batch is meant as
+        well if it says the same of the same thing as the `triple` does.
         """
         found: dict[str, Fact] = {}
         for fact_id in ids:
             fact = self._standing(fact_id)
+            if fact is None and fact_id in self._brought:
+                fact = self.known.get(self._brought[fact_id])
+                if fact is None or not fact.is_active:
+                    continue
             if fact is None:
                 fact = self.known.current(fact_id)
                 if fact is None or not _is_of_one(fact.triple, triple):

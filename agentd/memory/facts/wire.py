@@ -137,7 +137,7 @@ _MOST_PART = 200  # characters of a subject, a relation or a value
 _MOST_QUOTE = 8_000
 _LEFT_OUT = "[…]"
 _DATE = re.compile(r"(\d{4})(?:[-/.](\d\d?))?(?:[-/.](\d\d?))?(?!\d)")
-_ID = re.compile(r"[\s\[]*([\w-]+)")
+_ID = re.compile(r"[\s\[]*(#?[\w-]+)")
 _YEARS = range(1_000, 9_999)  # in which no zone or end of a year leaves the calendar
 _KNOWN, _SAID = "known facts", "conversation"
 _ASK = "List now what this conversation changes in what is known."
@@ -168,8 +168,11 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class WireItem:
-    """One object of an answer, as it was written. `message` is None if it cites none."""
+    """One object of an answer, as it was written. `name` is its place there, "#1" for the first, by which
+    the `ids` of later ones may mean what it brings. `message` is None if it cites none.
+    """
 
+    name: str
     op: Op
     content: str
     category: Category
@@ -208,8 +211,8 @@ def read(answer: str) -> tuple[tuple[WireItem, ...], int]:
     """All that can be read from an answer, `MOST` at most, and how many objects could not be."""
     found: list[WireItem] = []
     dropped = 0
-    for data in islice(objects(answer), _MOST_OBJECTS):
-        item = _item(data)
+    for place, data in enumerate(islice(objects(answer), _MOST_OBJECTS), start=1):
+        item = _item(data, f"#{place}")
         if item is None or len(found) == MOST:
             dropped += 1
         else:
@@ -248,6 +251,7 @@ def operations(
             is_proven=bool(evidence),
             valid_from=since,
             valid_to=_until(item.valid_to, zone, since or at),
+            name=item.name,
         )
 
 
@@ -301,7 +305,7 @@ def _clipped(text: str, head: int, tail: int) -> str:
     return f"{text[:head]}\n{_LEFT_OUT}\n{text[-tail:]}"
 
 
-def _item(data: dict[str, Any]) -> WireItem | None:
+def _item(data: dict[str, Any], name: str) -> WireItem | None:
     op = _op(data.get("op"))
     content = line(data.get("content"), _MOST_CONTENT)
     ids = _ids(data.get("ids", data.get("id")))
@@ -309,6 +313,7 @@ def _item(data: dict[str, Any]) -> WireItem | None:
         return None
     quote = data.get("quote")
     return WireItem(
+        name,
         op,
         content,
         _category(data.get("category")),

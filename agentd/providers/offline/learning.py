@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
 from typing import Any, Final
@@ -130,8 +130,8 @@ def reply(prompt: Prompt) -> Reply:
         )
         for head, body in entries(fenced(text, CONVERSATION), _SAID_HEAD)
     ]
-    found = _operations(_last_words(_learnt(shown)), known)
-    return Say(json.dumps(list(found), ensure_ascii=False))
+    found = _operations(_in_turn(_learnt(shown)), known)
+    return Say(json.dumps(found, ensure_ascii=False))
 
 
 def _triples(text: str) -> tuple[Triple, ...]:
@@ -260,33 +260,62 @@ def _quote(text: str, start: int, end: int) -> str:
     return whole if len(whole) <= _KEPT_CHARS and "\n" not in whole else text[start:end]
 
 
-def _last_words(learnt: Iterator[_Learnt]) -> list[_Learnt]:
-    """Each thing once; of what has one value at a time, the last one that was said."""
-    found: dict[object, _Learnt] = {}
+def _in_turn(learnt: Iterator[_Learnt]) -> list[list[_Learnt]]:
+    """Each thing once, with all that was said of it in turn: the last one holds."""
+    found: dict[object, list[_Learnt]] = {}
     for one in learnt:
         key: object = normalised(one.content)
         if one.triple is not None:
             subject, relation = slot(one.triple)
             value = "" if one.is_single or one.claim is None else normalised(one.triple.value)
             key = (subject, relation, value)
-        found.pop(key, None)
-        found[key] = one
+        said = found.pop(key, [])
+        found[key] = [*(before for before in said if not _repeats(one, before)), one]
     return list(found.values())
 
 
-def _operations(learnt: Sequence[_Learnt], known: Sequence[_Known]) -> Iterator[dict[str, Any]]:
-    """What is to be done about each, in view of what is known."""
-    for one in learnt:
-        if same := [fact for fact in known if _is_same(one, fact)]:
-            plainest = min(same, key=lambda fact: len(fact.text))
-            yield _as_json("same", one, [plainest.id])
-            continue
-        old = _over(one, known, learnt)
-        is_ending = one.claim is not None and one.claim.is_ending
-        if old and (is_ending or (one.claim is not None and one.claim.is_denial)):
-            yield _as_json("end", one, old)
-        elif not is_ending or one.asked:
-            yield _as_json("replace" if old else "add", one, old)
+def _repeats(one: _Learnt, before: _Learnt) -> bool:
+    """Whether it says once more what was said before."""
+    if normalised(one.content) == normalised(before.content):
+        return True
+    return one.triple is not None and before.triple is not None and _says(one.triple, before.triple)
+
+
+def _operations(
+    learnt: Sequence[Sequence[_Learnt]], known: Sequence[_Known]
+) -> list[dict[str, Any]]:
+    """What is to be done about each, in view of what is known. What was said and changed again is brought
+    first, so that it is known as what held before.
+    """
+    found: list[dict[str, Any]] = []
+    last = [said[-1] for said in learnt]
+    for *before, one in learnt:
+        changed = []
+        for earlier in before:
+            if earlier.claim is not None and earlier.claim.is_ending:
+                continue
+            found.append(_as_json("add", earlier, ()))
+            changed.append(f"#{len(found)}")
+        found += _operation(one, known, last, changed)
+    return found
+
+
+def _operation(
+    one: _Learnt, known: Sequence[_Known], learnt: Sequence[_Learnt], changed: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """The same for the last word about a thing; `changed` are places of what was said of it before."""
+    if same := [fact for fact in known if _is_same(one, fact)]:
+        plainest = min(same, key=lambda fact: len(fact.text))
+        yield _as_json("same", one, [plainest.id])
+        if changed:
+            yield _as_json("replace", replace(one, content=plainest.text), changed)
+        return
+    old = [*_over(one, known, learnt), *changed]
+    is_ending = one.claim is not None and one.claim.is_ending
+    if old and (is_ending or (one.claim is not None and one.claim.is_denial)):
+        yield _as_json("end", one, old)
+    elif not is_ending or one.asked:
+        yield _as_json("replace" if old else "add", one, old)
 
 
 def _is_same(one: _Learnt, fact: _Known) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -457,6 +458,31 @@ async def test_of_two_values_of_one_thing_in_one_answer_the_later_holds(home):
     await home.check()
     await home.book.undo()
     assert await home.texts() == [FULDA]
+
+
+async def test_what_one_object_of_an_answer_brings_a_later_one_can_change(home):
+    kassel = replace(home.said(KASSEL), name="#1")
+    learned = await home.learn(kassel, home.said(FULDA, Op.REPLACE, "#1"))
+    assert await home.texts() == [FULDA]
+    [before] = learned[1].gone
+    assert (before.text, before.status) == (KASSEL, SUPERSEDED)
+    assert before.superseded_by == learned[1].fact.id
+    assert await home.evidence(before.id)
+    await home.check()
+
+
+@pytest.mark.parametrize("name", ["#2", "#9", "#"])
+async def test_a_place_of_an_answer_that_brought_nothing_is_no_fact(home, name):
+    kassel = replace(home.said(KASSEL), name="#1")
+    await home.learn(kassel, home.said(FULDA, Op.REPLACE, name), home.said("", Op.END, name))
+    assert await home.texts() == [KASSEL, FULDA]
+    await home.check()
+
+
+async def test_a_place_means_the_answer_that_it_stands_in_alone(home):
+    await home.learn(replace(home.said(KASSEL), name="#1"))
+    await home.learn(home.said(FULDA, Op.REPLACE, "#1"))
+    assert await home.texts() == [KASSEL, FULDA]
 
 
 async def test_text_and_triple_are_made_one_line(home):

@@ -113,6 +113,7 @@ def test_a_whole_item_is_read_whole() -> None:
     triple = Triple("user", "dog name", "Rex")
     assert items(item) == (
         wire.WireItem(
+            "#1",
             Op.REPLACE,
             "The user's dog is called Rex.",
             Category.PREFERENCE,

@@ -131,9 +131,37 @@ async def test_an_ending_of_what_nobody_knows_is_nothing():
 
 async def test_of_two_values_in_one_conversation_the_later_holds():
     found = await learnt(said("I live in Kassel.", "I moved to Fulda."), known("I live in Bonn."))
-    assert [(o["op"], o["content"], o["ids"]) for o in found] == [
-        ("replace", "The user lives in Fulda.", ["k1"])
+    assert [(o["op"], o["content"], o.get("ids")) for o in found] == [
+        ("add", "The user lives in Kassel.", None),
+        ("replace", "The user lives in Fulda.", ["k1", "#1"]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "told", "ops"),
+    [
+        (
+            ("I live in Kassel.", "I live in Fulda now.", "No, I live in Kassel."),
+            (),
+            [("add", "Fulda", None), ("replace", "Kassel", ["#1"])],
+        ),
+        (
+            ("I live in Kassel now.", "No, I live in Bonn."),
+            ("I live in Bonn.",),
+            [("add", "Kassel", None), ("same", "Bonn", ["k1"]), ("replace", "Bonn", ["#1"])],
+        ),
+        (
+            ("I work at Siemens.", "I no longer work at Siemens."),
+            (),
+            [("add", "Siemens", None), ("end", "Siemens", ["#1"])],
+        ),
+    ],
+)
+async def test_what_was_said_and_changed_again_is_told_as_what_held_before(words, told, ops):
+    found = await learnt(said(*words), known(*told))
+    assert [o["op"] for o in found] == [op for op, _, _ in ops]
+    assert all(word in o["content"] for o, (_, word, _) in zip(found, ops, strict=True))
+    assert [o.get("ids") for o in found] == [ids for _, _, ids in ops]
 
 
 @pytest.mark.parametrize(
