@@ -38,6 +38,8 @@ def _commands(group: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ..
         if command is None or command.hidden:
             continue
         if hasattr(command, "list_commands"):
+            if command.invoke_without_command:
+                yield (*path, name), command
             yield from _commands(command, (*path, name))
         else:
             yield (*path, name), command

@@ -66,7 +66,8 @@ def commands() -> set[str]:
         inner = getattr(command, "commands", None)
         if inner is None:
             return {path}
-        return {name for key in inner for name in below(inner[key], f"{path} {key}".strip())}
+        own = {path} if path and command.invoke_without_command else set()
+        return own | {name for key in inner for name in below(inner[key], f"{path} {key}".strip())}
 
     return below(typer.main.get_command(app), "")
 

@@ -76,6 +76,16 @@ class Places:
         return self.state_dir / "watch.json"
 
     @property
+    def mcp_pins(self) -> Path:
+        """What servers of tools said of themselves when the owner came to know them."""
+        return self.state_dir / "mcp"
+
+    @property
+    def mcp_logins(self) -> Path:
+        """The owner's logins to servers of tools: secrets."""
+        return self.state_dir / "logins"
+
+    @property
     def chat_history(self) -> Path:
         """Where a chat keeps what its user has typed."""
         return self.state_dir / "chat_history"

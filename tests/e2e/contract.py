@@ -201,7 +201,11 @@ def commands() -> Mapping[str, Any]:
 
 def leaves() -> set[str]:
     """The commands that do something."""
-    return {name for name, command in commands().items() if not hasattr(command, "commands")}
+    return {
+        name
+        for name, command in commands().items()
+        if name and (not hasattr(command, "commands") or command.invoke_without_command)
+    }
 
 
 def plain(done: Done) -> Done:

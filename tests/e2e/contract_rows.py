@@ -93,6 +93,17 @@ ROWS = (
         "no server of tools offers resources",
         "resources",
     ),
+    Row(
+        *("mcp login", ("letters",), {"server": str, "tools": int, "problem": str}),
+        *("logged in to letters", "mcp/login", {"server": "letters", "port": 1}),
+        answer={"server": str, "url": str, "host": str},
+        home="own",
+    ),
+    Row(
+        *("mcp logout", ("letters",), {"server": str, "logged_out": bool}),
+        *("logged out of letters", "mcp/logout", {"server": "letters"}),
+        home="own",
+    ),
     Row("alerts follow", (), ALERT, "", "alerts/follow", answer={"following": bool}, home="own"),
     Row("status", (), STATUS, "provider    anthropic", "status"),
     Row(
@@ -379,3 +390,4 @@ METHODS: tuple[tuple[str, dict[str, Any], Any], ...] = (
     ),
 )
 FOLLOWED = ("alerts/follow", "logs/follow")
+LOGGED_IN = ("mcp/redirected",)  # asked by `mcp login`, with what a browser brings

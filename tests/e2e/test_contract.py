@@ -23,7 +23,7 @@ from tests.e2e.contract import (
     plain,
 )
 from tests.e2e.contract_makers import next_second
-from tests.e2e.contract_rows import FOLLOWED, METHODS, ROWS
+from tests.e2e.contract_rows import FOLLOWED, LOGGED_IN, METHODS, ROWS
 from tests.e2e.contract_shapes import ALERT, COMMAND_ERROR, RECORD, TURN
 from tests.e2e.shell import Done, Shell
 
@@ -46,7 +46,7 @@ def test_each_command_has_a_row_and_each_row_a_command() -> None:
 
 def test_each_method_has_a_row_and_each_row_a_method() -> None:
     named = {f"_agentd/{row.method}" for row in ROWS if row.method}
-    alone = {*(method for method, _, _ in METHODS), *FOLLOWED}
+    alone = {*(method for method, _, _ in METHODS), *FOLLOWED, *LOGGED_IN}
     assert named | {f"_agentd/{method}" for method in alone} == registered()
     assert len(registered()) > 30
 

@@ -9,6 +9,8 @@ from agentd.core.errors import ConfigError
 from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.reaching import check_installed, source
 
+LOGIN = 'url = "https://x.example"\nauth = "oauth"\n'
+
 
 def written(folder: Path, text: str) -> Path:
     path = folder / "config.toml"
@@ -27,6 +29,11 @@ def written(folder: Path, text: str) -> Path:
         ('[mcp.servers.a]\ncommand = ["x"]\nenv = {A = "1"}\nsecrets = {A = "B"}', "in env and in"),
         ('[mcp.servers.a]\ncommand = ["x"]\nbearer = "T"', "bearer is for a url"),
         ('[mcp.servers.a]\nurl = "https://x.example"\ncwd = "/"', "are for a command"),
+        ('[mcp.servers.a]\ncommand = ["x"]\nauth = "oauth"', "is for a url, in place of bearer"),
+        (f'[mcp.servers.a]\n{LOGIN}bearer = "T"', "is for a url, in place of bearer"),
+        ('[mcp.servers.a]\nurl = "http://x.example"\nauth = "oauth"', "begins with https://"),
+        (f'[mcp.servers.a]\n{LOGIN}client_secret = "S"', "client_secret belongs to a client_id"),
+        ('[mcp.servers.a]\nurl = "https://x.example"\nclient_id = "c"', 'are for auth = "oauth"'),
         ('[mcp.servers.a]\ncommand = ["x"]\ntools = {b = "maybe"}', "mcp.servers.a.tools.b"),
         ('[mcp.servers.a]\ncommand = ["x"]\nidel = "5m"', "mcp.servers.a.idel is no key"),
     ],

@@ -14,8 +14,16 @@ from agentd.core.health import Problem
 from agentd.core.ports import Clock, FormAsker
 from agentd.interfaces.mcp.catalogue import Catalogue
 from agentd.interfaces.mcp.guests import Guests
+from agentd.interfaces.mcp.login_store import LoginStore
+from agentd.interfaces.mcp.logins import Logins
 from agentd.interfaces.mcp.mcp_settings import McpServer
-from agentd.interfaces.mcp.reaching import check_installed, dial, is_installed, source
+from agentd.interfaces.mcp.reaching import (
+    check_installed,
+    dial,
+    is_installed,
+    login_door,
+    source,
+)
 from agentd.interfaces.mcp.server import RecallServer
 from agentd.interfaces.mcp.server_faults import ServerFault
 from agentd.interfaces.mcp.shelf import ServerLimits, Shelf
@@ -31,6 +39,7 @@ class Servers:
     servers: tuple[RecallServer, ...]
     shelf: Shelf | None
     guests: Guests | None
+    logins: Logins
     clock: Clock
 
     @property
@@ -54,12 +63,14 @@ class Servers:
     async def _run(self) -> None:
         try:
             async with asyncio.TaskGroup() as group:
+                self.logins.open(group)
                 for server in self.servers:
                     server.open(group)
                     if not server.catalogue.is_known:
                         group.create_task(self._get_to_know(server))
                 await asyncio.Event().wait()
         finally:
+            self.logins.close()
             for server in self.servers:
                 server.close()
 
@@ -82,14 +93,25 @@ def build_servers(ground: Ground, forms: FormAsker | None) -> Servers:
     if settings.enabled:
         check_installed("[mcp.servers]")
     elif not is_installed():
-        return Servers((), None, None, ground.clock)
-    folder = ground.places.state_dir / "mcp"
+        return Servers((), None, None, Logins({}, {}, ground.clock), ground.clock)
+    folder = ground.places.mcp_pins
+    stores = {
+        name: LoginStore(ground.places.mcp_logins, name, one, ground.redactor, ground.clock.now)
+        for name, one in settings.enabled.items()
+        if one.auth
+    }
+    doors = {
+        name: login_door(name, settings.enabled[name], ground.environ, ground.redactor, store)
+        for name, store in stores.items()
+    }
 
     def made(name: str, one: McpServer, kept: Path | None) -> RecallServer:
         return RecallServer(
             name,
             one,
-            dial(name, one, ground.environ, ground.redactor),
+            dial(
+                name, one, ground.environ, ground.redactor, store=stores.get(name) if kept else None
+            ),
             Catalogue(kept, name, source(one)),
             ground.clock,
             ground.redactor,
@@ -99,4 +121,8 @@ def build_servers(ground: Ground, forms: FormAsker | None) -> Servers:
     guests = Guests(lambda name, one: made(name, one, None), frozenset(settings.servers))
     limits = ServerLimits(settings.prompt_bytes, ground.config.agent.max_tool_output)
     shelf = Shelf(servers, settings.vouched, limits, forms, guests.of)
-    return Servers(servers, shelf, guests, ground.clock)
+    for server in servers:
+        if server.name in stores and (fault := stores[server.name].fault()):
+            server.restart(fault)  # it is told before anybody calls it
+    logins = Logins({server.name: server for server in servers}, doors, ground.clock)
+    return Servers(servers, shelf, guests, logins, ground.clock)

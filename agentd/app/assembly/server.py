@@ -49,6 +49,7 @@ from agentd.interfaces.commands.jobs import (
     JobCommands,
     SystemJob,
 )
+from agentd.interfaces.commands.logins import LOGINS, LoginCommands
 from agentd.interfaces.commands.memory import IN_NOTES, MEMORY, MemoryCommands, NoteCommands
 from agentd.interfaces.commands.offers import OFFERS, OfferCommands
 from agentd.interfaces.commands.proposals import PROPOSALS, ProposalCommands
@@ -121,6 +122,7 @@ def methods(
         **declared.methods(JOBS, JobCommands(schedule.agenda, schedule.jobs, _own_jobs(parts))),
         **declared.methods(ALERTS, AlertCommands(stores.outbox, dispatcher, clients.listen, clock)),
         **declared.methods(EXPORT, _export(parts)),
+        **declared.methods(LOGINS, LoginCommands(parts.tools.servers.logins)),
         **declared.methods(RESOURCES, ResourceCommands(parts.tools.servers.servers)),
     }
 

@@ -53,7 +53,7 @@ _COMMANDS = {
         "Speak the Agent Client Protocol on standard input and output, for editors and bridges.",
     ),
     "mcp": (
-        "agentd.app.cli.stdio:mcp",
+        "agentd.app.cli.mcp:app",
         "Let other agents use the memory: a server of the Model Context Protocol on standard streams.",
     ),
     "resources": (

@@ -59,7 +59,11 @@ class HttpBounds:
 
     def break_off(self, why: str) -> None:
         """Read nothing more."""
-        self.fault = self.fault or ServerFault("flooded", why)
+        self.end(ServerFault("flooded", why))
+
+    def end(self, fault: ServerFault) -> None:
+        """Ask and read nothing more, for this reason unless there was one before."""
+        self.fault = self.fault or fault
         self.flooded.set()
 
     def _require_calm(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
@@ -23,6 +23,8 @@ from agentd.core.settings import (
 from agentd.core.tool import Permission
 
 SEARCH = "tool_search"  # the tool that finds those of servers; it asks none of them
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,23}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -44,6 +46,17 @@ class McpServer(Settings):
         ' "credential:NAME" or "file:PATH"',
     )
     bearer: str = Field("", description="where the token for `url` stands, written like a secret")
+    auth: Literal["", "oauth"] = Field(
+        "", description='"oauth": `agentd mcp login NAME` logs in to the service behind `url`'
+    )
+    client_id: str = Field(
+        "",
+        description="the client that the service knows agentd as; empty: agentd registers itself",
+    )
+    client_secret: str = Field("", description="where its secret stands, written like a secret")
+    login_hosts: tuple[str, ...] = Field(
+        (), description="hosts that may take part in the login though they are others, or private"
+    )
     permission: Permission = Field(
         "ask", description="what becomes of a call that `tools` does not name"
     )
@@ -78,6 +91,7 @@ class McpServer(Settings):
         if self.bearer and not self.url:
             msg = "bearer is for a url; a command takes secrets"
             raise ValueError(msg)
+        self._check_login()
         for variable in (*self.env, *self.secrets):
             if not _VARIABLE.fullmatch(variable):
                 msg = f"{variable!r} is no name of a variable"
@@ -86,6 +100,23 @@ class McpServer(Settings):
             msg = f"{min(both)!r} stands in env and in secrets"
             raise ValueError(msg)
         return self
+
+    def _check_login(self) -> None:
+        if not self.auth:
+            if self.client_id or self.client_secret or self.login_hosts:
+                msg = 'client_id, client_secret and login_hosts are for auth = "oauth"'
+                raise ValueError(msg)
+            return
+        if not self.url or self.bearer:
+            msg = 'auth = "oauth" is for a url, in place of bearer'
+            raise ValueError(msg)
+        parts = urlsplit(self.url)
+        if parts.scheme != "https" and parts.hostname not in LOOPBACK:
+            msg = 'auth = "oauth" needs a url that begins with https://'
+            raise ValueError(msg)
+        if self.client_secret and not self.client_id:
+            msg = "client_secret belongs to a client_id"
+            raise ValueError(msg)
 
     def permission_of(self, tool: str) -> Permission:
         """What becomes of calls of this tool."""
@@ -157,7 +188,9 @@ class McpSettings(Settings):
     def key_variables(self) -> tuple[str, ...]:
         """The environment variables that may hold secrets of servers."""
         texts = [
-            text for one in self.servers.values() for text in (*one.secrets.values(), one.bearer)
+            text
+            for one in self.servers.values()
+            for text in (*one.secrets.values(), one.bearer, one.client_secret)
         ]
         return tuple(filter(None, (Reference(text, "").key_variable for text in texts)))
 

@@ -9,6 +9,7 @@ import importlib.util
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -16,6 +17,8 @@ from agentd.core.errors import ConfigError
 from agentd.core.redaction import Redactor
 from agentd.core.secrets import Reference, find_secret
 from agentd.interfaces.mcp.link import Dial, Link
+from agentd.interfaces.mcp.login_store import LoginStore
+from agentd.interfaces.mcp.logins import LoginDoor, LoginWay
 from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.program import CallOrder, environment, started
 from agentd.interfaces.mcp.server_faults import ServerFault
@@ -51,20 +54,19 @@ def dial(
     environ: Mapping[str, str],
     redactor: Redactor,
     grace: float = _GRACE,
+    store: LoginStore | None = None,
 ) -> Dial:
-    """What opens a session with it. Secrets are looked up at each start, and never told in texts.
+    """What opens a session with it, by the login in `store` where one is needed. Secrets are looked up at each
+    start, and never told in texts.
 
-    Opening one raises ServerFault if a secret is missing.
+    Opening one raises ServerFault if a secret or a login is missing.
     """
 
     def secret(text: str, setting: str) -> str:
-        reference = Reference(text, f"[mcp.servers.{name}] {setting}")
         try:
-            key = find_secret(reference, environ)
+            return _secret(name, text, setting, environ, redactor)
         except ConfigError as error:
             raise ServerFault("no_secret", error.message, cure=error.cure) from None
-        redactor.add(key.reveal())
-        return key.reveal()
 
     def order() -> CallOrder:
         own = environment(environ)
@@ -74,9 +76,19 @@ def dial(
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[Link]:
-        sdk = await asyncio.to_thread(_sdk)
+        if store is not None and (fault := store.fault()):
+            raise fault
+        sdk = await asyncio.to_thread(_loaded, _sdk)
         if server.command:
             async with started(order()) as program, sdk.to_program(program) as link:
+                yield link
+        elif store is not None:
+            own = secret(server.client_secret, "client_secret") if server.client_secret else ""
+            oauth = await asyncio.to_thread(_loaded, _oauth)
+            places = oauth.LoginPlaces(server.url, server.login_hosts)
+            authorized = partial(oauth.LoginAuth, store, own)
+            carrier = oauth.GuardedTransport(places, server.timeout.total_seconds())
+            async with sdk.to_address(server.url, {}, server.timeout, authorized, carrier) as link:
                 yield link
         else:
             headers = {}
@@ -88,14 +100,63 @@ def dial(
     return opened
 
 
-def _sdk() -> ModuleType:
-    """The SDK; a second of loading, once. What it makes stays, and is not looked at for garbage."""
+def login_door(
+    name: str,
+    server: McpServer,
+    environ: Mapping[str, str],
+    redactor: Redactor,
+    store: LoginStore,
+) -> LoginDoor:
+    """What logs in to it. Raises AgentdError where that does not work."""
+
+    async def log_in(redirect_uri: str, way: LoginWay) -> None:
+        secret = ""
+        if server.client_secret:
+            secret = _secret(name, server.client_secret, "client_secret", environ, redactor)
+        oauth = await asyncio.to_thread(_loaded, _oauth)
+        order = oauth.LoginOrder(
+            server.url,
+            redirect_uri,
+            server.timeout.total_seconds(),
+            server.client_id,
+            secret,
+            store.login.missing if store.login else "",
+        )
+        places = oauth.LoginPlaces(server.url, server.login_hosts)
+        await store.keep(await oauth.log_in(order, places, way, store.expiry))
+
+    return LoginDoor(store, log_in)
+
+
+def _secret(
+    name: str, text: str, setting: str, environ: Mapping[str, str], redactor: Redactor
+) -> str:
+    key = find_secret(Reference(text, f"[mcp.servers.{name}] {setting}"), environ).reveal()
+    redactor.add(key)
+    return key
+
+
+def _loaded(load: Callable[[], ModuleType]) -> ModuleType:
+    """The SDK, or what of it logs in; a second of loading, once. What it makes stays, and is not looked at for
+    garbage.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        from agentd.interfaces.mcp import sdk
+        return load()
     finally:
         gc.freeze()
         if was_enabled:
             gc.enable()
+
+
+def _sdk() -> ModuleType:
+    from agentd.interfaces.mcp import sdk
+
     return sdk
+
+
+def _oauth() -> ModuleType:
+    from agentd.interfaces.mcp import oauth
+
+    return oauth

@@ -218,9 +218,15 @@ async def to_program(program: Program) -> AsyncIterator[SdkLink]:
 
 @asynccontextmanager
 async def to_address(
-    url: str, headers: Mapping[str, str], timeout: timedelta
+    url: str,
+    headers: Mapping[str, str],
+    timeout: timedelta,
+    authorized: Callable[[HttpBounds], httpx2.Auth] | None = None,
+    transport: httpx2.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[SdkLink]:
-    """A session over streamable HTTP. Raises ServerFault."""
+    """A session over streamable HTTP. `authorized` makes what adds a login to requests, over `transport`.
+    Raises ServerFault.
+    """
     bounds = HttpBounds()
 
     async def gone() -> ServerFault:
@@ -229,6 +235,8 @@ async def to_address(
     client = httpx2.AsyncClient(
         headers={"Accept-Encoding": "identity", **headers},
         timeout=timeout.total_seconds(),
+        auth=authorized(bounds) if authorized else None,
+        transport=transport,
         follow_redirects=False,
         event_hooks={"request": [bounds.asked], "response": [bounds.answered]},
     )

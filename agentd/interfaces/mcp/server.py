@@ -20,7 +20,7 @@ from agentd.interfaces.mcp.catalogue import Catalogue
 from agentd.interfaces.mcp.definition import RESOURCE, RESOURCE_TOOL, CatalogueEntry
 from agentd.interfaces.mcp.link import Dial, Fill, Link, ListedResource, Said, ServerAnswer, Show
 from agentd.interfaces.mcp.mcp_settings import McpServer
-from agentd.interfaces.mcp.server_faults import ServerFault
+from agentd.interfaces.mcp.server_faults import LOGIN_NEEDED, ServerFault
 from agentd.interfaces.mcp.waiting import Pauses, first, within
 from agentd.interfaces.tools.fence import printable
 
@@ -83,6 +83,12 @@ class RecallServer:
     def close(self) -> None:
         """Start it no more, and end what runs."""
         self._group = None
+        self._stop.set()
+
+    def restart(self, fault: ServerFault | None = None) -> None:
+        """Let the next call start it anew, and at once: what made it fail is over, but for `fault`."""
+        self._failures, self._again = 0, 0.0
+        self.fault = fault
         self._stop.set()
 
     @property
@@ -219,6 +225,8 @@ class RecallServer:
             if self._group is None:
                 raise ShuttingDown
             if (wait := self._again - self._clock.monotonic()) > 0 and self.fault is not None:
+                if self.fault.kind == LOGIN_NEEDED:  # waiting does not cure it
+                    raise self._named(self.fault)
                 msg = f"it failed ({self.fault.message}) and is tried again in {wait:.0f} s"
                 raise self._named(ServerFault("paused", msg))
             self._ready = asyncio.get_running_loop().create_future()

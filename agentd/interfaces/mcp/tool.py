@@ -80,7 +80,8 @@ class McpTool:
             )
         except ServerFault as fault:
             outside = fault.kind in _OUTSIDE
-            said = fenced(fault.message) if outside else f"{fault.message}."
+            own = f"{fault.message}." + (f" The user can: {fault.cure}." if fault.cure else "")
+            said = fenced(fault.message) if outside else own
             text = f"{call.name} failed ({fault.kind}): {said}"
             return ToolOutput(text, is_error=True, tainted=outside)
         text = _clipped(printable(answer.text), self._most - _AROUND)

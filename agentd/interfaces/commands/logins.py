@@ -1,0 +1,95 @@
+"""`mcp login` and `mcp logout`: the owner logs in to servers of tools. His browser comes back to the command
+line, which tells the daemon; what the login gives never leaves the daemon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Protocol
+from urllib.parse import urlsplit
+
+from agentd.core.errors import AgentdError
+from agentd.interfaces.commands.declaration import Group, Param
+from agentd.interfaces.commands.plain import counted, fields, visible
+
+LOGINS = Group("mcp")
+
+_SECONDS = 180.0  # two requests after another, and a server that starts
+_TEXT = (0, 4096)
+
+
+class LoginDesk(Protocol):
+    """Logs in to servers."""
+
+    async def begin(self, name: str, redirect_uri: str) -> str:
+        """The address at which the owner logs in. Raises AgentdError."""
+
+    async def finish(self, name: str, code: str, state: str, issuer: str) -> tuple[int, str]:
+        """How many tools there are, and what is wrong with the server, "" if nothing. Raises AgentdError where
+        the login did not work, InvalidRequest for an answer that is not of this login.
+        """
+
+    def give_up(self, name: str, state: str) -> None:
+        """End the login, which the owner or the service does not want. Raises as `finish`."""
+
+    async def end(self, name: str) -> bool:
+        """Whether there was a login; there is none now, and the server is stopped. Raises AgentdError."""
+
+
+def logged_in(result: Mapping[str, Any]) -> str:
+    """What came of a login."""
+    told = f"logged in to {result['server']}, which has {counted(result['tools'], 'tool')}"
+    return visible(f"{told}; but {result['problem']}" if result["problem"] else told)
+
+
+def _logged_out(result: Mapping[str, Any]) -> str:
+    if not result["logged_out"]:
+        return f"there was no login to {result['server']}"
+    return (
+        f"logged out of {result['server']}: the login is deleted here. The service may list it until you"
+        " withdraw it there"
+    )
+
+
+class LoginCommands:
+    """Logging in and out."""
+
+    def __init__(self, logins: LoginDesk) -> None:
+        self._logins = logins
+
+    @LOGINS.command(fields, seconds=_SECONDS)
+    async def login(
+        self,
+        server: Annotated[str, Param('A server with auth = "oauth".', metavar="NAME")],
+        port: Annotated[int, Param(least=1, most=65_535)],
+    ) -> dict[str, Any]:
+        """Log in to a server of tools. The address to go to is printed; the answer comes back to a port of this
+        machine, so the browser has to run here, or reach that port (`ssh -L`).
+        """
+        url = await self._logins.begin(server, f"http://127.0.0.1:{port}/callback")
+        return {"server": server, "url": url, "host": urlsplit(url).hostname or ""}
+
+    @LOGINS.command(logged_in, seconds=_SECONDS, line=False)
+    async def redirected(
+        self,
+        server: Annotated[str, Param()],
+        state: Annotated[str, Param(length=_TEXT)],
+        code: Annotated[str, Param(length=_TEXT)] = "",
+        iss: Annotated[str, Param(length=_TEXT)] = "",
+        error: Annotated[str, Param(length=_TEXT)] = "",
+    ) -> dict[str, Any]:
+        """Finish a login with what the browser brought back."""
+        if error or not code:
+            self._logins.give_up(server, state)
+            why = " ".join(error.split())[:100] or "no code"
+            cure = f"`agentd mcp login {server}`, and allow it"
+            raise AgentdError(f"the service did not let agentd in: {why}", cure=cure)
+        tools, problem = await self._logins.finish(server, code, state, iss)
+        return {"server": server, "tools": tools, "problem": problem}
+
+    @LOGINS.command(_logged_out)
+    async def logout(
+        self, server: Annotated[str, Param("A server that you have logged in to.", metavar="NAME")]
+    ) -> dict[str, Any]:
+        """Delete the login to a server of tools."""
+        return {"server": server, "logged_out": await self._logins.end(server)}

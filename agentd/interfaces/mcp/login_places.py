@@ -1,0 +1,113 @@
+"""Where the way of a login may lead: over TLS, to the public internet, or where the owner has named it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+import httpx2
+
+from agentd.interfaces.mcp.mcp_settings import LOOPBACK
+from agentd.interfaces.web.guard import Address, AddressGuard, parsed
+from agentd.interfaces.web.web_faults import WebFault
+
+_TRIED = 3  # addresses
+_SHOWN = 200  # characters of an address in a message
+
+
+class LoginRefused(httpx2.TransportError):
+    """The way leads where it may not. The text says where, and why not."""
+
+
+class LoginPlaces:
+    """What a login to the server at `url` may reach: that host; what the owner has named in `hosts`; all else
+    that is on the public internet.
+    """
+
+    def __init__(self, url: str, hosts: Sequence[str], guard: AddressGuard | None = None) -> None:
+        self._own = _host(url)
+        self._named = frozenset(host.lower() for host in hosts)
+        self._guard = guard or AddressGuard()
+
+    def check(self, url: str) -> None:
+        """Raise LoginRefused unless it is asked over TLS, or is on this machine, as the server is."""
+        try:
+            target = parsed(url)
+        except WebFault as fault:
+            raise _refused(url, fault.message) from None
+        is_here = target.host == self._own and self._own in LOOPBACK
+        if not target.is_secure and not is_here:
+            raise _refused(url, "it is no address that begins with https://")
+
+    def check_token_endpoint(self, url: str, authorization: str) -> None:
+        """Raise LoginRefused for a place that is to get what the login gives and is not where the user logs
+        in: whoever has written the metadata may not be who runs that.
+        """
+        self.check(authorization)
+        self.check(url)
+        host = _host(url)
+        if host != _host(authorization) and host not in self._named:
+            why = (
+                f"the login is at {_host(authorization)}, and the token would be fetched elsewhere"
+            )
+            raise _refused(url, f"{why}; if that is right, add {host!r} to login_hosts")
+
+    async def admit(self, url: str) -> Sequence[Address]:
+        """The addresses to connect to; none: those that the name has. Raises LoginRefused."""
+        self.check(url)
+        target = parsed(url)
+        if target.host == self._own or target.host in self._named:
+            return ()
+        try:
+            return (await self._guard.admit(target))[:_TRIED]
+        except WebFault as fault:
+            raise _refused(url, f"{fault.message}; login_hosts names what may be") from None
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """Carries requests to admitted places alone. A name that was looked up and checked is not looked up
+    again: the connection goes to that address.
+    """
+
+    def __init__(self, places: LoginPlaces, seconds: float) -> None:
+        """`seconds` bound each wait of a request that has no limit: those that the SDK makes have none."""
+        self._places = places
+        self._limit = dict.fromkeys(("connect", "read", "write", "pool"), seconds)
+        self._inner = httpx2.AsyncHTTPTransport()
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """The answer. Raises TransportError."""
+        addresses = await self._places.admit(str(request.url))
+        request.extensions = {"timeout": self._limit, **request.extensions}
+        if not addresses:
+            return await self._inner.handle_async_request(request)
+        failed: httpx2.TransportError | None = None
+        for address in addresses:
+            try:
+                return await self._inner.handle_async_request(_pinned(request, address))
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+                failed = error
+        assert failed is not None
+        raise failed
+
+    async def aclose(self) -> None:
+        """Close the inner one."""
+        await self._inner.aclose()
+
+
+def _pinned(request: httpx2.Request, address: Address) -> httpx2.Request:
+    return httpx2.Request(
+        request.method,
+        request.url.copy_with(host=str(address)),
+        headers=request.headers,
+        stream=request.stream,
+        extensions={**request.extensions, "sni_hostname": request.url.host},
+    )
+
+
+def _host(url: str) -> str:
+    return (urlsplit(url).hostname or "").rstrip(".")
+
+
+def _refused(url: str, why: str) -> LoginRefused:
+    return LoginRefused(f"the login leads to {url[:_SHOWN]}, and that is not asked: {why}")
