@@ -39,7 +39,7 @@ from agentd.interfaces.commands.exchange import (
 from agentd.interfaces.commands.export import EXPORT, ExportCommands
 from agentd.interfaces.commands.fact_changes import FACT_CHANGES, ChangeCommands
 from agentd.interfaces.commands.facts import FACTS, FactCommands
-from agentd.interfaces.commands.graph import GRAPH, GraphCommands, graph_is_off
+from agentd.interfaces.commands.graph_queries import GRAPH, GraphCommands, graph_is_off
 from agentd.interfaces.commands.heartbeat import HEARTBEAT, HeartbeatCommands
 from agentd.interfaces.commands.history import HISTORY, HistoryCommands
 from agentd.interfaces.commands.jobs import (

@@ -5,7 +5,7 @@ model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolShelf, Gate, App
 session_stores  Inbox, Transcripts, Contexts, SessionRegistry, SessionStore, Blobs, Journal
 workspace   NoteRules, NoteReader, NoteWriter, Workspace
 knowledge   Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser, GraphRecords, GraphWriter, GraphReader, EpisodeReader, GraphStore, ProgramStates, ShareStore, Walk, Writings, Wanted
-searching   Recall, IndexWriter, IndexSearch, MemoryIndex, StoredChunks, ChunkReader, VectorBacklog, ChunkStore, Embedder
+searching   Recall, IndexWriter, IndexSearch, MemoryIndex, ChunkIndex, ChunkWriter, ChunkReader, VectorBacklog, ChunkStore, Embedder
 automation  BeatStore, JobBook, JobRuns, JobStore, Triggers, Outbox, AlertSink
 
 Implementations do not inherit from these; `agentd/app/assembly/` is where the type checker proves that
@@ -62,14 +62,15 @@ from agentd.core.ports.model import (
 )
 from agentd.core.ports.runtime import Clock, Probe
 from agentd.core.ports.searching import (
+    ChunkIndex,
     ChunkReader,
     ChunkStore,
+    ChunkWriter,
     Embedder,
     IndexSearch,
     IndexWriter,
     MemoryIndex,
     Recall,
-    StoredChunks,
     VectorBacklog,
 )
 from agentd.core.ports.session_stores import (
@@ -89,8 +90,10 @@ __all__ = [
     "BeatStore",
     "Blobs",
     "Breaker",
+    "ChunkIndex",
     "ChunkReader",
     "ChunkStore",
+    "ChunkWriter",
     "Clock",
     "CompactionHook",
     "ContextSource",
@@ -133,7 +136,6 @@ __all__ = [
     "SessionRegistry",
     "SessionStore",
     "ShareStore",
-    "StoredChunks",
     "Tool",
     "ToolShelf",
     "Transcripts",

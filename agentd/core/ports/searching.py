@@ -97,8 +97,8 @@ class MemoryIndex(IndexWriter, IndexSearch, Protocol):
     """The derived search index."""
 
 
-class StoredChunks(Protocol):
-    """The pieces of every file and conversation, as they are on the disk."""
+class ChunkIndex(Protocol):
+    """Which files and conversations are indexed, and where their pieces stand in them."""
 
     @property
     def epoch(self) -> int:
@@ -109,6 +109,21 @@ class StoredChunks(Protocol):
 
     async def entries(self, path: str, since: int = 1) -> Sequence[Entry]:
         """The chunks of `path` that begin at the line `since` or later, in order."""
+
+    async def lines(self, path: str) -> Sequence[tuple[int, int, int]]:
+        """The id, the first and the last line of each chunk of `path`, by id."""
+
+    async def state(self) -> IndexState:
+        """Counts."""
+
+    async def verify(self) -> None:
+        """See whether what is stored is still on the disk, and whole; if it was deleted, store it
+        again. What is damaged is put aside, and `epoch` changes.
+        """
+
+
+class ChunkWriter(Protocol):
+    """Changes the pieces of files and conversations on the disk."""
 
     async def replace(
         self, path: str, digest: str, entries: Sequence[Entry], since: int = 1
@@ -122,9 +137,6 @@ class StoredChunks(Protocol):
         number stands under MOVES.
         """
 
-    async def lines(self, path: str) -> Sequence[tuple[int, int, int]]:
-        """The id, the first and the last line of each chunk of `path`, by id."""
-
     async def extend(self, path: str, digest: str, entries: Sequence[Entry]) -> None:
         """Add chunks to those of `path`."""
 
@@ -136,14 +148,6 @@ class StoredChunks(Protocol):
 
     async def outdate(self) -> None:
         """Give every path the digest ""."""
-
-    async def verify(self) -> None:
-        """See whether what is stored is still on the disk, and whole; if it was deleted, store it
-        again. What is damaged is put aside, and `epoch` changes.
-        """
-
-    async def state(self) -> IndexState:
-        """Counts."""
 
 
 class ChunkReader(Protocol):
@@ -200,7 +204,7 @@ class VectorBacklog(Protocol):
         """Note something. It goes when the store is found damaged."""
 
 
-class ChunkStore(StoredChunks, ChunkReader, VectorBacklog, Protocol):
+class ChunkStore(ChunkIndex, ChunkWriter, ChunkReader, VectorBacklog, Protocol):
     """The durable half of the search index: files, their chunks, the chunks' vectors."""
 
 
