@@ -57,12 +57,15 @@ async def archive(tmp_path: Path) -> Path:
     (home / "blobs" / "ab" / "abc").write_bytes(b"an image")
     (home / "blobs" / "ab" / ".agentd-1.tmp").write_bytes(b"half of one")
     (home / "facts.key").write_bytes(b"a key")
+    (home / "mcp").mkdir()
+    (home / "mcp" / "files.json").write_text("{}")
+    (home / "mcp" / ".new-1").write_text("half")
     (home / "config.toml").write_text("[log]\nkeep = 7\n")
     copy = await database(home / "state.db")
-    places = ("config.toml", "workspace", "versions", "blobs", "facts.key", "no.key")
+    places = ("config.toml", "workspace", "versions", "blobs", "facts.key", "no.key", "mcp")
     contents = backup.Contents(copy, *(home / name for name in places))
     told = backup.write(contents, tmp_path / "b.tar.gz", NOW)
-    assert told["files"] == 6
+    assert told["files"] == 7
     return tmp_path / "b.tar.gz"
 
 
@@ -92,7 +95,7 @@ async def test_a_backup_holds_everything_and_is_the_owners_alone(archive: Path) 
     assert archive.stat().st_mode & 0o777 == 0o600
     assert set(backup.verify(archive)["files"]) == {
         *("state/state.db", "config.toml", "workspace/memory/2026-11-20.md", "state/versions/v1"),
-        *("state/blobs/ab/abc", "state/facts.key"),
+        *("state/blobs/ab/abc", "state/facts.key", "state/mcp/files.json"),
     }
     assert [p.name for p in archive.parent.iterdir() if p.name.startswith(".")] == []
 
@@ -105,6 +108,7 @@ async def test_it_comes_back_in_an_empty_place(archive: Path, tmp_path: Path) ->
     assert (places.state_dir / "blobs" / "ab" / "abc").read_bytes() == b"an image"
     assert (places.state_dir / "versions" / "v1").read_text() == "an old version"
     assert (places.state_dir / "facts.key").read_bytes() == b"a key"
+    assert (places.state_dir / "mcp" / "files.json").read_text() == "{}"
     assert places.config_file.read_text() == "[log]\nkeep = 7\n"
     for path in (tmp_path / "new", *(tmp_path / "new").rglob("*")):
         assert path.stat().st_mode & 0o077 == 0, path
@@ -155,7 +159,7 @@ async def test_what_was_forgotten_since_is_forgotten_in_what_comes_back(
     rex, tea = "The user's dog is called Rex.", "The user likes tea."
     old, places = tmp_path / "old", home(tmp_path)
     await remembering(old, rex, tea)
-    names = ("config.toml", "workspace", "versions", "blobs", "facts.key", "rows.key")
+    names = ("config.toml", "workspace", "versions", "blobs", "facts.key", "rows.key", "mcp")
     contents = backup.Contents(old / "state.db", *(old / name for name in names))
     backup.write(contents, tmp_path / "facts.tar.gz", NOW)
     await remembering(places.state_dir, rex, tea, key=key)
@@ -186,7 +190,7 @@ async def test_a_restore_does_not_claim_what_it_cannot_know(
 ) -> None:
     monkeypatch.setenv("AGENTD_HOME", str(tmp_path / "new"))
     told = CliRunner().invoke(app, ["restore", str(archive)]).output
-    assert "6 files restored" in told
+    assert "7 files restored" in told
     assert "if something was, it is known again" in told
 
 
@@ -257,7 +261,7 @@ async def test_a_damaged_database_is_neither_backed_up_nor_restored(
     data = bytearray((await database(tmp_path / "copy.db")).read_bytes())
     data[4096:8192] = os.urandom(4096)
     bad.write_bytes(data)
-    contents = backup.Contents(bad, *[tmp_path / "no"] * 6)
+    contents = backup.Contents(bad, *[tmp_path / "no"] * 7)
     with pytest.raises(StorageCorrupt):
         backup.write(contents, tmp_path / "bad.tar.gz", NOW)
     assert not (tmp_path / "bad.tar.gz").exists()
@@ -273,7 +277,7 @@ async def test_a_damaged_database_is_neither_backed_up_nor_restored(
 async def test_an_existing_file_is_never_replaced(archive: Path, tmp_path: Path) -> None:
     before = archive.read_bytes()
     copy = await database(tmp_path / "copy.db")
-    contents = backup.Contents(copy, *[tmp_path / "no"] * 6)
+    contents = backup.Contents(copy, *[tmp_path / "no"] * 7)
     with pytest.raises(InvalidRequest, match="exists already"):
         backup.write(contents, archive, NOW)
     assert archive.read_bytes() == before
@@ -283,7 +287,7 @@ async def test_an_existing_file_is_never_replaced(archive: Path, tmp_path: Path)
 
 async def test_what_a_killed_backup_left_is_replaced_by_the_next_one(tmp_path: Path) -> None:
     copy = await database(tmp_path / "state.db")
-    contents = backup.Contents(copy, *(tmp_path / name for name in ("a", "b", "c", "d", "e", "f")))
+    contents = backup.Contents(copy, *(tmp_path / name for name in "abcdefg"))
     left = tmp_path / ".agentd-b.tar.gz.tmp"
     left.write_bytes(b"half")
     os.link(left, tmp_path / "moved.tar.gz")  # killed just before the end, and taken elsewhere
@@ -295,7 +299,7 @@ async def test_what_a_killed_backup_left_is_replaced_by_the_next_one(tmp_path: P
 
 async def test_a_backup_that_is_being_written_is_not_replaced(tmp_path: Path) -> None:
     copy = await database(tmp_path / "state.db")
-    contents = backup.Contents(copy, *(tmp_path / name for name in ("a", "b", "c", "d", "e", "f")))
+    contents = backup.Contents(copy, *(tmp_path / name for name in "abcdefg"))
     with (tmp_path / ".agentd-b.tar.gz.tmp").open("wb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(InvalidRequest, match="another backup is being written"):

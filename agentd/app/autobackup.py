@@ -151,6 +151,7 @@ class AutoBackups:
             places.images,
             places.facts_key,
             places.rows_key,
+            places.mcp_pins,
             state_alone=True,
         )
         file = self._free(f"state-{now:{_STAMP}}-{why}")

@@ -36,7 +36,7 @@ COPY = ".backup-"  # how the folder in the state directory begins with a copy to
 STATE_ALONE = "state"  # what the manifest of such an archive says that it holds
 _FORMAT = 1
 _FILES = (MANIFEST, CONFIG, DATABASE, "state/facts.key", "state/rows.key")
-_FOLDERS = ("workspace", "state/versions", "state/blobs")
+_FOLDERS = ("workspace", "state/versions", "state/blobs", "state/mcp")
 _RATIO = 100  # bytes that one byte of an archive may become
 _ALWAYS = 64 << 20  # bytes that any archive may become
 _MOST_FILES = 1_000_000
@@ -63,6 +63,7 @@ class Contents:
     blobs: Path
     facts_key: Path
     rows_key: Path
+    mcp_pins: Path
     state_alone: bool = False
 
     def entries(self) -> Iterator[tuple[str, Path]]:
@@ -77,6 +78,9 @@ class Contents:
         yield from _below("workspace", self.workspace)
         yield from _below("state/versions", self.versions)
         yield from _below("state/blobs", self.blobs)
+        # Logins to these servers are secrets, and stay here; so do the files that are being written.
+        pins = sorted(self.mcp_pins.glob("*.json"))
+        yield from ((f"state/mcp/{path.name}", path) for path in pins if not path.is_symlink())
 
 
 def write(contents: Contents, file: Path, now: datetime) -> dict[str, Any]:

@@ -115,7 +115,14 @@ def _targets(places: Places, *, alone: bool) -> list[Path]:
     state = [*databases, *keys, places.acknowledged, note_of(places.state_dir)]
     if alone:
         return state
-    return [places.config_file, places.workspace, *state, places.versions, places.images]
+    return [
+        places.config_file,
+        places.workspace,
+        *state,
+        places.versions,
+        places.images,
+        places.mcp_pins,
+    ]
 
 
 def _is_there(path: Path) -> bool:
@@ -139,6 +146,7 @@ def _put(staged: Places, places: Places) -> None:
         (staged.database, places.database),
         (staged.versions, places.versions),
         (staged.images, places.images),
+        (staged.mcp_pins, places.mcp_pins),
         (staged.facts_key, places.facts_key),
         (staged.rows_key, places.rows_key),
         (staged.workspace, places.workspace),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from agentd.app.restore import restore
+from agentd.core.paths import daemon_places
 from tests.e2e.harness import Client, Daemon, Home
 from tests.mcp.servers import ROGUE
 from tests.waiting import until
@@ -163,4 +167,27 @@ async def test_those_who_watch_see_how_far_a_call_is(home: Home) -> None:
     calls = [one for one in updates if one["sessionUpdate"] == "tool_call_update"]
     assert [one["status"] for one in calls] == ["in_progress", "completed"]
     assert calls[0]["content"][0]["content"]["text"].startswith("1 of 99 xxx")
+    await daemon.stop()
+
+
+async def test_what_was_known_of_a_server_comes_back_with_a_restore(home: Home) -> None:
+    program = home.root.parent / f"{home.root.name}.py"
+    program.write_text(Path(ROGUE).read_text())
+    home.configure(f"[mcp.servers.rogue]\ncommand = {json.dumps([sys.executable, str(program)])}\n")
+    daemon, client = await known(home)
+    file = home.root.parent / f"{home.root.name}.tar.gz"
+    await client.call("_agentd/backup", {"file": str(file)})
+    await daemon.stop()
+    program.write_text(program.read_text().replace("Says it again.", "Says it to all."))
+    shutil.rmtree(home.root / "state")
+    places = daemon_places(home.environ())
+    now = datetime.now(UTC)
+    restore(file, places, home.environ(), now, force=True, agree=lambda strange: None)
+    daemon, client = await known(home)
+    client.chooses = "allow_once"
+    assert await client.say('do use rogue__echo {"text": "a"}; say done', "m1") == "done"
+    assert "Says it to all." in json.dumps(client.asked)
+    assert "Says it again." in json.dumps(client.asked)
+    program.unlink()
+    file.unlink()
     await daemon.stop()

@@ -131,6 +131,7 @@ class Upkeep:
                 places.images,
                 places.facts_key,
                 places.rows_key,
+                places.mcp_pins,
             )
             return await asyncio.to_thread(backup.write, contents, file, ground.clock.now())
 
