@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.pulse import Pulse
 from agentd.automation.heartbeat.runner import Examination
-from agentd.automation.heartbeat.snapshot import BeatDependencies
+from agentd.automation.heartbeat.snapshot import BeatDependencies, Eyes
 from agentd.automation.heartbeat.watched import HEARTBEAT, WatchedEntries
 from agentd.core import failpoints
 from agentd.core.alert import Alert, Recipients
@@ -29,6 +29,7 @@ from agentd.core.ports import EventSink
 from agentd.core.prompt import ToolSpec
 from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.turn import (
+    MAIN,
     CallMade,
     Failure,
     Origin,
@@ -145,7 +146,7 @@ class World:
         self.pulse = self.restart()
 
     def restart(self) -> Pulse:
-        around = BeatDependencies(
+        self.around = around = BeatDependencies(
             self.clock,
             self.beats,
             self.ledger,
@@ -802,6 +803,16 @@ async def test_a_time_that_counts_as_none_is_a_problem_until_it_is_mended() -> N
     world.file = "- [ ] a (due: 2026-11-24)"
     await world.pulse.explain()
     assert world.pulse.problems() == ()
+
+
+async def test_a_list_that_is_still_the_same_is_not_taken_apart_again() -> None:
+    world = World("- [ ] a")
+    hours, lanes = world.settings.hours(world.clock.zone), frozenset({MAIN})
+    eyes = Eyes(world.around, hours, MAIN, lanes, is_on=True, patience=timedelta(0))
+    first, second = await eyes.look(), await eyes.look()
+    assert second.view.checklist is first.view.checklist
+    world.file = "- [ ] b"
+    assert [item.text for item in (await eyes.look()).view.checklist.entries] == ["- [ ] b"]
 
 
 async def test_explain_says_that_there_is_no_file() -> None:

@@ -94,6 +94,7 @@ class Eyes:
         self.unreadable: WorkspaceError | None = None  # why HEARTBEAT.md could not be read last
         self.mistakes: tuple[str, ...] = ()  # times in it that cannot be read
         self.is_session_missing = False
+        self._parsed: tuple[str, Checklist, list[str]] | None = None  # the digest first
 
     async def look_for_session(self) -> None:
         """See whether the conversation that settings name is there. Raises StorageError."""
@@ -104,7 +105,7 @@ class Eyes:
         around, now = self._around, self._around.clock.now()
         await self.look_for_session()
         text, digest = await self._read()
-        checklist, states = await self._taken_apart(text)
+        checklist, states = await self._taken_apart(text, digest)
         due, item_time = await offload(
             len(text), lambda: (checklist.due(states, now), checklist.next_time(states, now))
         )
@@ -134,7 +135,7 @@ class Eyes:
         if digest == known:
             return digest, None
         now = self._around.clock.now()
-        checklist, states = await self._taken_apart(text)
+        checklist, states = await self._taken_apart(text, digest)
         last = await self._around.beats.beats(1)
         since = last[0].at if last else datetime.min.replace(tzinfo=UTC)
 
@@ -147,15 +148,21 @@ class Eyes:
 
         return digest, await offload(len(text), next_time)
 
-    async def _taken_apart(self, text: str) -> tuple[Checklist, Mapping[str, ItemState]]:
-        """The file's entries, and what is known of the dated ones. Raises StorageError."""
+    async def _taken_apart(
+        self, text: str, digest: str
+    ) -> tuple[Checklist, Mapping[str, ItemState]]:
+        """The file's entries, and what is known of the dated ones. A file that is still the same is not
+        taken apart again. Raises StorageError.
+        """
 
-        def entries() -> tuple[Checklist, list[str]]:
+        def entries() -> tuple[str, Checklist, list[str]]:
             checklist = parse(text, self._hours.zone)
             _ = checklist.entries  # taken apart once, here, beside the loop
-            return checklist, [item.hash for item in checklist.items]
+            return digest, checklist, [item.hash for item in checklist.items]
 
-        checklist, hashes = await offload(len(text), entries)
+        if self._parsed is None or self._parsed[0] != digest:
+            self._parsed = await offload(len(text), entries)
+        _, checklist, hashes = self._parsed
         self.mistakes = checklist.mistakes
         return checklist, await self._around.beats.items(hashes)
 
