@@ -11,7 +11,7 @@ from agentd.core.compaction import Question
 from agentd.core.message import Block, Image, Message, Role, Text, ToolResult
 from agentd.core.outside import cleaned
 from agentd.core.ports import Clock, ContextSource, Provider
-from agentd.core.prompt import ContextBlock, Prompt, ToolSpec
+from agentd.core.prompt import Prompt, ToolSpec
 from agentd.core.transcript import UNCHOSEN, Choices, History, Offer, Row, RowRole, opens_turn
 from agentd.core.turn import Context, Kind, Origin, TurnRequest, kind_of
 from agentd.engine.toolbox import Toolbox
@@ -58,7 +58,7 @@ def build(scene: Scene, turn: Sequence[Row], *, clip_results: int | None = None)
         past = _merged([Message(Role.USER, (Text(_summary(scene.summary)),)), *past])
     elif past and past[0].role is Role.ASSISTANT:  # an imported conversation may begin so
         past = [Message(Role.USER, (Text(_BEGINNING),)), *past]
-    now = _messages(_clipped(turn, clip_results))
+    now = _messages(turn if clip_results is None else _clipped(turn, clip_results))
     loose = _open_notices(before)
     prefix = tuple(Text(t) for t in (loose, scene.volatile) if t)
     now[0] = replace(now[0], blocks=(*prefix, *now[0].blocks))
@@ -101,7 +101,7 @@ def _messages(rows: Iterable[Row]) -> list[Message]:
             continue
         if row.role is RowRole.SUMMARY:
             continue
-        blocks = tuple(b for b in row.blocks if not _is_blank(b))
+        blocks = tuple(b for b in row.blocks if not isinstance(b, Text) or b.text.strip())
         if row.role is RowRole.USER and all(isinstance(b, Image) for b in blocks):
             blocks = (*blocks, Text(_BLANK))
         if notices and opens_turn(row):
@@ -128,10 +128,6 @@ def without_failed(rows: Sequence[Row]) -> list[Row]:
             if not any(r.role is RowRole.ASSISTANT for r in turn):
                 gone |= {r.seq for r in turn}
     return [row for row in rows if row.seq not in gone]
-
-
-def _is_blank(block: Block) -> bool:
-    return isinstance(block, Text) and not block.text.strip()
 
 
 def _open_notices(rows: Sequence[Row]) -> str:
@@ -164,9 +160,7 @@ def _merged(messages: Iterable[Message]) -> list[Message]:
     return merged
 
 
-def _clipped(rows: Sequence[Row], limit: int | None) -> list[Row]:
-    if limit is None:
-        return list(rows)
+def _clipped(rows: Sequence[Row], limit: int) -> list[Row]:
     return [replace(r, blocks=tuple(clip(b, limit) for b in r.blocks)) for r in rows]
 
 
@@ -240,6 +234,7 @@ class Scenes:
     ) -> Scene:
         sources = [source for source in self._sources if source not in without]
         blocks = [b for source in sources for b in await source.blocks(request)]
+        stable = (b.text for b in sorted(blocks, key=lambda b: b.rank) if b.stable and b.text)
         now = self._clock.now().astimezone(self._clock.zone)
         loose = [b.text for b in blocks if not b.stable]
         if request.origin is not Origin.HEARTBEAT:  # a beat's own words end in the time
@@ -248,7 +243,7 @@ class Scenes:
             loose.append(sent_line(sent.astimezone(self._clock.zone)))
         return Scene(
             request=request,
-            system=(base.strip(), *_stable(blocks)),
+            system=(base.strip(), *stable),
             tools=self._toolbox.specs(request),
             past=past.rows,
             summary=past.summary,
@@ -270,7 +265,3 @@ def carried(past: History) -> History:
 def bare(request: TurnRequest) -> Scene:
     """The scene of a turn that ends without another call."""
     return Scene(request, (), (), (), "", "", "")
-
-
-def _stable(blocks: Sequence[ContextBlock]) -> tuple[str, ...]:
-    return tuple(b.text for b in sorted(blocks, key=lambda b: b.rank) if b.stable and b.text)

@@ -95,9 +95,10 @@ class Loop:
             progress.rows.extend(await self.begin(receipt))
             hit("turn.begun")
             self._restore_words(progress)
-            progress.recount(lambda used: self._price(self._provider.model, used))
-            if progress.rows[-1].role is RowRole.ASSISTANT:
-                await self._calls.settle(receipt.turn_id)
+            if len(progress.rows) > 1:  # a crash or a stop has cut it before
+                progress.recount(lambda used: self._price(self._provider.model, used))
+                if progress.rows[-1].role is RowRole.ASSISTANT:
+                    await self._calls.settle(receipt.turn_id)
             if not progress.is_announced:
                 announce(progress.scene.request, receipt, progress.sink)
         while True:

@@ -42,18 +42,9 @@ class AnthropicProvider:
     ) -> None:
         self._settings = settings
         self._blobs = blobs
-        self._model = settings.model or DEFAULT_MODELS[PROVIDER]
+        self.name = PROVIDER
+        self.model = settings.model or DEFAULT_MODELS[PROVIDER]
         self._api = LateApi(partial(_connect, settings, secret, transport)) if secret else None
-
-    @property
-    def name(self) -> str:
-        """`anthropic`."""
-        return PROVIDER
-
-    @property
-    def model(self) -> str:
-        """The model used when a prompt names none."""
-        return self._model
 
     async def __aenter__(self) -> Self:
         return self
@@ -76,7 +67,7 @@ class AnthropicProvider:
         if self._api is None:
             raise missing_key("Anthropic", self._settings.key_variable)
         api = await self._api.ready()
-        model = prompt.model or self._model
+        model = prompt.model or self.model
         assembly = AnthropicAssembly(model)
         seen, pictures = await with_pictures(prompt, self._blobs, can_see=self._settings.images)
         build = partial(request_body, seen, self._settings, model, pictures)

@@ -47,20 +47,11 @@ class OpenAIProvider:
         blobs: Blobs | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        self.name, self.model = PROVIDER, settings.model
         self._settings = settings
         self._blobs = blobs
         self._api = LateApi(partial(_connect, settings, secret, transport))
         self._is_locked_out = secret is None and settings.needs_key
-
-    @property
-    def name(self) -> str:
-        """`openai`."""
-        return PROVIDER
-
-    @property
-    def model(self) -> str:
-        """The model used when a prompt names none."""
-        return self._settings.model
 
     async def __aenter__(self) -> Self:
         return self

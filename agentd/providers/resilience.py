@@ -59,20 +59,11 @@ class Retrying:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._inner = provider
+        self.name, self.model = provider.name, provider.model
         self._tries = settings.tries
         self._limit = settings.retry_after_limit.total_seconds()
         self._clock = clock
         self._chance = chance
-
-    @property
-    def name(self) -> str:
-        """The wrapped provider's."""
-        return self._inner.name
-
-    @property
-    def model(self) -> str:
-        """The wrapped provider's."""
-        return self._inner.model
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
         """Events of one answer, `Answered` last. Raises the last try's ProviderError."""
@@ -141,22 +132,13 @@ class CircuitBreaker:
 
     def __init__(self, provider: Provider, clock: Clock) -> None:
         self._inner = provider
+        self.name, self.model = provider.name, provider.model
         self._clock = clock
         self._failures = 0
         self._pause = 0.0  # 0 while closed
         self._retry_at = 0.0
         self._is_probing = False
         self._cause: ProviderError | None = None
-
-    @property
-    def name(self) -> str:
-        """The wrapped provider's."""
-        return self._inner.name
-
-    @property
-    def model(self) -> str:
-        """The wrapped provider's."""
-        return self._inner.model
 
     def is_open(self) -> bool:
         """Whether calls are refused at the moment."""

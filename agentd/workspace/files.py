@@ -68,7 +68,7 @@ class Files:
         self._clock = clock
         self._primary = Folder(root)
         folders = {"": self._primary, **_others(scopes, settings)}
-        self._scopes = tuple(scopes)
+        self.scopes = tuple(scopes)  # the names of the other workspaces that the owner may read
         self._daily = (settings.daily_dir, *settings.daily_aliases)
         self._sight = Visibility(settings.group_paths)
         self._places = NotePlaces(folders, settings, self._sight)
@@ -83,11 +83,6 @@ class Files:
         self.writes = 0  # how often agentd has changed a note here
         self.complaints = Complaints()
         self._left_out = LeftOut(self.complaints)
-
-    @property
-    def scopes(self) -> tuple[str, ...]:
-        """The names of the other workspaces that the owner may read."""
-        return self._scopes
 
     async def clear_strays(self) -> int:
         """Remove temporary files that a crash left behind; returns how many."""

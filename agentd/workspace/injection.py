@@ -56,6 +56,7 @@ class Injection:
     def __init__(self, files: Files, settings: WorkspaceSettings) -> None:
         self._files = files
         self._settings = settings
+        self._wanted = {kind: _wanted(settings, kind) for kind in Kind}
         self._cut_notes: set[str] = set()
 
     async def blocks(self, request: TurnRequest) -> tuple[ContextBlock, ...]:
@@ -79,7 +80,7 @@ class Injection:
         after a compaction. Files whose switch is off are not needed.
         """
         reader = Reader(MAIN, kind)
-        wanted = self._wanted(kind)
+        wanted = self._wanted[kind]
         _, missing = await self._files.snapshot(wanted, reader)
         found = [(name, name not in missing) for name in wanted]
         if absent := [name for name, exists in found if not exists]:
@@ -87,7 +88,7 @@ class Injection:
         return tuple(found)
 
     async def _full(self, origin: Origin, reader: Reader, room: Room) -> tuple[ContextBlock, ...]:
-        wanted = self._wanted(reader.kind)
+        wanted = self._wanted[reader.kind]
         if origin is not Origin.USER:
             wanted = [name for name in wanted if name != _HEARTBEAT]
         elif reader.kind is Kind.MAIN:
@@ -133,20 +134,6 @@ class Injection:
         self._note(views, cuts, reader)
         return daily_notes(texts), {c.path for c in cuts}
 
-    def _wanted(self, kind: Kind) -> list[str]:
-        s = self._settings
-        switches = {
-            "SOUL.md": s.inject_soul,
-            "AGENTS.md": s.inject_agents,
-            "TOOLS.md": s.inject_tools,
-            "IDENTITY.md": s.inject_identity,
-            "USER.md": s.inject_user,
-            _MEMORY: s.inject_memory,
-            _HEARTBEAT: s.inject_heartbeat,
-        }
-        order = dict.fromkeys((*s.order, *USUAL_ORDER[s.style]))
-        return [n for n in order if switches[n] and (kind is Kind.MAIN or n in IN_EVERY_PROMPT)]
-
     def _foreign(self, kind: Kind) -> list[str]:
         if kind is not Kind.MAIN or not self._settings.inject_memory:
             return []
@@ -166,6 +153,21 @@ class Injection:
             text = f"only {c.kept:,} of {c.total:,} characters of {path} fit into the prompt"
             cure = "shorten it, or raise [workspace] max_file_chars or max_total_chars"
             self._files.complaints.add(path, Problem(CUT, text, cure))
+
+
+def _wanted(settings: WorkspaceSettings, kind: Kind) -> list[str]:
+    """The files that such a session's prompts carry, in order."""
+    switches = {
+        "SOUL.md": settings.inject_soul,
+        "AGENTS.md": settings.inject_agents,
+        "TOOLS.md": settings.inject_tools,
+        "IDENTITY.md": settings.inject_identity,
+        "USER.md": settings.inject_user,
+        _MEMORY: settings.inject_memory,
+        _HEARTBEAT: settings.inject_heartbeat,
+    }
+    order = dict.fromkeys((*settings.order, *USUAL_ORDER[settings.style]))
+    return [n for n in order if switches[n] and (kind is Kind.MAIN or n in IN_EVERY_PROMPT)]
 
 
 def _blocks(*ranked: tuple[Rank, str]) -> tuple[ContextBlock, ...]:

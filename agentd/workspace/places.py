@@ -180,18 +180,23 @@ class NotePlaces:
 
     def spelled(self, path: str) -> Name:
         """The canonical name of a file. No I/O. Raises PathRefused."""
-        name = parse_file(path)
-        for alias in self._aliases:
-            if len(name.parts) > len(alias) and name.parts[: len(alias)] == alias:
-                return Name(name.scope, (*self._daily, *name.parts[len(alias) :]))
-        return name
+        return self._canonical(parse_file(path))
 
     def standing(self, path: str) -> Name:
         """The name under which the file is there: as it is asked for, even where another of that name
         is in the folder of daily notes; else the canonical one, or one below an alias. In a scope that
         there is not, nothing stands: the canonical one. Blocks. Raises PathRefused.
         """
-        asked, name = parse_file(path), self.spelled(path)
+        asked = parse_file(path)
+        return self._standing(asked, self._canonical(asked))
+
+    def _canonical(self, asked: Name) -> Name:
+        for alias in self._aliases:
+            if _is_below(asked.parts, alias):
+                return Name(asked.scope, (*self._daily, *asked.parts[len(alias) :]))
+        return asked
+
+    def _standing(self, asked: Name, name: Name) -> Name:
         folder, depth = self._folders.get(name.scope), len(self._daily)
         if folder is None:
             return name
@@ -204,10 +209,11 @@ class NotePlaces:
 
     def file(self, path: str, reader: Reader) -> Place:
         """Where the reader finds the file. Blocks. Raises PathRefused."""
-        asked, name = parse_file(path), self.spelled(path)
+        asked = parse_file(path)
+        name = self._canonical(asked)
         if name.scope not in self._folders or not self._sight.sees(name, reader.kind):
             return Place.hidden(str(asked), name, self._folders[""])
-        found = self.standing(path)
+        found = self._standing(asked, name)
         is_named, alone = self._sight.sees(found, Kind.GROUP), reader.kind is not Kind.MAIN
         return Place(str(asked), found, self._folders[name.scope], found.parts, is_named, alone)
 

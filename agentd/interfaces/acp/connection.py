@@ -76,7 +76,7 @@ class ClientConnection:
         self.profile = Profile()
         reader, self._writer = streams
         self._incoming = Incoming(reader, settings.max_frame_bytes, unfinished, self._give_up)
-        self._role = ClientRole()
+        self.role = ClientRole()  # counts from the call that says so, whatever of it is under way
         self._access = access
         self._settings = settings
         self._clock = clock
@@ -88,11 +88,6 @@ class ClientConnection:
         self._reading: asyncio.Task[None] | None = None
         self._is_stopping = False
         self._idle = asyncio.Event()  # no call is in flight
-
-    @property
-    def role(self) -> ClientRole:
-        """Whose it is. It counts from the call on that says so, whatever of that is still under way."""
-        return self._role
 
     async def run(self) -> None:
         """Serve until the client leaves, is dropped, or `stop` is called."""
@@ -226,11 +221,11 @@ class ClientConnection:
 
     def _start(self, request: Request, group: asyncio.TaskGroup) -> None:
         try:
-            self._role = self._role.after(request.method, request.params)
+            self.role = self.role.after(request.method, request.params)
         except InvalidRequest as error:
             self.send(frames.encode(describe(request.id, error)))
             return
-        handler = self._access.of(self._role).calls.get(request.method)
+        handler = self._access.of(self.role).calls.get(request.method)
         if handler is None:
             message = f"there is no method {request.method[:100]!r} on this connection"
             self.send(frames.encode(frames.error(request.id, frames.METHOD_NOT_FOUND, message)))
@@ -295,15 +290,15 @@ class ClientConnection:
 
     def _hear(self, method: str, params: dict[str, Any]) -> None:
         """Raises FrameError for a greeting that asks to be bound and cannot be."""
-        listener = self._access.of(self._role).notifications.get(method)
+        listener = self._access.of(self.role).notifications.get(method)
         if method == _HELLO:  # it has no answer this way, but what it gives up it has given up
             try:
-                self._role = self._role.after(method, params)
+                self.role = self.role.after(method, params)
             except InvalidRequest as error:
                 raise FrameError(frames.INVALID_REQUEST, error.message, fatal=True) from None
         if listener is None:
             return
-        self._role = self._role.after(method, params)
+        self.role = self.role.after(method, params)
         try:
             listener(params, self)
         except AgentdError as error:

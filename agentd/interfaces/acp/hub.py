@@ -51,18 +51,13 @@ class Hub:
         """`window` is the model's, in tokens; without it nobody is told how full it is. One client is
         shown `most_sessions` at once.
         """
-        self._window = window
+        self.window = window
         self._most = most_sessions
         self._open: Counter[Peer] = Counter()  # how many sessions each client is shown
         self._channels: dict[SessionKey, _Channel] = {}
         self._numbers: dict[SessionKey, int] = {}  # the last ones of sessions without a channel
         self._authors: dict[tuple[SessionKey, str], Peer] = {}
         self._starts: dict[tuple[SessionKey, str], Callable[[], object]] = {}
-
-    @property
-    def window(self) -> int:
-        """The model's window in tokens; 0: unknown."""
-        return self._window
 
     def emit(self, event: TurnEvent) -> None:
         """Show an event. Never blocks, never raises."""
@@ -227,7 +222,7 @@ class Hub:
     def _channel(self, session: SessionKey) -> _Channel:
         channel = self._channels.get(session)
         if channel is None:
-            channel = self._channels[session] = _Channel(session, self._window)
+            channel = self._channels[session] = _Channel(session, self.window)
             channel.seq = self._numbers.pop(session, 0)
         return channel
 

@@ -28,11 +28,7 @@ class Pictures:
         self._blobs = blobs if settings.takes_images else None
         self._kept = blobs  # those of earlier limits are shown still
         self._settings = settings
-
-    @property
-    def largest(self) -> int:
-        """Bytes that an image may have; 0 when none is taken."""
-        return self._settings.max_image_bytes if self._blobs is not None else 0
+        self.largest = settings.max_image_bytes if self._blobs is not None else 0  # bytes; 0: none
 
     @asynccontextmanager
     async def keep(self, pictures: Sequence[bytes]) -> AsyncIterator[tuple[Image, ...]]:

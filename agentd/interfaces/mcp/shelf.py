@@ -79,9 +79,11 @@ class Shelf:
     def specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
         """What the model of this turn is told: each tool, or how to find and call them."""
         tools = self._offered(request)
+        if not tools:
+            return ()
         whole = tuple(tool.spec for tool in tools.values())
         is_small = len(whole) <= _LISTED and _size(*whole) <= self._limits.prompt_bytes
-        if not whole or is_small or request.origin in _SILENT:
+        if is_small or request.origin in _SILENT:
             return whole
         room = self._limits.prompt_bytes - _size(_SEARCH)
         return _SEARCH, next(_calls(tuple(tools.values()), room))

@@ -27,18 +27,10 @@ _STREAMED = 4_000  # characters that come word by word; what is left comes at on
 class OfflineProvider:
     """A Provider without a model behind it: the same prompt always gets the same answer."""
 
+    name = "offline"
+
     def __init__(self, model: str = MODEL) -> None:
-        self._model = model
-
-    @property
-    def name(self) -> str:
-        """`offline`."""
-        return "offline"
-
-    @property
-    def model(self) -> str:
-        """The one there is."""
-        return self._model
+        self.model = model
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ProviderEvent]:
         """The answer word by word, then whole. Never raises."""
@@ -50,7 +42,7 @@ class OfflineProvider:
             for piece in _pieces(reply.text):
                 yield TextDelta(piece)
             message, stop = assistant(reply.text), ModelStop.END_TURN
-        yield Answered(message, stop, _usage(prompt, message), self._model, self.name)
+        yield Answered(message, stop, _usage(prompt, message), self.model, self.name)
 
 
 def _reply(prompt: Prompt) -> Reply:
