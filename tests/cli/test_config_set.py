@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from agentd.app.cli.app import app
-from agentd.app.cli.setting import meant, with_key
+from agentd.app.cli.config import meant, with_key
 
 TEXT = """\
 # my own words

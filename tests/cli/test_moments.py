@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agentd.app.cli.moments import understood
+from agentd.app.cli.jobs import understood
 from agentd.core.errors import InvalidRequest
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from agentd.app.cli.questions import Answer, ask_settings
+from agentd.app.cli.setup import Answer, ask_settings
 
 
 def answers_to(lines: Sequence[str]) -> tuple[list[Answer], str]:

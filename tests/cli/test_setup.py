@@ -14,8 +14,7 @@ import tomli
 from typer.testing import CliRunner
 
 from agentd.app.cli.app import app
-from agentd.app.cli.setup import make
-from agentd.app.cli.tomltext import with_value
+from agentd.app.cli.setup import make, with_value
 from agentd.core.paths import daemon_places, shipped
 from tests.e2e.forked import parent
 

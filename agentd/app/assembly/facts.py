@@ -1,16 +1,16 @@
-"""What is learnt about the owner, what tells turns of it, and what forgets it."""
+"""What is learnt about the owner, what tells turns of it, and what erases it, place by place."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from agentd.app.assembly.erasing import build_forgetting, row_of
 from agentd.app.assembly.graph import GraphParts
 from agentd.app.assembly.ground import Ground, Work
 from agentd.app.assembly.memory import Memory
@@ -20,26 +20,37 @@ from agentd.core.erasure import Erasure
 from agentd.core.fact import ErasureReport
 from agentd.core.health import Problem
 from agentd.core.paths import prompt
-from agentd.core.ports import CompactionHook, ContextSource, EventSink, Recall
-from agentd.core.turn import SessionKey
+from agentd.core.ports import CompactionHook, ContextSource, EventSink, Recall, Transcripts
+from agentd.core.search import SearchQuery
+from agentd.core.transcript import Row
+from agentd.core.turn import MAIN, Kind, Origin, SessionKey
+from agentd.core.workspace import FACTS_PATH, Reader
 from agentd.engine.background import SideCall
 from agentd.engine.watchers import WhenEnded
 from agentd.engine.workers import Nudged
 from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.daily import Review
 from agentd.memory.facts.fact_service import FactsService
-from agentd.memory.facts.forgetting import Forgetting
+from agentd.memory.facts.forgetting import Forgetting, ForgottenPlace
 from agentd.memory.facts.learning import Learning
 from agentd.memory.facts.outdated import Outdated
 from agentd.memory.facts.proposals import Proposals
 from agentd.memory.facts.reader import PassageReader
 from agentd.memory.facts.told import FactsInPrompt
 from agentd.memory.index.search.fact_search import LiveFacts
+from agentd.storage.copies import Copies
 from agentd.storage.keys import kept_key
+from agentd.storage.masking import Masking, StoredTexts
+from agentd.workspace.scrub import NoteEraser, VersionEraser
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # of ids: none of them is taken for another
 _ID_LENGTH = 4  # 900,000 ids
 _RANDOM_BYTES = 1 << 16
+
+_EMPTY_JOURNAL = "journalctl --rotate --vacuum-time=1s"
+_NEAREST = 10  # texts that are looked at for their meaning
+_MAX_TOKENS = 2_048
+_OWNER = Reader(MAIN, Kind.MAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +208,81 @@ class _Ids:
             self._random = iter(secrets.token_bytes(_RANDOM_BYTES))
             return self()
         return "".join(_LETTERS[byte % len(_LETTERS)] for byte in found)
+
+
+def build_forgetting(
+    ground: Ground,
+    stores: Stores,
+    memory: Memory,
+    graph: GraphParts,
+    calls: SideCall,
+    output: OpenLog,
+) -> Forgetting:
+    """What erases words: first where they were written, then what was made of that."""
+    versions = ground.places.versions
+    notes = NoteEraser(
+        memory.files,
+        ground.workspace,
+        versions,
+        apart=frozenset({FACTS_PATH}),
+        shipped=memory.template,
+    )
+    former = VersionEraser(memory.files, versions)
+    stored = StoredTexts(stores.db)
+
+    async def erase_index(_: Erasure) -> int:
+        await memory.indexer.sync_notes()
+        await memory.index.erase(())
+        return 0
+
+    async def erase_log(erasure: Erasure) -> int:
+        return await asyncio.to_thread(output.erase, erasure)
+
+    async def ask(system: str, text: str) -> str:
+        return await calls.ask(MAIN, Origin.FORGETTING, system, text, max_tokens=_MAX_TOKENS)
+
+    async def near(text: str) -> Sequence[tuple[str, int, int]]:
+        found = await memory.recall.search(SearchQuery(text, limit=_NEAREST), _OWNER)
+        chunks = (hit.chunk for hit in found.hits)
+        return [(chunk.path, chunk.start_line, chunk.end_line) for chunk in chunks]
+
+    return Forgetting(
+        stores.erasures,
+        (
+            Masking(stores.db, memory.indexer.without),
+            notes,
+            former,
+            graph.keeper,
+            graph.sharing,
+            ForgottenPlace("search index", erase_index),
+            ForgottenPlace("log", erase_log),
+            ForgottenPlace("chat history", stores.typed.erase_words),
+        ),
+        ground.clock,
+        ask=ask,
+        texts=(stored, notes, former, stores.typed),
+        said=stored.said,
+        copies=_copies(ground, stores, output).list,
+        near=near,
+    )
+
+
+async def row_of(sessions: Transcripts, session: SessionKey, seq: int) -> Row | None:
+    """A row of a transcript; None if it is gone. Raises StorageError."""
+    if not await sessions.exists(session):
+        return None
+    rows = await sessions.rows(session, seq, 1)
+    return rows[0] if rows and rows[0].seq == seq else None
+
+
+def _copies(ground: Ground, stores: Stores, output: OpenLog) -> Copies:
+    """Where copies of what agentd keeps may lie: its own folders, all of its home if it has one."""
+    home = ground.environ.get("AGENTD_HOME")
+    roots = (Path(home),) if home else (ground.places.state_dir, ground.workspace)
+    databases = stores.db.path, stores.index_db.path
+    places = ground.places
+    erased = [ground.workspace, places.versions, places.state_dir / "logs", places.chat_history]
+    erased.append(places.mirror)
+    if output.file is not None:
+        erased.append(output.file)
+    return Copies(roots, databases, _EMPTY_JOURNAL if output.is_journal else "", erased)

@@ -7,20 +7,21 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from agentd.app.assembly.embedding import Embedders, open_embedders
 from agentd.app.assembly.ground import Ground, Work
 from agentd.app.assembly.storage import Stores
 from agentd.automation.heartbeat.watched import HEARTBEAT
 from agentd.core.health import Problem
 from agentd.core.paths import shipped
-from agentd.core.ports import EventSink
-from agentd.core.turn import Kind
+from agentd.core.ports import EventSink, Ledger
+from agentd.core.turn import Kind, Origin, SessionKey, Usage
 from agentd.core.workspace import FileView, Reader
 from agentd.engine.assembly import slice_tokens
 from agentd.engine.watchers import WhenEnded, WhenNoticed
 from agentd.engine.workers import Nudged
 from agentd.memory.deletion import Retention
 from agentd.memory.flush import MemoryFlush
+from agentd.memory.index.embedding import assembly
+from agentd.memory.index.embedding.assembly import Embedders
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.index.search.backfill import PatientEmbedder, patient
 from agentd.memory.index.search.live import LiveIndex
@@ -32,6 +33,7 @@ from agentd.workspace.injection import Injection
 from agentd.workspace.watching import Watching
 
 _BEATS = Reader(HEARTBEAT, Kind.MAIN)
+_NOBODY = SessionKey("")  # vectors serve every session
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,4 +162,22 @@ def _around(
         template_lines,
         watchers=(WhenEnded(indexer.touch), WhenNoticed("compaction", audit.nudge)),
         work=(*embedders.work, indexer.run, index.run, audit.run, archiving.run, *watched),
+    )
+
+
+def open_embedders(ground: Ground, ledger: Ledger) -> AbstractAsyncContextManager[Embedders]:
+    """The best embedder, and the one that stands in for it; `ledger` gets what a service costs."""
+
+    async def spent(model: str, tokens: int) -> None:
+        usage = Usage(tokens)
+        cost = ground.budget.price(model, usage)
+        await ledger.charge(_NOBODY, Origin.EMBEDDING, model, usage, cost)
+
+    return assembly.open_embedders(
+        ground.config.memory_search,
+        ground.environ,
+        ground.places.state_dir,
+        ground.clock,
+        spent,
+        ground.redactor,
     )

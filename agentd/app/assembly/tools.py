@@ -13,9 +13,9 @@ from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.mcp import Servers, build_servers
 from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.storage import Stores
-from agentd.app.assembly.web import WebParts, build_web
 from agentd.automation.heartbeat.watched import HEARTBEAT
 from agentd.automation.jobs.agenda import Agenda
+from agentd.core.links import FETCH, SEARCH
 from agentd.core.ports import FormAsker, Tool, ToolShelf
 from agentd.core.turn import Origin, TurnRequest
 from agentd.interfaces.tools.forget import Forget
@@ -28,6 +28,28 @@ from agentd.interfaces.tools.memory_write import MemoryWrite
 from agentd.interfaces.tools.notify import Notify
 from agentd.interfaces.tools.remember import Remember
 from agentd.interfaces.tools.schedule import ScheduleCancel, ScheduleCreate, ScheduleList
+from agentd.interfaces.web.browser import Browser, opening
+from agentd.interfaces.web.web_tools import WebFetch, WebSearch, WebShelf
+
+
+@dataclass(frozen=True, slots=True)
+class WebParts:
+    """What reads pages and searches, and the tools that do."""
+
+    browser: Browser
+    shelf: WebShelf
+
+
+def build_web(ground: Ground) -> WebParts:
+    """The tools that are on; nothing is loaded or asked."""
+    settings, most = ground.config.web, ground.config.agent.max_tool_output
+    folder = ground.places.state_dir
+    browser = Browser(settings, opening(settings, ground.environ, folder, ground.redactor))
+    tools: dict[str, Tool] = {
+        FETCH: WebFetch(browser, settings, most),
+        SEARCH: WebSearch(browser, settings, most),
+    }
+    return WebParts(browser, WebShelf([tools[name] for name in browser.offered], settings))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import importlib.util
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Annotated, Any
+from zoneinfo import ZoneInfo
 
 import typer
 
 from agentd.app.cli.ask import agree, owners_times, sockets
 from agentd.app.cli.declared import grouped, tell
 from agentd.app.cli.report import note, reporting
+from agentd.core.errors import InvalidRequest
 from agentd.interfaces.commands.jobs import JOBS
 from agentd.interfaces.commands.plain import visible
+
+_MOST_CHARS = 100
+_MINUTE = timedelta(minutes=1)
+_MIDNIGHT = re.compile(r"0:00|24:00|\b00\b|12\s?a\.?m|midnight", re.IGNORECASE)
 
 
 def _add(
@@ -46,7 +55,6 @@ def _agreed(words: str, zone: str, *, yes: bool, ask: bool) -> str:
     """The moment that the words mean, once the user has said so. Raises InvalidRequest, DaemonUnreachable."""
     import asyncio
 
-    from agentd.app.cli.moments import understood
     from agentd.core.clock import SystemClock
 
     clock = SystemClock(_zone(zone) or asyncio.run(_daemons_zone()))
@@ -72,3 +80,50 @@ async def _daemons_zone() -> str:
 
     async with connected(sockets()) as connection:
         return (await owners_times(connection)).clock.zone.key
+
+
+def understood(
+    words: str,
+    now: datetime,
+    zone: ZoneInfo,
+    find: Callable[[str], object | None] = importlib.util.find_spec,
+) -> datetime:
+    """The moment to come that the words mean, seen from `now` in `zone`, to the second. Raises
+    InvalidRequest for words that mean none, that name no time of day, or that mean one which is past.
+    """
+    local = now.astimezone(zone)
+    example = f"{local + timedelta(days=1):%Y-%m-%d} 09:00"
+    told = repr(words[:_MOST_CHARS])
+    if find("dateparser") is None:
+        extra = "pip install 'agentd-daemon[dates]'"
+        cure = f'write it like "{example}"; words need the extra `dates`: {extra}'
+        raise InvalidRequest(f"{told} is no date with a time", cure=cure)
+    found = _parsed(words, local) if len(words) <= _MOST_CHARS else None
+    if found is None:
+        cure = f'write it like "tomorrow 9am" or "{example}"'
+        raise InvalidRequest(f"{told} means no date with a time", cure=cure)
+    at = found.astimezone(zone).replace(microsecond=0)
+    # A day without an hour is read as this very minute of that day, or as its midnight.
+    is_midnight = (at.hour, at.minute) == (0, 0) and not _MIDNIGHT.search(words)
+    if is_midnight or _parsed(words, local + _MINUTE) != found:
+        cure = 'name one, like "tomorrow 9am"; a span from now on is --in 2h'
+        raise InvalidRequest(f"{told} names no time of day", cure=cure)
+    if at <= now:
+        msg = f"{told} is past: it means {at:%Y-%m-%d %H:%M} ({zone.key})"
+        raise InvalidRequest(msg, cure=f'give a time to come, like "{example}"')
+    return at
+
+
+def _parsed(words: str, local: datetime) -> datetime | None:
+    import dateparser
+
+    found: datetime | None = dateparser.parse(
+        words,
+        settings={
+            "RELATIVE_BASE": local.replace(tzinfo=None),
+            "TIMEZONE": str(local.tzinfo),
+            "PREFER_DATES_FROM": "future",
+            "RETURN_AS_TIMEZONE_AWARE": True,
+        },
+    )
+    return found
