@@ -1,4 +1,10 @@
-"""What a model is sent: the workspace's text, the tools, the history, and how rows become a prompt."""
+"""What a model is sent: the workspace's text, the tools, the history, and how rows become a prompt.
+
+`build` is pure: the same rows always make the same messages, and what is stored is never changed. Text
+that belongs to one turn only (the time, retrieved memories) goes before the user's words of that turn,
+and the cache breakpoint before that message. Opaque blocks go along whoever wrote them: a turn may be
+answered by one provider and then by another, and each leaves out what is not its own.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +22,7 @@ from agentd.core.transcript import UNCHOSEN, Choices, History, Offer, Row, RowRo
 from agentd.core.turn import Context, Kind, Origin, TurnRequest, kind_of
 from agentd.engine.toolbox import Toolbox
 
-# Rows in, prompt out. Pure: the same rows always make the same messages.
-#
-# What is stored is never changed here. Text that belongs to one turn only (the time, retrieved
-# memories) goes before the user's words of that turn, and the cache breakpoint before that message.
-# Opaque blocks go along whoever wrote them: a turn may be answered by one provider and then by another,
-# and each leaves out what is not its own.
-
+_LONG_AGO = timedelta(minutes=5)
 ALERT_TAG = "alert"
 FAILURE_TAG = "failure"
 _TAG = re.compile(r"<(?=\s*+(?:/\s*+)?data)", re.IGNORECASE)
@@ -172,11 +172,6 @@ def clip(block: Block, limit: int) -> Block:
     return replace(block, text=block.text[:limit] + CLIPPED.format(cut=cut, total=len(block.text)))
 
 
-# Gathers what a turn's prompts have in common: instructions, workspace text, tools, history.
-
-_LONG_AGO = timedelta(minutes=5)
-
-
 @dataclass(frozen=True, slots=True)
 class Instructions:
     """What agentd itself tells the model: in conversations, and in light silent turns."""
@@ -186,7 +181,9 @@ class Instructions:
 
 
 class Scenes:
-    """Makes the scene of a turn from what holds at its start."""
+    """Gathers what the prompts of a turn have in common, from what holds at its start: instructions,
+    workspace text, tools, history.
+    """
 
     def __init__(
         self,

@@ -54,7 +54,9 @@ from agentd.engine.queue import Interrupt, Interrupted, announce
 from agentd.engine.toolbox import Toolbox
 
 CANCELLED_CALL = "The user cancelled the turn before this tool had answered."
+CLIP_RESULTS = 2000  # characters left of a tool result when a turn's results must be cut
 _PIECE = 64 * 1024  # characters of an answer that are shown at once
+_NOTHING = Usage()
 
 
 class Loop:
@@ -333,15 +335,9 @@ def _last_words(rows: Sequence[Row | NewRow]) -> str:
     return "".join(reversed(said))
 
 
-# How far a running turn has come.
-
-CLIP_RESULTS = 2000  # characters left of a tool result when a turn's results must be cut
-_NOTHING = Usage()
-
-
 @dataclass(slots=True)
 class Progress:
-    """One turn while it runs; owned by the task that runs it."""
+    """How far a turn has come that runs; owned by the task that runs it."""
 
     receipt: Receipt
     scene: Scene
@@ -397,12 +393,9 @@ class Progress:
                     self.called(use, ToolOutput(result.text, result.is_error))
 
 
-# The tool calls of one assistant message.
-
-
 class Calls:
-    """Runs what the journal has no output for, and makes the row of results: every call gets its own, in
-    order, in one row.
+    """The tool calls of one assistant message: runs what the journal has no output for, and makes the row
+    of results. Every call gets its own, in order, in one row.
     """
 
     def __init__(self, toolbox: Toolbox, journal: Journal, clock: Clock) -> None:

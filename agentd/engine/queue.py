@@ -17,8 +17,11 @@ from agentd.core.ports import TurnAudience
 from agentd.core.turn import Failure, Receipt, SessionKey, Turn, TurnRequest
 
 log = structlog.get_logger()
+T = TypeVar("T")
 
-# The user's wish to stop a running turn.
+INTERNAL = Failure("internal", "Something went wrong inside agentd.", "Look at `agentd logs`.")
+TAKES_NO_MORE = "agentd is stopping and takes no new messages."
+_LAST_WORDS = 1  # seconds that cancelled tasks have to put their work aside
 
 
 class Interrupted(Exception):
@@ -26,7 +29,9 @@ class Interrupted(Exception):
 
 
 class Interrupt:
-    """A switch that ends waits on the model and on the user, but never a write half done."""
+    """The user's wish to stop a running turn: a switch that ends waits on the model and on the user, but
+    never a write half done.
+    """
 
     def __init__(self) -> None:
         self.requested = False
@@ -59,15 +64,13 @@ class Interrupt:
             self._guards.discard(scope)
 
 
-# One turn at a time for each session, a limited number over all, in order of arrival.
-#
-# Whatever touches a session's context holds its lane meanwhile. Messages of the user form a line besides,
-# which they keep until they are answered: one that waits for the model's service leaves the lane to others
-# but not its place.
-
-
 class SessionQueue:
-    """Who may run."""
+    """Who may run: one turn at a time for each session, a limited number over all, in order of arrival.
+
+    Whatever touches a session's context holds its place meanwhile. Messages of the user form a line besides,
+    which they keep until they are answered: one that waits for the model's service lets others run but
+    does not lose its turn.
+    """
 
     def __init__(self, max_queued: int, max_running: int) -> None:
         self._max_queued = max_queued
@@ -136,14 +139,6 @@ class SessionQueue:
             self.release(session)
 
 
-# A turn that was submitted, on its way to the end.
-
-T = TypeVar("T")
-
-INTERNAL = Failure("internal", "Something went wrong inside agentd.", "Look at `agentd logs`.")
-TAKES_NO_MORE = "agentd is stopping and takes no new messages."
-
-
 @dataclass(slots=True)
 class Submission:
     """A turn on its way; `ended` is its result, `sink` sees what happens in it. `waited` says that it
@@ -198,13 +193,10 @@ def reject(ended: asyncio.Future[T], error: AgentdError) -> None:
         ended.exception()  # seen: nobody has to wait for it
 
 
-# Tasks that belong to the engine, not to whoever asked for them.
-
-_LAST_WORDS = 1  # seconds that cancelled tasks have to put their work aside
-
-
 class Tasks:
-    """Runs work to its end even if whoever asked for it leaves, until a stop."""
+    """Tasks that belong to the engine: work runs to its end even if whoever asked for it leaves, until a
+    stop.
+    """
 
     def __init__(self) -> None:
         self._group: asyncio.TaskGroup | None = None
@@ -276,12 +268,9 @@ class Tasks:
         return await asyncio.shield(done)
 
 
-# What every log line of a turn carries, so that the log can be read turn by turn.
-
-
 def marked(request: TurnRequest, receipt: Receipt) -> AbstractContextManager[None]:
     """Mark what is logged during the block, by this task and those it starts, with session, turn
-    and origin.
+    and origin: so the log can be read turn by turn.
     """
     return bound_contextvars(
         session=str(request.session), turn=receipt.turn_id, origin=str(request.origin)

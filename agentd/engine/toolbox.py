@@ -38,8 +38,20 @@ from agentd.engine.settings import AgentSettings, ToolsSettings
 
 log = structlog.get_logger()
 
-
-# What a turn may call once its prompt carries text from outside. Pure.
+UNKNOWN_OUTCOME = (
+    "The daemon stopped while this ran, so its outcome is unknown after the restart. "
+    "It was not run again. Check before you repeat it."
+)
+_TAINTED = (
+    "{name} was not called: this turn has read text from outside and runs without the user. "
+    "Tell him what is to be done."
+)
+_UNKNOWN = (
+    "This address was not opened: this turn has read text from outside and runs without the user, and the "
+    "address stands, as a whole, neither in his own words nor in what was read on the web."
+)
+_STOPPED = "The user stopped this call. What it has done by then is unknown."
+_CHOSEN = "text from outside may have chosen this call"
 
 
 class Ruling(StrEnum):
@@ -52,8 +64,8 @@ class Ruling(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaintPolicy:
-    """The rule. `readers` are the tools that the owner lets such a turn call unasked; only those that
-    read count.
+    """What a turn may call once its prompt carries text from outside. `readers` are the tools that the owner
+    lets such a turn call unasked; only those that read count.
     """
 
     readers: frozenset[str]
@@ -75,12 +87,9 @@ class TaintPolicy:
 BY_DEFAULT = TaintPolicy(frozenset(ToolsSettings().when_tainted))
 
 
-# Lasting yeses: what the user has allowed for the rest of a conversation.
-
-
 class Grants:
-    """The scopes of questions that are not asked again, by session. They are kept in memory alone: after a
-    restart everything is asked anew.
+    """Lasting yeses: what the user has allowed for the rest of a conversation, as the scopes of questions
+    that are not asked again. They are kept in memory alone: after a restart everything is asked anew.
     """
 
     def __init__(self) -> None:
@@ -97,22 +106,6 @@ class Grants:
     def end(self, session: SessionKey) -> None:
         """The conversation has ended: another one begins under its key, or none."""
         self._scopes.pop(session, None)
-
-
-UNKNOWN_OUTCOME = (
-    "The daemon stopped while this ran, so its outcome is unknown after the restart. "
-    "It was not run again. Check before you repeat it."
-)
-_TAINTED = (
-    "{name} was not called: this turn has read text from outside and runs without the user. "
-    "Tell him what is to be done."
-)
-_UNKNOWN = (
-    "This address was not opened: this turn has read text from outside and runs without the user, and the "
-    "address stands, as a whole, neither in his own words nor in what was read on the web."
-)
-_STOPPED = "The user stopped this call. What it has done by then is unknown."
-_CHOSEN = "text from outside may have chosen this call"
 
 
 def _unheard(_: str) -> None:
