@@ -9,7 +9,7 @@ from agentd.core.fact import Category, Evidence, Fact, FactSource, FactStatus, T
 from agentd.core.turn import SessionKey
 from agentd.memory.graph.keeper import GraphKeeper
 from agentd.memory.graph.recall import Recollection
-from agentd.memory.graph.service import GraphDesk
+from agentd.memory.graph.service import GraphService
 from agentd.memory.graph.text import EarlierText, GraphText
 from agentd.testing.clock import FakeClock
 from agentd.testing.graph_doubles import (
@@ -80,7 +80,7 @@ class Home:
             journal=journal,
         )
         recollection = Recollection(self.store, self.clock, resolve=self.keeper.resolve)
-        self.desk = GraphDesk(self.keeper, recollection, self.store, self.clock)
+        self.service = GraphService(self.keeper, recollection, self.store, self.clock)
         return self.keeper
 
     async def learn(self, *facts):
@@ -106,7 +106,7 @@ class Home:
         return await self.keeper.erase(Erasure(spans=spans))
 
     async def known(self, name="user"):
-        answer = await self.desk.ask(f"FIND fact FROM '{name}' DEPTH 3 LIMIT 50")
+        answer = await self.service.ask(f"FIND fact FROM '{name}' DEPTH 3 LIMIT 50")
         return sorted(str(triple) for triple in answer.triples)
 
     def text(self):

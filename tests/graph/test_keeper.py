@@ -95,17 +95,17 @@ async def test_the_owners_table_of_names_is_followed_at_once(home):
 
 async def test_repeated_sayings_reinforce_and_are_promoted_and_what_fades_goes(home):
     await home.learn(SISTER)
-    before = (await home.desk.picture("user")).arrows[0]
+    before = (await home.service.picture("user")).arrows[0]
     assert (before.history.said, before.history.promoted) == (1, 0)
     await home.say("a1", NOW, NOW + DAY / 24, NOW + DAY / 2)
     home.clock.jump(DAY)
-    more = (await home.desk.picture("user")).arrows[0]
+    more = (await home.service.picture("user")).arrows[0]
     assert more.history.said == 3
     assert more.confidence > before.confidence
     assert (await home.keeper.consolidate()).promoted == 1
     home.clock.jump(90 * DAY)
     assert (await home.keeper.consolidate()).swept == 2
-    after = (await home.desk.picture("user")).arrows[0]
+    after = (await home.service.picture("user")).arrows[0]
     assert (after.history.said, after.history.promoted) == (3, 3)
     assert after.confidence == pytest.approx(more.confidence)
     await home.keeper.level()

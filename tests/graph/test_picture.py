@@ -175,7 +175,7 @@ def test_dot_is_escaped():
 async def test_a_table_tells_the_history_of_each_fact_that_is_still_there():
     picture = await drawn("a needs b 0.9\n a needs c 0.8", "a")
     told = FactHistory(3, 1, 2, NOW - timedelta(days=9), NOW, stands=False)
-    heads, first, second = picture.told({picture.edges[0].fact: told}).as_table()
+    heads, first, second = picture.with_history({picture.edges[0].fact: told}).as_table()
     assert dict(zip(heads, first, strict=True)) == {
         "subject": "a", "predicate": "needs", "object": "b", "confidence": "0.90", "said": "3",
         "denied": "1", "promoted": "2", "first": "2026-11-13", "last": "2026-11-22", "memory": "episodic",

@@ -9,7 +9,7 @@ import pytest
 from agentd.core.errors import GraphError
 from agentd.core.graph import Record
 from agentd.memory.graph.recall import Recollection
-from agentd.memory.graph.record import Form, record_of, told
+from agentd.memory.graph.record import Form, as_text, record_of
 from agentd.testing import FakeClock, InMemoryGraph
 from agentd.zero import parse
 from agentd.zero.compiler import compile as compiled
@@ -54,8 +54,8 @@ async def pictured(store, name="user", **options):
 async def test_both_texts_say_the_same_record_and_it_is_that_of_the_arrows(store):
     edges = (await pictured(store)).edges
     record = await record_of(store, edges)
-    assert read(await told(store, edges, Form.COMPACT)) == record
-    assert decompile(parse(await told(store, edges, Form.ZERO))).record == record
+    assert read(await as_text(store, edges, Form.COMPACT)) == record
+    assert decompile(parse(await as_text(store, edges, Form.ZERO))).record == record
     wanted = {one.episode: one for each in SAID for one in each.relations}
     assert {one.episode: one for one in record.relations} == wanted
     assert {one.label for one in record.concepts} == {"user", "klara", "bern:-old,-town"}
@@ -68,14 +68,14 @@ async def test_both_texts_say_the_same_record_and_it_is_that_of_the_arrows(store
 
 async def test_what_the_picture_leaves_out_is_not_in_the_text(store):
     edges = (await pictured(store, depth=1)).edges
-    record = read(await told(store, edges, Form.COMPACT))
+    record = read(await as_text(store, edges, Form.COMPACT))
     assert {one.label for one in record.concepts} == {"user", "klara"}
 
 
 async def test_every_form_is_the_one_of_its_name(store):
     edges = (await pictured(store)).edges
     record = await record_of(store, edges)
-    said = {form: await told(store, edges, form) for form in Form}
+    said = {form: await as_text(store, edges, form) for form in Form}
     assert said[Form.L2] == said[Form.COMPACT] == write(record)
     assert said[Form.L1] == at_level(record, WritingLevel.STRUCTURE)
     assert said[Form.L0] == at_level(record, WritingLevel.SKELETON)
@@ -86,16 +86,16 @@ async def test_every_form_is_the_one_of_its_name(store):
 async def test_lines_come_the_surest_first_and_those_for_prompts_by_subject(store):
     await store.insert([said("facts", SemanticTuple("user", "likes", "tea"))])
     edges = (await pictured(store)).edges
-    prompt = await told(store, edges, Form.PROMPT)
+    prompt = await as_text(store, edges, Form.PROMPT)
     assert prompt.startswith("- user likes tea; sister_name klara (0.")
     assert prompt.endswith("\n- klara home bern:-old,-town (0.80)\n")
 
 
 async def test_a_name_that_is_not_known_gives_a_record_with_nothing_in_it(store):
     edges = (await pictured(store, "nobody")).edges
-    assert read(await told(store, edges, Form.COMPACT)) == Record()
-    assert decompile(parse(await told(store, edges, Form.ZERO))).record == Record()
-    assert await told(store, edges, Form.PROMPT) == ""
+    assert read(await as_text(store, edges, Form.COMPACT)) == Record()
+    assert decompile(parse(await as_text(store, edges, Form.ZERO))).record == Record()
+    assert await as_text(store, edges, Form.PROMPT) == ""
 
 
 class Losing(InMemoryGraph):
@@ -110,4 +110,4 @@ async def test_what_was_erased_meanwhile_is_an_error_and_not_half_a_record(store
     losing = Losing()
     await losing.insert(SAID)
     with pytest.raises(GraphError, match=r"not there|erased"):
-        await told(losing, (await pictured(store)).edges, form)
+        await as_text(losing, (await pictured(store)).edges, form)

@@ -18,7 +18,7 @@ from agentd.core.turn import SessionKey
 from agentd.memory.graph.graph_exchange import Exchange, snapshot
 from agentd.memory.graph.sharing import MOST, Sharing, kept
 from tests.graph.home import ALIASES, NOW, Home, fact
-from tests.graph.test_desk import recalled
+from tests.graph.test_graph_service import recalled
 from tests.graph.test_keeper import Dying
 
 DOG, SISTER = fact("a1", "dog name", "Max"), fact("b2", "sister name", "Klara")
@@ -63,7 +63,7 @@ class Agent(Home):
         return done.new, done.known, done.withdrawn
 
     async def heard(self, name="ada"):
-        answer = await self.desk.ask(f"FIND fact FROM '{name}' DEPTH 2 LIMIT 50")
+        answer = await self.service.ask(f"FIND fact FROM '{name}' DEPTH 2 LIMIT 50")
         return sorted(f"{t.subject} {t.predicate} {t.object}" for t in answer.triples)
 
     def contents(self):
@@ -105,7 +105,7 @@ async def test_a_fact_told_in_two_spaces_is_as_sure_as_in_one():
     for space in spaces:
         await ada.sharing.share("max", space)
         await bob.take((await ada.sharing.send(space)).text)
-        [said] = (await bob.desk.ask("FIND fact FROM ada")).triples
+        [said] = (await bob.service.ask("FIND fact FROM ada")).triples
         assert (said.confidence, said.episodes) == (pytest.approx(DOG.confidence / 2), 1)
     assert (await bob.store.counts()).episodes == 2
 
@@ -125,13 +125,13 @@ async def test_what_is_taken_in_is_kept_with_its_sender(ada, bob):
 async def test_the_owners_sessions_recall_it_with_its_sender_and_no_group_does(ada, bob):
     await ada.sharing.share("klara", "team")
     await bob.take(await ada.tell())
-    told = await recalled(bob.desk, "where does Klara live?")
+    told = await recalled(bob.service, "where does Klara live?")
     assert "- klara home bern" in told.text
     assert "Not the user's word, but that of ada: klara home bern" in told.text
     assert told.tainted
-    hidden = await recalled(bob.desk, "where does Klara live?", SessionKey("group:family"))
+    hidden = await recalled(bob.service, "where does Klara live?", SessionKey("group:family"))
     assert "bern" not in hidden.text
-    own = await recalled(ada.desk, "where does Klara live?")
+    own = await recalled(ada.service, "where does Klara live?")
     assert "bern" in own.text
     assert ("Not the user" in own.text, own.tainted) == (False, False)
 

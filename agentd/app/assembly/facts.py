@@ -138,8 +138,8 @@ async def open_facts(
             forgetting=forgetting,
         )
         book.listen(graph.changed)
-        if graph.desk is not None:
-            graph.desk.refresh_with(book.all)
+        if graph.service is not None:
+            graph.service.refresh_with(book.all)
             graph.exchange.refresh_with(book.all)
         reader = PassageReader(stores.sessions, stores.facts, book, calls, clock, settings)
         learning = Learning(stores.sessions, reader, shown, clock, settings)

@@ -26,7 +26,7 @@ from agentd.memory.graph.journal import GraphJournal, JournalChain
 from agentd.memory.graph.keeper import GraphKeeper
 from agentd.memory.graph.mentions import Meaning
 from agentd.memory.graph.recall import Recollection
-from agentd.memory.graph.service import GraphDesk
+from agentd.memory.graph.service import GraphService
 from agentd.memory.graph.sharing import Sharing
 from agentd.memory.graph.text import EarlierText, GraphText
 from agentd.storage.graph_records import SqliteGraphRecords
@@ -44,7 +44,7 @@ _WRITTEN_AFTER = 60.0  # seconds between looks at which days of the text have ch
 
 @dataclass(frozen=True, slots=True)
 class GraphParts:
-    """The graph; `work` runs on, and `desk` answers, unless it is switched off. It is erased from all the
+    """The graph; `work` runs on, and `service` answers, unless it is switched off. It is erased from all the
     same.
     """
 
@@ -57,19 +57,21 @@ class GraphParts:
     journal: GraphJournal
     store: GraphStore
     programs: ProgramStates
-    desk: GraphDesk | None = None
+    service: GraphService | None = None
 
     @property
     def work(self) -> tuple[Work, ...]:
         """What runs on."""
         return (
-            (self.journal.look, self.level.run, self.daily.run, self.writing) if self.desk else ()
+            (self.journal.look, self.level.run, self.daily.run, self.writing)
+            if self.service
+            else ()
         )
 
     @property
     def is_on(self) -> bool:
         """Whether it is kept and answers."""
-        return self.desk is not None
+        return self.service is not None
 
     @property
     def next_due(self) -> datetime | None:
@@ -146,21 +148,21 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> GraphParts:
         await journal.look()
 
     level, daily = Nudged("graph", levelled), Daily("graph_upkeep", upkeep, clock)
-    desk = _desk(keeper, stores, memory, clock) if config.graph.enabled else None
-    if desk is not None:
+    service = _service(keeper, stores, memory, clock) if config.graph.enabled else None
+    if service is not None:
         memory.watching.listen(level.nudge)
         level.nudge()
     writing = partial(_write, keeper, clock)
     others = exchange, sharing, journal, stores.graph, records
-    return GraphParts(keeper, daily, level, writing, *others, desk)
+    return GraphParts(keeper, daily, level, writing, *others, service)
 
 
-def _desk(keeper: GraphKeeper, stores: Stores, memory: Memory, clock: Clock) -> GraphDesk:
+def _service(keeper: GraphKeeper, stores: Stores, memory: Memory, clock: Clock) -> GraphService:
     """What answers, by the meaning of names as far as there is an embedder."""
     quickest = memory.embedders.chain[-1:]
     near = Meaning(quickest[0]).near if quickest else None
     recollection = Recollection(stores.graph, clock, resolve=keeper.resolve, near=near)
-    return GraphDesk(keeper, recollection, stores.graph, clock)
+    return GraphService(keeper, recollection, stores.graph, clock)
 
 
 async def _agent(key: Path) -> str:

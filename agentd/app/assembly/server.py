@@ -235,12 +235,12 @@ def _facts_are_off() -> FactsOff:
 
 def _graph(graph: GraphParts, clock: Clock) -> dict[str, Handler]:
     """How what is known hangs together. Where that is switched off each method says so."""
-    if graph.desk is None:
+    if graph.service is None:
         off = (declared.refused(group, graph_is_off) for group in (GRAPH, EXCHANGE, PROGRAMS))
         return {name: handler for routes in off for name, handler in routes.items()}
     exchanged = ExchangeCommands(graph.exchange, graph.sharing, as_json)
     return {
-        **declared.methods(GRAPH, GraphCommands(GraphAnswers(graph.desk))),
+        **declared.methods(GRAPH, GraphCommands(GraphAnswers(graph.service))),
         **declared.methods(EXCHANGE, exchanged),
         **declared.methods(PROGRAMS, ProgramCommands(graph.programs, clock)),
     }
@@ -282,8 +282,8 @@ def _erasure(parts: Parts) -> SessionErasure:
     stores, indexer = parts.stores, parts.memory.indexer
 
     async def deleted(session: SessionKey) -> None:
-        if parts.graph.desk is not None:
-            parts.graph.desk.deleted(session)
+        if parts.graph.service is not None:
+            parts.graph.service.deleted(session)
         await parts.facts.deleted(session)
 
     return SessionErasure(

@@ -95,7 +95,7 @@ def build_tools(
         MemoryWrite(memory.files, ground.clock, ground.redactor),
         MemoryTree(memory.files),
         *((Remember(learnt.service), Forget(learnt.service, facts.recall)) if learnt else ()),
-        *((GraphRecall(graph.desk),) if graph.desk else ()),
+        *((GraphRecall(graph.service),) if graph.service else ()),
         Notify(stores.outbox, alerts.targets, alerts.dispatcher.wake),
         ScheduleCreate(agenda, ground.clock),
         ScheduleList(agenda),

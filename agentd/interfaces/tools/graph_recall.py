@@ -7,7 +7,7 @@ from agentd.core.ports import Gate
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.interfaces.tools.fence import fenced
-from agentd.memory.graph.service import GraphDesk
+from agentd.memory.graph.service import GraphService
 
 _SPEC = ToolSpec(
     "graph_recall",
@@ -29,13 +29,13 @@ class GraphRecall:
 
     spec = _SPEC
 
-    def __init__(self, desk: GraphDesk) -> None:
-        self._desk = desk
+    def __init__(self, service: GraphService) -> None:
+        self._service = service
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
         """The facts, fenced, one to a line; without any, why. What others said taints the turn."""
         try:
-            found = await self._desk.recall(str(call.input["query"]), call.session, call.kind)
+            found = await self._service.recall(str(call.input["query"]), call.session, call.kind)
         except GraphError as error:
             return ToolOutput(f"{error.message}\n{error.cure}".strip(), is_error=True)
         told = found.answer.as_prompt()

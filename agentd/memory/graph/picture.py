@@ -61,7 +61,7 @@ class Picture:
         said = [f"{count} more {word}{'s' * (count > 1)}" for count, word in parts if count]
         return f"{' and '.join(said)} not shown" if said else ""
 
-    def told(self, histories: Mapping[FactHash, FactHistory]) -> Picture:
+    def with_history(self, histories: Mapping[FactHash, FactHistory]) -> Picture:
         """The same, with the histories of its facts."""
         both = zip(self.arrows, self.edges, strict=True)
         arrows = (replace(arrow, history=histories.get(edge.fact)) for arrow, edge in both)

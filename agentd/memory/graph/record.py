@@ -28,7 +28,7 @@ class Form(StrEnum):
     PROMPT = "prompt"
 
 
-async def told(store: GraphStore, edges: Sequence[Edge], form: Form) -> str:
+async def as_text(store: GraphStore, edges: Sequence[Edge], form: Form) -> str:
     """These facts as text; nothing for PICTURE. Raises GraphError as `record_of` does."""
     match form:
         case Form.PICTURE:

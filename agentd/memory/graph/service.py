@@ -114,7 +114,7 @@ class Recalled:
     tellers: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-class GraphDesk:
+class GraphService:
     """The graph, made level before each answer; where that fails, what was known answers."""
 
     def __init__(
@@ -209,13 +209,13 @@ class GraphDesk:
             [name], depth=depth, most=most, scopes=scopes, by=by
         )
         facts = [edge.fact for edge in picture.edges]
-        return picture.told(histories(await self._store.traces(facts, scopes=scopes)))
+        return picture.with_history(histories(await self._store.traces(facts, scopes=scopes)))
 
-    async def told(self, picture: Picture, form: record.Form) -> str:
+    async def as_text(self, picture: Picture, form: record.Form) -> str:
         """What the owner's picture shows as text in this form. Raises GraphError where it was erased
         meanwhile.
         """
-        return await record.told(self._store, picture.edges, form)
+        return await record.as_text(self._store, picture.edges, form)
 
     def deleted(self, session: SessionKey) -> None:
         """A session was deleted: nothing is known any more of what it recalled."""
@@ -251,19 +251,19 @@ class GraphDesk:
 class GraphAnswers:
     """What the owner asks of the graph, answered in plain data (agentd/memory/graph/wire.py)."""
 
-    def __init__(self, desk: GraphDesk) -> None:
-        self._desk = desk
+    def __init__(self, service: GraphService) -> None:
+        self._service = service
 
     async def ask(self, question: str, limit: int) -> dict[str, Any]:
-        """The answer, and which other agents say what of it. Raises as `GraphDesk.ask` does."""
-        answer = await self._desk.ask(question, limit=limit)
-        return {**answer_json(answer), "tellers": await self._desk.tellers(answer)}
+        """The answer, and which other agents say what of it. Raises as `GraphService.ask` does."""
+        answer = await self._service.ask(question, limit=limit)
+        return {**answer_json(answer), "tellers": await self._service.tellers(answer)}
 
     async def around(
         self, name: str, depth: int | None, most: int, by: str, form: str
     ) -> dict[str, Any]:
         """A picture, with its text where `form` is another than that. Raises InvalidRequest for a depth
-        that the way does not have, and as `GraphDesk.picture` and `GraphDesk.told` do.
+        that the way does not have, and as `GraphService.picture` and `GraphService.as_text` do.
         """
         way, wanted = Way(by), record.Form(form)
         if depth is not None and depth > way.most:
@@ -271,10 +271,10 @@ class GraphAnswers:
                 f"by {way} nothing is looked for {depth} facts away",
                 cure=f"ask for a depth of at most {way.most}",
             )
-        picture = await self._desk.picture(name, depth=depth, most=most, by=way)
+        picture = await self._service.picture(name, depth=depth, most=most, by=way)
         if wanted is record.Form.PICTURE:
             return picture_json(picture)
-        return {**picture_json(picture), "text": await self._desk.told(picture, wanted)}
+        return {**picture_json(picture), "text": await self._service.as_text(picture, wanted)}
 
 
 def is_query(text: str) -> bool:

@@ -48,8 +48,8 @@ def store(home):
 
 
 @pytest.fixture
-def desk(home):
-    return home.desk
+def service(home):
+    return home.service
 
 
 class NoGate:
@@ -62,9 +62,9 @@ class NoGate:
         raise AssertionError(intent)
 
 
-async def recalled(desk, query, session=MAIN):
+async def recalled(service, query, session=MAIN):
     call = ToolCall("c", "graph_recall", {"query": query}, session, kind_of(session), Origin.USER)
-    return await GraphRecall(desk).run(call, NoGate())
+    return await GraphRecall(service).run(call, NoGate())
 
 
 def triples(answer):
@@ -87,35 +87,35 @@ def test_what_is_a_question_of_the_language(text, is_one):
     assert is_query(text) is is_one
 
 
-async def test_a_question_and_plain_words_are_answered(desk):
-    answer = await desk.ask("FIND concept WHERE predicate = home FROM user DEPTH 2")
+async def test_a_question_and_plain_words_are_answered(service):
+    answer = await service.ask("FIND concept WHERE predicate = home FROM user DEPTH 2")
     assert [row.label for row in answer.rows] == ["bern"]
-    assert "klara home bern" in triples(await desk.ask("Where does Klara live?"))
-    assert len((await desk.ask("Klara", limit=1)).rows) == 1
-    assert (await desk.ask("zeppelins")).reason
+    assert "klara home bern" in triples(await service.ask("Where does Klara live?"))
+    assert len((await service.ask("Klara", limit=1)).rows) == 1
+    assert (await service.ask("zeppelins")).reason
 
 
-async def test_what_is_mine_is_what_the_owner_has(desk):
-    assert triples(await desk.ask("what is my sister called?"))[-1] == "user sister name klara"
-    assert not (await desk.ask("what is my shoe size?")).rows
+async def test_what_is_mine_is_what_the_owner_has(service):
+    assert triples(await service.ask("what is my sister called?"))[-1] == "user sister name klara"
+    assert not (await service.ask("what is my shoe size?")).rows
 
 
-async def test_for_others_mine_is_not_what_the_owner_has(desk):
-    assert not (await desk.ask("what is my sister called?", scopes=(GROUP,))).rows
+async def test_for_others_mine_is_not_what_the_owner_has(service):
+    assert not (await service.ask("what is my sister called?", scopes=(GROUP,))).rows
 
 
-async def test_a_mistake_is_shown_below_the_question(desk):
+async def test_a_mistake_is_shown_below_the_question(service):
     with pytest.raises(QueryError) as caught:
-        await desk.ask("FIND concept\nWHERE 東京 = tea = 3")
+        await service.ask("FIND concept\nWHERE 東京 = tea = 3")
     message = caught.value.message.splitlines()
     assert message[0].startswith("line 2, column ")
     assert message[1] == "  WHERE 東京 = tea = 3"
     assert message[2].strip() == "^"
 
 
-async def test_what_a_question_lacks_is_shown_at_its_end(desk):
+async def test_what_a_question_lacks_is_shown_at_its_end(service):
     with pytest.raises(QueryError) as caught:
-        await desk.ask("FIND concept\nWHERE confidence > 0.5 \n ")
+        await service.ask("FIND concept\nWHERE confidence > 0.5 \n ")
     message = caught.value.message.splitlines()
     assert message[0] == "line 2, column 23: the question has no beginning"
     assert message[1].rstrip() == "  WHERE confidence > 0.5"
@@ -134,29 +134,29 @@ def test_the_mark_stands_below_the_place_of_the_mistake(question):
     assert line[len(mark) - 1 :].rstrip("…") in question[at:] or at == len(question)
 
 
-async def test_the_tool_tells_facts_as_data_and_taints_where_others_said_them(desk):
-    own = await recalled(desk, "FIND fact FROM user DEPTH 1")
+async def test_the_tool_tells_facts_as_data_and_taints_where_others_said_them(service):
+    own = await recalled(service, "FIND fact FROM user DEPTH 1")
     assert own.text == "```text\n- user sister name klara\n```"
     assert (own.tainted, own.is_error) == (False, False)
-    both = await recalled(desk, "Klara")
+    both = await recalled(service, "Klara")
     assert "- klara owes otto" in both.text
     assert both.tainted
-    assert not (await recalled(desk, "zeppelins", SessionKey("chat:new"))).tainted
-    wrong = await recalled(desk, "FIND nothing")
+    assert not (await recalled(service, "zeppelins", SessionKey("chat:new"))).tainted
+    wrong = await recalled(service, "FIND nothing")
     assert wrong.is_error
     assert "^" in wrong.text
 
 
 @pytest.mark.parametrize("query", ["Klara", "FIND fact FROM klara DEPTH 3", "user", "bern home"])
-async def test_other_sessions_see_what_was_said_in_them_alone(desk, query):
-    await recalled(desk, "Klara")
-    group = await recalled(desk, query, GROUP)
+async def test_other_sessions_see_what_was_said_in_them_alone(service, query):
+    await recalled(service, "Klara")
+    group = await recalled(service, query, GROUP)
     assert "bern" not in group.text.replace("'bern'", "")
     assert "sister" not in group.text
-    other = await recalled(desk, query, SessionKey("isolated:job"))
+    other = await recalled(service, query, SessionKey("isolated:job"))
     assert "otto" not in other.text
     assert "- " not in other.text
-    assert "klara owes otto" in (await recalled(desk, "Klara", GROUP)).text
+    assert "klara owes otto" in (await recalled(service, "Klara", GROUP)).text
 
 
 @pytest.mark.parametrize(
@@ -171,68 +171,71 @@ async def test_other_sessions_see_what_was_said_in_them_alone(desk, query):
         "FIND fact WHERE predicate = owes AND NOT subject != 'sister Klara'",
     ],
 )
-async def test_other_sessions_do_not_learn_who_has_the_owners_names(desk, query):
-    assert "- klara owes otto" in (await recalled(desk, query)).text
-    assert "- " not in (await recalled(desk, query, GROUP)).text
-    assert (await desk.picture("sister Klara", scopes=(GROUP,))).nodes == ()
+async def test_other_sessions_do_not_learn_who_has_the_owners_names(service, query):
+    assert "- klara owes otto" in (await recalled(service, query)).text
+    assert "- " not in (await recalled(service, query, GROUP)).text
+    assert (await service.picture("sister Klara", scopes=(GROUP,))).nodes == ()
 
 
-async def test_other_sessions_are_told_no_label_that_is_like_an_owners_name(desk):
-    assert "did you mean otto" in (await recalled(desk, "FIND fact FROM ottto")).text
-    assert "did you mean" not in (await recalled(desk, "FIND fact FROM bosss", GROUP)).text
-    assert "did you mean klara" in (await recalled(desk, "FIND fact FROM klarra", GROUP)).text
+async def test_other_sessions_are_told_no_label_that_is_like_an_owners_name(service):
+    assert "did you mean otto" in (await recalled(service, "FIND fact FROM ottto")).text
+    assert "did you mean" not in (await recalled(service, "FIND fact FROM bosss", GROUP)).text
+    assert "did you mean klara" in (await recalled(service, "FIND fact FROM klarra", GROUP)).text
 
 
-async def test_a_label_that_others_alone_have_said_taints_where_it_is_proposed(home, desk):
-    proposed = await recalled(desk, "FIND fact FROM ottto")
+async def test_a_label_that_others_alone_have_said_taints_where_it_is_proposed(home, service):
+    proposed = await recalled(service, "FIND fact FROM ottto")
     assert "did you mean otto" in proposed.text
     assert proposed.tainted
-    own = await recalled(desk, "FIND fact FROM klarra")
+    own = await recalled(service, "FIND fact FROM klarra")
     assert ("did you mean klara" in own.text, own.tainted) == (True, False)
     await home.learn(fact("f3", "boss", "Otto"))  # the owner says the name himself from now on
-    assert not (await recalled(desk, "FIND fact FROM ottto")).tainted
+    assert not (await recalled(service, "FIND fact FROM ottto")).tainted
 
 
-async def test_words_that_name_nothing_are_about_what_was_recalled_last(desk):
-    assert "- " not in (await recalled(desk, "and where does she live?")).text
-    await recalled(desk, "FIND fact FROM user DEPTH 1")
-    assert "klara home bern" in (await recalled(desk, "and where does she live?")).text
-    assert "- " not in (await recalled(desk, "and she?", SessionKey("chat:b"))).text
-    desk.deleted(MAIN)
-    assert "- " not in (await recalled(desk, "and where does she live?")).text
+async def test_words_that_name_nothing_are_about_what_was_recalled_last(service):
+    assert "- " not in (await recalled(service, "and where does she live?")).text
+    await recalled(service, "FIND fact FROM user DEPTH 1")
+    assert "klara home bern" in (await recalled(service, "and where does she live?")).text
+    assert "- " not in (await recalled(service, "and she?", SessionKey("chat:b"))).text
+    service.deleted(MAIN)
+    assert "- " not in (await recalled(service, "and where does she live?")).text
 
 
-async def test_what_is_recalled_fades_from_then_on(desk, store):
-    await recalled(desk, "Klara")
+async def test_what_is_recalled_fades_from_then_on(service, store):
+    await recalled(service, "Klara")
     (trace,) = [
         t for t in await store.traces([e.fact for e in await store.episodes()]) if not t.stands
     ]
     assert (trace.said, trace.since) == (NOW - timedelta(days=7), NOW)
 
 
-async def test_a_picture_tells_which_memory_each_fact_is_in(desk):
-    picture = await desk.picture("klara")
+async def test_a_picture_tells_which_memory_each_fact_is_in(service):
+    picture = await service.picture("klara")
     told = {arrow.predicate: arrow.history for arrow in picture.arrows}
     week = timedelta(days=7)
     assert told["home"].memory == told["sister_name"].memory == "semantic"
     assert told["owes"] == FactHistory(1, 0, 0, NOW - week, NOW - week, stands=False)
-    assert (await desk.picture("klara", scopes=(GROUP,))).arrows[0].history == told["owes"]
+    assert (await service.picture("klara", scopes=(GROUP,))).arrows[0].history == told["owes"]
 
 
-async def test_the_tool_passes_the_way_of_a_question_on(desk):
-    far = await recalled(desk, "FIND fact FROM user BY breadth DEPTH 3")
+async def test_the_tool_passes_the_way_of_a_question_on(service):
+    far = await recalled(service, "FIND fact FROM user BY breadth DEPTH 3")
     assert far.text.splitlines()[1] == "- user sister name klara"
     assert "- klara owes otto" in far.text
-    near = await recalled(desk, "FIND fact FROM user BY activation DEPTH 1")
+    near = await recalled(service, "FIND fact FROM user BY activation DEPTH 1")
     assert near.text == "```text\n- user sister name klara\n```"
-    wrong = await recalled(desk, "FIND path FROM user BY activation")
+    wrong = await recalled(service, "FIND path FROM user BY activation")
     assert wrong.is_error
     assert "line 1, column 24" in wrong.text
 
 
-async def test_answers_and_pictures_survive_the_wire(desk):
-    for answer in (await desk.ask("FIND path FROM user, nobody DEPTH 2"), await desk.ask("?")):
+async def test_answers_and_pictures_survive_the_wire(service):
+    for answer in (
+        await service.ask("FIND path FROM user, nobody DEPTH 2"),
+        await service.ask("?"),
+    ):
         assert answer_of(json.loads(json.dumps(answer_json(answer)))) == answer
     for name, by in (("user", Way.PATHS), ("klara", Way.ACTIVATION), ("nobody", Way.BREADTH)):
-        picture = await desk.picture(name, by=by)
+        picture = await service.picture(name, by=by)
         assert picture_of(json.loads(json.dumps(picture_json(picture)))) == picture
