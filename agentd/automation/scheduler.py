@@ -358,7 +358,7 @@ class Scheduler:
         finally:
             rhythm.woken_at = self._clock.monotonic()
             rhythm.idle.set()
-        # A due time that stays in the past (a lane is busy) must not become a busy loop.
+        # A due time that stays in the past (a session is busy) must not become a busy loop.
         self._arm(rhythm, max(delay, min(1.0, self._longest_sleep)))
 
     async def _next_due(self, rhythm: _Rhythm) -> datetime | None:

@@ -11,7 +11,7 @@ from agentd.core.turn import SessionKey, Turn
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """The turn has its lane; `text` and `images` are the user's message."""
+    """The turn's place in the queue has come; `text` and `images` are the user's message."""
 
     session: SessionKey
     message_id: str

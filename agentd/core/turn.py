@@ -153,7 +153,7 @@ class TurnRequest:
 class TurnState(StrEnum):
     """Where a turn stands in the journal."""
 
-    RECEIVED = "received"  # durable, waits for its lane
+    RECEIVED = "received"  # durable, waits for its place in the queue
     RUNNING = "running"  # its user row is in the transcript
     WAITING = "waiting"  # the same, put aside until the model's service is back
     DONE = "done"  # ended with a stop reason

@@ -142,12 +142,12 @@ def build_engine(
     )
     shrink = Compaction(store, outside.hooks, summariser, clock, limits, compaction)
     silent = SilentTurns(store, loop, scenes, toolbox, clock)
-    lanes = SessionQueue(agent.max_queued, agent.max_concurrent_turns)
+    queue = SessionQueue(agent.max_queued, agent.max_concurrent_turns)
     rooms = Rooms(
         store,
         shrink,
         silent,
-        lanes,
+        queue,
         events,
         clock,
         grants,
@@ -156,7 +156,7 @@ def build_engine(
     )
     recovery = Recovery(store, journal, toolbox, loop)
     turns = Turns(store, loop, scenes, rooms, outage, clock)
-    sessions = Sessions(store, turns, rooms, recovery, lanes, events, outage)
+    sessions = Sessions(store, turns, rooms, recovery, queue, events, outage)
     return Engine(sessions, shrink, outage, scenes, toolbox)
 
 

@@ -59,7 +59,7 @@ class Door(Protocol):
         """Queue a turn. Raises AgentdError when it is not taken."""
 
     def is_busy(self, session: SessionKey) -> bool:
-        """Whether the session's lane is taken."""
+        """Whether anything of the session runs or waits."""
 
     def cancel(self, session: SessionKey, origin: Origin) -> bool:
         """Have the session's running turn of that origin end soon; False if there is none."""
@@ -116,7 +116,7 @@ async def run_errand(
 # Silent questions: how a compaction hook talks to the model.
 #
 # A question runs through the same loop as any turn, but over the rows it is given, with only the
-# tools it names, and into a sink that keeps nothing. It takes no lane, so it cannot wait for itself.
+# tools it names, and into a sink that keeps nothing. It takes no place in the queue, so it cannot wait for itself.
 
 _GIVEN_UP = Failure("given_up", "The question was not answered in time.")
 

@@ -50,7 +50,7 @@ class Rooms:
         store: SessionStore,
         compaction: Compaction,
         silent: SilentTurns,
-        lanes: SessionQueue,
+        queue: SessionQueue,
         events: EventSink,
         clock: Clock,
         grants: Grants,
@@ -61,7 +61,7 @@ class Rooms:
         self._store = store
         self._compaction = compaction
         self._silent = silent
-        self._lanes = lanes
+        self._queue = queue
         self._events = events
         self._clock = clock
         self._grants = grants
@@ -210,11 +210,11 @@ class Rooms:
     async def delete(self, session: SessionKey) -> None:
         """Erase the session; `main` is emptied. Raises Busy while anything of it runs or waits."""
         await self._must_exist(session)
-        if self._lanes.is_busy(session) or self._compaction.is_working(session):
+        if self._queue.is_busy(session) or self._compaction.is_working(session):
             raise Busy(
                 f"Session {session!r} is at work.", cure="Wait for it, or cancel it, then delete."
             )
-        async with self._lanes.visit(session), self._compaction.alone(session):
+        async with self._queue.visit(session), self._compaction.alone(session):
             await self._store.delete(session)
             for kept in (self._basis, self._fixed):
                 kept.pop(session, None)
@@ -253,7 +253,7 @@ class Rooms:
 
     async def _on_demand(self, session: SessionKey, trigger: Trigger, wish: str = "") -> RoomReport:
         await self._must_exist(session)
-        async with self._lanes.visit(session):
+        async with self._queue.visit(session):
             return await self._make_room(session, trigger, (), wish)
 
     async def _must_exist(self, session: SessionKey) -> None:

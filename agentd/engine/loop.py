@@ -10,7 +10,7 @@ crash cut continues that turn: it looks at the last row and does what comes next
 Keys in texts are not kept (`redactor`): what the store gives back has marks in their place, and the
 running turn goes on with the words as they were.
 
-It takes no lane, compacts nothing and knows no sockets.
+It waits in no queue, compacts nothing and knows no sockets.
 """
 
 from __future__ import annotations

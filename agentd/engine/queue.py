@@ -88,7 +88,7 @@ class SessionQueue:
         return self._inside.get(session, 0) > 0
 
     def is_held(self, session: SessionKey) -> bool:
-        """Whether anything runs in the lane."""
+        """Whether anything of the session runs."""
         return session in self._locks and self._locks[session].locked()
 
     def reserve(self, session: SessionKey) -> None:
@@ -121,7 +121,7 @@ class SessionQueue:
 
     @asynccontextmanager
     async def hold(self, session: SessionKey) -> AsyncIterator[None]:
-        """The session's lane and one of the running places, first come first served, for one with a
+        """Run alone in the session, on one of the running places, first come first served, for one with a
         place in the queue.
         """
         lock = self._locks.setdefault(session, asyncio.Lock())
@@ -130,7 +130,7 @@ class SessionQueue:
 
     @asynccontextmanager
     async def visit(self, session: SessionKey) -> AsyncIterator[None]:
-        """Hold the lane from a place that is taken for it, however many wait."""
+        """Hold the session from a place that is taken for it, however many wait."""
         self.enter(session)
         try:
             async with self.hold(session):

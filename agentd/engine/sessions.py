@@ -1,4 +1,4 @@
-"""The one door to a turn: receive it, queue it in its session's lane, know it until it has ended.
+"""The one door to a turn: receive it, queue it with its session, know it until it has ended.
 
 Turns belong to the engine. Whoever submits one may wait for it, watch it or leave; it runs on. What
 has been received is durable before anybody is told, and what a stop or a crash cuts goes on at the
@@ -43,7 +43,7 @@ _NOT_STORED = "The turn could not be stored; it will be tried again after a rest
 
 
 class Sessions:
-    """Runs turns, each in its session's lane."""
+    """Runs turns, one at a time in each session."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Sessions:
         turns: Turns,
         rooms: Rooms,
         recovery: Recovery,
-        lanes: SessionQueue,
+        queue: SessionQueue,
         events: TurnAudience,
         outage: Outage,
     ) -> None:
@@ -59,7 +59,7 @@ class Sessions:
         self._turns = turns
         self._rooms = rooms
         self._recovery = recovery
-        self._lanes = lanes
+        self._queue = queue
         self._events = events
         self._outage = outage
         self._submitted: dict[tuple[SessionKey, str], Submission] = {}
@@ -109,9 +109,9 @@ class Sessions:
         if key in self._submitted:
             return Ticket(self._submitted[key].receipt, self._submitted[key].ended)
         if request.origin is Origin.USER:
-            self._lanes.reserve(request.session)
+            self._queue.reserve(request.session)
         else:
-            self._lanes.enter(request.session)
+            self._queue.enter(request.session)
         try:
             receipt = await self._store.receive(request)
             hit("turn.received")
@@ -120,7 +120,7 @@ class Sessions:
                 default = self._events if request.origin is Origin.USER else Silence()
                 submission = self._enqueue(request, receipt, sink or default)
         finally:
-            self._lanes.release(request.session)
+            self._queue.release(request.session)
         if submission is not None:
             return Ticket(receipt, submission.ended)
         ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
@@ -151,9 +151,9 @@ class Sessions:
         service, and their tries, keep nobody from the session.
         """
         if not self.is_waiting(session):
-            return self._lanes.is_busy(session)
+            return self._queue.is_busy(session)
         is_trying = (session, Origin.USER) in self._running
-        return self._lanes.is_held(session) and not is_trying
+        return self._queue.is_held(session) and not is_trying
 
     def is_waiting(self, session: SessionKey) -> bool:
         """Whether the session's messages wait for the model's service."""
@@ -162,7 +162,7 @@ class Sessions:
 
     def queued(self, session: SessionKey) -> int:
         """How many turns of the session wait."""
-        return self._lanes.queued(session)
+        return self._queue.queued(session)
 
     async def drain(self, seconds: float) -> None:
         """Take nothing new, begin no model call, and give running turns `seconds` to finish.
@@ -211,7 +211,7 @@ class Sessions:
             return submission
         self._submitted[request.session, request.message_id] = submission
         self._rooms.expect(request.session, receipt.turn_id)
-        self._lanes.enter(request.session)
+        self._queue.enter(request.session)
         self._tasks.spawn(self._work(submission))
         return submission
 
@@ -221,7 +221,7 @@ class Sessions:
             try:
                 turn = await self._run(submission)
             finally:
-                self._lanes.release(session)
+                self._queue.release(session)
         except ShuttingDown as error:
             reject(submission.ended, error)
         except asyncio.CancelledError:
@@ -247,24 +247,24 @@ class Sessions:
         """
         session, origin = submission.request.session, submission.request.origin
         if origin is not Origin.USER:
-            return await self._in_lane(submission, self._turns.run)
-        line = self._lanes.line(session)
+            return await self._in_order(submission, self._turns.run)
+        line = self._queue.line(session)
         try:
             async with submission.interrupt.guard():
                 await line.acquire()
         except Interrupted:
-            return await self._in_lane(submission, self._turns.cancelled)
+            return await self._in_order(submission, self._turns.cancelled)
         try:
             return await self._patiently(submission)
         finally:
             line.release()
 
-    async def _in_lane(
+    async def _in_order(
         self, submission: Submission, act: Callable[[Submission], Awaitable[Turn]]
     ) -> Turn:
         request = submission.request
-        async with self._lanes.hold(request.session):
-            await self._started.wait()  # in the lane, so that those cut before keep their place
+        async with self._queue.hold(request.session):
+            await self._started.wait()  # in the queue, so that those cut before keep their place
             self._running[request.session, request.origin] = submission
             try:
                 turn = await act(submission)
@@ -286,7 +286,7 @@ class Sessions:
                     return await self._give_up(submission, place)
             while True:
                 try:
-                    return await self._in_lane(submission, self._turns.run)
+                    return await self._in_order(submission, self._turns.run)
                 except ServiceAway as away:
                     if place is None:
                         raise
@@ -297,7 +297,7 @@ class Sessions:
         except Interrupted:
             if place is not None:
                 outage.leave(place)
-            return await self._in_lane(submission, self._turns.cancelled)
+            return await self._in_order(submission, self._turns.cancelled)
         finally:
             if place is not None:
                 outage.leave(place)
@@ -315,7 +315,7 @@ class Sessions:
     async def _give_up(self, submission: Submission, place: OutagePlace) -> Turn:
         error = self._outage.error or ProviderError(kind="unknown")
         self._outage.leave(place)
-        return await self._in_lane(
+        return await self._in_order(
             submission, lambda submission: self._turns.gave_up(submission, error)
         )
 

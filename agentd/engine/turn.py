@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 
 class Turns:
-    """Runs a turn that has its session's lane."""
+    """Runs a turn whose place in its session's queue has come."""
 
     def __init__(
         self,

@@ -283,7 +283,7 @@ async def test_a_thousand_sessions_are_served_and_nothing_of_their_lanes_stays(w
     with pytest.raises(NotFound):
         await world.sessions.compact(SessionKey("chat:none"))
     assert not world.sessions.is_busy(SessionKey("chat:none"))
-    assert not world.sessions._lanes._locks
+    assert not world.sessions._queue._locks
 
 
 async def test_a_stop_returns_in_time_though_the_model_does_not_let_go(world) -> None:

@@ -807,8 +807,8 @@ async def test_a_time_that_counts_as_none_is_a_problem_until_it_is_mended() -> N
 
 async def test_a_list_that_is_still_the_same_is_not_taken_apart_again() -> None:
     world = World("- [ ] a")
-    hours, lanes = world.settings.hours(world.clock.zone), frozenset({MAIN})
-    eyes = Eyes(world.around, hours, MAIN, lanes, is_on=True, patience=timedelta(0))
+    hours, awaited = world.settings.hours(world.clock.zone), frozenset({MAIN})
+    eyes = Eyes(world.around, hours, MAIN, awaited, is_on=True, patience=timedelta(0))
     first, second = await eyes.look(), await eyes.look()
     assert second.view.checklist is first.view.checklist
     world.file = "- [ ] b"

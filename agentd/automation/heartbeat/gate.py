@@ -43,11 +43,11 @@ class Skip:
 
 def decide(view: GateView, *, force: bool = False) -> Run | Skip:
     """The first gate that is shut, in the order in which the user would name them. `force` opens
-    all but the budget and the lane.
+    all but the budget and a busy session.
     """
-    gates: tuple[Callable[[GateView], Reason | None], ...] = (_budget, _lane)
+    gates: tuple[Callable[[GateView], Reason | None], ...] = (_budget, _busy)
     if not force:
-        gates = (_switch, _pause, _hours, _breaker, _budget, _work, _lane)
+        gates = (_switch, _pause, _hours, _breaker, _budget, _work, _busy)
     for gate in gates:
         if (reason := gate(view)) is not None:
             return Skip(reason)
@@ -81,5 +81,5 @@ def _work(view: GateView) -> Reason | None:
     return None if view.checklist.has_open or view.due else Reason.NOTHING_DUE
 
 
-def _lane(view: GateView) -> Reason | None:
+def _busy(view: GateView) -> Reason | None:
     return Reason.BUSY if view.busy else None

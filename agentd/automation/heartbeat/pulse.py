@@ -86,7 +86,7 @@ class Pulse:
             await self._tick()
 
     async def run(self, *, force: bool = False) -> Beat:
-        """A beat now, through every gate; `force` opens all but the budget and the lane. The slots of
+        """A beat now, through every gate; `force` opens all but the budget and a busy session. The slots of
         the schedule stay where they are. While another beat runs, the answer is `busy`.
         """
         if self._is_beating:

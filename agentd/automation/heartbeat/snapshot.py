@@ -70,7 +70,7 @@ class Snapshot:
 
 
 class Eyes:
-    """Fetches what the gate needs. `session` is the conversation that settings name, `lanes` are the
+    """Fetches what the gate needs. `session` is the conversation that settings name, `awaited` are the
     sessions that a beat waits for, `patience` is how long beats go on while the owner is silent (0: for
     ever).
     """
@@ -80,7 +80,7 @@ class Eyes:
         around: BeatDependencies,
         hours: Hours,
         session: SessionKey,
-        lanes: frozenset[SessionKey],
+        awaited: frozenset[SessionKey],
         *,
         is_on: bool,
         patience: timedelta,
@@ -88,7 +88,7 @@ class Eyes:
         self._around = around
         self._hours = hours
         self._session = session
-        self._lanes = lanes
+        self._awaited = awaited
         self._is_on = is_on
         self._patience = patience
         self.unreadable: WorkspaceError | None = None  # why HEARTBEAT.md could not be read last
@@ -119,7 +119,7 @@ class Eyes:
             over_budget=await around.budget.is_used_up(),
             checklist=checklist,
             due=due,
-            busy=any(around.turns.is_busy(lane) for lane in self._lanes),
+            busy=any(around.turns.is_busy(session) for session in self._awaited),
         )
         return Snapshot(view, digest, item_time)
 

@@ -58,7 +58,7 @@ class JobLine:
         self._work = work
         self._seen: datetime | None = None  # the latest time at which this has looked
         self._lost: dict[int, str] = {}
-        self._waiting: dict[int, float] = {}  # jobs that found their lane taken, until when
+        self._waiting: dict[int, float] = {}  # jobs that found their session busy, until when
 
     async def tick(self) -> None:
         """Run what is due. Called at the due time and at least once a minute; raises StorageError."""

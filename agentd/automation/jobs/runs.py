@@ -93,7 +93,7 @@ class Questions:
         self._lock = asyncio.Lock()
 
     def is_free(self, job: Job) -> bool:
-        """Whether neither another question nor the lane of the job's session keeps it waiting."""
+        """Whether neither another question nor a turn of the job's session keeps it waiting."""
         return not self._lock.locked() and not self._around.turns.is_busy(_session(job))
 
     async def run(self, job: Job, step: Step) -> JobRun | None:

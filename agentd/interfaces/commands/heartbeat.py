@@ -26,7 +26,7 @@ class PulseControl(Protocol):
     """What beats."""
 
     async def run(self, *, force: bool) -> Beat:
-        """Beat now; `force` skips every gate but budget and lane."""
+        """Beat now; `force` skips every gate but the budget and a busy session."""
 
     async def explain(self) -> dict[str, Any]:
         """What the next beat would do, and why."""
