@@ -61,7 +61,7 @@ async def test_a_form_is_filled_in_field_by_field(daemon, capsys) -> None:
     assert "name: text (on whose name)" in shown
     assert "Never give it a password or a key." in shown
     assert "it is one of inside, garden" in shown
-    assert "it is a yes or no" in shown
+    assert "it has to be yes or no" in shown
     assert "How many (Enter: 2): " in prompts
 
 
@@ -87,7 +87,9 @@ async def test_the_daemon_hears_that_forms_are_shown(daemon) -> None:
         ({"type": "number"}, "7.5", 7.5),
         ({"type": "boolean"}, "N", False),
         ({"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}, "a, b", ["a", "b"]),
-        ({"type": "string", "oneOf": [{"const": "a", "title": "A"}]}, "a", "a"),
+        ({"type": "string", "oneOf": [{"const": "a", "title": "An A"}]}, "a", "a"),
+        ({"type": "string", "oneOf": [{"const": "a", "title": "An A"}]}, "an a", "a"),
+        ({"type": "number", "minimum": 0, "maximum": 1000}, "1000", 1000.0),
         ({"type": "string"}, "", None),
         ({"type": "boolean", "default": True}, "", True),
     ],
@@ -103,12 +105,23 @@ def test_what_is_typed_becomes_a_value(schema: dict[str, Any], typed: str, value
         ({"type": "integer"}, "7.5"),
         ({"type": "string"}, ""),
         ({"type": "string", "enum": ["a"]}, "b"),
+        ({"type": "number", "minimum": 0, "maximum": 1000}, "5000"),
+        ({"type": "integer", "minimum": 0}, "-1"),
+        ({"type": "string", "minLength": 3}, "ab"),
+        ({"type": "array", "maxItems": 1, "items": {"enum": ["a", "b"]}}, "a,b"),
     ],
 )
 def test_what_fits_no_field_is_said(schema: dict[str, Any], typed: str) -> None:
     (field,) = form_fields({"properties": {"x": schema}, "required": ["x"]})
-    with pytest.raises(ValueError, match=r"it is|is needed"):
+    with pytest.raises(ValueError, match=r"it is|it has to be|is needed"):
         field.read(typed)
+
+
+def test_what_may_be_chosen_is_told_by_its_name_and_once_more_where_it_is_typed() -> None:
+    several = {"type": "array", "items": {"anyOf": [{"const": "fish-1", "title": "Carp"}]}}
+    (field,) = form_fields({"properties": {"x": {**several, "maxItems": 2, "title": "Fish"}}})
+    assert field.line == "Fish: several of, with commas: fish-1 (Carp), at most 2 of them, optional"
+    assert field.prompt == "Fish [fish-1] (Enter leaves it out): "
 
 
 def test_a_label_is_one_short_line() -> None:

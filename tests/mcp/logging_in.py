@@ -76,13 +76,13 @@ async def letters(
 ) -> AsyncIterator[LetterBox]:
     """The server at that address while the block runs."""
     clock = clock or SystemClock("UTC")
-    one = McpServer(url=url, auth="oauth", **settings)
+    one = McpServer(url=url, **{"auth": "oauth", **settings})
     redactor = Redactor()
     store = LoginStore(folder / "logins", "letters", one, redactor, clock.now)
     server = RecallServer(
         "letters",
         one,
-        dial("letters", one, environ or {}, redactor, store=store),
+        dial("letters", one, environ or {}, redactor, store=store if one.auth else None),
         Catalogue(folder / "mcp", "letters", source(one)),
         clock,
         redactor,

@@ -213,6 +213,12 @@ async def test_a_host_that_the_owner_names_may_take_part(tmp_path: Path) -> None
             assert (await box.begin()).startswith(url.replace("/mcp", "/authorize?"))
 
 
+async def test_a_server_that_lets_everybody_greet_is_logged_in_to(tmp_path: Path) -> None:
+    with serving(TRAP, "late") as url:
+        async with letters(tmp_path, url) as box:
+            assert (await box.begin()).startswith(url.replace("/mcp", "/authorize?"))
+
+
 @pytest.mark.parametrize(("how", "words"), [("", "Token exchange failed"), ("broken", "no token")])
 async def test_a_token_that_is_none_is_not_kept(tmp_path: Path, how: str, words: str) -> None:
     with serving(TRAP, how) as url:

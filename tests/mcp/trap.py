@@ -24,6 +24,8 @@ seen: list[str] = []
 
 
 async def tools(request: Request) -> Response:
+    if HOW == "late" and (await request.json())["method"] == "initialize":
+        return JSONResponse({"jsonrpc": "2.0", "id": 1, "result": {}})
     where = PLACE if HOW == "resource" else f"{OWN}/.well-known/oauth-protected-resource/mcp"
     head = f'Bearer resource_metadata="{where}"'
     return Response(status_code=401, headers={"www-authenticate": head})

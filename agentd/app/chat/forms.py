@@ -11,33 +11,56 @@ from agentd.interfaces.commands.plain import visible
 LEAVE = "/cancel"  # typed at a field: nothing is told to the server
 
 _LONGEST = 80  # characters of a label
-_KINDS = {"string": "text", "number": "number", "integer": "whole number", "boolean": "yes or no"}
+_SHORT = 60  # characters of what may be chosen, that stands in the prompt once more
+_KINDS = {
+    "string": "text",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "yes or no",
+}
+_SIZES = {
+    "number": ("minimum", "maximum"),
+    "integer": ("minimum", "maximum"),
+    "string": ("minLength", "maxLength"),
+    "array": ("minItems", "maxItems"),
+}
 _YES = {"yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}
 
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """One value that is asked for. `choices` are the values that it may have, if they are few."""
+    """One value that is asked for. `choices` are the values that it may have, if they are few, each with
+    what it is called; `least` and `most` are those of a number, or of how long a text or a list is.
+    """
 
     name: str
     label: str
     kind: str
-    choices: tuple[str, ...]
+    choices: Mapping[str, str]
     is_needed: bool
     default: Any
+    least: float | None = None
+    most: float | None = None
 
     @property
     def prompt(self) -> str:
         """What stands before what is typed."""
+        if self.choices and len(told := " | ".join(self.choices)) <= _SHORT:
+            return f"{self.label} [{_plain(told)}]{self._usual}: "
+        return f"{self.label}{self._usual}: "
+
+    @property
+    def _usual(self) -> str:
         usual = f" (Enter: {_told(self.default)})" if self.default is not None else ""
-        return f"{self.label}{usual or ('' if self.is_needed else ' (Enter leaves it out)')}: "
+        return usual or ("" if self.is_needed else " (Enter leaves it out)")
 
     @property
     def line(self) -> str:
         """What it takes, for whoever is to fill it in."""
-        what = " | ".join(self.choices) or _KINDS.get(self.kind, "text")
+        what = " | ".join(map(self._called, self.choices)) or _KINDS.get(self.kind, "text")
+        sized = f",{self._bounds}" if self._bounds else ""
         several = "several of, with commas: " if self.kind == "array" else ""
-        return f"{self.label}: {several}{what}{'' if self.is_needed else ', optional'}"
+        return f"{self.label}: {several}{what}{sized}{'' if self.is_needed else ', optional'}"
 
     def read(self, typed: str) -> Any:
         """The value of what was typed, None for one that is left out. Raises ValueError in words."""
@@ -47,14 +70,37 @@ class FormField:
                 raise ValueError(f"{self.label} is needed; {LEAVE} leaves the form")
             return self.default
         if self.kind == "array":
-            return [self._one(part.strip()) for part in text.split(",") if part.strip()]
-        return self._one(text)
+            values = [self._one(part.strip()) for part in text.split(",") if part.strip()]
+            return self._sized(values, len(values))
+        value = self._one(text)
+        if isinstance(value, str):
+            return self._sized(value, len(value))
+        return value if isinstance(value, bool) else self._sized(value, value)
+
+    def _sized(self, value: Any, size: float) -> Any:
+        too_small = self.least is not None and size < self.least
+        if too_small or (self.most is not None and size > self.most):
+            raise ValueError(f"it has to be{self._bounds}")
+        return value
+
+    @property
+    def _bounds(self) -> str:
+        """What its size has to be, in words that go on; "" where it may be any."""
+        ends = (("at least", self.least), ("at most", self.most))
+        told = " and ".join(f"{word} {end:g}" for word, end in ends if end is not None)
+        unit = {"string": " characters", "array": " of them"}.get(self.kind, "")
+        return f" {told}{unit}" if told else ""
+
+    def _called(self, choice: str) -> str:
+        title = self.choices[choice]
+        return choice if title == choice else f"{choice} ({title})"
 
     def _one(self, text: str) -> Any:
         if self.choices:
-            if text not in self.choices:
+            names = {title.casefold(): choice for choice, title in self.choices.items()}
+            if text not in self.choices and text.casefold() not in names:
                 raise ValueError(f"it is one of {', '.join(self.choices)}")
-            return text
+            return text if text in self.choices else names[text.casefold()]
         try:
             match self.kind:
                 case "boolean":
@@ -64,7 +110,7 @@ class FormField:
                 case "number":
                     return float(text)
         except (KeyError, ValueError):
-            raise ValueError(f"it is a {_KINDS[self.kind]}") from None
+            raise ValueError(f"it has to be {_KINDS[self.kind]}") from None
         return text
 
 
@@ -76,9 +122,10 @@ def form_fields(schema: Mapping[str, Any]) -> tuple[FormField, ...]:
             name,
             _plain(one.get("title") or name),
             str(one.get("type") or "string"),
-            tuple(_choices(one.get("items") or one)),
+            dict(_choices(one.get("items") or one)),
             name in needed,
             one.get("default"),
+            *(_number(one.get(word)) for word in _SIZES.get(str(one.get("type")), ("", ""))),
         )
         for name, one in (schema.get("properties") or {}).items()
     )
@@ -101,11 +148,17 @@ def _about(params: Mapping[str, Any], name: str) -> str:
     return f" ({words})" if words else ""
 
 
-def _choices(schema: Mapping[str, Any]) -> Iterator[str]:
-    yield from map(str, schema.get("enum") or ())
+def _choices(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each value that may be chosen, and what it is called."""
+    for value in schema.get("enum") or ():
+        yield str(value), str(value)
     for one in schema.get("oneOf") or schema.get("anyOf") or ():
         if isinstance(one, Mapping) and "const" in one:
-            yield str(one["const"])
+            yield str(one["const"]), _plain(one.get("title") or one["const"])
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _told(value: Any) -> str:

@@ -44,7 +44,7 @@ _SAID = 300  # characters of what a service says
 _CODE = re.compile(r"[a-z_]{1,40}", re.ASCII)
 _LONGEST_TOKEN = 16_384
 _OVER = frozenset({400, 401, 403})  # of a renewal: it will not be given later either
-_PROBE = {
+_HELLO = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
@@ -54,6 +54,7 @@ _PROBE = {
         "clientInfo": {"name": "agentd", "version": __version__},
     },
 }
+_LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
 _HEADERS = {"Accept": "application/json, text/event-stream", "Accept-Encoding": "identity"}
 
 
@@ -96,7 +97,7 @@ async def log_in(
     )
     try:
         async with client:
-            await _probe(client, order.url)
+            await _probe(client, order.url, lambda: provider.context.current_tokens is not None)
     except LoginRefused as error:
         raise AgentdError(str(error), cure="ask who runs the server; nothing was kept") from None
     except (OAuthFlowError, OAuthRegistrationError, OAuthTokenError) as error:
@@ -115,17 +116,23 @@ async def log_in(
     return provider.given(expiry)
 
 
-async def _probe(client: httpx2.AsyncClient, url: str) -> None:
-    """Greet the server, which asks for a login then. Raises AgentdError where the token is of no use."""
-    async with client.stream("POST", url, json=_PROBE) as response:
-        if response.status_code in (401, 403):
-            text = (
-                f"the server does not take what the login has given (HTTP {response.status_code})"
-            )
-            raise AgentdError(text, cure="ask who runs the server; nothing was kept")
-        session = response.headers.get("mcp-session-id")
+async def _probe(client: httpx2.AsyncClient, url: str, has_login: Callable[[], bool]) -> None:
+    """Talk to the server until it asks for a login; some let everybody greet. Raises AgentdError where it
+    does not take what the login gives.
+    """
+    session: dict[str, str] = {}
+    for frame in (_HELLO, _LIST):
+        async with client.stream("POST", url, json=frame, headers=session) as response:
+            if response.status_code in (401, 403):
+                code = response.status_code
+                text = f"the server does not take what the login has given (HTTP {code})"
+                raise AgentdError(text, cure="ask who runs the server; nothing was kept")
+            if name := response.headers.get("mcp-session-id"):
+                session = {"mcp-session-id": name}
+        if has_login():
+            break
     if session:
-        await client.delete(url, headers={"mcp-session-id": session})
+        await client.delete(url, headers=session)
 
 
 class _InMemory:
