@@ -3,12 +3,12 @@
 from agentd.testing.blobs import PNG, MemoryBlobs
 from agentd.testing.chunks import MemoryChunks
 from agentd.testing.clock import FakeClock
-from agentd.testing.embedders import HashEmbedder
 from agentd.testing.fact_doubles import FactIndexDouble, FactServiceDouble
 from agentd.testing.graph_doubles import InMemoryGraph
 from agentd.testing.job_doubles import MemoryBeats, MemoryJobStore
 from agentd.testing.models import (
     Answers,
+    HashEmbedder,
     MemoryServiceRecord,
     RecordingSink,
     Reply,

@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from agentd.app.cli.app import app
-from agentd.app.cli.installing import (
-    install,
+from agentd.app.cli.service import (
     own_executable,
+    put,
+    remove,
     system_service,
-    uninstall,
     users_service,
 )
 from agentd.core.errors import AgentdError, NotFound
@@ -52,7 +52,7 @@ def test_the_users_unit_is_written_and_enabled(
     tmp_path: Path, environ: dict[str, str], calls: Path
 ) -> None:
     service = users_service(environ, EXE)
-    assert install(service, booted=True, running=False) == []
+    assert put(service, booted=True, running=False) == []
     text = unit(tmp_path).read_text()
     assert "ExecStart=/opt/agentd/bin/agentd run\n" in text
     assert "ExecStartPre=/opt/agentd/bin/agentd config check\n" in text
@@ -63,20 +63,20 @@ def test_the_users_unit_is_written_and_enabled(
         "loginctl enable-linger",
     ]
     calls.unlink()
-    assert uninstall(service, booted=True) == []
+    assert remove(service, booted=True) == []
     assert not unit(tmp_path).exists()
     assert calls.read_text().splitlines() == [
         "systemctl --user disable --now agentd agentd-watch.timer",
         "systemctl --user daemon-reload",
     ]
     with pytest.raises(NotFound):
-        uninstall(service, booted=True)
+        remove(service, booted=True)
 
 
 def test_without_systemd_it_says_what_to_type(
     tmp_path: Path, environ: dict[str, str], calls: Path
 ) -> None:
-    left = install(users_service(environ, EXE), booted=False, running=False)
+    left = put(users_service(environ, EXE), booted=False, running=False)
     assert left == [
         "systemctl --user daemon-reload",
         "systemctl --user enable --now agentd agentd-watch.timer",
@@ -90,12 +90,12 @@ def test_a_command_that_fails_is_left_to_type(
     tmp_path: Path, environ: dict[str, str], calls: Path
 ) -> None:
     fake(tmp_path, 1)
-    left = install(users_service(environ, EXE), booted=True, running=False)
+    left = put(users_service(environ, EXE), booted=True, running=False)
     assert "systemctl --user enable --now agentd agentd-watch.timer" in left
 
 
 def test_a_running_daemon_is_not_met_by_a_second_one(environ: dict[str, str], calls: Path) -> None:
-    left = install(users_service(environ, EXE), booted=True, running=True)
+    left = put(users_service(environ, EXE), booted=True, running=True)
     assert left[:2] == ["agentd stop", "systemctl --user enable --now agentd agentd-watch.timer"]
     assert calls.read_text() == "systemctl --user daemon-reload\n"
 
@@ -106,7 +106,7 @@ def test_a_unit_that_was_changed_by_hand_is_kept(
     unit(tmp_path).parent.mkdir(parents=True)
     unit(tmp_path).write_text("# mine\n")
     for _ in range(2):
-        install(users_service(environ, EXE), booted=False, running=False)
+        put(users_service(environ, EXE), booted=False, running=False)
     assert unit(tmp_path).with_name("agentd.service.old").read_text() == "# mine\n"
 
 
@@ -122,7 +122,7 @@ def test_a_path_that_the_system_unit_would_not_see_is_refused(path: str) -> None
 
 def test_the_system_units_are_for_one_person(tmp_path: Path, calls: Path) -> None:
     service = system_service("alice", EXE, PYTHON, tmp_path / "agentd@.service")
-    assert install(service, booted=True, running=False) == []
+    assert put(service, booted=True, running=False) == []
     assert (tmp_path / "agentd@.socket").exists()
     assert "ExecStart=/opt/agentd/bin/agentd run" in (tmp_path / "agentd@.service").read_text()
     assert calls.read_text().splitlines()[-1] == (

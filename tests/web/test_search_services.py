@@ -9,8 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from agentd.core.redaction import Redactor
-from agentd.interfaces.web.reading import opened
-from agentd.interfaces.web.search_services import Brave, Searxng
+from agentd.interfaces.web.reading import Brave, Searxng, opened
 from agentd.interfaces.web.web_faults import WebFault
 from agentd.interfaces.web.web_settings import WebSettings
 from tests.web.sites import fetcher, leads_to, page, site

@@ -1,27 +1,27 @@
-"""`agentd service`: run it under systemd."""
+"""`agentd service`: run it under systemd, by unit files for this very agentd: written, enabled, taken away again."""
 
 from __future__ import annotations
 
 import asyncio
 import getpass
 import os
+import shutil
+import subprocess
 import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from agentd.app.cli.ask import sockets
 from agentd.app.cli.group import CommandGroup
-from agentd.app.cli.installing import BOOTED, own_executable, system_service, users_service
-from agentd.app.cli.installing import install as put
-from agentd.app.cli.installing import uninstall as remove
 from agentd.app.cli.launch import ask_status
 from agentd.app.cli.report import AsJson, reporting, show
-from agentd.core.errors import AgentdError, DaemonUnreachable
-
-if TYPE_CHECKING:
-    from agentd.app.cli.installing import ServiceUnit
+from agentd.core.errors import AgentdError, DaemonUnreachable, NotFound
+from agentd.core.paths import daemon_places, shipped
+from agentd.interfaces.commands.upkeep import system_unit, users_unit
 
 app = CommandGroup()
 
@@ -29,6 +29,11 @@ System = Annotated[
     bool,
     typer.Option("--system/--user", help="For the whole machine, as root; or your own service."),
 ]
+
+BOOTED = Path("/run/systemd/system")  # there if and only if systemd runs the machine
+_PLACEHOLDER = "/usr/bin/env agentd"
+_HIDDEN = (Path("/home"), Path("/root"), Path("/run/user"))  # by ProtectHome
+_SECONDS = 60.0
 
 
 @app.command()
@@ -63,7 +68,6 @@ def uninstall(system: System = False, as_json: AsJson = False) -> None:
 
 
 def _service(*, system: bool) -> ServiceUnit:
-
     if not system:
         return users_service(os.environ, own_executable())
     person = os.environ.get("SUDO_USER") or getpass.getuser()
@@ -71,7 +75,6 @@ def _service(*, system: bool) -> ServiceUnit:
 
 
 def _runs() -> bool:
-
     try:
         asyncio.run(ask_status(sockets()))
     except DaemonUnreachable:
@@ -91,3 +94,150 @@ def _told(what: str, result: dict[str, Any]) -> str:
     if result["todo"]:
         lines += ["now type:", *(f"  {command}" for command in result["todo"])]
     return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceUnit:
+    """One way of being a service: its unit files and the commands that turn it on and off."""
+
+    files: Mapping[Path, str]
+    begin: tuple[tuple[str, ...], ...]
+    end: tuple[tuple[str, ...], ...]
+    reload: tuple[str, ...]
+
+
+def users_service(environ: Mapping[str, str], executable: Path) -> ServiceUnit:
+    """A service of the user's own manager, at the `AGENTD_HOME` of `environ` if it has one: there the
+    user's clients look for it. Raises AgentdError for a path that a unit cannot spell.
+    """
+    control, unit = ("systemctl", "--user"), users_unit(environ)
+    names = (unit.name, "agentd-watch.service", "agentd-watch.timer")
+    texts = {unit.with_name(name): _text(f"user/{name}", executable) for name in names}
+    both = ("agentd", "agentd-watch.timer")
+    return ServiceUnit(
+        {path: _at_home(text, environ) for path, text in texts.items()},
+        ((*control, "enable", "--now", *both), ("loginctl", "enable-linger")),
+        ((*control, "disable", "--now", *both),),
+        (*control, "daemon-reload"),
+    )
+
+
+def system_service(
+    person: str, executable: Path, python: Path, unit: Path | None = None
+) -> ServiceUnit:
+    """A service of the machine for one person. `python` runs the executable. Raises AgentdError for
+    an installation below a home, which the unit would not see.
+    """
+    unit = unit or system_unit()
+    for path in (executable, executable.resolve(), python.resolve()):
+        if any(path.is_relative_to(hidden) for hidden in _HIDDEN):
+            raise AgentdError(
+                f"{path} is below a home, and a system service sees no homes",
+                cure="install agentd below /opt and run that one, or use --user",
+            )
+    names = (unit.name, "agentd@.socket", "agentd-watch@.service", "agentd-watch@.timer")
+    both = (f"agentd@{person}", f"agentd-watch@{person}.timer")
+    return ServiceUnit(
+        {unit.with_name(name): _text(name, executable) for name in names},
+        (("systemctl", "enable", "--now", *both),),
+        (("systemctl", "disable", "--now", *both),),
+        ("systemctl", "daemon-reload"),
+    )
+
+
+def own_executable() -> Path:
+    """The `agentd` beside the Python that runs this. Raises NotFound."""
+    beside = Path(sys.executable).with_name("agentd")
+    found = beside if beside.is_file() else shutil.which("agentd")
+    if found is None:
+        raise NotFound("there is no agentd command", cure="install the package with pip")
+    return Path(found).absolute()
+
+
+def put(service: ServiceUnit, *, booted: bool, running: bool) -> list[str]:
+    """Write the files and turn the service on; returns what is left to type. With a daemon running
+    it is only prepared. Raises AgentdError.
+    """
+    for path, text in service.files.items():
+        _write(path, text)
+    if running:
+        return [*_run(booted, (service.reload,)), "agentd stop", *_spelled(service.begin)]
+    return _run(booted, (service.reload, *service.begin))
+
+
+def remove(service: ServiceUnit, *, booted: bool) -> list[str]:
+    """Turn the service off and remove the files; returns what is left to type. Raises NotFound."""
+    there = [path for path in service.files if path.exists()]
+    if not there:
+        raise NotFound(f"there is no {next(iter(service.files))}", cure="nothing is left to do")
+    left = _run(booted, service.end)
+    for path in there:
+        _change(path, path.unlink)
+    return [*left, *_run(booted, (service.reload,))]
+
+
+def _text(name: str, executable: Path) -> str:
+    command = str(executable).replace("%", "%%")
+    if any(character in command for character in " \"'\\$"):
+        raise AgentdError(
+            f"{executable} cannot stand in a unit file", cure="install agentd in a plainer path"
+        )
+    text = (shipped("systemd") / name).read_text(encoding="utf-8")
+    return text.replace(_PLACEHOLDER, command)
+
+
+def _at_home(text: str, environ: Mapping[str, str]) -> str:
+    if not environ.get("AGENTD_HOME"):
+        return text
+    home = str(daemon_places(environ).socket.parent)
+    if any(character in home for character in '"\\\n'):
+        raise AgentdError(
+            f"{home} cannot stand in a unit file", cure="set AGENTD_HOME to a plainer path"
+        )
+    line = f'Environment="AGENTD_HOME={home.replace("%", "%%")}"\n'
+    return text.replace("[Service]\n", f"[Service]\n{line}", 1)
+
+
+def _write(path: Path, text: str) -> None:
+    """A unit that was changed by hand is kept beside the new one."""
+
+    def write() -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.read_text(encoding="utf-8") != text:
+            path.replace(path.with_name(f"{path.name}.old"))
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o644)
+
+    _change(path, write)
+
+
+def _change(path: Path, change: Callable[[], object]) -> None:
+    try:
+        change()
+    except OSError as error:
+        raise AgentdError(
+            f"{path} cannot be changed: {error.strerror}", cure="for --system use sudo"
+        ) from error
+
+
+def _run(booted: bool, commands: Iterable[Sequence[str]]) -> list[str]:
+    """Run the commands; those that could not be run, or failed, are returned."""
+    left: list[str] = []
+    for argv in commands:
+        if not booted or shutil.which(argv[0]) is None or not _succeeds(argv):
+            left += _spelled((argv,))
+    return left
+
+
+def _succeeds(argv: Sequence[str]) -> bool:
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, stdout=sys.stderr, timeout=_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == os.EX_OK
+
+
+def _spelled(commands: Iterable[Sequence[str]]) -> list[str]:
+    return [" ".join(argv) for argv in commands]
