@@ -60,6 +60,7 @@ class _Session:
     text: str
     facts: Mapping[str, Fact] | None
     last: float  # when it was used, monotonic seconds
+    changes: str = ""  # what is not so any more, as its last turn was told
 
 
 class FactsInPrompt:
@@ -103,8 +104,8 @@ class FactsInPrompt:
             text = await self._relevant(request.text, now)
             return (ContextBlock(text, stable=False),) if text else ()
         blocks = [ContextBlock(session.text, rank=Rank.FACTS)] if session.text else []
-        if changes := self._changes(session, now):
-            blocks.append(ContextBlock(changes, stable=False))
+        if session.changes:
+            blocks.append(ContextBlock(session.changes, stable=False))
         return tuple(blocks)
 
     def emit(self, event: TurnEvent) -> None:
@@ -137,8 +138,10 @@ class FactsInPrompt:
         """What the session is told all along, made anew where that has to be."""
         found = self._sessions.pop(key, None)
         at = self._clock.monotonic()
-        if found is None or at - found.last >= IDLE or self._is_stale(found, now):
-            found = self._snapshot(now)
+        if found is not None and found.facts is not None:
+            found.changes = self._changes(found, now)
+        if found is None or at - found.last >= IDLE or self._is_stale(found):
+            found = self._snapshot(now)  # of which nothing has changed
         found.last = at
         self._sessions[key] = found
         while len(self._sessions) > SESSIONS:
@@ -159,7 +162,7 @@ class FactsInPrompt:
         fits = self._budget and tokens.of_text(text) <= self._budget
         return _Session(text, facts, 0.0) if fits else _Session("", None, 0.0)
 
-    def _is_stale(self, session: _Session, now: datetime) -> bool:
+    def _is_stale(self, session: _Session) -> bool:
         """Whether something of it was forgotten, or so much has changed that to repeat it with each
         message costs more than to begin anew.
         """
@@ -168,7 +171,7 @@ class FactsInPrompt:
         known = (self._known.get(fact_id) for fact_id in session.facts)
         if any(fact is not None and not fact.is_alive for fact in known):
             return True
-        return tokens.of_text(self._changes(session, now)) > self._budget * CHANGED
+        return tokens.of_text(session.changes) > self._budget * CHANGED
 
     def _changes(self, session: _Session, now: datetime) -> str:
         """What is not as the session was told any more; "" if all is."""
