@@ -368,7 +368,7 @@ def describe(loaded: Loaded) -> tuple[Setting, ...]:
     what may hold secrets is told in part.
     """
     return tuple(
-        Setting(".".join((*table, name)), _told(value, field), _origin(loaded, (*table, name)))
+        Setting(".".join((*table, name)), _shown(value, field), _origin(loaded, (*table, name)))
         for table, settings in _tables(loaded.config)
         for name, field, value in _leaves(settings)
     )
@@ -520,7 +520,7 @@ def _partly_shown(model: type[BaseModel]) -> Iterator[str]:
 _PARTLY_SHOWN = frozenset(_partly_shown(Config))
 
 
-def _told(value: Any, field: FieldInfo) -> Any:
+def _shown(value: Any, field: FieldInfo) -> Any:
     shown = next((mark for mark in field.metadata if isinstance(mark, Shown)), None)
     return _redacted(shown.by(value) if shown else value)
 

@@ -95,7 +95,7 @@ def main(config_path: Path | None = None) -> int:
         environ = without_keys(os.environ, names)
         return _run_logged(config, places, environ, notifier, mended)
     except AgentdError as error:
-        return _told(error)
+        return _reported(error)
     except OSError as error:
         sys.stderr.write(f"agentd: {error.filename or 'the system'}: {error.strerror}\n")
         return 1
@@ -276,7 +276,7 @@ def _run_logged(
         except Exception as error:
             # The last resort: the log has the trace, whoever started us a sentence and an exit code.
             log.critical("failed", exc_info=True)
-            return _told(_cause(error))
+            return _reported(_cause(error))
     return 0
 
 
@@ -291,7 +291,7 @@ def _cause(error: BaseException) -> AgentdError:
     )
 
 
-def _told(error: AgentdError) -> int:
+def _reported(error: AgentdError) -> int:
     cure = f"\n  what to do: {error.cure}" if error.cure else ""
     sys.stderr.write(f"agentd: {error.message}{cure}\n")
     return error.exit_code

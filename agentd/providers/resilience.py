@@ -78,7 +78,7 @@ class Retrying:
                 return
             except ProviderError as error:
                 wait = self._wait(error, attempt)
-                reason, text = error.kind, _told(error)
+                reason, text = error.kind, _as_text(error)
             log.info("provider_retry", kind=reason, attempt=attempt, wait_s=round(wait, 2))
             if shown:
                 yield Restarted(reason)
@@ -98,7 +98,7 @@ class Retrying:
         return max(asked, backoff * (1 - self._chance() / 2))
 
 
-def _told(error: ProviderError) -> str:
+def _as_text(error: ProviderError) -> str:
     """Why a try failed, without the details that its message has for the log."""
     fault = FAULTS.get(error.kind)
     return fault.message if fault else error.message

@@ -65,7 +65,7 @@ def configuration(path: Path, uid: int, *, mend: bool) -> str:
         return ""  # reading it tells
     _require_owner(path, found, uid, or_root=True)
     loose = _OTHERS if found.st_uid == uid else _OTHERS_WRITE
-    return _closed(path, found, loose, uid) if mend else _told(path, found, loose)
+    return _closed(path, found, loose, uid) if mend else _as_text(path, found, loose)
 
 
 def runtime_folder(path: Path, uid: int) -> str:
@@ -112,7 +112,7 @@ def _require_owner(path: Path, found: os.stat_result, uid: int, *, or_root: bool
 
 def _closed(path: Path, found: os.stat_result, loose: int, uid: int) -> str:
     """Take these bits from the mode; what it was, "" if it had none of them. Raises ConfigError."""
-    told = _told(path, found, loose)
+    told = _as_text(path, found, loose)
     if not told:
         return ""
     cure = f"chmod {'go=' if loose == _OTHERS else 'go-w'} {path}"
@@ -136,7 +136,7 @@ def _closed(path: Path, found: os.stat_result, loose: int, uid: int) -> str:
     return f"{told}; it is {wanted:04o} now"
 
 
-def _told(path: Path, found: os.stat_result, loose: int) -> str:
+def _as_text(path: Path, found: os.stat_result, loose: int) -> str:
     mode = stat.S_IMODE(found.st_mode)
     if not mode & loose:
         return ""

@@ -140,7 +140,7 @@ def _rescue(path: Path, schema: Schema, damage: str, backup: Path | None, now: d
     except sqlite3.Error as error:
         raise translate(error, part) from error
     sync_file(part)
-    damages.record(folder, _told(path, folder, damage, found, backup), now)
+    damages.record(folder, _problem(path, folder, damage, found, backup), now)
     part.rename(whole)
     sync_directory(folder)
     _move(path, folder)
@@ -246,7 +246,9 @@ def _move(path: Path, folder: Path) -> None:
     sync_directory(path.parent)
 
 
-def _told(path: Path, folder: Path, damage: str, found: Salvaged, backup: Path | None) -> Problem:
+def _problem(
+    path: Path, folder: Path, damage: str, found: Salvaged, backup: Path | None
+) -> Problem:
     told = f"salvaged, and in use, are {_counted(found.found)}"
     count = sum(found.refused.values())
     lost = f"; {count} more that were read had no place any more" if count else ""

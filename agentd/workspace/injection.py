@@ -235,7 +235,7 @@ def sections(items: Iterable[Section], room: Room) -> tuple[list[str], list[Cut]
         if shown.cut is not None:
             cuts.append(shown.cut)
         safe = fenced(shown.body) if item.is_data else shown.body
-        parts = (item.heading, safe, shown.marker, _told(item.path, own.left_out))
+        parts = (item.heading, safe, shown.marker, _as_text(item.path, own.left_out))
         texts.append("\n".join(part for part in parts if part))
     return texts, cuts, room
 
@@ -287,7 +287,7 @@ def _without_marked(text: str) -> _Own:
     return _Own("\n".join(kept), left_out)
 
 
-def _told(path: str, left_out: Sequence[int]) -> str:
+def _as_text(path: str, left_out: Sequence[int]) -> str:
     """The line that says what is not shown; "" where all is."""
     if not left_out:
         return ""

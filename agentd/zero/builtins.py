@@ -356,7 +356,7 @@ def _remember(call: Call) -> Value:
         raise WrongValue("MemoryStore needs a subject, a predicate and an object that are Strings")
     statement = SemanticTuple(subject, predicate, thing, sure)
     call.effects.stored.append(statement)
-    return _told(statement)
+    return _as_map(statement)
 
 
 def _recall(call: Call) -> Value:
@@ -370,10 +370,10 @@ def _recall(call: Call) -> Value:
         depth=call.whole_param("depth", _DEPTH, 1, MAX_DEPTH),
         limit=limit,
     )
-    return Array([_told(statement) for statement in found[:limit]])
+    return Array([_as_map(statement) for statement in found[:limit]])
 
 
-def _told(statement: SemanticTuple) -> Map:
+def _as_map(statement: SemanticTuple) -> Map:
     return Map(
         {
             "subject": statement.subject,

@@ -74,7 +74,7 @@ def graph_of(record: Record, *, utterance: str, metadata: Mapping[str, str]) -> 
 def record_hash(record: Record) -> bytes:
     """The name of a record with all its words, confidences and times: the hash of its Map, 32 bytes."""
     labels = {concept.hash: concept.label for concept in record.concepts}
-    concepts = [_told(concept) | {"concept_hash": concept.hash} for concept in record.concepts]
+    concepts = [_as_data(concept) | {"concept_hash": concept.hash} for concept in record.concepts]
     contexts = [_when(context) | {"context_hash": context.hash} for context in record.contexts]
     relations = [_said(relation, labels) | _ends(relation) for relation in record.relations]
     whole = value_of(
@@ -129,7 +129,7 @@ def _sections(record: Record) -> tuple[tuple[str, int], ...]:
 
 
 def _concept(at: int, concept: Concept) -> Iterator[Node]:
-    yield constant(f"concept_data_{at}", _told(concept))
+    yield constant(f"concept_data_{at}", _as_data(concept))
     yield operation(f"concept_hash_{at}", "Hash", f"concept_data_{at}.label")
     yield _set(f"concept_{at}", f"concept_data_{at}", f"concept_hash_{at}", "concept_hash")
     yield _set(f"concept_entry_{at}", _EMPTY, f"concept_{at}", f"concept_{at}")
@@ -188,7 +188,7 @@ def _set(node: str, base: str, value: str, field: str) -> Node:
     return operation(node, "SetField", base, value, field=field)
 
 
-def _told(concept: Concept) -> dict[str, object]:
+def _as_data(concept: Concept) -> dict[str, object]:
     return {
         "label": concept.label,
         "aliases": list(concept.aliases),

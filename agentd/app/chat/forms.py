@@ -51,7 +51,7 @@ class FormField:
 
     @property
     def _usual(self) -> str:
-        usual = f" (Enter: {_told(self.default)})" if self.default is not None else ""
+        usual = f" (Enter: {_as_text(self.default)})" if self.default is not None else ""
         return usual or ("" if self.is_needed else " (Enter leaves it out)")
 
     @property
@@ -161,7 +161,7 @@ def _number(value: Any) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return _plain(", ".join(map(str, value)) if isinstance(value, list) else value)

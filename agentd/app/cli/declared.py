@@ -75,7 +75,7 @@ def alone(command: Command, line: Line | None = None) -> Line:
         else:
             line(given, as_json=as_json, **options)
 
-    told = [_told(one) for one in params]
+    told = [_parameter(one) for one in params]
     as_json = inspect.Parameter(
         "as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson
     )
@@ -93,7 +93,7 @@ def _own_options(line: Line) -> list[inspect.Parameter]:
     return [one for one in others if one.name != "as_json"]
 
 
-def _told(one: Given) -> inspect.Parameter:
+def _parameter(one: Given) -> inspect.Parameter:
     """The parameter as typer has it: what is not given stays None, unless its default is worth showing."""
     param = one.param
     make: Any = typer.Option if one.is_option else typer.Argument

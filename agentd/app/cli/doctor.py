@@ -51,7 +51,7 @@ def _doctor(_: dict[str, Any], *, config: ConfigFile = None, as_json: bool) -> N
     with reporting(as_json=as_json):
         found = [*_configuration(places), *asyncio.run(_of_daemon())]
         is_well = all(check["level"] != _FAIL for check in found)
-        show({"ok": is_well, "checks": found}, lambda _: fitted(_told(found)), as_json=as_json)
+        show({"ok": is_well, "checks": found}, lambda _: fitted(_as_text(found)), as_json=as_json)
     if not is_well:
         raise typer.Exit(1)
 
@@ -105,7 +105,7 @@ async def _of_daemon() -> list[dict[str, str]]:
     return checks
 
 
-def _told(found: list[dict[str, Any]]) -> str:
+def _as_text(found: list[dict[str, Any]]) -> str:
     lines = []
     for check in found:
         lines.append(f"{check['level']:<5}{check['code']}: {check['text']}")

@@ -143,7 +143,7 @@ def _take(
 ) -> None:
     with reporting(as_json=as_json):
         _check(given["trust"])
-        told = _told(file, {**given, "text": read_text(file)})
+        told = _asked(file, {**given, "text": read_text(file)})
         show({"from": given["from"], **told}, lambda done: fitted(_taken(done)), as_json=as_json)
 
 
@@ -181,7 +181,7 @@ def _check(trust: float) -> None:
         )
 
 
-def _told(file: Path, params: dict[str, Any]) -> Any:
+def _asked(file: Path, params: dict[str, Any]) -> Any:
     """What the daemon says to a message. Raises what `ask` does, of a message that is refused with its
     file and, where its text is at fault, the place.
     """

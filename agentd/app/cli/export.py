@@ -219,8 +219,8 @@ def export(target: Target, config: ConfigFile = None, as_json: AsJson = False) -
         done = asyncio.run(
             write_all(target, workspace, places.config_file, sockets(), MODEL_SECONDS)
         )
-        show(done, _told, as_json=as_json)
+        show(done, _as_text, as_json=as_json)
 
 
-def _told(done: dict[str, Any]) -> str:
+def _as_text(done: dict[str, Any]) -> str:
     return f"{counted(done['files'], 'file')}, {counted(done['bytes'], 'byte')}: {done['path']}"

@@ -63,7 +63,7 @@ def _move(agent: str, folder: Path, *, dry_run: bool, trust: bool, as_json: bool
         asks = not dry_run and not as_json and sys.stdin.isatty() and sys.stderr.isatty()
         permit = (lambda *_: True) if trust else _ask if asks else None
         done = asyncio.run(move(house, sockets(), MODEL_SECONDS, permit, dry_run=dry_run))
-        show({**done, "dry_run": dry_run}, lambda all_: fitted(_told(all_)), as_json=as_json)
+        show({**done, "dry_run": dry_run}, lambda all_: fitted(_as_text(all_)), as_json=as_json)
     if any(step["action"] == "refused" for step in (*done["files"], *done["sessions"])):
         raise typer.Exit(1)
 
@@ -86,7 +86,7 @@ def _ask(path: str, text: str, warnings: Sequence[Mapping[str, Any]]) -> bool:
     return typer.confirm("Import it all the same?", default=False, err=True)
 
 
-def _told(done: Mapping[str, Any]) -> str:
+def _as_text(done: Mapping[str, Any]) -> str:
     files = table(done["files"], ("path", "action", "reason"), "no workspace files found")
     sessions = table(done["sessions"], ("key", "rows", "action", "reason"), "no transcripts found")
     parts = [files, *_suspicions(done["files"]), sessions]

@@ -157,7 +157,7 @@ async def _note(
         else:
             unasked = NOT_ASKED if target.casefold() in _INSTRUCTIONS else ""
         if (found or unasked) and not (permit and permit(target, text, found)):
-            reason = _told(found) if found else unasked
+            reason = _as_text(found) if found else unasked
             return {**_step(target, "refused", reason), **({"warnings": found} if found else {})}
         if not dry_run:
             await _written(connection, target, text, dry_run=False)
@@ -177,7 +177,7 @@ async def _written(
     return warnings
 
 
-def _told(found: Sequence[Step]) -> str:
+def _as_text(found: Sequence[Step]) -> str:
     first, *others = found
     more = f", and {len(others)} more" if others else ""
     return f"line {first['line']} {first['reason']}{more}"

@@ -54,7 +54,7 @@ def install(
             return
         left = put(service, booted=BOOTED.is_dir(), running=not system and _runs())
         result = {"files": [str(path) for path in service.files], "todo": left}
-        show(result, lambda _: _told("written", result), as_json=as_json)
+        show(result, lambda _: _as_text("written", result), as_json=as_json)
 
 
 @app.command()
@@ -64,7 +64,7 @@ def uninstall(system: System = False, as_json: AsJson = False) -> None:
         service = _service(system=system)
         left = remove(service, booted=BOOTED.is_dir())
         result = {"files": [str(path) for path in service.files], "todo": left}
-        show(result, lambda _: _told("removed", result), as_json=as_json)
+        show(result, lambda _: _as_text("removed", result), as_json=as_json)
 
 
 def _service(*, system: bool) -> ServiceUnit:
@@ -89,7 +89,7 @@ def _planned(result: dict[str, Any]) -> str:
     return "\n".join([*units, *(f"$ {command}" for command in result["todo"])])
 
 
-def _told(what: str, result: dict[str, Any]) -> str:
+def _as_text(what: str, result: dict[str, Any]) -> str:
     lines = [f"{what} {path}" for path in result["files"]]
     if result["todo"]:
         lines += ["now type:", *(f"  {command}" for command in result["todo"])]

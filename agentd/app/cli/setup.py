@@ -59,7 +59,7 @@ def init(
             "config": str(places.config_file),
             "workspace": str(places.workspace),
         }
-        show(result, lambda _: _told(places, made), as_json=as_json)
+        show(result, lambda _: _as_text(places, made), as_json=as_json)
         if interactive and str(places.config_file) in made:
             if _daemon_runs():
                 _offer_alert()
@@ -158,7 +158,7 @@ def _offer_alert() -> None:
         note("\n".join(f"  {sink}: {state}" for sink, state in delivered.items()))
 
 
-def _told(places: Places, made: list[str]) -> str:
+def _as_text(places: Places, made: list[str]) -> str:
     if not made:
         return f"nothing to do: {places.config_file} and {places.workspace} are complete"
     return "\n".join(f"created {path}" for path in made)

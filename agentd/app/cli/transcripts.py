@@ -109,7 +109,7 @@ def _entry(number: int, entry: Line) -> Line:
             result = _result(id_, rest.get("content"), is_error=rest.get("isError") is True)
             line = {"role": "user", "content": [result], "tainted": True}
         case {"type": "message", "message": {"role": str(role), **message}}:
-            line = {"role": "notice", "content": f"[{role}] {_told(message)}"}
+            line = {"role": "notice", "content": f"[{role}] {_as_text(message)}"}
         case {"type": "compaction", "summary": str(summary)}:
             line = {"role": "summary", "content": summary}
         case {"type": "branch_summary", "summary": str(summary)}:
@@ -210,7 +210,7 @@ def _worded(block: Mapping[str, Any]) -> Mapping[str, Any]:
     return _IMAGE if block.get("type") == "image" else block
 
 
-def _told(message: Mapping[Any, Any]) -> str:
+def _as_text(message: Mapping[Any, Any]) -> str:
     """What a message of a role of its own says: a command and its output, or words."""
     parts = [message.get(name) for name in ("command", "output", "summary")]
     return "\n".join(

@@ -52,7 +52,7 @@ def run(
             graphs = run_all(data, inputs, SystemClock("UTC"), memory, _key(config))
         if state and (after := memory.text()) != kept["state"]:
             ask("facts/keep-program-state", name=state, state=after, before=kept["hash"])
-        show({"graphs": graphs}, lambda told: _told(told["graphs"]), as_json=as_json)
+        show({"graphs": graphs}, lambda told: _as_text(told["graphs"]), as_json=as_json)
 
 
 def compile_statements(
@@ -115,7 +115,7 @@ def _refuse(word: str) -> Never:
     raise ValueError(word)  # NaN and Infinity are words
 
 
-def _told(graphs: Sequence[dict[str, Any]]) -> str:
+def _as_text(graphs: Sequence[dict[str, Any]]) -> str:
     return "\n".join(line for graph in graphs for line in _lines(graph)) or "the text has no graph"
 
 

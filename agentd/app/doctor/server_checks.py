@@ -20,7 +20,7 @@ class ServersCheck:
 
     async def look(self) -> Finding:
         """Warns of the first problem; names every server with its state and reason."""
-        told = "; ".join(map(_told, self.rows())) or "no MCP server is configured"
+        told = "; ".join(map(_as_text, self.rows())) or "no MCP server is configured"
         problems = self.problems()
         if not problems:
             return Finding.ok(self.code, told)
@@ -28,7 +28,7 @@ class ServersCheck:
         return Finding.warn(self.code, f"{texts} ({told})", problems[0].cure)
 
 
-def _told(row: Mapping[str, Any]) -> str:
+def _as_text(row: Mapping[str, Any]) -> str:
     why = f", {row['reason']}" if row["reason"] else ""
     return f"{row['name']}: {row['state']}{why}, {row['tools']} tools"
 

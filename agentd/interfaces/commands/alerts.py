@@ -46,7 +46,7 @@ def _listed(result: dict[str, Any]) -> str:
     return table(result["alerts"], _COLUMNS, "no alerts")
 
 
-def _told(result: dict[str, Any]) -> str:
+def _as_text(result: dict[str, Any]) -> str:
     """An alert without the history of its deliveries."""
     return fields({key: value for key, value in result.items() if key != "deliveries"})
 
@@ -95,7 +95,7 @@ class AlertCommands:
         self._listen(caller)
         return {"following": True}
 
-    @ALERTS.command(_told)
+    @ALERTS.command(_as_text)
     async def ack(
         self,
         id: Annotated[int, Param("The alert's id.", metavar="ID", least=1, below=2**63)],
@@ -103,7 +103,7 @@ class AlertCommands:
         """Mark an alert as seen."""
         return (await self._outbox.ack(id)).as_json()
 
-    @ALERTS.command(_told, seconds=2 * QUICK_SECONDS)
+    @ALERTS.command(_as_text, seconds=2 * QUICK_SECONDS)
     async def test(self) -> dict[str, Any]:
         """Send a test alert to every sink that is on, and see where it arrived."""
         alert = await self._dispatcher.test()

@@ -96,7 +96,7 @@ def pending(result: Answer) -> str:
     """What waits for a yes, each with what that would replace."""
     lines = []
     for fact in result["facts"]:
-        lines.append(f"{fact['id']}  {_told(fact)}")
+        lines.append(f"{fact['id']}  {_as_text(fact)}")
         lines += [f"  would replace: {_text(old)}" for old in fact["replaces"]]
     return "\n".join(lines) or "nothing waits for your yes"
 
@@ -128,10 +128,10 @@ def validated(result: Answer) -> str:
 
 def _with_status(facts: Sequence[Answer]) -> list[str]:
     width = max((len(fact["status"]) for fact in facts), default=0)
-    return [f"{fact['id']}  {fact['status']:<{width}}  {_told(fact)}" for fact in facts]
+    return [f"{fact['id']}  {fact['status']:<{width}}  {_as_text(fact)}" for fact in facts]
 
 
-def _told(fact: Answer) -> str:
+def _as_text(fact: Answer) -> str:
     about = [str(fact["category"]), str(fact["source"])]
     if fact["text"] is not None and fact["valid_to"]:
         about.append(f"until {fact['valid_to']}")

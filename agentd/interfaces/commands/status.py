@@ -54,7 +54,7 @@ class StatusParts:
     problems: Callable[[], tuple[Problem, ...]] = tuple
 
 
-def _told(status: dict[str, Any]) -> str:
+def _as_text(status: dict[str, Any]) -> str:
     return "\n".join(_lines(status))
 
 
@@ -66,7 +66,7 @@ class StatusCommands:
         self._clock = clock
         self._stop = stop
 
-    @STATUS.command(_told)
+    @STATUS.command(_as_text)
     async def status(self) -> dict[str, Any]:
         """Show how the daemon fares."""
         parts = self._parts

@@ -89,7 +89,7 @@ class MemorySearch:
             return ToolOutput(f"{EMPTY.get(reason, EMPTY[EmptyReason.NO_MATCH])} [{reason}]")
         note = f"\n[{DEGRADED[found.reason]}]" if found.reason in DEGRADED else ""
         outside = [await self._is_outside(hit.chunk) for hit in found.hits]
-        text = "\n".join(map(_told, found.hits)) + note
+        text = "\n".join(map(_as_text, found.hits)) + note
         places = (name for hit in found.hits for name in (hit.chunk.path, hit.newer) if name)
         return await shown(self._recall, text, places, outside=any(outside))
 
@@ -118,7 +118,7 @@ def _query(given: Mapping[str, Any]) -> SearchQuery:
     )
 
 
-def _told(hit: Hit) -> str:
+def _as_text(hit: Hit) -> str:
     chunk = hit.chunk
     told = f"{chunk.date.isoformat()}, {chunk.source}" if chunk.date else str(chunk.source)
     if hit.newer:

@@ -54,7 +54,7 @@ class Web:
         """Results as text. Raises WebFault."""
         assert self._service is not None
         found = await self._service.search(query, limit)
-        return "\n\n".join(map(_told, found)) or "[Nothing was found.]"
+        return "\n\n".join(map(_as_text, found)) or "[Nothing was found.]"
 
     async def probe(self) -> None:
         """Return if somebody answers where searches go. Raises WebFault."""
@@ -117,7 +117,7 @@ def _finder(place: str, environ: Mapping[str, str], redactor: Redactor) -> Calla
     return found
 
 
-def _told(found: WebHit) -> str:
+def _as_text(found: WebHit) -> str:
     about = " · ".join(filter(None, (found.title, found.date)))
     return "\n".join(filter(None, (about, found.url, found.words)))
 

@@ -92,7 +92,7 @@ class Exchange:
         """All that the owner may see, level with facts and text."""
         await self.fresh()
         record = await snapshot(self._store)
-        return ExchangeState(*await asyncio.to_thread(_told, record))
+        return ExchangeState(*await asyncio.to_thread(_checkpoint, record))
 
     async def since(self, old: str) -> Delta:
         """What led to now from a state that `state` told. Raises GraphError for a text that is none."""
@@ -223,5 +223,5 @@ def _read(text: str) -> Record:
     return merged(decompile(graph).record for graph in parse_all(text))
 
 
-def _told(record: Record) -> tuple[Checkpoint, str]:
+def _checkpoint(record: Record) -> tuple[Checkpoint, str]:
     return checkpoint(record), write(record)

@@ -203,7 +203,7 @@ def run_all(
         known = f"give one of these: {', '.join(sorted(asked))}" if asked else "leave it out"
         raise InvalidRequest(f"no graph asks for the input {unknown[0][:40]!r}", cure=known)
     runtime = ZeroRuntime(memory or ProgramMemory(), clock, key=key)
-    return [_told(runtime, graph, inputs) for graph in graphs]
+    return [_outcome(runtime, graph, inputs) for graph in graphs]
 
 
 def _statement(value: Value) -> SemanticTuple:
@@ -217,7 +217,7 @@ def _statement(value: Value) -> SemanticTuple:
     raise GraphError("it is no state of programs", cure="begin anew under another name")
 
 
-def _told(runtime: ZeroRuntime, graph: Graph, inputs: Mapping[str, object]) -> dict[str, object]:
+def _outcome(runtime: ZeroRuntime, graph: Graph, inputs: Mapping[str, object]) -> dict[str, object]:
     run = runtime.run(graph, inputs)
     return {
         "name": graph.name,

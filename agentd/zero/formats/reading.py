@@ -90,7 +90,7 @@ class _Reader:
             self._once(said.cursor, relation.episode, "the fact, in this context,")
             relations.append(relation)
         strongest = strongest_saying(relations)
-        told = (_told(line, strongest, concepts) for line, _ in self._named)
+        told = (_with_confidence(line, strongest, concepts) for line, _ in self._named)
         return canonical(Record(tuple(told), tuple(self._contexts.values()), tuple(relations)))
 
     def _once(self, cursor: Cursor, digest: Digest, what: str) -> None:
@@ -162,7 +162,7 @@ def _check(line: NamedLine, digest: Digest, what: str) -> None:
         raise line.cursor.fault(msg, line.id.column)
 
 
-def _told(
+def _with_confidence(
     line: NamedLine, strongest: Mapping[ConceptHash, float], concepts: Mapping[str, Concept]
 ) -> Concept:
     """The concept with the confidence that its line says, or else its surest fact."""

@@ -103,7 +103,7 @@ class EmbeddingsApi:
 
     def _refusal(self, response: httpx.Response, data: bytes) -> Refused:
         status = response.status_code
-        code, told = _told(data)
+        code, told = _error_of(data)
         passes = status in _PASSING and code != _USED_UP
         return Refused(
             f"The embeddings service answered {status}{': ' if told else ''}{told}.",
@@ -140,7 +140,7 @@ def _is_late(error: Exception) -> bool:
     return isinstance(error, (httpx.TimeoutException, TimeoutError))
 
 
-def _told(data: bytes) -> tuple[str, str]:
+def _error_of(data: bytes) -> tuple[str, str]:
     """The code and the first words of an error."""
     try:
         body = json.loads(data)
