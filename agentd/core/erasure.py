@@ -14,12 +14,23 @@ from datetime import datetime
 from itertools import chain, pairwise
 from typing import Any
 
-from agentd.core.text import Folded, Span, is_unspaced, letters, merged, plain, trimmed
+from agentd.core.text import (
+    Folded,
+    Span,
+    is_unspaced,
+    letters,
+    merged,
+    plain,
+    shifted,
+    stretches,
+    trimmed,
+)
 
 MASK = "[forgotten]"
 
 _FEW = 50  # words that are looked for one by one
 _TELLING = 3  # words of several by which most texts are known not to have all of them
+_LONG = 10_000  # characters of a text of which no more is taken apart than needed
 _WORD = re.compile(r"[^\W_]+")
 _END = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”’»)\]*]*+(?=\s|\\n|\Z)|(?<![。！？])[。！？]++[”』」]?|\n|\\n"
@@ -93,12 +104,17 @@ class Erasure:
         wanted = search.candidates(text, [mark.words for mark in marks])
         if not wanted:
             return ()
-        folded = Folded(text)
-        spans = [span for words in wanted & search.spans for span in folded.places(words.folded)]
-        for mark in marks:
-            if mark.words in wanted:
-                spans += mark.places(folded, text, begins)
-        asked = [s for words in wanted & search.sentences for s in folded.places(words.folded)]
+        spans: list[Span] = []
+        asked: list[Span] = []
+        for start, end in [(0, len(text))] if marks else _stretches(text, wanted):
+            folded = Folded(text[start:end])
+            for words in wanted & search.spans:
+                spans += shifted(folded.places(words.folded), start)
+            for words in wanted & search.sentences:
+                asked += shifted(folded.places(words.folded), start)
+            for mark in marks:
+                if mark.words in wanted:
+                    spans += mark.places(folded, text, begins)
         if asked:
             spans += _sentences_around(text, asked)
         return merged(span for span in spans if not _is_masked(text, span))
@@ -301,6 +317,16 @@ def _made_ready(erasure: Erasure) -> _Search:
         else:
             loose.append(one)
     return _Search(spans, sentences, marks, tuple(loose), by_word)
+
+
+def _stretches(text: str, wanted: Iterable[_Words]) -> Sequence[Span]:
+    """The parts of a text in which they may stand."""
+    if len(text) <= _LONG or any(one.plain != one.folded for one in wanted):
+        return [(0, len(text))]
+    told: dict[str, int] = {}
+    for one in wanted:
+        told[one.telling[0]] = max(told.get(one.telling[0], 0), len(one.plain.split()))
+    return stretches(text, told)
 
 
 def _rarity(word: str) -> tuple[bool, int]:

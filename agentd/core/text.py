@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, islice
 
 # Scripts that put no blanks between words.
 
@@ -146,6 +146,11 @@ _UNIT = re.compile(rf"(?s){_CODED}|{_QUOTED}|.{_MARKS}")
 _ESCAPE = re.compile(rf"({_CODED})|{_QUOTED}|({_BREAK})")
 _HEX = re.compile(r"u([0-9a-fA-F]{4})")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
+# Letters of which each is compared for itself, none is nothing, and none is a blank that was no blank.
+_UNUSUAL = re.compile(
+    r"[^\x00-\x5b\x5d-\xa7\xa9-\xac\xae\xb0-\xb7\xb9-\u024f\u0400-\u0482\u048a-\u052f"
+    r"\u2010-\u2016\u2018-\u2026\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff]"
+)
 
 
 class Folded:
@@ -229,6 +234,34 @@ def plain(text: str) -> str:
     is not in it is not in `Folded` either.
     """
     return " ".join(letters(text).split())
+
+
+def stretches(text: str, words: Mapping[str, int]) -> Sequence[Span]:
+    """Where in a text, as whole lines, folded words can stand of which one is known, a key of `words`; its
+    value says how many words they are at most. Nothing else of a long text needs to be taken apart.
+    """
+    if _UNUSUAL.search(text):
+        return [(0, len(text))]
+    lines = letters(text).split("\n")
+    starts = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
+    found = []
+    for number, line in enumerate(lines):
+        if most := max((count for word, count in words.items() if word in line), default=0):
+            first, end = number - _lines(reversed(lines[:number]), most), number + 1
+            end += _lines(lines[end:], most)
+            found.append((starts[first], starts[end] - 1))
+    return merged(found)
+
+
+def _lines(lines: Iterable[str], most: int) -> int:
+    """How many of the lines, the first ones, have so many words; all if they have fewer."""
+    count = 0
+    for line in lines:
+        if most <= 0:
+            break
+        most -= len(line.split())
+        count += 1
+    return count
 
 
 def is_unspaced(text: str) -> bool:

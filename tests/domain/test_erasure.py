@@ -197,3 +197,18 @@ def test_the_time_is_linear_in_the_length(filler):
     assert MASK in LONDON.masked(f"{text} I live in London\n")
     assert MASK in Erasure(sentences=("Quastel",)).masked(f"{text} Quastel\n")
     assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize("kind", ["spans", "sentences"])
+@pytest.mark.parametrize("words", ["Rex has a collar", "Rëx hat ein Halsband"])
+def test_words_are_found_in_a_long_text_wherever_they_stand(kind, words):
+    erasure = Erasure(**{kind: (words,)})
+    spread = words.upper().replace(" ", "\n\n ")
+    around = [f"Line {n}: Rex and Rëx.\n" for n in range(1_000)]
+    for at in (0, 500, 1_000):
+        text = "".join([*around[:at], f"{spread}!\n", *around[at:]])
+        begin = text.index(spread)
+        assert [text[a:b] for a, b in erasure.found(text)] == [
+            text[a + begin : b + begin] for a, b in erasure.found(f"{spread}!\n")
+        ]
+        assert not erasure.stands_in(erasure.masked(text))

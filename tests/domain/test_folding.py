@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.core.text import Folded, plain, trimmed
+from agentd.core.text import Folded, plain, shifted, stretches, trimmed
 
 
 def found(words: str, text: str) -> list[str]:
@@ -87,3 +87,38 @@ def test_a_long_text_takes_time_in_proportion(filler):
     started = time.monotonic()
     assert found("quastel", f"{text} Quastel")
     assert time.monotonic() - started < 10
+
+
+LINES = st.one_of(
+    st.lists(st.text(alphabet="ab\tçß…Й中´\u0301\u00a8\u200b\\", max_size=6), max_size=14),
+    st.lists(st.sampled_from(["", "a", "B", "ab", "ç a", "中"]), max_size=14),
+).map("\n".join)
+
+
+@given(LINES, st.data())
+def test_words_stand_nowhere_but_in_the_stretches_where_one_of_them_does(text, data):
+    whole = Folded(text)
+    told = whole.text.split(" ")
+    first = data.draw(st.integers(0, len(told) - 1))
+    end = data.draw(st.integers(first + 1, len(told)))
+    words = trimmed(" ".join(told[first:end]))
+    for key in words.split():
+        near = stretches(text, {key: len(words.split())})
+        there = [s for a, b in near for s in shifted(Folded(text[a:b]).places(words), a)]
+        assert there == list(whole.places(words))
+
+
+def test_of_a_long_text_the_lines_around_a_word_are_taken_apart_alone():
+    lines = [f"line {n} of many" for n in range(1_000)]
+    lines[500:500] = ["", "Rex", "", "barks"]
+    text = "\n".join(lines)
+    ((start, end),) = stretches(text, {"rex": 2})
+    assert text[start:end] == "line 499 of many\n\nRex\n\nbarks\nline 500 of many"
+
+
+def test_a_letter_that_is_compared_for_itself_makes_no_blank_and_is_not_nothing():
+    for code in range(0x10000):
+        letter = chr(code)
+        if stretches(letter, {}) == () and not letter.isspace():
+            assert plain(letter).split() == [plain(letter)]
+            assert not unicodedata.combining(letter)
