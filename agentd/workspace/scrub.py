@@ -6,13 +6,14 @@ import asyncio
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from enum import Enum, auto
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
+from time import time_ns
 from typing import TypeVar
 
 from agentd.core.dated import date_in
@@ -21,7 +22,7 @@ from agentd.core.outside import marks_in
 from agentd.core.ports import Wanted
 from agentd.core.text import Span, apart
 from agentd.core.turn import MAIN, Kind
-from agentd.core.workspace import FACTS_PATH, Reader, is_graph_text
+from agentd.core.workspace import FACTS_PATH, Reader, TreeEntry, is_graph_text
 from agentd.workspace.changes import MAX_READ_BYTES
 from agentd.workspace.files import Files
 from agentd.workspace.folder import Folder
@@ -82,9 +83,36 @@ _OWNER = Reader(MAIN, Kind.MAIN)
 _DEPTH = 64
 _NOTHING: Mapping[str, Collection[str]] = {}
 _DAY = timedelta(days=2)  # its end, in every zone
+_MOST_HELD = 1 << 22  # characters of files that are not read twice
+_FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
 _PORTION = 250  # files that are looked at before others have their turn
 
 _T = TypeVar("_T")
+
+
+class _Held:
+    """What files said, at most so much, that were as they are now before the time `settled`: a younger
+    stamp may hide a second change.
+    """
+
+    def __init__(self, settled: int) -> None:
+        self._settled = settled
+        self._texts: dict[str, tuple[tuple[int, ...], str]] = {}  # by path, behind the stamps
+        self._room = _MOST_HELD
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def put(self, entry: TreeEntry, text: str) -> None:
+        """Hold what a file says that was listed so before it was read."""
+        if 0 < entry.ctime_ns < self._settled and len(text) <= self._room:
+            self._room -= len(text)
+            self._texts[entry.path] = entry.stamp, text
+
+    def text(self, entry: TreeEntry) -> str | None:
+        """What the file says; None if that is not known."""
+        stamp, text = self._texts.get(entry.path, ((), ""))
+        return text if stamp == entry.stamp else None
 
 
 class NoteEraser:
@@ -101,12 +129,15 @@ class NoteEraser:
         versions_dir: Path,
         apart: frozenset[str] = frozenset(),
         shipped: Mapping[str, Collection[str]] = _NOTHING,
+        now_ns: Callable[[], int] = time_ns,
     ) -> None:
         self._files = files
         self._folder = Folder(root)
         self._versions = Versions(versions_dir)
         self._apart = apart
         self._shipped = shipped
+        self._now_ns = now_ns  # as the stamps of files have it
+        self._read_before = _Held(0)
 
     @property
     def name(self) -> str:
@@ -115,11 +146,19 @@ class NoteEraser:
 
     async def erase(self, erasure: Erasure) -> int:
         """See Eraser; counts what was masked. Raises WorkspaceError."""
+        try:
+            return await self._erase(erasure)
+        finally:
+            self._read_before = _Held(
+                0
+            )  # what was masked is not to be held, by whoever still reads
+
+    async def _erase(self, erasure: Erasure) -> int:
         marked = _by_path(erasure)
         count = 0
-        for some in _portions(await self._paths()):
+        for some in _portions(await self._entries()):
             said = await asyncio.to_thread(self._saying, some, erasure)
-            for path in (path for path in some if path in marked or path in said):
+            for path in (e.path for e in some if e.path in marked or e.path in said):
                 with translated(path):
                     async with self._files.lock(path):
                         try:
@@ -130,16 +169,19 @@ class NoteEraser:
         return count
 
     async def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
-        """See Writings; a paragraph each. Raises WorkspaceError."""
-        for some in _portions(await self._paths()):
-            found = await asyncio.to_thread(self._written_in, some, wanted)
+        """See Writings; a paragraph each. What they say is held until `erase` has asked for it, or the next
+        call. Raises WorkspaceError.
+        """
+        held = self._read_before = _Held(self._now_ns() - _FRESH_NS)
+        for some in _portions(await self._entries()):
+            found = await asyncio.to_thread(self._written_in, some, wanted, held)
             if found:
                 yield found
 
-    async def _paths(self) -> list[str]:
+    async def _entries(self) -> list[TreeEntry]:
         entries = await self._files.tree("", _DEPTH, _OWNER)
         return [
-            entry.path
+            entry
             for entry in entries
             if not entry.is_dir
             and not entry.path.startswith("@")
@@ -148,24 +190,31 @@ class NoteEraser:
             and not is_graph_text(entry.path)
         ]
 
-    def _read(self, paths: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """What the files say, each behind its path; nothing for one that is gone."""
+    def _read(self, entries: Sequence[TreeEntry]) -> Iterator[tuple[TreeEntry, str]]:
+        """What the files say; nothing for one that is gone."""
         with translated("the workspace"), self._folder.held() as folder:
-            for path in paths:
-                with translated(path):
-                    try:
-                        text = _decoded(folder.read(path.split("/"), MAX_READ_BYTES))
-                    except FileNotFoundError:
-                        text = ""
-                    yield path, text
+            for entry in entries:
+                text = self._read_before.text(entry)
+                if text is None:
+                    with translated(entry.path):
+                        try:
+                            text = _decoded(folder.read(entry.path.split("/"), MAX_READ_BYTES))
+                        except FileNotFoundError:
+                            text = ""
+                yield entry, text
 
-    def _saying(self, paths: Sequence[str], erasure: Erasure) -> frozenset[str]:
-        """Those of the files that say it."""
-        return frozenset(path for path, text in self._read(paths) if erasure.stands_in(text))
+    def _saying(self, entries: Sequence[TreeEntry], erasure: Erasure) -> frozenset[str]:
+        """The paths of those files that say it."""
+        read = self._read(entries)
+        return frozenset(entry.path for entry, text in read if erasure.stands_in(text))
 
-    def _written_in(self, paths: Sequence[str], wanted: Wanted | None) -> list[Written]:
+    def _written_in(
+        self, entries: Sequence[TreeEntry], wanted: Wanted | None, held: _Held
+    ) -> list[Written]:
         found: list[Written] = []
-        for path, text in self._read(paths):
+        for entry, text in self._read(entries):
+            path = entry.path
+            held.put(entry, text)
             if wanted is not None and not wanted.may_be(text, path):
                 wanted.pass_over(1 + text.count("\n") // 2)  # paragraphs, about
             else:

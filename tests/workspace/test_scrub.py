@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 
 import pytest
 from hypothesis import given
@@ -391,3 +392,38 @@ async def test_a_page_that_grew_is_looked_through_once(home, owner) -> None:
     for version in versions:
         content = await files.version(page, version.number)
         assert version.digest == hashlib.sha256(content).hexdigest()
+
+
+async def looked_through(eraser) -> list[str]:
+    return [one.text for some in [some async for some in eraser.texts()] for one in some]
+
+
+async def test_a_note_that_changed_since_it_was_looked_through_is_read_again(home, owner) -> None:
+    files = home.files()
+    for path in ("same.md", "grown.md", "swapped.md"):
+        await change(files, path, "Rex barks\n", owner)
+    eraser = notes(home, files, now_ns=lambda: time.time_ns() + 10**10)
+    assert await looked_through(eraser) == ["Rex barks"] * 3
+    await change(files, "grown.md", "Quastel barks\n", owner)
+    await change(files, "swapped.md", "Quastel purr\n", owner, MODEL, FileAction.WRITE)
+    await change(files, "new.md", "Quastel\n", owner)
+    assert await eraser.erase(WORDS) == 3
+    assert left(home.root) == 0
+
+
+async def test_what_notes_say_is_held_no_longer_than_until_it_is_erased(home, owner) -> None:
+    files = home.files()
+    await change(files, "a.md", "Quastel barks\n", owner)
+    eraser = notes(home, files, now_ns=lambda: time.time_ns() + 10**10)
+    await looked_through(eraser)
+    assert len(eraser._read_before) == 1
+    slow = eraser.texts()
+    await anext(slow)
+    assert await eraser.erase(WORDS) == 1
+    assert len(eraser._read_before) == 0
+    await anext(slow, None)
+    assert len(eraser._read_before) == 0
+    assert await looked_through(eraser) == [f"{MASK} barks"]
+    young = notes(home, files)
+    await looked_through(young)
+    assert len(young._read_before) == 0, "a stamp as young as this may hide a second change"
