@@ -41,6 +41,7 @@ SESSIONS = 2_000
 MESSAGES = 25  # of each
 FACTS = 10_000
 ADDED = 1_000
+TOGETHER = 5  # times so many
 FORGOTTEN = 5
 DELETED = 5
 STARTS = 3
@@ -158,6 +159,22 @@ def _work(
         for number in range(FACTS, FACTS + ADDED):
             await client.call("_agentd/facts/add", text=_sentence(number))
 
+    async def indexed() -> Json:
+        status = await client.call("_agentd/status")
+        return dict(status["index"])
+
+    async def take_in(part: int) -> None:
+        first = FACTS + (1 + part) * ADDED
+        since = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
+        texts = map(_sentence, range(first, first + ADDED))
+        facts = [{"text": text, "valid_from": since} for text in texts]
+        before = (await indexed())["chunks"]
+        done = await client.call("_agentd/facts/import", facts=facts)
+        if done["added"] != ADDED:
+            raise RuntimeError(done)
+        while (now := await indexed())["chunks"] < before + ADDED or now["pending"]:
+            await asyncio.sleep(0.05)  # they are found, by their vectors too
+
     async def forget(number: int) -> None:
         text = _sentence(number * 911 + 5)
         done = await client.call("_agentd/facts/forget", query=text)
@@ -167,6 +184,7 @@ def _work(
     yield "doctor", 3.0, 3, lambda _: client.call("_agentd/doctor")
     yield "backup", 3.0, 3, lambda n: client.call("_agentd/backup", file=f"{home}/{n}.tar.gz")
     yield f"adding {ADDED:,} facts one by one", 5.0, 1, add
+    yield f"adding {ADDED:,} facts at once", 5.0, TOGETHER, take_in
     yield f"forgetting a fact among {FACTS:,}", 1.0, FORGOTTEN, forget
     yield (
         "deleting a session", 1.0, DELETED,
