@@ -290,14 +290,20 @@ def _operations(
     found: list[dict[str, Any]] = []
     last = [said[-1] for said in learnt]
     for *before, one in learnt:
-        changed = []
+        changed: list[str] = []
         for earlier in before:
-            if earlier.claim is not None and earlier.claim.is_ending:
-                continue
-            found.append(_as_json("add", earlier, ()))
-            changed.append(f"#{len(found)}")
+            if _is_negative(earlier):  # it may be about something that is known
+                found += _operation(earlier, known, [*last, earlier], changed)
+            else:
+                found.append(_as_json("add", earlier, ()))
+                changed.append(f"#{len(found)}")
         found += _operation(one, known, last, changed)
     return found
+
+
+def _is_negative(one: _Learnt) -> bool:
+    """Whether it says that something does not hold, or no longer."""
+    return one.claim is not None and (one.claim.is_ending or one.claim.is_denial)
 
 
 def _operation(
@@ -311,10 +317,9 @@ def _operation(
             yield _as_json("replace", replace(one, content=plainest.text), changed)
         return
     old = [*_over(one, known, learnt), *changed]
-    is_ending = one.claim is not None and one.claim.is_ending
-    if old and (is_ending or (one.claim is not None and one.claim.is_denial)):
+    if old and _is_negative(one):
         yield _as_json("end", one, old)
-    elif not is_ending or one.asked:
+    elif one.claim is None or not one.claim.is_ending or one.asked:
         yield _as_json("replace" if old else "add", one, old)
 
 

@@ -151,6 +151,15 @@ async def test_of_two_values_in_one_conversation_the_later_holds():
             [("add", "Kassel", None), ("same", "Bonn", ["k1"]), ("replace", "Bonn", ["#1"])],
         ),
         (
+            (
+                "I don't work at Bosch any more.",
+                "I work at Siemens.",
+                "I don't work at Siemens any more.",
+            ),
+            ("I work at Bosch.",),
+            [("end", "Bosch", ["k1"]), ("add", "Siemens", None), ("end", "Siemens", ["#2"])],
+        ),
+        (
             ("I work at Siemens.", "I no longer work at Siemens."),
             (),
             [("add", "Siemens", None), ("end", "Siemens", ["#1"])],
