@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentd.core.clock import SystemClock
+from agentd.interfaces.mcp.program import environment
 from agentd.interfaces.mcp.server import ServerState
 from agentd.interfaces.mcp.server_faults import ServerFault
 from agentd.testing.clock import FakeClock
@@ -98,7 +99,19 @@ async def test_a_server_that_never_answers_the_greeting_is_given_up(tmp_path: Pa
         calling = group.create_task(_fault(one.refresh()))
         await until(lambda: lines(log), "it runs")
         await clock.advance(31)
-        assert (await calling).kind == "start_timeout"
+        fault = await calling
+        assert fault.kind == "start_timeout"
+        assert "once by hand" in fault.cure
+
+
+def test_a_server_sees_where_certificates_stand_and_no_key_and_no_proxy() -> None:
+    passed = {"PATH": "/bin", "NODE_EXTRA_CA_CERTS": "/ca.pem", "LC_ALL": "C"}
+    kept_back = {
+        "ANTHROPIC_API_KEY": "k",
+        "HTTPS_PROXY": "http://me:hush@proxy",
+        "AGENTD_HOME": "/",
+    }
+    assert environment({**passed, **kept_back}) == passed
 
 
 async def test_one_that_fails_is_left_alone_for_longer_each_time(tmp_path: Path) -> None:

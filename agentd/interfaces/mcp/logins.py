@@ -159,6 +159,9 @@ class Logins:
     def _door(self, name: str) -> LoginDoor:
         if name in self._doors:
             return self._doors[name]
+        if name in self._servers and self._servers[name].settings.command:
+            cure = "what it needs to know stands in its `env` and `secrets`"
+            raise InvalidRequest(f"{name} is a program, which nobody logs in to", cure=cure)
         if name in self._servers:
             cure = f'set auth = "oauth" in [mcp.servers.{name}], then `agentd restart`'
             raise InvalidRequest(f"{name} is not one that is logged in to", cure=cure)

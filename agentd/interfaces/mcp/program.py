@@ -30,6 +30,10 @@ _PASSED_ON = frozenset(
         "TZ",
         "TERM",
         "TMPDIR",
+        "SSL_CERT_FILE",  # where certificates stand: behind a company's gateway nothing loads without
+        "SSL_CERT_DIR",
+        "NODE_EXTRA_CA_CERTS",
+        "REQUESTS_CA_BUNDLE",
         "XDG_RUNTIME_DIR",
         "XDG_CONFIG_HOME",
         "XDG_DATA_HOME",

@@ -33,6 +33,9 @@ _EACH = 1.0  # seconds between two words on how far a call is
 _SHOWN = 200  # characters of each
 _LONGEST_URI = 500  # characters; longer ones are not typed
 _BLANK = re.compile(r"\s")
+_SLOW_START = (
+    "start its command once by hand (npx and uvx load a package at first), or raise start_timeout"
+)
 _LIST_AGAIN = 10.0  # seconds between two looks at tools that a server says have changed
 
 
@@ -266,7 +269,8 @@ class RecallServer:
             return error
         if isinstance(error, TimeoutError):
             seconds = self.settings.start_timeout.total_seconds()
-            return ServerFault("start_timeout", f"it did not start within {seconds:g} s")
+            cure = _SLOW_START if self.settings.command else ""
+            return ServerFault("start_timeout", f"it did not start within {seconds:g} s", cure=cure)
         return ServerFault("crashed", f"its connection broke ({type(error).__name__})")
 
     async def _started(self, stack: AsyncExitStack) -> Link:
