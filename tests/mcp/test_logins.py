@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import stat
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -114,6 +115,21 @@ async def test_a_login_is_deleted_and_never_given_to_another_address(tmp_path: P
             assert not await box.logins.end("letters")
             with pytest.raises(ServerFault, match="nobody has logged in"):
                 await box.server.call("count", {})
+
+
+async def test_a_login_that_is_deleted_while_it_is_renewed_stays_deleted(tmp_path: Path) -> None:
+    with serving(GUARDED) as url:
+        async with letters(tmp_path, url) as box:
+            await box.log_in()
+            old = box.store.login
+            assert old is not None
+            new = replace(old, access="another-token")
+            await asyncio.gather(box.store.renew(old, new), box.store.forget())
+            assert (box.store.login, box.file.exists()) == (None, False)
+            await box.store.renew(new, old)
+            assert (box.store.login, box.file.exists()) == (None, False)
+            await box.store.keep(new)
+            assert box.kept()["access"] == "another-token"
 
 
 async def test_a_file_that_others_may_read_is_no_login(tmp_path: Path) -> None:

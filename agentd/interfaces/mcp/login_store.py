@@ -72,6 +72,7 @@ class LoginStore:
         ).hexdigest()
         self._redactor = redactor
         self._now = now
+        self._changing = asyncio.Lock()
         self.login = self._read()
         self._hide(self.login)
 
@@ -85,15 +86,21 @@ class LoginStore:
             return
         text = json.dumps({"bound": self._bound, **asdict(login)})
         try:
-            await asyncio.to_thread(_write, self._file, text)
+            async with self._changing:
+                if self.login is login:  # it may have been deleted meanwhile
+                    await asyncio.to_thread(_write, self._file, text)
         except OSError as error:
             raise AgentdError(
                 f"the login to {self._name} cannot be kept: {error.strerror}",
                 cure="make room, or the state directory writable; then log in once more",
             ) from error
 
-    async def renew(self, login: KeptLogin) -> None:
-        """Take a renewed one into use, durably if that is possible: else the next start needs a login."""
+    async def renew(self, old: KeptLogin, login: KeptLogin) -> None:
+        """Take `login` into use in place of `old`, durably if that is possible: else the next start needs a
+        login. One that was deleted or replaced meanwhile stays so.
+        """
+        if self.login is not old:
+            return
         try:
             await self.keep(login)
         except AgentdError:
@@ -102,19 +109,21 @@ class LoginStore:
     async def end(self, why: str) -> None:
         """It is of no use any more. The tokens are forgotten."""
         if self.login is not None:
-            await self.renew(replace(self.login, access="", refresh="", ended=why))
+            gone = replace(self.login, access="", refresh="", ended=why)
+            await self.renew(self.login, gone)
 
     async def want(self, scope: str) -> None:
         """The service asks for rights that it does not have."""
         if self.login is not None:
-            await self.renew(replace(self.login, missing=scope))
+            await self.renew(self.login, replace(self.login, missing=scope))
 
     async def forget(self) -> bool:
         """Whether there was one; there is none now. Raises AgentdError where the file stays."""
         had, self.login = self.login is not None, None
         if self._file is not None:
             try:
-                await asyncio.to_thread(self._file.unlink, missing_ok=True)
+                async with self._changing:
+                    await asyncio.to_thread(self._file.unlink, missing_ok=True)
             except OSError as error:
                 raise AgentdError(
                     f"the login to {self._name} cannot be deleted: {error.strerror}",

@@ -101,7 +101,7 @@ class Logins:
             self._ways[name][1].cancel()
         way = LoginWay()
         self._ways[name] = way, self._group.create_task(self._run(name, door, way, redirect_uri))
-        return await self._in_time(name, way.url)
+        return await self._in_time(name, way, way.url)
 
     async def finish(self, name: str, code: str, state: str, issuer: str) -> tuple[int, str]:
         """How many tools there are, and what is wrong with the server, "" if nothing. Raises AgentdError where
@@ -110,7 +110,7 @@ class Logins:
         way = self._way(name, state)
         if not way.answer.done():
             way.answer.set_result(LoginAnswer(code, state, issuer))
-        await self._in_time(name, way.done)
+        await self._in_time(name, way, way.done)
         server = self._servers[name]
         server.restart()
         with suppress(ServerFault):
@@ -147,12 +147,13 @@ class Logins:
             if self._ways.get(name, (None,))[0] is way:
                 del self._ways[name]
 
-    async def _in_time(self, name: str, waited: asyncio.Future[T]) -> T:
+    async def _in_time(self, name: str, way: LoginWay, waited: asyncio.Future[T]) -> T:
         """What the service has to give without the user. One that takes its time ends the login."""
         try:
             return await within(self._clock, _SERVICE, asyncio.shield(waited))
         except TimeoutError:
-            self._ways[name][1].cancel()
+            if name in self._ways and self._ways[name][0] is way:
+                self._ways[name][1].cancel()
             why = f"the login did not go on within {_SERVICE:g} s"
             raise AgentdError(why, cure=_again(name)) from None
 

@@ -343,15 +343,14 @@ class LoginAuth(httpx2.Auth):
         except (ValidationError, AgentdError):
             fault = ServerFault("protocol", "what should renew its login is no token")
             raise self._ended(fault) from None
-        await self._store.renew(
-            replace(
-                login,
-                access=tokens.access_token,
-                refresh=tokens.refresh_token or login.refresh,
-                expires_at=self._store.expiry(tokens.expires_in),
-                scope=tokens.scope or login.scope,
-            )
+        renewed = replace(
+            login,
+            access=tokens.access_token,
+            refresh=tokens.refresh_token or login.refresh,
+            expires_at=self._store.expiry(tokens.expires_in),
+            scope=tokens.scope or login.scope,
         )
+        await self._store.renew(login, renewed)
 
     def _ended(self, fault: ServerFault) -> httpx2.TransportError:
         self._bounds.end(fault)
