@@ -20,9 +20,11 @@ WELCOME = "You are welcome."
 BLIND = "I cannot see images in offline mode, so I go by your words alone."
 EMPTY = "There were no words in that message."
 STATED = (
-    "I have kept that in this conversation, without a note of it. Say “remember that …” to have it "
-    "written down. (Offline mode: I do not understand what I am told, I only store and find it.)"
+    "I have done nothing with that; it stands in this conversation, where it is found. Say “remember that …” "
+    "to have it written down, “forget …” to have it erased. (Offline mode: I do not understand what I am "
+    "told, I only store and find it.)"
 )
+_STATED_BEFORE = "I have kept that in this conversation, w"  # as transcripts of former versions have it
 LEARNT_LATER = (
     "That becomes a fact when this conversation has rested for a while. Say “remember that …” to "
     "have it kept at once."
@@ -114,6 +116,7 @@ _OPENINGS = (
     CANNOT_FORGET,
     FORGET_WHAT,
     STATED[:40],
+    _STATED_BEFORE,
     LEARNT_LATER,
     UNKNOWN[:40],
     WHAT_TO_REMEMBER[:20],

@@ -43,6 +43,13 @@ async def test_a_fact_that_nobody_noted_is_found_in_the_conversation(talk):
     assert "sessions/main.jsonl:1" in other
 
 
+@pytest.mark.parametrize("order", ["Oublie ma cousine Solène.", "Olvida a mi vecino Anselmo."])
+async def test_an_order_in_a_language_without_rules_is_not_said_to_be_carried_out(talk, order):
+    reply = await talk.say(order)
+    assert reply.startswith("I have done nothing with that")
+    assert "kept" not in reply
+
+
 async def test_the_newest_of_two_values_comes_first_and_the_older_one_is_named(talk):
     talk.write("memory/2026-10-01.md", "- [09:00] the alarm code is 1111\n")
     talk.write("memory/2026-11-01.md", "- [09:00] the alarm code is 2222\n")
