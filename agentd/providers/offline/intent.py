@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import Enum, auto
 
 from agentd.providers.offline.language import sentences
-from agentd.providers.offline.language.calendar import timed
+from agentd.providers.offline.language.calendar import is_time, plain_entry, timed
 from agentd.providers.offline.language.claims import claims
 from agentd.providers.offline.language.sentences import bare, is_question, order, split
 
@@ -95,7 +95,7 @@ _ADD = re.compile(
 )
 _REMIND = re.compile(
     r"(?P<time>(?:every|each|in|on|at|tomorrow|today|tonight|daily|weekly)\b.{1,60}? ,?|)(?:please )?"
-    r"(?:remind me|set (?:me )?a reminder)(?: (?:to|about|of|that|for))?:? (?P<task>.+)",
+    r"(?:remind me|set (?:me )?a reminder)(?P<link> (?:to|about|of|that|for))?:? (?P<task>.+)",
     re.IGNORECASE,
 )
 _SHOW_LIST = re.compile(
@@ -221,7 +221,14 @@ def _task(head: str, now: datetime | None) -> Intent | None:
     if match := _ADD.fullmatch(head):
         return Remind(timed(f"{match['task'].strip(chr(34))} {match['rest']}", now).entry)
     if match := _REMIND.fullmatch(head):
-        found = timed(f"{match['task'].rstrip('?!. ')} {match['time']}", now)
+        when, task = match["time"], match["task"].rstrip("?!. ")
+        if not match["link"] and " to " in task:  # “remind me WHEN to TASK”
+            before, _, task = task.partition(" to ")
+            when = f"{before} {when}"
+        found = timed(f"{task} {when}", now)
+        if found.marks and when.strip() and not is_time(when, now):
+            # A part of “every weekday at 6:30” is another time: it stays an entry in the user's words.
+            return Remind(f"- [ ] {when.strip(' ,')}: {plain_entry(task)}")
         return Remind(found.entry, found.task if found.at else "", found.at)
     return None
 

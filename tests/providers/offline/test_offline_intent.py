@@ -76,6 +76,30 @@ NOW = datetime(2026, 11, 21, 23, 40)  # a Saturday
             Remind("- [ ] walk (due: 2026-11-22 08:00) (every: 1d)"),
         ),
         (
+            "remind me every weekday at 6:30 to feed the hens",
+            Remind("- [ ] every weekday at 6:30: feed the hens"),
+        ),
+        (
+            "remind me every second Friday at 9 to put out the bins",
+            Remind("- [ ] every second Friday at 9: put out the bins"),
+        ),
+        (
+            "remind me on the first Monday of each month to pay (the) rent",
+            Remind("- [ ] on the first Monday of each month: pay [the] rent"),
+        ),
+        (
+            "every other Tuesday remind me to water the figs",
+            Remind("- [ ] every other Tuesday: water the figs"),
+        ),
+        (
+            "remind me tomorrow at half past seven to call Ulla",
+            Remind("- [ ] tomorrow at half past seven: call Ulla"),
+        ),
+        (
+            "remind me on friday at 3pm to call Ulla",
+            Remind("- [ ] call Ulla (due: 2026-11-27 15:00)", "call Ulla", "2026-11-27 15:00"),
+        ),
+        (
             "set a reminder to leave at 5pm",
             Remind("- [ ] leave (due: 2026-11-22 17:00)", "leave", "2026-11-22 17:00"),
         ),

@@ -104,6 +104,13 @@ def last_day(text: str, said_on: date | None) -> date | None:
     return max((day for day in days if day is not None), default=None)
 
 
+def is_time(text: str, now: datetime | None) -> bool:
+    """Whether all of the text is understood as a time."""
+    flat = " ".join(text[:_CHARS].split())
+    _, rest = _due(_without(flat, _EVERY.search(flat)), now)
+    return not plain_entry(rest)
+
+
 def timed(text: str, now: datetime | None) -> Timed:
     """The task without its time, and the time; relative times need `now`, the owner's wall time.
 
@@ -117,8 +124,10 @@ def timed(text: str, now: datetime | None) -> Timed:
     if every is not None:
         marks.append(f"(every: {_interval(every)})")
     if not marks:
-        return Timed(_tidy(text))
-    return Timed(_tidy(rest) or _tidy(flat), " ".join(marks), "" if every is not None else at)
+        return Timed(plain_entry(text))
+    return Timed(
+        plain_entry(rest) or plain_entry(flat), " ".join(marks), "" if every is not None else at
+    )
 
 
 def _ahead(match: re.Match[str], today: date) -> date:
@@ -206,7 +215,7 @@ def _without(text: str, match: re.Match[str] | None) -> str:
     return " ".join((text[: match.start()] + " " + text[match.end() :]).split())
 
 
-def _tidy(text: str) -> str:
+def plain_entry(text: str) -> str:
     """One line that cannot be taken for a mark of the checklist."""
     flat = " ".join(text.split()).strip(" ,.;:-–").replace("(", "[").replace(")", "]")
     return flat.removeprefix("to ")
