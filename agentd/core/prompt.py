@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum, auto
 
@@ -132,3 +134,15 @@ class Answered:
 
 
 ProviderEvent = TextDelta | ThoughtDelta | Restarted | RetryScheduled | Answered
+
+
+@asynccontextmanager
+async def closing(
+    events: AsyncIterator[ProviderEvent],
+) -> AsyncIterator[AsyncIterator[ProviderEvent]]:
+    """The events; however the block is left, the call behind them is ended."""
+    try:
+        yield events
+    finally:
+        if isinstance(events, AsyncGenerator):
+            await events.aclose()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -18,7 +18,7 @@ from agentd.core.errors import AgentdError, ProviderError, ShuttingDown
 from agentd.core.event import TurnEvent
 from agentd.core.message import user
 from agentd.core.ports import Clock, Inbox, Ledger, Provider, TurnAudience
-from agentd.core.prompt import Answered, Effect, Prompt
+from agentd.core.prompt import Answered, Effect, Prompt, closing
 from agentd.core.redaction import Redactor
 from agentd.core.turn import (
     Failure,
@@ -251,12 +251,8 @@ class SideCall:
     async def _answer(self, prompt: Prompt) -> Answered:
         if self.draining:
             raise ShuttingDown
-        events = self.provider.stream(prompt)
-        try:
+        async with closing(self.provider.stream(prompt)) as events:
             async for event in events:
                 if isinstance(event, Answered):
                     return event
-        finally:
-            if isinstance(events, AsyncGenerator):
-                await events.aclose()
         raise ProviderError("The answer was cut off.", kind="stream_cut", retryable=True)

@@ -15,7 +15,7 @@ It waits in no queue, compacts nothing and knows no sockets.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -42,6 +42,7 @@ from agentd.core.prompt import (
     RetryScheduled,
     TextDelta,
     ThoughtDelta,
+    closing,
 )
 from agentd.core.redaction import Redactor
 from agentd.core.tool import ToolCall, ToolOutput
@@ -183,9 +184,11 @@ class Loop:
         build = partial(prompts.build, scene, rows, clip_results=progress.clip)
         prompt = await offload(len(scene.past) + len(rows), build, light=ROWS)
         progress.shown.clear()
-        events = self._provider.stream(prompt)
         try:
-            async with progress.interrupt.guard():
+            async with (
+                closing(self._provider.stream(prompt)) as events,
+                progress.interrupt.guard(),
+            ):
                 async for event in events:
                     match event:
                         case TextDelta() | ThoughtDelta():
@@ -199,9 +202,6 @@ class Loop:
         except ProviderError as error:
             self._retract(progress, error.reason)
             raise
-        finally:
-            if isinstance(events, AsyncGenerator):
-                await events.aclose()
         self._retract(progress, "provider_stream_cut")
         raise ProviderError(
             "The model's answer ended before it was complete.",

@@ -18,7 +18,7 @@ from agentd.core.durations import format_duration
 from agentd.core.errors import ProviderError, ShuttingDown, StorageError
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, Provider, ServiceRecord
-from agentd.core.prompt import Answered, Prompt, ProviderEvent
+from agentd.core.prompt import Answered, Prompt, ProviderEvent, closing
 
 log = structlog.get_logger()
 
@@ -205,12 +205,8 @@ class Heard:
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
         """The wrapped provider's events."""
-        events = self._inner.stream(prompt)
-        try:
+        async with closing(self._inner.stream(prompt)) as events:
             async for event in events:
                 if isinstance(event, Answered):
                     await self._outage.answered()
                 yield event
-        finally:
-            if isinstance(events, AsyncGenerator):
-                await events.aclose()

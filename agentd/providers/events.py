@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 from datetime import timedelta
 from typing import TypeVar
 
 from agentd.core.errors import ProviderError
-from agentd.core.prompt import ProviderEvent
 from agentd.providers.faults import failure
 
 E = TypeVar("E")
 
 _TURN = 0.01  # seconds of events that have come, before others have theirs
 _LINGER = 0.5  # seconds that a complete answer waits for the end of its response
-
-
-@asynccontextmanager
-async def closing(
-    events: AsyncIterator[ProviderEvent],
-) -> AsyncIterator[AsyncIterator[ProviderEvent]]:
-    """The events; however the block is left, the call behind them is ended."""
-    try:
-        yield events
-    finally:
-        if isinstance(events, AsyncGenerator):
-            await events.aclose()
 
 
 async def limited(events: AsyncGenerator[E, None], longest: timedelta) -> AsyncGenerator[E, None]:

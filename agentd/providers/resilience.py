@@ -25,11 +25,11 @@ from agentd.core.prompt import (
     RetryScheduled,
     TextDelta,
     ThoughtDelta,
+    closing,
 )
 from agentd.core.turn import SessionKey, Usage
 from agentd.engine import tokens
 from agentd.engine.budget import Budget, BudgetSettings
-from agentd.providers.events import closing
 from agentd.providers.faults import FAULTS, ONCE_MORE, failure
 from agentd.providers.provider_settings import ServiceSettings
 

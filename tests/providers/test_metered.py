@@ -10,10 +10,9 @@ import pytest
 
 from agentd.core.errors import ProviderError
 from agentd.core.message import user
-from agentd.core.prompt import Answered, Prompt
+from agentd.core.prompt import Answered, Prompt, closing
 from agentd.core.turn import MAIN, Origin, Usage
 from agentd.engine.budget import BudgetSettings
-from agentd.providers.events import closing
 from agentd.providers.resilience import Metered
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import STATE
