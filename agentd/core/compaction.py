@@ -76,7 +76,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class RoomReport:
+class CompactionReport:
     """What was done to a session's context: the shape of `agentd sessions compact|flush`."""
 
     flushed: bool

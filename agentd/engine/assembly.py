@@ -28,8 +28,8 @@ from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.manager import Compaction
 from agentd.engine.compaction.plan import Thresholds
 from agentd.engine.compaction.summary import Summariser, longest_summary
-from agentd.engine.context import Instructions, Scenes
-from agentd.engine.context_manager import Rooms
+from agentd.engine.context import ContextBuilder, Instructions
+from agentd.engine.context_manager import ContextManager
 from agentd.engine.loop import Loop
 from agentd.engine.outage import Heard, Outage
 from agentd.engine.queue import SessionQueue
@@ -86,7 +86,7 @@ class Engine:
     sessions: Sessions
     compaction: Compaction
     outage: Outage
-    scenes: Scenes
+    builder: ContextBuilder
     toolbox: Toolbox
 
     async def fixed_tokens(self, without: Collection[ContextSource] = ()) -> int:
@@ -94,8 +94,8 @@ class Engine:
         what the sources `without` add.
         """
         request = TurnRequest(MAIN, "", "")
-        scene = await self.scenes.for_turn(request, History(MAIN), without=without)
-        return tokens.of_fixed(scene.system, scene.tools)
+        context = await self.builder.for_turn(request, History(MAIN), without=without)
+        return tokens.of_fixed(context.system, context.tools)
 
 
 def slice_tokens(limits: Thresholds) -> int:
@@ -131,7 +131,7 @@ def build_engine(
         redactor=redactor,
     )
     instructions = Instructions(wording.system, wording.light)
-    scenes = Scenes(outside.sources, toolbox, clock, provider, instructions, outside.offer)
+    builder = ContextBuilder(outside.sources, toolbox, clock, provider, instructions, outside.offer)
     summariser = Summariser(
         outside.calls or SideCall(provider, outside.ledger, clock, price),
         compaction.summary_prompt or wording.summary,
@@ -141,9 +141,9 @@ def build_engine(
         compaction.timeout.total_seconds(),
     )
     shrink = Compaction(store, outside.hooks, summariser, clock, limits, compaction)
-    silent = SilentTurns(store, loop, scenes, toolbox, clock)
+    silent = SilentTurns(store, loop, builder, toolbox, clock)
     queue = SessionQueue(agent.max_queued, agent.max_concurrent_turns)
-    rooms = Rooms(
+    context_manager = ContextManager(
         store,
         shrink,
         silent,
@@ -155,9 +155,9 @@ def build_engine(
         idle_reset=agent.idle_reset,
     )
     recovery = Recovery(store, journal, toolbox, loop)
-    turns = Turns(store, loop, scenes, rooms, outage, clock)
-    sessions = Sessions(store, turns, rooms, recovery, queue, events, outage)
-    return Engine(sessions, shrink, outage, scenes, toolbox)
+    turns = Turns(store, loop, builder, context_manager, outage, clock)
+    sessions = Sessions(store, turns, context_manager, recovery, queue, events, outage)
+    return Engine(sessions, shrink, outage, builder, toolbox)
 
 
 def _toolbox(outside: Outside, agent: AgentSettings, grants: Grants) -> Toolbox:

@@ -30,7 +30,7 @@ from agentd.core.turn import (
     TurnRequest,
     Usage,
 )
-from agentd.engine.context import Scenes
+from agentd.engine.context import ContextBuilder
 from agentd.engine.durable import when_space
 from agentd.engine.loop import Loop, Progress, failure_of
 from agentd.engine.queue import marked
@@ -138,13 +138,13 @@ class SilentTurns:
         self,
         store: Inbox,
         loop: Loop,
-        scenes: Scenes,
+        builder: ContextBuilder,
         toolbox: Toolbox,
         clock: Clock,
     ) -> None:
         self._store = store
         self._loop = loop
-        self._scenes = scenes
+        self._builder = builder
         self._toolbox = toolbox
         self._clock = clock
 
@@ -164,8 +164,8 @@ class SilentTurns:
             return await self._run(question, request, receipt)
 
     async def _run(self, question: Question, request: TurnRequest, receipt: Receipt) -> Answer:
-        scene = await self._scenes.for_question(question, request)
-        progress = Progress(receipt, scene, Silence())
+        context = await self._builder.for_question(question, request)
+        progress = Progress(receipt, context, Silence())
         try:
             turn = await self._loop.run(progress)
         except ProviderError as error:

@@ -32,7 +32,7 @@ CLIPPED = "\n[… {cut} of {total} characters left out to make room]"
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class PromptContext:
     """Everything of a prompt that stays the same while one turn runs."""
 
     request: TurnRequest
@@ -45,33 +45,35 @@ class Scene:
     choices: Choices = UNCHOSEN
 
 
-def build(scene: Scene, turn: Sequence[Row], *, clip_results: int | None = None) -> Prompt:
+def build(
+    context: PromptContext, turn: Sequence[Row], *, clip_results: int | None = None
+) -> Prompt:
     """The next model call of a turn whose rows so far are `turn`, its user row first.
 
     With `clip_results` every tool result of this turn is cut to that many characters. Messages whose
     turn failed without a word of the model are left out: nobody waits for their answer any more, and a
     service that refuses one would refuse every later call.
     """
-    before = without_failed(scene.past)
+    before = without_failed(context.past)
     past = _messages(before)
-    if scene.summary:
-        past = _merged([Message(Role.USER, (Text(_summary(scene.summary)),)), *past])
+    if context.summary:
+        past = _merged([Message(Role.USER, (Text(_summary(context.summary)),)), *past])
     elif past and past[0].role is Role.ASSISTANT:  # an imported conversation may begin so
         past = [Message(Role.USER, (Text(_BEGINNING),)), *past]
     now = _messages(turn if clip_results is None else _clipped(turn, clip_results))
     loose = _open_notices(before)
-    prefix = tuple(Text(t) for t in (loose, scene.volatile) if t)
+    prefix = tuple(Text(t) for t in (loose, context.volatile) if t)
     now[0] = replace(now[0], blocks=(*prefix, *now[0].blocks))
     messages = _merged([*past, *now])
     cached = len(past) - (1 if past and past[-1].role is Role.USER else 0)
     return Prompt(
-        system=scene.system,
+        system=context.system,
         messages=tuple(messages),
-        tools=scene.tools,
+        tools=context.tools,
         cached_messages=cached,
-        model=scene.request.model or scene.choices.model or None,
-        effort=scene.choices.effort,
-        origin=scene.request.origin,
+        model=context.request.model or context.choices.model or None,
+        effort=context.choices.effort,
+        origin=context.request.origin,
     )
 
 
@@ -180,7 +182,7 @@ class Instructions:
     light: str
 
 
-class Scenes:
+class ContextBuilder:
     """Gathers what the prompts of a turn have in common, from what holds at its start: instructions,
     workspace text, tools, history.
     """
@@ -207,28 +209,28 @@ class Scenes:
         past: History,
         sent: datetime | None = None,
         without: Collection[ContextSource] = (),
-    ) -> Scene:
-        """The scene of a request over the session's history before it. A message that was sent long ago
+    ) -> PromptContext:
+        """The context of a request over the session's history before it. A message that was sent long ago
         says when. What the sources `without` add to prompts is left out.
         """
         light = request.context is Context.LIGHT
         base = self._instructions.light if light else self._instructions.system
         past = History(request.session) if light else carried(past)
-        return await self._scene(request, base, past, sent, without)
+        return await self._gather(request, base, past, sent, without)
 
-    async def for_question(self, question: Question, request: TurnRequest) -> Scene:
-        """The scene of a hook's silent question over the rows it is about."""
+    async def for_question(self, question: Question, request: TurnRequest) -> PromptContext:
+        """The context of a hook's silent question over the rows it is about."""
         past = History(request.session, rows=question.rows, summary=question.summary)
-        return await self._scene(request, question.system, past)
+        return await self._gather(request, question.system, past)
 
-    async def _scene(
+    async def _gather(
         self,
         request: TurnRequest,
         base: str,
         past: History,
         sent: datetime | None = None,
         without: Collection[ContextSource] = (),
-    ) -> Scene:
+    ) -> PromptContext:
         sources = [source for source in self._sources if source not in without]
         blocks = [b for source in sources for b in await source.blocks(request)]
         stable = (b.text for b in sorted(blocks, key=lambda b: b.rank) if b.stable and b.text)
@@ -238,7 +240,7 @@ class Scenes:
             loose.append(clock_line(now))
         if request.origin is Origin.USER and sent is not None and now - sent >= _LONG_AGO:
             loose.append(sent_line(sent.astimezone(self._clock.zone)))
-        return Scene(
+        return PromptContext(
             request=request,
             system=(base.strip(), *stable),
             tools=self._toolbox.specs(request),
@@ -259,6 +261,6 @@ def carried(past: History) -> History:
     return replace(past, rows=cleaned(past.session, past.rows, past.swapped_at))
 
 
-def bare(request: TurnRequest) -> Scene:
-    """The scene of a turn that ends without another call."""
-    return Scene(request, (), (), (), "", "", "")
+def bare(request: TurnRequest) -> PromptContext:
+    """The context of a turn that ends without another call."""
+    return PromptContext(request, (), (), (), "", "", "")

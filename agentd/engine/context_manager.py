@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from agentd.core.compaction import RoomReport, Trigger
+from agentd.core.compaction import CompactionReport, Trigger
 from agentd.core.errors import AgentdError, Busy, NotFound, ShuttingDown, StorageError
 from agentd.core.event import Noticed
 from agentd.core.message import Block
@@ -21,7 +21,7 @@ from agentd.core.turn import SessionKey, StopReason, Turn
 from agentd.engine import tokens
 from agentd.engine.background import SilentTurns
 from agentd.engine.compaction.manager import EXTRACTED, Compaction, quietly, without_turns
-from agentd.engine.context import Scene
+from agentd.engine.context import PromptContext
 from agentd.engine.durable import when_space
 from agentd.engine.queue import SessionQueue
 from agentd.engine.toolbox import Grants
@@ -42,7 +42,7 @@ _BASES = 4  # of the last turns, the running one among them
 STARTED_OVER = "A new conversation begins here; what was said before stays searchable."
 
 
-class Rooms:
+class ContextManager:
     """Decides when `Compaction` is asked for room, and tells the session what came of it."""
 
     def __init__(
@@ -108,16 +108,16 @@ class Rooms:
         unended = self._unended(session) | {turn_id}
         return await quietly(history, lambda: without_turns(history, unended))
 
-    async def before_turn(self, past: History, scene: Scene) -> bool:
+    async def before_turn(self, past: History, context: PromptContext) -> bool:
         """Make room if the turn would not fit, or all of it if nobody has spoken for `idle_reset`; True
         if the context may have changed.
 
         While room is already being made in the background, a turn that fits goes ahead; so does one
         whose context is longer than two windows, on an excerpt (`fitting`): room is made behind it.
         """
-        request = scene.request
+        request = context.request
         limits = self._compaction.limits
-        _remember(self._fixed, request.session, self._weigh(scene))
+        _remember(self._fixed, request.session, self._weigh(context))
         if self._is_over(past):
             await self._make_room(request.session, Trigger.IDLE, request.blocks)
             return True
@@ -133,9 +133,9 @@ class Rooms:
         await self._make_room(request.session, Trigger.THRESHOLD, request.blocks)
         return True
 
-    async def fitting(self, past: History, scene: Scene) -> History:
+    async def fitting(self, past: History, context: PromptContext) -> History:
         """What of the session's context the turn can carry: all of it, or an excerpt."""
-        used = await self._measured(past, scene.request.blocks)
+        used = await self._measured(past, context.request.blocks)
         if self._fits(used) and not past.left_out:
             return past
         part = await quietly(past, lambda: self._compaction.excerpt(past, used))
@@ -146,9 +146,9 @@ class Rooms:
                 await when_space(self._clock, lambda: self._store.excerpted(past.session))
         return part
 
-    async def after_overflow(self, scene: Scene) -> bool:
+    async def after_overflow(self, context: PromptContext) -> bool:
         """Make room because the service found the prompt too long; False if nothing could go."""
-        request = scene.request
+        request = context.request
         report = await self._make_room(request.session, Trigger.OVERFLOW, request.blocks)
         return report.compacted
 
@@ -195,15 +195,15 @@ class Rooms:
         except StorageError as error:
             log.warning("flush_due_not_stored", sessions=due, reason=error.reason)
 
-    async def compact(self, session: SessionKey, wish: str = "") -> RoomReport:
+    async def compact(self, session: SessionKey, wish: str = "") -> CompactionReport:
         """Flush and compact now; `wish` is what the user wants of the summary."""
         return await self._on_demand(session, Trigger.MANUAL, wish)
 
-    async def flush(self, session: SessionKey) -> RoomReport:
+    async def flush(self, session: SessionKey) -> CompactionReport:
         """Offer everything finished to memory now, what was given up once more."""
         return await self._on_demand(session, Trigger.FLUSH)
 
-    async def start_over(self, session: SessionKey) -> RoomReport:
+    async def start_over(self, session: SessionKey) -> CompactionReport:
         """Flush, then begin an empty context under the same key."""
         return await self._on_demand(session, Trigger.NEW)
 
@@ -251,7 +251,9 @@ class Rooms:
             "reason": need.reason,
         }
 
-    async def _on_demand(self, session: SessionKey, trigger: Trigger, wish: str = "") -> RoomReport:
+    async def _on_demand(
+        self, session: SessionKey, trigger: Trigger, wish: str = ""
+    ) -> CompactionReport:
         await self._must_exist(session)
         async with self._queue.visit(session):
             return await self._make_room(session, trigger, (), wish)
@@ -266,7 +268,7 @@ class Rooms:
         trigger: Trigger,
         incoming: Sequence[Block],
         wish: str = "",
-    ) -> RoomReport:
+    ) -> CompactionReport:
         if trigger.empties:
             self._grants.end(session)
         report = await self._compaction.make_room(
@@ -298,9 +300,9 @@ class Rooms:
             return False
         return self._clock.now() - spoken[-1] >= self._idle_reset
 
-    def _weigh(self, scene: Scene) -> int:
+    def _weigh(self, context: PromptContext) -> int:
         """Tokens of what the turn's calls all carry: mostly what those of the turn before did."""
-        carried = (scene.system, scene.tools)
+        carried = (context.system, context.tools)
         if self._weighed[0] != carried:
             self._weighed = (carried, tokens.of_fixed(*carried))
         return self._weighed[1]

@@ -49,7 +49,7 @@ from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.transcript import Mode, NewRow, Row, RowRole
 from agentd.core.turn import CallMade, Failure, Origin, Receipt, StopReason, Turn, Usage
 from agentd.engine import context as prompts
-from agentd.engine.context import Scene
+from agentd.engine.context import PromptContext
 from agentd.engine.durable import together, when_space
 from agentd.engine.queue import Interrupt, Interrupted, announce
 from agentd.engine.toolbox import Toolbox
@@ -61,7 +61,7 @@ _NOTHING = Usage()
 
 
 class Loop:
-    """Runs turns over a given scene."""
+    """Runs turns over a given context."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Loop:
                 if progress.rows[-1].role is RowRole.ASSISTANT:
                     await self._calls.settle(receipt.turn_id)
             if not progress.is_announced:
-                announce(progress.scene.request, receipt, progress.sink)
+                announce(progress.context.request, receipt, progress.sink)
         while True:
             if progress.interrupt.requested:
                 raise Interrupted
@@ -125,7 +125,7 @@ class Loop:
         """Store a turn that the user cancelled: shown text is kept, open calls are answered."""
         rows = await self._closed(progress, CANCELLED_CALL)
         if (shown := "".join(progress.shown)).strip():
-            blocks, provider = (Text(shown),), progress.scene.provider
+            blocks, provider = (Text(shown),), progress.context.provider
             rows.append(NewRow(RowRole.ASSISTANT, blocks, provider, source=_said_by(progress)))
         rows.append(NewRow(RowRole.NOTICE, (Text("Cancelled by the user."),), tag="cancelled"))
         return await self._end(progress, StopReason.CANCELLED, rows)
@@ -139,7 +139,7 @@ class Loop:
 
     def _restore_words(self, progress: Progress) -> None:
         """Let the turn read its message as it was sent, where that is not what was stored."""
-        request, first = progress.scene.request, progress.rows[0]
+        request, first = progress.context.request, progress.rows[0]
         is_other = first.role is RowRole.USER and first.blocks != request.blocks
         if is_other and self._redactor.holds(request.text):
             progress.rows[0] = replace(first, blocks=request.blocks)
@@ -151,11 +151,11 @@ class Loop:
         answer = await self._stream(progress)
         hit("turn.answered")
         progress.usage += answer.usage
-        blocks = _storable(answer, (*progress.scene.past, *progress.rows))
+        blocks = _storable(answer, (*progress.context.past, *progress.rows))
         row = NewRow(
             RowRole.ASSISTANT, blocks, answer.provider, answer.usage, source=_said_by(progress)
         )
-        request = progress.scene.request
+        request = progress.context.request
         cost = self._price(answer.model, answer.usage)
         progress.cost_usd += cost
         charge = partial(
@@ -179,10 +179,10 @@ class Loop:
         return None
 
     async def _stream(self, progress: Progress) -> Answered:
-        session = progress.scene.request.session
-        scene, rows = progress.scene, tuple(progress.rows)
-        build = partial(prompts.build, scene, rows, clip_results=progress.clip)
-        prompt = await offload(len(scene.past) + len(rows), build, light=ROWS)
+        session = progress.context.request.session
+        context, rows = progress.context, tuple(progress.rows)
+        build = partial(prompts.build, context, rows, clip_results=progress.clip)
+        prompt = await offload(len(context.past) + len(rows), build, light=ROWS)
         progress.shown.clear()
         try:
             async with (
@@ -212,7 +212,7 @@ class Loop:
 
     def _retract(self, progress: Progress, reason: str) -> None:
         if progress.shown:
-            progress.sink.emit(AnswerRetracted(progress.scene.request.session, reason))
+            progress.sink.emit(AnswerRetracted(progress.context.request.session, reason))
             progress.shown.clear()
 
     async def _answer_calls(self, progress: Progress, uses: Sequence[ToolUse]) -> None:
@@ -249,7 +249,7 @@ class Loop:
             context_tokens=_context_tokens(ended),
             tainted=progress.is_tainted or any(row.source.tainted for row in rows),
         )
-        if progress.scene.request.origin is not Origin.USER:  # others keep what nobody was shown
+        if progress.context.request.origin is not Origin.USER:  # others keep what nobody was shown
             turn = replace(turn, text=self._redactor.kept(turn.text).text)
         stored = await when_space(
             self._clock, lambda: self._store.finish(receipt.turn_id, turn, rows)
@@ -261,7 +261,7 @@ class Loop:
 
 async def _show(progress: Progress, said: TextDelta | ThoughtDelta) -> None:
     """Show the words as fast as those who watch read them."""
-    session = progress.scene.request.session
+    session = progress.context.request.session
     for start in range(0, len(said.text), _PIECE):
         piece = said.text[start : start + _PIECE]
         if isinstance(said, TextDelta):
@@ -340,7 +340,7 @@ class Progress:
     """How far a turn has come that runs; owned by the task that runs it."""
 
     receipt: Receipt
-    scene: Scene
+    context: PromptContext
     sink: TurnAudience
     rows: list[Row] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)  # words streamed since the last stored row
@@ -364,12 +364,12 @@ class Progress:
     @property
     def is_tainted(self) -> bool:
         """Whether the turn's prompt carries text from outside, or what was made of it."""
-        rows = (*self.scene.past, *self.rows)
+        rows = (*self.context.past, *self.rows)
         return any(row.source.tainted and row.role.is_spoken for row in rows)
 
     def known_texts(self) -> tuple[KnownText, ...]:
         """The texts of the turn's prompt whose addresses it may open, however tainted it is."""
-        return known_texts((*self.scene.past, *self.rows))
+        return known_texts((*self.context.past, *self.rows))
 
     def called(self, use: ToolUse, output: ToolOutput) -> None:
         """Note a call for the turn's record."""
@@ -424,7 +424,7 @@ class Calls:
                 done[use.id] = await self._run_one(progress, use, tuple(done.values()))
             output = done[use.id]
             progress.called(use, output)
-            session = progress.scene.request.session
+            session = progress.context.request.session
             progress.sink.emit(
                 ToolCallEnded(session, use.id, use.name, output.text, output.is_error)
             )
@@ -446,7 +446,7 @@ class Calls:
     async def _run_one(
         self, progress: Progress, use: ToolUse, earlier: Sequence[ToolOutput]
     ) -> ToolOutput:
-        request = progress.scene.request
+        request = progress.context.request
         tainted = progress.is_tainted or any(output.tainted for output in earlier)
         call = ToolCall(
             use.id,
@@ -456,7 +456,7 @@ class Calls:
             request.kind,
             request.origin,
             tainted,
-            careful=progress.scene.choices.mode is Mode.ASK,
+            careful=progress.context.choices.mode is Mode.ASK,
             known=progress.known_texts() if tainted and use.name == FETCH else (),
         )
         told = sum(len(output.text) for output in earlier)
@@ -470,11 +470,11 @@ class Calls:
     def _announce(self, progress: Progress, use: ToolUse) -> None:
         progress.sink.emit(
             ToolCallStarted(
-                progress.scene.request.session,
+                progress.context.request.session,
                 use.id,
                 use.name,
                 use.title,
-                self._toolbox.kind(use.name, progress.scene.request),
+                self._toolbox.kind(use.name, progress.context.request),
                 use.input,
             )
         )

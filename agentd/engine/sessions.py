@@ -14,14 +14,14 @@ from typing import Any
 
 import structlog
 
-from agentd.core.compaction import RoomReport, Trigger
+from agentd.core.compaction import CompactionReport, Trigger
 from agentd.core.errors import InvalidRequest, ProviderError, ShuttingDown, StorageError
 from agentd.core.event import AnswerWaits, TurnEnded
 from agentd.core.failpoints import hit
 from agentd.core.ports import SessionStore, TurnAudience
 from agentd.core.turn import Origin, Receipt, SessionKey, Turn, TurnRequest, TurnState
 from agentd.engine.background import Silence
-from agentd.engine.context_manager import Rooms
+from agentd.engine.context_manager import ContextManager
 from agentd.engine.outage import Outage, OutagePlace, ServiceAway
 from agentd.engine.queue import (
     TAKES_NO_MORE,
@@ -49,7 +49,7 @@ class Sessions:
         self,
         store: SessionStore,
         turns: Turns,
-        rooms: Rooms,
+        context_manager: ContextManager,
         recovery: Recovery,
         queue: SessionQueue,
         events: TurnAudience,
@@ -57,7 +57,7 @@ class Sessions:
     ) -> None:
         self._store = store
         self._turns = turns
-        self._rooms = rooms
+        self._context_manager = context_manager
         self._recovery = recovery
         self._queue = queue
         self._events = events
@@ -87,10 +87,10 @@ class Sessions:
         """Let turns run, and flush what a stop left due."""
         self._started.set()
         sessions = await self._store.sessions()
-        self._rooms.adopt(sessions)
+        self._context_manager.adopt(sessions)
         for info in sessions:
             if info.flush_due and self._tasks.is_open:
-                self._tasks.spawn(self._rooms.ahead(info.key, Trigger.RESTART))
+                self._tasks.spawn(self._context_manager.ahead(info.key, Trigger.RESTART))
 
     async def submit(self, request: TurnRequest, sink: TurnAudience | None = None) -> Ticket:
         """Take a request; when this returns it is durable.
@@ -172,34 +172,34 @@ class Sessions:
         self._tasks.close()
         self._turns.drain()
         self._outage.close()
-        await self._rooms.close()
+        await self._context_manager.close()
         await self._tasks.finish(seconds)
         for submission in self._submitted.values():  # those that had not even begun to wait
             reject(submission.ended, ShuttingDown(TAKES_NO_MORE))
 
-    async def compact(self, session: SessionKey, wish: str = "") -> RoomReport:
+    async def compact(self, session: SessionKey, wish: str = "") -> CompactionReport:
         """Flush and compact the session now; `wish` is what the user wants of the summary. Raises
         NotFound, ShuttingDown.
         """
-        return await self._tasks.owned(self._rooms.compact(session, wish))
+        return await self._tasks.owned(self._context_manager.compact(session, wish))
 
-    async def flush(self, session: SessionKey) -> RoomReport:
+    async def flush(self, session: SessionKey) -> CompactionReport:
         """Offer everything finished to memory now, what was given up once more. Raises NotFound, ShuttingDown."""
-        return await self._tasks.owned(self._rooms.flush(session))
+        return await self._tasks.owned(self._context_manager.flush(session))
 
-    async def start_over(self, session: SessionKey) -> RoomReport:
+    async def start_over(self, session: SessionKey) -> CompactionReport:
         """Flush, then begin an empty context under the same key. Raises NotFound, ShuttingDown."""
-        return await self._tasks.owned(self._rooms.start_over(session))
+        return await self._tasks.owned(self._context_manager.start_over(session))
 
     async def delete(self, session: SessionKey) -> None:
         """Erase the session; `main` is emptied. Raises NotFound, ShuttingDown, Busy while anything of
         it runs or waits.
         """
-        await self._tasks.owned(self._rooms.delete(session))
+        await self._tasks.owned(self._context_manager.delete(session))
 
     async def explain(self, session: SessionKey) -> dict[str, Any]:
         """What would happen at the session's next turn and why. Raises NotFound."""
-        return await self._rooms.explain(session)
+        return await self._context_manager.explain(session)
 
     def _enqueue(
         self, request: TurnRequest, receipt: Receipt, sink: TurnAudience, *, waited: bool = False
@@ -210,7 +210,7 @@ class Sessions:
             reject(ended, ShuttingDown(TAKES_NO_MORE))
             return submission
         self._submitted[request.session, request.message_id] = submission
-        self._rooms.expect(request.session, receipt.turn_id)
+        self._context_manager.expect(request.session, receipt.turn_id)
         self._queue.enter(request.session)
         self._tasks.spawn(self._work(submission))
         return submission
@@ -236,7 +236,9 @@ class Sessions:
             if not submission.ended.done():
                 submission.ended.set_result(turn)
             submission.sink.emit(TurnEnded(session, turn))
-            if submission.request.origin is Origin.USER and not self._rooms.is_ample(turn):
+            if submission.request.origin is Origin.USER and not self._context_manager.is_ample(
+                turn
+            ):
                 self._look_ahead(session)
         finally:
             self._submitted.pop((session, submission.request.message_id), None)
@@ -270,7 +272,7 @@ class Sessions:
                 turn = await act(submission)
             finally:
                 del self._running[request.session, request.origin]
-            self._rooms.ended(request.session, submission.receipt.turn_id)
+            self._context_manager.ended(request.session, submission.receipt.turn_id)
             return turn
 
     async def _patiently(self, submission: Submission) -> Turn:
@@ -332,4 +334,4 @@ class Sessions:
 
     def _look_ahead(self, session: SessionKey) -> None:
         if self._tasks.is_open:
-            self._tasks.spawn(self._rooms.ahead(session, Trigger.THRESHOLD))
+            self._tasks.spawn(self._context_manager.ahead(session, Trigger.THRESHOLD))

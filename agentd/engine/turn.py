@@ -11,8 +11,8 @@ from agentd.core.durations import format_duration
 from agentd.core.errors import ContextOverflow, ProviderError, ShuttingDown, StorageError
 from agentd.core.ports import Clock, Inbox
 from agentd.core.turn import Context, Origin, Turn
-from agentd.engine.context import Scenes, bare
-from agentd.engine.context_manager import Rooms
+from agentd.engine.context import ContextBuilder, bare
+from agentd.engine.context_manager import ContextManager
 from agentd.engine.loop import CLIP_RESULTS, Loop, Progress, failure_of
 from agentd.engine.outage import Outage, ServiceAway
 from agentd.engine.queue import INTERNAL, Interrupted, Submission, marked, outcome
@@ -27,15 +27,15 @@ class Turns:
         self,
         store: Inbox,
         loop: Loop,
-        scenes: Scenes,
-        rooms: Rooms,
+        builder: ContextBuilder,
+        context_manager: ContextManager,
         outage: Outage,
         clock: Clock,
     ) -> None:
         self._store = store
         self._loop = loop
-        self._scenes = scenes
-        self._rooms = rooms
+        self._builder = builder
+        self._context_manager = context_manager
         self._outage = outage
         self._clock = clock
 
@@ -132,19 +132,19 @@ class Turns:
     async def _prepare(self, submission: Submission) -> Progress:
         request = submission.request
         turn_id = submission.receipt.turn_id
-        past = await self._rooms.past(request.session, turn_id)
+        past = await self._context_manager.past(request.session, turn_id)
         sent = submission.receipt.at
-        scene = await self._scenes.for_turn(request, past, sent)
-        if request.origin is Origin.USER and await self._rooms.before_turn(past, scene):
-            past = await self._rooms.past(request.session, turn_id)
-            scene = await self._scenes.for_turn(request, past, sent)
+        context = await self._builder.for_turn(request, past, sent)
+        if request.origin is Origin.USER and await self._context_manager.before_turn(past, context):
+            past = await self._context_manager.past(request.session, turn_id)
+            context = await self._builder.for_turn(request, past, sent)
         if request.context is not Context.LIGHT:
-            part = await self._rooms.fitting(past, scene)
+            part = await self._context_manager.fitting(past, context)
             if part is not past:
-                scene = await self._scenes.for_turn(request, part, sent)
+                context = await self._builder.for_turn(request, part, sent)
         return Progress(
             submission.receipt,
-            scene,
+            context,
             submission.sink,
             interrupt=submission.interrupt,
             is_announced=submission.is_announced,
@@ -157,14 +157,14 @@ class Turns:
         ):
             return False
         turn_id = submission.receipt.turn_id
-        if not await self._rooms.after_overflow(progress.scene):
+        if not await self._context_manager.after_overflow(progress.context):
             return False
-        past = await self._rooms.past(submission.request.session, turn_id)
+        past = await self._context_manager.past(submission.request.session, turn_id)
         sent = submission.receipt.at
-        progress.scene = await self._scenes.for_turn(submission.request, past, sent)
+        progress.context = await self._builder.for_turn(submission.request, past, sent)
         return True
 
     async def _bare(self, submission: Submission) -> Progress:
-        """Enough to end a turn that failed before it had a scene."""
+        """Enough to end a turn that failed before it had a context."""
         rows = await self._loop.begin(submission.receipt)
         return Progress(submission.receipt, bare(submission.request), submission.sink, rows)

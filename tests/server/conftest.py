@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from acp import schema
 
-from agentd.core.compaction import RoomReport
+from agentd.core.compaction import CompactionReport
 from agentd.core.event import TextChunk, TurnEnded, TurnStarted
 from agentd.core.message import Text
 from agentd.core.transcript import NewRow, Offer, RowRole
@@ -108,20 +108,20 @@ class ScriptedTurns:
     def queued(self, session: str) -> int:
         return 0
 
-    async def compact(self, session: str, wish: str = "") -> RoomReport:
+    async def compact(self, session: str, wish: str = "") -> CompactionReport:
         self.wishes.append(f"compact {wish}".rstrip())
-        return RoomReport(True, True, "manual", 100, 40)
+        return CompactionReport(True, True, "manual", 100, 40)
 
-    async def flush(self, session: str) -> RoomReport:
+    async def flush(self, session: str) -> CompactionReport:
         self.wishes.append("flush")
-        return RoomReport(True, False, "flushed", 100, 100)
+        return CompactionReport(True, False, "flushed", 100, 100)
 
     async def explain(self, session: str) -> dict[str, Any]:
         return {"flush_at": 76000}
 
-    async def start_over(self, session: str) -> RoomReport:
+    async def start_over(self, session: str) -> CompactionReport:
         self.wishes.append("new")
-        return RoomReport(True, True, "new", 100, 0)
+        return CompactionReport(True, True, "new", 100, 0)
 
 
 @dataclass

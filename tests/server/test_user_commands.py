@@ -6,7 +6,7 @@ import pytest
 
 from agentd.core.beat import Beat, Outcome, Reason, Standing
 from agentd.core.chunk import Chunk, Found, Hit, Source
-from agentd.core.compaction import RoomReport
+from agentd.core.compaction import CompactionReport
 from agentd.core.errors import InvalidRequest
 from agentd.core.turn import SessionKey
 from agentd.interfaces.acp.acp_schema import PromptCall
@@ -103,7 +103,7 @@ async def test_the_heartbeat_tells_how_it_stands_and_beats_when_told():
 class Rooms:
     """Sessions in which every request for room ends with this report."""
 
-    def __init__(self, report: RoomReport) -> None:
+    def __init__(self, report: CompactionReport) -> None:
         self.report = report
 
     async def flush(self, session, wish=""):
@@ -121,37 +121,37 @@ class Rooms:
     [
         (
             "flush",
-            RoomReport(False, False, "below_threshold", 1969, 1969),
+            CompactionReport(False, False, "below_threshold", 1969, 1969),
             "Nothing was done: all that was said is saved already. 1,969 tokens in the context.",
         ),
         (
             "flush",
-            RoomReport(False, False, "flush", 10, 10),
+            CompactionReport(False, False, "flush", 10, 10),
             "Nothing was done: nothing could be saved; `agentd logs` says why. 10 tokens in the context.",
         ),
         (
             "flush",
-            RoomReport(True, False, "flush", 2344, 2344),
+            CompactionReport(True, False, "flush", 2344, 2344),
             "Flushed: 2,344 tokens before, 2,344 after.",
         ),
         (
             "compact",
-            RoomReport(True, False, "summary_refused", 9000, 9000),
+            CompactionReport(True, False, "summary_refused", 9000, 9000),
             "Flushed (not compacted: summary_refused; `agentd logs` says more): 9,000 tokens before, 9,000 after.",
         ),
         (
             "compact",
-            RoomReport(True, False, "nothing_to_compact", 2006, 2006),
+            CompactionReport(True, False, "nothing_to_compact", 2006, 2006),
             "Flushed (too little was said to shorten it): 2,006 tokens before, 2,006 after.",
         ),
         (
             "compact",
-            RoomReport(True, True, "manual", 9000, 1),
+            CompactionReport(True, True, "manual", 9000, 1),
             "Flushed and compacted: 9,000 tokens before, 1 after.",
         ),
         (
             "compact",
-            RoomReport(False, False, "provider_error", 1, 1),
+            CompactionReport(False, False, "provider_error", 1, 1),
             "Nothing was done: provider_error; `agentd logs` says more. 1 token in the context.",
         ),
     ],
@@ -163,7 +163,7 @@ async def test_making_room_is_told_in_words(name, report, told):
 
 
 async def test_what_stands_behind_compact_is_what_the_summary_should_keep():
-    rooms = Rooms(RoomReport(True, True, "manual", 9000, 1))
+    rooms = Rooms(CompactionReport(True, True, "manual", 9000, 1))
     own = conversation(rooms, MemorySessions(FakeClock()))
     act, rest = own.find(PromptCall(MAIN, "/compact keep the names of the birds "), ClientRole())
     await act.act(MAIN, rest)
@@ -173,7 +173,7 @@ async def test_what_stands_behind_compact_is_what_the_summary_should_keep():
 async def test_the_status_of_a_session_counts_in_words():
     store = MemorySessions(FakeClock())
     await store.create(MAIN)
-    own = conversation(Rooms(RoomReport(False, False, "", 0, 0)), store)
+    own = conversation(Rooms(CompactionReport(False, False, "", 0, 0)), store)
     status, _ = own.find(PromptCall(MAIN, "/status"), ClientRole())
     told = await status.act(MAIN, "")
     assert told == "Session main: 0 turns, 0 rows, 0 tokens in the context, 0 waiting."

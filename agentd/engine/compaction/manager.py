@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from agentd.core.compaction import Answer, CompactionPlan, Question, RoomReport, Trigger
+from agentd.core.compaction import Answer, CompactionPlan, CompactionReport, Question, Trigger
 from agentd.core.durations import format_duration
 from agentd.core.errors import ProviderError, ShuttingDown
 from agentd.core.failpoints import hit
@@ -88,7 +88,7 @@ class Compaction:
         self._clock = clock
         self._limits = limits
         self._settings = settings
-        self._rooms: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
         self._troubles: dict[SessionKey, SummaryTrouble] = {}
         self.last: dict[str, Any] | None = None
 
@@ -117,12 +117,12 @@ class Compaction:
 
     def is_working(self, session: SessionKey) -> bool:
         """Whether room is being made for the session right now."""
-        room = self._rooms.get(session)
-        return room is not None and room.locked()
+        lock = self._locks.get(session)
+        return lock is not None and lock.locked()
 
     def alone(self, session: SessionKey) -> asyncio.Lock:
         """While it is held no room is made for the session."""
-        return self._rooms.setdefault(session, asyncio.Lock())
+        return self._locks.setdefault(session, asyncio.Lock())
 
     def need(self, history: History, used: int, trigger: Trigger) -> Need:
         """What `trigger` calls for when the next request over these finished rows has `used` tokens.
@@ -169,7 +169,7 @@ class Compaction:
         measure: Callable[[History], int],
         unfinished: Callable[[], frozenset[int]] = frozenset,
         wish: str = "",
-    ) -> RoomReport:
+    ) -> CompactionReport:
         """Flush what is due and cut what must go; `measure` gives the size of the next request, `wish` is
         what the user wants of the summary. A flush that the user asks for tries again what was given up.
 
@@ -186,7 +186,7 @@ class Compaction:
             need = await quietly(history, lambda: self.need(history, used, trigger))
             again = await self._given_up(session, history) if trigger is Trigger.FLUSH else []
             if not need.flush and not need.cut and not again:
-                return RoomReport(False, False, need.reason, used, used)
+                return CompactionReport(False, False, need.reason, used, used)
             plan = await quietly(
                 whole,
                 lambda: self._plan(history, trigger, need, _first_apart(whole, history), wish),
@@ -199,14 +199,14 @@ class Compaction:
                     )
                     flushed = flushed and await self._run_hooks(once_more, ask)
             except ProviderError as error:  # what is due stays due until the service is back
-                return RoomReport(False, False, error.reason, used, used)
+                return CompactionReport(False, False, error.reason, used, used)
             hit("compaction.flushed")
             compacted, reason = await self._cut(plan) if need.cut else (False, str(trigger))
             after = used
             if compacted:
                 left = await self._load(session)
                 after = await quietly(left, lambda: measure(left))
-            report = RoomReport(flushed, compacted, reason, used, after)
+            report = CompactionReport(flushed, compacted, reason, used, after)
             self._remember(plan, report)
             return report
 
@@ -408,7 +408,7 @@ class Compaction:
             log.warning("outside_not_summarised", session=plan.session, reason=error.reason)
             return summary, ""
 
-    def _remember(self, plan: CompactionPlan, report: RoomReport) -> None:
+    def _remember(self, plan: CompactionPlan, report: CompactionReport) -> None:
         self.last = {
             "session": plan.session,
             "trigger": str(plan.trigger),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from agentd.interfaces.commands.declaration import Group
 
 if TYPE_CHECKING:
-    from agentd.core.compaction import RoomReport
+    from agentd.core.compaction import CompactionReport
     from agentd.core.ports import Transcripts
     from agentd.core.turn import SessionKey
     from agentd.interfaces.commands.sessions import WorkingSessions
@@ -80,7 +80,7 @@ class ConversationCommands:
         return f"{await self._choice.model(session)} answers in this session, of: {offered}."
 
 
-def _say(report: RoomReport) -> str:
+def _say(report: CompactionReport) -> str:
     done = [
         word
         for word, is_done in (("flushed", report.flushed), ("compacted", report.compacted))

@@ -14,7 +14,7 @@ from agentd.interfaces.commands.keys import existing_key, is_unused
 from agentd.interfaces.commands.plain import fields, table
 
 if TYPE_CHECKING:
-    from agentd.core.compaction import RoomReport
+    from agentd.core.compaction import CompactionReport
     from agentd.core.ports import Ledger, SessionStore
     from agentd.core.transcript import SessionInfo
 
@@ -45,16 +45,16 @@ class WorkingSessions(Protocol):
     def queued(self, session: SessionKey) -> int:
         """How many turns wait."""
 
-    async def compact(self, session: SessionKey, wish: str = "") -> RoomReport:
+    async def compact(self, session: SessionKey, wish: str = "") -> CompactionReport:
         """Make room now; `wish` is what the user wants of the summary."""
 
-    async def flush(self, session: SessionKey) -> RoomReport:
+    async def flush(self, session: SessionKey) -> CompactionReport:
         """Save to memory what no flush has saved."""
 
     async def explain(self, session: SessionKey) -> dict[str, Any]:
         """The inputs of the next decision about flush and compaction."""
 
-    async def start_over(self, session: SessionKey) -> RoomReport:
+    async def start_over(self, session: SessionKey) -> CompactionReport:
         """Flush and begin an empty context."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentd.core.prompt import ContextBlock, Rank
 from agentd.core.transcript import NOTHING_OFFERED, History
 from agentd.core.turn import MAIN, TurnRequest
-from agentd.engine.context import Instructions, Scenes
+from agentd.engine.context import ContextBuilder, Instructions
 from agentd.testing import FakeClock, ScriptedProvider
 
 
@@ -28,15 +28,15 @@ class NoTools:
 async def test_a_source_that_is_left_out_is_not_even_asked():
     cheap, dear = Counting("files"), Counting("facts")
     words = Instructions("You are the agent.", "Light.")
-    scenes = Scenes(
+    builder = ContextBuilder(
         (cheap, dear), NoTools(), FakeClock(), ScriptedProvider(), words, NOTHING_OFFERED
     )
     request = TurnRequest(MAIN, "", "")
-    scene = await scenes.for_turn(request, History(MAIN), without=(dear,))
-    assert scene.system == ("You are the agent.", "files")
+    context = await builder.for_turn(request, History(MAIN), without=(dear,))
+    assert context.system == ("You are the agent.", "files")
     assert (cheap.asked, dear.asked) == (1, 0)
-    scene = await scenes.for_turn(request, History(MAIN))
-    assert scene.system == ("You are the agent.", "files", "facts")
+    context = await builder.for_turn(request, History(MAIN))
+    assert context.system == ("You are the agent.", "files", "facts")
 
 
 class Ranked:
@@ -52,6 +52,8 @@ class Ranked:
 async def test_the_system_prompt_has_the_order_of_the_ranks_whatever_that_of_the_sources():
     backwards = [Ranked(rank) for rank in reversed(Rank)]
     words = Instructions("You are the agent.", "Light.")
-    scenes = Scenes(backwards, NoTools(), FakeClock(), ScriptedProvider(), words, NOTHING_OFFERED)
-    scene = await scenes.for_turn(TurnRequest(MAIN, "", ""), History(MAIN))
-    assert scene.system == ("You are the agent.", *(rank.name for rank in Rank))
+    builder = ContextBuilder(
+        backwards, NoTools(), FakeClock(), ScriptedProvider(), words, NOTHING_OFFERED
+    )
+    context = await builder.for_turn(TurnRequest(MAIN, "", ""), History(MAIN))
+    assert context.system == ("You are the agent.", *(rank.name for rank in Rank))
