@@ -92,6 +92,19 @@ async def test_words_are_shown_once_and_end_their_line(daemon, capsys) -> None:
     assert len(daemon.params_of("session/prompt")) == 1
 
 
+@pytest.mark.parametrize("leaving", ["/quit", None])
+async def test_who_leaves_closes_the_session_and_leaves_what_runs(daemon, leaving) -> None:
+    await talk(daemon, leaving)
+    (closed,) = daemon.params_of("session/close")
+    assert closed == {"sessionId": "main", "_meta": {"agentd/cancel": False}}
+
+
+async def test_who_switches_closes_the_session_before(daemon) -> None:
+    daemon.on("session/close", lambda params, wire: {})
+    await talk(daemon, "/switch chat:b", "/quit")
+    assert [p["sessionId"] for p in daemon.params_of("session/close")] == ["main", "chat:b"]
+
+
 async def test_control_characters_of_a_model_do_not_reach_the_terminal(daemon, capsys) -> None:
     daemon.on("session/prompt", answering("a\x1b]0;pwned\x07b\x9b31m"))
     await talk(daemon, "hi")

@@ -373,6 +373,16 @@ async def test_a_file_that_cannot_be_read_is_told_until_it_can() -> None:
     assert world.pulse.problems() == ()
 
 
+async def test_a_forced_beat_asks_no_model_about_a_file_that_cannot_be_read() -> None:
+    world = World()
+    world.file = FileUnreadable("HEARTBEAT.md is a directory", cure="remove it")
+    assert (await world.beat(force=True)).reason is Reason.ALERT
+    assert (await world.beat(force=True)).reason is Reason.DUPLICATE
+    assert world.turns.requests == []
+    world.file = ""
+    assert (await world.beat(force=True)).reason is Reason.ACK
+
+
 async def test_a_dated_item_brings_the_beat_forward_and_is_done_once() -> None:
     world = World("- [ ] call (due: 2026-05-04 10:47)")
     rows = await world.live(timedelta(hours=6))

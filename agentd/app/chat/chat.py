@@ -132,7 +132,9 @@ class Chat:
             async with asyncio.TaskGroup() as group:
                 keeping = group.create_task(self._status.keep(conversation, self._keyboard.refresh))
                 try:
-                    return await self._converse(conversation)
+                    wanted = await self._converse(conversation)
+                    await conversation.close()
+                    return wanted
                 finally:
                     keeping.cancel()
 

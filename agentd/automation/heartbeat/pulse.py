@@ -262,7 +262,7 @@ class Pulse:
         beat_id = await self._beats.begin_beat(slot, next_due, sight.digest)
         self._next_due = next_due
         failpoints.hit("beat.begun")
-        if isinstance(decision, Run):
+        if isinstance(decision, Run) and not unreadable:
             beat = await self.examination.run(beat_id, decision, sight, force=force)
         else:
             assert unreadable is not None
@@ -276,8 +276,11 @@ class Pulse:
         return beat
 
     def _unreadable(self, decision: Run | Skip) -> WorkspaceError | None:
-        """Why HEARTBEAT.md cannot be read, where that alone keeps the beat from running."""
-        return self._eyes.unreadable if decision == Skip(Reason.EMPTY_CHECKLIST) else None
+        """Why HEARTBEAT.md cannot be read, where that alone keeps the beat from asking the model. A beat
+        that is forced past an empty checklist has nothing to ask about one that may hold anything.
+        """
+        stands_alone = isinstance(decision, Run) or decision.reason is Reason.EMPTY_CHECKLIST
+        return self._eyes.unreadable if stands_alone else None
 
     async def _skipped(
         self, slot: datetime | None, next_due: datetime | None, reason: Reason, sight: Snapshot

@@ -44,6 +44,14 @@ class OptionCall:
 
 
 @dataclass(frozen=True, slots=True)
+class CloseCall:
+    """`session/close`; `cancels` says whether what runs ends with it."""
+
+    session_id: str
+    cancels: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ListCall:
     """`session/list`."""
 
@@ -193,9 +201,12 @@ class AcpParser:
         call = _check(_Again, params)
         return SessionCall(call.session_id, call.cwd, _offered(call.mcp_servers), call.meta or {})
 
-    def close(self, params: dict[str, Any]) -> str:
-        """The session of `session/close`."""
-        return _check(_OfSession, params).session_id
+    def close(self, params: dict[str, Any]) -> CloseCall:
+        """Params of `session/close`."""
+        call = _check(_OfSession, params)
+        return CloseCall(
+            call.session_id, cancels=(call.meta or {}).get("agentd/cancel") is not False
+        )
 
     def delete(self, params: dict[str, Any]) -> str:
         """The session of `session/delete`."""

@@ -253,11 +253,15 @@ class AcpSessions:
         return await self._opened(key, call, peer, {"sessionId": key})
 
     async def _close(self, params: Params, peer: Peer) -> Params:
-        """The client leaves the session. What runs is cancelled unless others watch it."""
-        key = await existing_key(self._store, self._parser.close(params))
+        """The client leaves the session. What runs is cancelled unless others watch it, or it says that
+        it goes on.
+        """
+        call = self._parser.close(params)
+        key = await existing_key(self._store, call.session_id)
         self._hub.detach(key, peer)
         if not self._hub.watchers(key):
-            self._turns.cancel(key)
+            if call.cancels:
+                self._turns.cancel(key)
             self._services.closed(key)
         return {}
 

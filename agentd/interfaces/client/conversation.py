@@ -149,6 +149,7 @@ _FIRST_RETRY_SECONDS = 0.05
 _LAST_RETRY_SECONDS = 1.0
 _PROTOCOL_VERSION = 1
 _CALL_SECONDS = 30.0
+_CLOSE_SECONDS = 2.0
 
 
 class Companion(Watcher, Protocol):
@@ -268,6 +269,16 @@ class Conversation:
                 await connection.take_back("session/prompt")
                 await connection.wait_closed()
             self._forget(connection)
+
+    async def close(self) -> None:
+        """Tell the daemon, if it is there, that this client leaves the session for now; what runs goes on. A
+        daemon that does not answer soon is not waited for.
+        """
+        if (connection := self._connection) is None:
+            return
+        params = {"sessionId": self.session, "_meta": {"agentd/cancel": False}}
+        with suppress(AgentdError):  # it loses nothing: what was said is read when it has rested
+            await connection.call("session/close", params, within=_CLOSE_SECONDS)
 
     def notified(self, method: str, params: Params) -> None:
         """Hear what the daemon tells, and pass it on."""

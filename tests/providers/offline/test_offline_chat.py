@@ -112,8 +112,8 @@ async def test_a_reminder_that_was_not_allowed_is_not_claimed(talk):
 @pytest.mark.parametrize(
     ("words", "due"),
     [
-        ("remind me in 2 minutes to take out the bread", "2026-11-21 23:42"),
-        ("remind me to take out the bread in 3 hours", "2026-11-22 02:40"),
+        ("remind me in 2 minutes to take out the bread", "2026-11-21 23:43"),
+        ("remind me to take out the bread in 3 hours", "2026-11-22 02:41"),
         ("remind me at 23:55 to take out the bread", "2026-11-21 23:55"),
         ("remind me to take out the bread tomorrow at 7:30", "2026-11-22 07:30"),
     ],

@@ -66,9 +66,9 @@ NOW = datetime(2026, 11, 21, 23, 40)  # a Saturday
         (
             "remind me in 2 minutes to take out the bread",
             Remind(
-                "- [ ] take out the bread (due: 2026-11-21 23:42)",
+                "- [ ] take out the bread (due: 2026-11-21 23:43)",
                 "take out the bread",
-                "2026-11-21 23:42",
+                "2026-11-21 23:43",
             ),
         ),
         (

@@ -160,7 +160,7 @@ def _on(match: re.Match[str], today: date | None) -> date | None:
 def _due(text: str, now: datetime | None) -> tuple[datetime | None, str]:
     """When, and the text without the words that say so."""
     if (soon := _IN.search(text)) and now is not None:
-        return now + _span(soon), _without(text, soon)
+        return _after(now, _span(soon)), _without(text, soon)
     today = now.date() if now else None
     for pattern in (_A_DATE, _NAMED_DAY):
         match = pattern.search(text)
@@ -192,6 +192,14 @@ def _clock(match: re.Match[str] | None) -> time | None:
         hour = hour % 12 + (12 if half == "pm" else 0)
     minute = int(match["m"] or 0)
     return time(hour, minute) if hour < 24 and minute < 60 else None
+
+
+def _after(now: datetime, span: timedelta) -> datetime:
+    """The first whole minute that is no less than the span away: a prompt tells the minute that has begun,
+    and up to 59 seconds of it are over. A count of days keeps the time of day.
+    """
+    whole = now.replace(second=0, microsecond=0) + span
+    return whole if span % timedelta(days=1) == timedelta() else whole + timedelta(minutes=1)
 
 
 def _span(match: re.Match[str]) -> timedelta:

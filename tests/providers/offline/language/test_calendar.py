@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -21,7 +21,9 @@ SUNDAY = date(2026, 11, 22)
         ("stretch every 2h", "- [ ] stretch (every: 2h)"),
         ("stretch every 30 minutes", "- [ ] stretch (every: 30m)"),
         ("report weekly", "- [ ] report (every: 7d)"),
-        ("in 20 minutes to check the oven", "- [ ] check the oven (due: 2026-11-22 00:00)"),
+        ("in 20 minutes to check the oven", "- [ ] check the oven (due: 2026-11-22 00:01)"),
+        ("in half an hour to check the oven", "- [ ] check the oven (due: 2026-11-22 00:11)"),
+        ("call in 2 days", "- [ ] call (due: 2026-11-23 23:40)"),
         ("call at 5pm", "- [ ] call (due: 2026-11-22 17:00)"),
         ("call at 23:45", "- [ ] call (due: 2026-11-21 23:45)"),
         ("call today", "- [ ] call (due: 2026-11-21 09:00)"),
@@ -39,6 +41,15 @@ SUNDAY = date(2026, 11, 22)
 )
 def test_times_become_marks_of_the_checklist(text, entry):
     assert timed(text, NOW).entry == entry
+
+
+@pytest.mark.parametrize("second", [0, 1, 59])
+@pytest.mark.parametrize(("span", "minutes"), [("1 minute", 1), ("2 hours", 120)])
+def test_a_time_from_now_never_comes_early(second, span, minutes):
+    """Prompts tell the time without its seconds."""
+    now = NOW + timedelta(seconds=second)
+    due = datetime.fromisoformat(timed(f"sneeze in {span}", NOW).at)
+    assert timedelta() <= due - (now + timedelta(minutes=minutes)) <= timedelta(minutes=1)
 
 
 def test_without_a_clock_only_absolute_dates_count():
