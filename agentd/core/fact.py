@@ -282,17 +282,22 @@ class Mention:
         return {"n": self.n, "where": self.where, "text": self.text}
 
 
+_NAMED = 20  # places that are named in words
+
+
 @dataclass(frozen=True, slots=True)
 class ErasureReport:
     """What forgetting did, or would do. `places` counts masked places by where they were (`transcripts`,
     `notes`, `versions`, `log` …). `also` are lines that mention the same and stay unless the user names
-    them. `pending` are places that are still to be erased, `backups` copies that still hold it.
+    them, `more` how many such lines there are besides, at least. `pending` are places that are still to be
+    erased, `backups` copies that still hold it.
     """
 
     places: Mapping[str, int] = field(default_factory=dict)
     also: tuple[Mention, ...] = ()
     pending: tuple[str, ...] = ()
     backups: tuple[str, ...] = ()
+    more: int = 0
 
     def __add__(self, other: ErasureReport) -> ErasureReport:
         """Both together; what is left is numbered anew."""
@@ -306,12 +311,17 @@ class ErasureReport:
             tuple(Mention(n, where, text) for n, (where, text) in enumerate(left, start=1)),
             tuple(dict.fromkeys((*self.pending, *other.pending))),
             tuple(dict.fromkeys((*self.backups, *other.backups))),
+            self.more + other.more,
         )
 
     @property
     def named(self) -> tuple[str, ...]:
         """The places that `in_words` names."""
-        return (*(one.where for one in self.also), *self.backups, *self.pending)
+        return (*self._mentioned, *self.backups, *self.pending)
+
+    @property
+    def _mentioned(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(one.where for one in self.also))[:_NAMED]
 
     def in_words(self, count: int) -> str:
         """What became of `count` facts, without saying again what was forgotten."""
@@ -320,8 +330,10 @@ class ErasureReport:
         places = "one place" if said == 1 else f"{said} places"
         lines = [f"{what} forgotten, with {places} that said it."]
         if self.also:
-            where = ", ".join(one.where for one in self.also)
-            lines.append(f"These mention the same and stay: {where}.")
+            where = self._mentioned
+            left = len({one.where for one in self.also}) - len(where) + self.more
+            more = f", and {left} more" if left else ""
+            lines.append(f"These mention the same and stay: {', '.join(where)}{more}.")
         if self.backups:
             lines.append(f"Copies that may still hold it: {', '.join(self.backups)}.")
         if self.pending:
@@ -335,6 +347,7 @@ class ErasureReport:
             "also": [one.as_json() for one in self.also],
             "pending": list(self.pending),
             "backups": list(self.backups),
+            "more": self.more,
         }
 
 

@@ -19,6 +19,7 @@ from agentd.core.erasure import Erasure
 _GZIP = b"\x1f\x8b"
 _FIRST = "state/state.db"  # of a backup's entries
 _ASIDE = re.compile(r"\.(?:before|restore|corrupt|damaged)-")
+_WORDLESS = re.compile(r"(?:beside\.json|\w+\.key)\.")  # what was there once, and keys
 _BESIDE = ("", "-wal", "-shm", "-journal")  # what SQLite adds to the name of a database
 _PART = 1 << 18  # bytes of a file that are looked at in one go
 _OVERLAP = 1 << 13  # of two parts, so that no words are cut in two
@@ -66,7 +67,8 @@ class Copies:
             for entry in _entries(folder):
                 name, path = entry.name, f"{folder}/{entry.name}"
                 is_aside = _ASIDE.search(name) is not None
-                if is_aside and not name.endswith(("-wal", "-shm")):
+                has_words = not name.endswith(("-wal", "-shm")) and not _WORDLESS.match(name)
+                if is_aside and has_words:
                     yield path
                 if _is_folder(entry):
                     if not is_aside:

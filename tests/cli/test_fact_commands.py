@@ -16,12 +16,13 @@ from tests.scripted_daemon import Refusal, ScriptedDaemon
 
 runner = CliRunner()
 AT = "2026-05-04T09:40:00+00:00"
-NOTHING: dict[str, Any] = {"places": {}, "also": [], "pending": [], "backups": []}
+NOTHING: dict[str, Any] = {"places": {}, "also": [], "pending": [], "backups": [], "more": 0}
 ERASED: dict[str, Any] = {
     "places": {"transcripts": 2, "notes": 0},
     "also": [{"n": 1, "where": "memory/2026-05-04.md:3", "text": "The Kassel client calls."}],
     "pending": ["log"],
     "backups": ["/backups/a.tar.gz"],
+    "more": 0,
 }
 
 

@@ -38,7 +38,8 @@ async def test_archives_of_agentd_and_asides_are_named_and_others_are_not(tmp_pa
     aside = tmp_path / "workspace.before-20261122T000000"
     aside.mkdir()
     (aside / "note.md").touch()
-    (tmp_path / "state.db.before-20261122T000000").touch()
+    for name in ("state.db", "beside.json", "facts.key", "rows.key"):  # only the first holds words
+        (tmp_path / f"{name}.before-20261122T000000").write_bytes(b"x")
     (tmp_path / "state.db.before-20261122T000000-wal").touch()
     copies = Copies([tmp_path, tmp_path / "state", tmp_path / "absent"], ())
     assert await copies.list(NOTHING) == (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import pytest
@@ -104,6 +104,20 @@ async def test_what_may_be_meant_is_listed_with_its_ids(matches):
     assert (facts.forgotten, gate.asked) == ([], [])
     assert f"a1: {REX.text}" in out.text
     assert "ids" in out.text
+
+
+async def test_with_the_ids_that_were_chosen_goes_what_these_have_replaced_and_says_the_words():
+    oldest, old = (
+        replace(a_fact(i, "The user's dog was called Bo."), superseded_by=by)
+        for i, by in (("o1", "o2"), ("o2", "a1"))
+    )
+    other = replace(a_fact("o3", "The user likes milk."), superseded_by="b2")
+    facts = Facts({"my dog": Matches((REX, TEA), earlier=(oldest, old, other))})
+    await Forget(facts, Names()).run(called(ids=["a1"], query="my dog"), Gate())
+    assert sorted(facts.forgotten) == ["a1", "o1", "o2"]
+    facts.forgotten.clear()
+    await Forget(facts, Names()).run(called(ids=["a1"]), Gate())
+    assert facts.forgotten == ["a1"], "of ids alone these very facts"
 
 
 async def test_nothing_that_says_it_and_ids_of_none_erase_nothing():

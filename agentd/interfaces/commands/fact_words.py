@@ -49,6 +49,8 @@ def erased(result: Answer, done: str = "forgotten") -> str:
     if result["also"]:
         lines.append("what mentions the same stays:")
     lines += [f"  {one['n']}  {one['where']}  {visible(one['text'])}" for one in result["also"]]
+    if result["more"]:
+        lines.append(f"  … and {result['more']} more; `agentd memory search` finds them")
     lines += [f"a copy may still hold it: {place}" for place in result["backups"]]
     lines += [f"still to be erased: {place}" for place in result["pending"]]
     return "\n".join(lines)

@@ -300,6 +300,8 @@ def _erased(report: ErasureReport) -> Iterator[str]:
     if report.also:
         yield "These mention the same and stay; `agentd memory forget` erases what you name:"
         yield from (f"{one.n}. {one.where}: {one.text}" for one in report.also)
+    if report.more:
+        yield f"… and {report.more} more."
     if report.backups:
         yield f"Copies that may still hold it: {', '.join(report.backups)}."
     if report.pending:

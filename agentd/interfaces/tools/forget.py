@@ -22,7 +22,7 @@ _CURE = "Ask the user to send “/forget …” himself."
 _MOST = 10  # facts that are listed
 _SPEC = ToolSpec(
     "forget",
-    "Erase facts the user wants forgotten: by words or ids.",
+    "Erase facts the user wants forgotten: by words or ids; with both, what these ids replaced goes too.",
     {
         "type": "object",
         "properties": {
@@ -62,13 +62,16 @@ class Forget:
             )
         if matches.maybe or (not ids and len(matches.sure) != 1):
             return _which(matches.sure or matches.maybe)
-        if call.tainted and not await gate.approve(_approval(matches.all_sure)):
+        named = matches.all_sure
+        if ids and (words := str(call.input.get("query", "")).strip()):
+            named = (*named, *_replaced(named, (await self._facts.matching(words)).earlier))
+        if call.tainted and not await gate.approve(_approval(named)):
             return ToolOutput("The user wants to keep this.", is_error=True)
         try:
-            report = await self._facts.forget([fact.id for fact in matches.all_sure])
+            report = await self._facts.forget([fact.id for fact in named])
         except NotFound:
             return ToolOutput("It was forgotten already.")
-        return await shown(self._names, report.in_words(len(matches.all_sure)), report.named)
+        return await shown(self._names, report.in_words(len(named)), report.named)
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: an erasure that was cut goes on by itself. Raises ToolFailed."""
@@ -81,9 +84,19 @@ def _which(facts: Sequence[Fact]) -> ToolOutput:
         return ToolOutput("No fact says that; nothing was erased.")
     lines = "\n".join(f"{fact.id}: {fact.text}" for fact in facts[:_MOST])
     return ToolOutput(
-        "Nothing was erased yet: it is not certain which fact is meant. Call forget with ids if the"
-        f" user's words say which of these, else show him these and ask:\n{lines}"
+        "Nothing was erased yet: it is not certain which fact is meant. Call forget with ids and this"
+        f" query if the user's words say which of these, else show him these and ask:\n{lines}"
     )
+
+
+def _replaced(facts: Sequence[Fact], earlier: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Those of the earlier ones that these facts stand for now."""
+    found: dict[str, Fact] = {}
+    ids = {fact.id for fact in facts}
+    while new := [o for o in earlier if o.superseded_by in ids and o.id not in ids]:
+        found |= {old.id: old for old in new}
+        ids |= found.keys()
+    return tuple(found.values())
 
 
 def _approval(facts: Sequence[Fact]) -> Approval:

@@ -32,6 +32,8 @@ _EVERYWHERE = 2_000  # texts that have a word which is looked for no longer,
 _SHARE_OF_ALL = 25  # or, if that is more, so great a share of all texts as are expected
 _MOST_ASKED = 200  # candidates of one fact
 _MOST_TOLD = 50  # mentions
+_MOST_NAMING = 1_000  # texts of the user's with the same name, the newest, that are looked at
+_NUMBER = 3  # figures of a number that tells however often it stands
 _LINES = 20  # of a paragraph that a hit may lie in
 _BLANKS = bytes(ord(chr(n).lower()) if chr(n).isalnum() else 32 for n in range(128)) + bytes(128)
 _TYPED = "chat_history:"
@@ -115,10 +117,13 @@ class Survey:
     quoted: Mapping[str, Collection[tuple[Mark, datetime]]] = field(default_factory=dict)
     is_thorough: bool = False  # no word is passed over
     twins: list[Mark] = field(default_factory=list)
+    more: int = 0  # mentions that `mentions` has not given, at least
     size: int = 0  # texts
     counts: Counter[str] = field(default_factory=Counter)  # in how many texts each word stands
     _by_word: dict[str, deque[Written]] = field(default_factory=dict)
     _besides: dict[str, list[Written]] = field(default_factory=lambda: defaultdict(list))
+    _naming: deque[Written] = field(default_factory=lambda: deque(maxlen=_MOST_NAMING))
+    _names: frozenset[str] = field(init=False)  # words that tell however often they stand
     _words: Words = field(init=False)
     _common: set[str] = field(default_factory=set)  # words that are looked for no longer
     _expected: int = 0  # texts
@@ -127,6 +132,7 @@ class Survey:
     def __post_init__(self) -> None:
         """Know which words count, and what is looked at whatever it says."""
         self._words = Words(frozenset(chain.from_iterable(self._told())))
+        self._names = words_of(" ".join(chain.from_iterable(map(_telling_names, self.sought))))
         for one in self.sought:
             for where in one.rows:
                 self._places[where].add(one.id)
@@ -174,6 +180,8 @@ class Survey:
             self.counts.update(shared)
             for word in shared:
                 self._by_word.setdefault(word, deque(maxlen=_KEPT)).append(written)
+            if written.by_user and not self._names.isdisjoint(shared):
+                self._naming.append(written)
             for mark, at in self.quoted.get(written.text, ()) if written.by_user else ():
                 if written.where != mark.where and _is_copy(written, at):
                     self.twins.append(replace(mark, where=written.where))
@@ -202,7 +210,9 @@ class Survey:
         return tuple(found.values())
 
     def mentions(self, erasure: Erasure) -> tuple[Also, ...]:
-        """Sentences of the user's that stay and mention the same, in an order that later texts keep."""
+        """Sentences of the user's that stay and mention the same, in an order that later texts keep. Of very
+        many, those with the rarest words; `more` is how many are left out then.
+        """
         rare = frozenset(chain.from_iterable(map(self._telling, self.sought)))
         found: list[tuple[float, Written, Span, str]] = []
         for written in self._all():
@@ -214,6 +224,7 @@ class Survey:
                 if shared := rare & words_of(left):
                     found.append((self._weight(shared), written, (start, end), left))
         found.sort(key=lambda one: -one[0])
+        self.more = max(0, len(found) - _MOST_TOLD)
         kept = sorted(found[:_MOST_TOLD], key=lambda one: (*_order(one[1]), one[2]))
         return tuple(
             Also(Mention(n, written.where, left), self._marks(written, span))
@@ -247,7 +258,8 @@ class Survey:
 
     def _all(self) -> Iterator[Written]:
         """Each text that was kept, once."""
-        kept = chain.from_iterable((*self._by_word.values(), *self._besides.values()))
+        several = (*self._by_word.values(), *self._besides.values(), self._naming)
+        kept = chain.from_iterable(several)
         return iter({written.where: written for written in kept}.values())
 
     def _likeliest(self, one: Sought, rare: frozenset[str]) -> list[Written]:
@@ -263,13 +275,14 @@ class Survey:
         return self._rarest_of(one) | self._below(words, _FEW_ASKED)
 
     def _telling(self, one: Sought) -> frozenset[str]:
-        """Rare words of what the fact is about: of its value, and names and numbers in what says it. The
-        rarest of these tells however often it stands: most texts that have it may be agentd's own.
+        """Names in what the fact is about, however often they stand, and rare words of its value. The
+        rarest of these tells in any case: most texts that have it may be agentd's own.
         """
         named = _names(one)
         words = chain.from_iterable(map(words_of, (one.value, *named)))
         rarest = self._rarest(" ".join(named)) if named and not one.value else self._rarest_of(one)
-        return rarest | self._below(words, _FEW_TOLD)
+        always = frozenset(w for w in words_of(" ".join(_telling_names(one))) if self.counts[w])
+        return rarest | always | self._below(words, _FEW_TOLD)
 
     def _below(self, words: Iterable[str], few: int) -> frozenset[str]:
         most = max(few, self.size // _SHARE)
@@ -293,6 +306,13 @@ class Survey:
 def _names(one: Sought) -> tuple[str, ...]:
     """The names and numbers in what says the fact."""
     return tuple(chain.from_iterable(map(names_in, (one.text, *one.quotes))))
+
+
+def _telling_names(one: Sought) -> tuple[str, ...]:
+    """Those that tell however often they stand: a figure or two stand in too much that is unrelated."""
+    value = tuple(word for word in _WORD.findall(one.value) if word[:1].isupper())
+    named = (*_names(one), *value)
+    return tuple(w for w in named if not w.isdecimal() or len(w) >= _NUMBER)
 
 
 def words_of(text: str) -> frozenset[str]:

@@ -31,15 +31,7 @@ def chosen(
     given. `listed` are all changes, the newest first. Raises NotFound, InvalidRequest.
     """
     if number is None:
-        own = [one for one in listed if session is None or one.session == session]
-        for one in own:
-            if (
-                not one.undone
-                and one.op is not ChangeKind.FORGET
-                and not _why_not(one, listed, known)
-            ):
-                return one
-        raise NotFound("there is no change to take back", cure="`agentd facts changes` lists them")
+        return _newest(listed, known, session)
     for one in listed:
         if one.id == number:
             if one.undone:
@@ -51,6 +43,26 @@ def chosen(
                 raise InvalidRequest(f"change {number} cannot be taken back: {why[0]}", cure=why[1])
             return one
     raise NotFound(f"there is no change {number}", cure="`agentd facts changes` lists them")
+
+
+def _newest(listed: Sequence[FactChange], known: Known, session: SessionKey | None) -> FactChange:
+    """The newest that can be taken back. What is older than a forgetting has to be named: who takes back
+    “the last thing” right after it means the forgetting. Raises NotFound.
+    """
+    forgotten = max((one.id for one in listed if one.op is ChangeKind.FORGET), default=0)
+    for one in listed:
+        is_own = session is None or one.session == session
+        if not is_own or one.undone or one.op is ChangeKind.FORGET:
+            continue
+        if _why_not(one, listed, known):
+            continue
+        if one.id < forgotten:
+            raise NotFound(
+                "nothing was changed since the last forgetting, which cannot be taken back",
+                cure=f"`agentd facts undo {one.id}` takes back the newest change before it",
+            )
+        return one
+    raise NotFound("there is no change to take back", cure="`agentd facts changes` lists them")
 
 
 def undone(change: FactChange, known: Known, digests: Digests, now: datetime) -> PageChange:

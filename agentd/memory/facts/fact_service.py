@@ -158,7 +158,8 @@ class FactsService:
 
     async def matching(self, query: str, *, every: bool = False) -> Matches:
         """The fact of that id, or with those words; else the one that has all words of the query that
-        any other fact has, and more; with `every` all that have them. What was said a moment ago is read
+        any other fact has, and more; with `every` all that have them. Where nothing that holds is meant,
+        so is what held once. What was said a moment ago is read
         first: it may say what holds now. A secret that he has told is no fact, and is found all the same.
         """
         known = await self._book.all()
@@ -288,13 +289,13 @@ class FactsService:
         return await self._book.learn([kept], session=session)
 
     async def _matching(self, query: str, *, every: bool) -> Matches:
-        active = tuple(fact for fact in await self._book.all() if fact.is_active)
-        if every:
-            sure = await asyncio.to_thread(_all_saying, query, active)
-        else:
-            sure = (await asyncio.to_thread(_meant, query, active))[:_MOST]
-        if sure:
-            return Matches(sure, earlier=await self._earlier(query, sure))
+        facts = await self._book.all()
+        search = _all_saying if every else _meant
+        for among in (_holding(facts), _past(facts)):
+            sure = await asyncio.to_thread(search, query, among)
+            sure = sure if every else sure[:_MOST]
+            if sure:
+                return Matches(sure, earlier=await self._earlier(query, sure))
         hits = await self._book.find(query, _MAYBE)
         return Matches(maybe=tuple(hit.fact for hit in hits))
 
@@ -306,7 +307,16 @@ class FactsService:
             for old in await self._book.history(fact.id):
                 if not old.is_active and old.is_alive and wanted == _held(wanted, old):
                     found[old.id] = old
-        return tuple(found.values())
+        return tuple(one for one in found.values() if one not in facts)
+
+
+def _holding(facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    return tuple(fact for fact in facts if fact.is_active)
+
+
+def _past(facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """What held once. It is meant only by words that nothing which holds is meant by."""
+    return tuple(f for f in facts if f.status in (FactStatus.SUPERSEDED, FactStatus.ENDED))
 
 
 def _told_in(session: SessionKey, rows: Sequence[Row]) -> list[Withheld]:

@@ -20,7 +20,7 @@ import structlog
 
 from agentd.core.erasure import MASK, Erasure, Mark, Sought, Written, joined
 from agentd.core.errors import AgentdError, Busy, InvalidRequest, NotFound
-from agentd.core.fact import ErasureReport, Evidence, Fact, Mention
+from agentd.core.fact import ErasureReport, Evidence, Fact
 from agentd.core.failpoints import hit
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, Eraser, ErasureStore, Writings
@@ -261,7 +261,10 @@ class Forgetting:
         also = await asyncio.to_thread(survey.mentions, erasure)
         self._shown = erasure.ids, also
         return ErasureReport(
-            dict(counts), tuple(one.mention for one in also), backups=await self._backups(erasure)
+            dict(counts),
+            tuple(one.mention for one in also),
+            backups=await self._backups(erasure),
+            more=survey.more,
         )
 
     async def erase_text(self, text: str) -> ErasureReport:
@@ -330,7 +333,13 @@ class Forgetting:
         await asyncio.to_thread(self._marker.masked, candidates, erasure)
         also = await asyncio.to_thread(survey.mentions, erasure) if survey is not None else ()
         self._unmarked = tuple(dict.fromkeys(chain.from_iterable(one.where for one in left)))
-        return await self._close(begun, erasure, counts, tuple(one.mention for one in also))
+        told = ErasureReport(
+            counts,
+            tuple(one.mention for one in also),
+            backups=await self._backups(erasure),
+            more=survey.more if survey is not None else 0,
+        )
+        return await self._close(begun, told)
 
     async def _mark(
         self, begun: Mapping[int, Erasure]
@@ -373,15 +382,8 @@ class Forgetting:
             hit("erasure.place_done")
         return {name: count for name, count in counts.items() if count}
 
-    async def _close(
-        self,
-        begun: Mapping[int, Erasure],
-        erasure: Erasure,
-        counts: dict[str, int],
-        also: tuple[Mention, ...],
-    ) -> ErasureReport:
-        """End it if nothing is left."""
-        backups = await self._backups(erasure)
+    async def _close(self, begun: Mapping[int, Erasure], report: ErasureReport) -> ErasureReport:
+        """End it if nothing is left, and say what is."""
         if not self._left and not self._unmarked:
             hit("erasure.done")
             for number in begun:
@@ -391,8 +393,10 @@ class Forgetting:
             self._shown = ((), ())
         self._rest()
         pending = (*self._left, *self._unmarked[:_SHOWN])
-        log.info("erased", places=counts, left=sorted(self._left), unmarked=len(self._unmarked))
-        return ErasureReport(counts, also, pending, backups)
+        log.info(
+            "erased", places=report.places, left=sorted(self._left), unmarked=len(self._unmarked)
+        )
+        return replace(report, pending=pending)
 
     async def _backups(self, erasure: Erasure) -> tuple[str, ...]:
         """Copies that still hold it; none when they cannot be looked for, which keeps nobody from

@@ -67,7 +67,8 @@ def _wanted(prompt: Prompt, tools: Container[str]) -> Intent:
     if _FORGET in tools:
         ids = chosen(said, offered(conversation.answer_before(prompt)))
         if ids is not None:
-            return ForgetIntent("", ids)
+            before = intent(conversation.said_before(prompt)[-1])
+            return ForgetIntent("", ids, before.topic if isinstance(before, ForgetIntent) else "")
     wanted = intent(said, conversation.now(prompt))
     if isinstance(wanted, RememberIntent) and not wanted.text:
         wanted = RememberIntent(_last_statement(prompt))
@@ -94,8 +95,7 @@ def _next(wanted: Intent, done: Sequence[Done], tools: Container[str], prompt: P
 
 def _forget(wanted: ForgetIntent, done: Sequence[Done]) -> Reply:
     """Facts first; where none says it, the lines that hold it."""
-    queries = wanted.ids if not wanted.topic else (wanted.topic,)
-    if not queries:
+    if not wanted.topic and not wanted.ids:
         return Say(phrases.NONE_ERASED)
     results = [one.result.text for one in done if one.use.name == _FORGET]
     if done and not done[-1].is_done:
@@ -103,8 +103,9 @@ def _forget(wanted: ForgetIntent, done: Sequence[Done]) -> Reply:
     if len(done) > len(results):
         lead = (phrases.NO_FACT_LINES, phrases.NO_FACT_NOTHING)
         return Say(_holding(wanted.topic, lines(done[-1].result.text), *lead))
-    if len(results) < len(queries):
-        return OfflineCall(_FORGET, {"query": queries[len(results)]})
+    if not results:
+        asked = {"query": wanted.topic or wanted.asked}
+        return OfflineCall(_FORGET, {**asked, "ids": list(wanted.ids)} if wanted.ids else asked)
     if results == [phrases.NO_FACT] and wanted.topic:
         return _search(wanted.topic)
     return Say(erased(results))

@@ -42,10 +42,13 @@ class RememberIntent:
 
 @dataclass(frozen=True, slots=True)
 class ForgetIntent:
-    """Erase what is known of `topic`, or the facts of these ids; "" without ids asks what is meant."""
+    """Erase what is known of `topic`, or the facts of these ids; "" without ids asks what is meant.
+    `asked` is the topic for which the user was shown these ids.
+    """
 
     topic: str
     ids: tuple[str, ...] = ()
+    asked: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -611,10 +611,19 @@ async def test_what_was_changed_after_a_forgetting_can_be_taken_back(home):
     await home.check()
 
 
-async def test_a_forgetting_keeps_nobody_from_taking_back_something_else(home):
+async def test_only_by_its_number_is_something_else_taken_back_that_is_older_than_a_forgetting(
+    home,
+):
     [rex, _] = await home.add(REX, TEA)
     await home.book.forget([rex])
-    await home.book.undo()
+    for session in (None, MAIN):
+        with pytest.raises(NotFound) as caught:
+            await home.book.undo(session=session)
+    with pytest.raises(NotFound, match="since the last forgetting") as caught:
+        await home.book.undo()
+    assert "agentd facts undo 2" in caught.value.cure
+    assert await home.texts() == [TEA]
+    await home.book.undo(2)
     assert await home.texts() == []
     assert await home.ops() == [("forget", False), ("add", True), ("add", False)]
     await home.check()

@@ -156,9 +156,35 @@ def test_the_numbers_of_mentions_hold_when_more_is_said():
     assert mentions(survey(*texts, later))[: len(before)] == before
 
 
-def test_mentions_are_bounded():
+def test_mentions_are_bounded_and_those_left_out_are_counted():
     texts = [mine(f"London {n}.", f"sessions/main.jsonl:{n}", AT) for n in range(1, 90)]
-    assert len(mentions(survey(*texts))) == 50
+    found = survey(*texts)
+    assert len(mentions(found)) == 50
+    assert found.more == 39
+    assert mentions(found, Erasure(spans=("London",))) == []
+    assert found.more == 0
+
+
+GERRIT = Sought("k3f9", "the painter Gerrit starts on 2 May", "", (), (), AT)
+
+
+@pytest.mark.parametrize("count", [1, 6, 40])
+def test_a_name_is_told_however_often_it_is_mentioned(count):
+    notes = [mine(f"- Gerrit note {n}", f"memory/g.md:{n}") for n in range(1, count + 1)]
+    for fact in (GERRIT, replace(GERRIT, text="", value="Gerrit")):
+        assert len(survey(*notes, sought=[fact]).mentions(Erasure())) == count
+
+
+def test_a_short_number_in_many_texts_is_no_mention():
+    notes = [mine(f"- buy 2 of number {n}", f"memory/g.md:{n}") for n in range(10, 60)]
+    assert survey(*notes, sought=[GERRIT]).mentions(Erasure()) == ()
+
+
+def test_a_name_in_so_many_texts_that_it_is_looked_for_no_longer_is_told_all_the_same():
+    found = Survey((LONDON,))
+    everywhere(found, 8_000, "London")
+    assert len(found.mentions(Erasure())) == 50
+    assert found.more >= 900
 
 
 def test_a_copy_of_a_row_that_is_marked_in_part_is_marked_too():

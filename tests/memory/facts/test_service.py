@@ -331,6 +331,17 @@ async def test_what_was_replaced_and_does_not_say_the_words_stays(talk):
     assert ([fact.text for fact in matches.sure], matches.earlier) == ([JERRY], ())
 
 
+async def test_what_holds_no_longer_is_meant_by_words_that_nothing_which_holds_has(talk):
+    home = talk(provider=OfflineProvider())
+    await home.say("remember that my cat is called Tom")
+    await home.service.remember("x", MAIN, "my cat is called Tom")
+    await home.say("my cat is called Jerry now")
+    matches = await home.service.matching("Tom")
+    assert ([fact.text for fact in matches.sure], matches.earlier) == ([TOM], ())
+    assert (await home.service.matching("Tom", every=True)).sure == matches.sure
+    assert [f.text for f in (await home.service.matching("cat")).sure] == [JERRY]
+
+
 async def test_an_id_whose_fact_was_replaced_meanwhile_means_neither_for_sure(talk):
     home = talk(provider=OfflineProvider())
     await home.say("remember that my cat is called Tom")

@@ -87,6 +87,7 @@ class FactPage:
     def __init__(self, workspace: MemoryWorkspace) -> None:
         self.facts: dict[str, str] = {}  # by id
         self.calls: list[dict] = []
+        self.forgot: list[dict] = []
         self._workspace = workspace
         self._ids = itertools.count(1)
         self.is_told = True
@@ -117,6 +118,12 @@ class FactPage:
         return f"Remembered: {one['content']}" + (f" It replaces: {old}" if old else "")
 
     async def _forget(self, call: ToolCall, gate: Yes) -> ToolOutput:
+        self.forgot.append(dict(call.input))
+        if ids := call.input.get("ids"):
+            for name in ids:
+                del self.facts[name]
+            self._write()
+            return ToolOutput(f"{len(ids)} facts are forgotten, with 2 places that said it.")
         query = call.input["query"].casefold()
         wanted = set(query.removeprefix("that ").replace(".", "").split()) - {
             "my",
@@ -125,7 +132,6 @@ class FactPage:
             "is",
         }
         found = [n for n, text in self.facts.items() if wanted & set(text.casefold()[:-1].split())]
-        found = [query] if query in self.facts else found
         if not found:
             return ToolOutput("No fact says that; nothing was erased.")
         if len(found) > 1:

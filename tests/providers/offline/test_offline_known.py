@@ -196,6 +196,8 @@ async def test_of_several_facts_the_user_names_one(talk, page, answer, left):
     ]
     await talk.say(answer)
     assert texts(page) == left
+    for call in page.forgot[1:]:
+        assert call["query"] == "Rex", "so that what these have replaced goes, too"
 
 
 async def test_another_question_is_no_answer_to_which_one(talk, page):
