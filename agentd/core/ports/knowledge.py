@@ -202,8 +202,8 @@ class FactService(Protocol):
         """Keep a sentence byte for byte: one that he has said, or has said yes to."""
 
     async def matching(self, query: str, *, every: bool = False) -> Matches:
-        """The active facts that he may mean, once all that he said is read. `query` may be ids, then of
-        facts that hold no more, too. `every`: all facts that say the words.
+        """The facts that he may mean, once all that he said is read: those that hold no more only where
+        none that holds is meant, or by their ids. `every`: all facts that say the words.
         """
 
     async def forget(self, fact_ids: Sequence[str], also: Sequence[int] = ()) -> ErasureReport:

@@ -72,7 +72,7 @@ class FactCommandService(Protocol):
         """Keep words that are the owner's own: what is read out of them, or as they are."""
 
     async def matching(self, query: str, *, every: bool = False) -> Matches:
-        """The active facts that he may mean; with `every` all that say the words."""
+        """The facts that he may mean, first what holds; with `every` all that say the words."""
 
     async def forget(self, fact_ids: Sequence[str], also: Sequence[int] = ()) -> ErasureReport:
         """Erase facts and what says them, and mentions by their numbers. Raises NotFound."""
