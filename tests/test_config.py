@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,66 @@ def test_a_file_that_is_no_sane_toml_is_refused(tmp_path: Path, content: bytes) 
     path.write_bytes(content)
     with pytest.raises(ConfigError):
         load(path, {})
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(b"\xef\xbb\xbf[log]\nkeep = 3\n")
+    assert load(path, {}).log.keep == 3
+
+
+def test_a_pipe_in_place_of_the_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.toml")
+    with pytest.raises(ConfigError, match="is a pipe"):
+        load(tmp_path / "config.toml", {})
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('[heartbeat]\nenabled = "yes"', "line 2: heartbeat.enabled has to be true or false"),
+        ("[heartbeat]\nenabled = 1", "true or false, without quotation marks, got 1"),
+        ("[facts]\nmax_results = true", "facts.max_results has to be a whole number like 10"),
+        ("[facts]\nmax_results = 5.0", "has to be a whole number like 10"),
+        ("[facts]\nprompt_tokens = 1e3", "facts.prompt_tokens has to be a whole number"),
+        ('[log]\nkeep = "3"', "log.keep has to be a whole number like 10"),
+        ("[memory_search]\nvector_weight = true", "memory_search.vector_weight has to be a number"),
+        ('[mcp.servers.x]\ncommand = "npx foo"', 'command has to be a list, like ["one", "two"]'),
+        (
+            '[mcp.servers.x]\ncommand = ["a"]\nenabled = "no"',
+            "line 3: mcp.servers.x.enabled has to",
+        ),
+    ],
+)
+def test_a_value_of_another_kind_is_a_mistake_of_the_file(
+    tmp_path: Path, line: str, told: str
+) -> None:
+    assert told in refusal(tmp_path, line + "\n")
+
+
+def test_in_the_environment_everything_is_a_text(tmp_path: Path) -> None:
+    environ = {"AGENTD__HEARTBEAT__ENABLED": "no", "AGENTD__LOG__KEEP": "3"}
+    path = tmp_path / "config.toml"
+    assert load(path, environ).log.keep == 3
+    assert not load(path, environ).heartbeat.enabled
+
+
+@pytest.mark.parametrize("path", ["notes", "./notes", "~nobody-of-that-name/notes"])
+def test_a_workspace_that_depends_on_where_one_stands_is_refused(tmp_path: Path, path: str) -> None:
+    told = refusal(tmp_path, f'[workspace]\npath = "{path}"\n')
+    assert "line 2: workspace.path" in told
+    assert "is no whole path; write it like" in told
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "dangling"])
+def test_a_workspace_that_can_be_no_folder_is_refused(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling").symlink_to("nowhere")
+    places = daemon_places({"AGENTD_HOME": str(tmp_path / "home")})
+    config = Config.model_validate({"workspace": {"path": str(tmp_path / place)}})
+    with pytest.raises(ConfigError, match="can be no folder") as refused:
+        placed(config, places)
+    assert "name a folder" in refused.value.cure
 
 
 def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:

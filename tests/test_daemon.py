@@ -303,6 +303,21 @@ def test_no_daemon_starts_with_its_state_in_the_workspace(
     assert not (tmp_path / "state").exists()
 
 
+def test_a_file_in_place_of_a_folder_of_ours_is_told_with_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path))
+    (tmp_path / "state").mkdir(mode=0o700)
+    (tmp_path / "state" / "logs").touch()
+    before = os.umask(0o077)
+    try:
+        assert daemon.main() == 1
+    finally:
+        os.umask(before)
+    told = capsys.readouterr().err
+    assert "state/logs: File exists\n  what to do: something of another kind" in told
+
+
 def test_a_second_daemon_on_the_same_state_says_so_with_code_75(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

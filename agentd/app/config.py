@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
+import stat
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Self
+from types import UnionType
+from typing import Any, Self, Union, get_args, get_origin
 
 import tomli
 from pydantic import BaseModel, ValidationError, model_validator
@@ -122,6 +125,13 @@ _INSTEAD = (
 )
 
 
+_KINDS: Mapping[Any, tuple[tuple[type, ...], str]] = {
+    bool: ((bool,), "true or false, without quotation marks"),
+    int: ((int,), "a whole number like 10, without quotation marks"),
+    float: ((int, float), "a number like 0.5, without quotation marks"),
+}
+
+
 def told(
     detail: ErrorDetails, data: Any, known: Collection[Key], hushed: Collection[str] = ()
 ) -> tuple[Key, str]:
@@ -141,6 +151,8 @@ def told(
     if detail["type"] in ("model_type", "model_attributes_type"):
         return key, "is a table, not a single value"
     text = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "tuple_type":
+        text = 'has to be a list, like ["one", "two"]'
     is_told = detail["type"] in ("value_error", "missing") or isinstance(data, dict)
     given = (
         f"a {type(data).__name__} that is not shown"
@@ -148,6 +160,35 @@ def told(
         else repr(data)
     )
     return key, redact(text if is_told else f"{text[:1].lower()}{text[1:]}, got {given}")
+
+
+def mistyped(model: type[BaseModel], data: Any, key: Key = ()) -> Iterator[tuple[Key, str]]:
+    """Where values of a file are of another kind than the settings, though they could be converted, and
+    what is wrong there. TOML has kinds, so `"yes"` is a text; in the environment everything is one.
+    """
+    for name, field in model.model_fields.items() if isinstance(data, dict) else ():
+        if name in data:
+            yield from _mistyped(field.annotation, data[name], (*key, name), field)
+
+
+def _mistyped(
+    kind: Any, value: Any, key: Key, field: FieldInfo | None = None
+) -> Iterator[tuple[Key, str]]:
+    inner = [one for one in get_args(kind) if one not in (type(None), ...)]
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        yield from mistyped(kind, value, key)
+    elif get_origin(kind) is tuple and isinstance(value, list):
+        for one in value:
+            yield from _mistyped(inner[0], one, key)
+    elif get_origin(kind) is dict and isinstance(value, dict):
+        for name, one in value.items():
+            yield from _mistyped(inner[1], one, (*key, str(name)))
+    elif get_origin(kind) in (UnionType, Union) and len(inner) == 1:
+        yield from _mistyped(inner[0], value, key)
+    elif kind in _KINDS and not (kind is int and field is not None and _is_time(field)):
+        taken, wanted = _KINDS[kind]
+        if type(value) not in taken:
+            yield key, redact(f"has to be {wanted}, got {toml(plain(value))}")
 
 
 def pasted_secrets(data: Mapping[str, Any]) -> dict[Key, str]:
@@ -329,6 +370,7 @@ def read_text(text: str, path: Path, environ: Mapping[str, str]) -> Loaded:
     data = _parse(text, path)
     places = dict.fromkeys(_keys(data), "file")
     variables = dict(_overrides(environ))
+    kinds = {key: told for key, told in mistyped(Config, data) if key not in variables}
     mistakes = [
         (key, "stands below a key that is no table")
         for key, (_, value) in variables.items()
@@ -341,6 +383,7 @@ def read_text(text: str, path: Path, environ: Mapping[str, str]) -> Loaded:
         known = tuple(_keys(_nested(Config())))
         details = error.errors(include_url=False)
         mistakes += [told(detail, data, known, _PARTLY_SHOWN) for detail in details]
+    mistakes += kinds.items()  # what is told of a key already comes first
     pasted = pasted_secrets(data)
     if mistakes or pasted:
         lines = {key: f"line {number}" for key, number in key_lines(text).items()}
@@ -350,8 +393,9 @@ def read_text(text: str, path: Path, environ: Mapping[str, str]) -> Loaded:
 
 
 def placed(config: Config, places: Places) -> Places:
-    """The places, with the workspace where the configuration wants it. Raises ConfigError if the state
-    directory is in there: databases in use would be read, kept in versions and masked like notes.
+    """The places, with the workspace where the configuration wants it. Raises ConfigError if that is no
+    folder, or the state directory is in there: databases in use would be read, kept in versions and
+    masked like notes.
     """
     path = config.workspace.path
     workspace = Path(path).expanduser() if path else places.workspace
@@ -359,6 +403,12 @@ def placed(config: Config, places: Places) -> Places:
         raise ConfigError(
             f"the state directory {places.state_dir} is in the workspace {workspace}",
             cure="let workspace.path name a folder that does not hold it, or move AGENTD_HOME",
+        )
+    there = next(place for place in (workspace, *workspace.parents) if os.path.lexists(place))
+    if not there.is_dir():
+        raise ConfigError(
+            f"the workspace {workspace} can be no folder: {there} is none",
+            cure="let workspace.path name a folder, or move away what stands there",
         )
     return replace(places, workspace=workspace)
 
@@ -429,7 +479,12 @@ def _table_apart(table: Key, model: type[Settings]) -> Iterator[str]:
 def text_of(path: Path) -> str:
     """What the file holds, "" if there is none. Raises ConfigError for one that cannot be read."""
     try:
-        return path.read_bytes().decode()
+        # Nobody is waited for who would write into a pipe in its place.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+                msg = f"{path} cannot be read: it is a pipe"
+                raise ConfigError(msg, cure="make it a regular file that you can read")
+            return file.read().decode("utf-8-sig")  # some editors put a byte order mark before it
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as error:

@@ -27,7 +27,7 @@ from agentd.app.logs import open_log
 from agentd.app.sdnotify import Notifier, Watchdog
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError
-from agentd.core.paths import Places, daemon_places, ensure_private_dir
+from agentd.core.paths import Places, cure_of, daemon_places, ensure_private_dir
 from agentd.core.ports import Clock, Probe
 from agentd.core.redaction import names_of_secrets
 from agentd.storage.lock import state_lock
@@ -97,8 +97,8 @@ def main(config_path: Path | None = None) -> int:
     except AgentdError as error:
         return _reported(error)
     except OSError as error:
-        sys.stderr.write(f"agentd: {error.filename or 'the system'}: {error.strerror}\n")
-        return 1
+        told = f"{error.filename or 'the system'}: {error.strerror}"
+        return _reported(AgentdError(told, cure=cure_of(error)))
 
 
 def share_heap() -> None:

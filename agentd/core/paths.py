@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import sys
@@ -153,6 +154,15 @@ def shipped(name: str) -> Path:
 def prompt(name: str) -> str:
     """One of the texts with which agentd speaks to models, without blanks around it."""
     return (_PROMPTS / f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def cure_of(error: OSError) -> str:
+    """What to do about a place of agentd's that could not be made or opened."""
+    if error.errno in (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO):
+        return "something of another kind stands in its place: move it away, or set AGENTD_HOME to another folder"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "make room on that disk"
+    return "make it writable for you, or set AGENTD_HOME to another folder"
 
 
 def ensure_private_dir(path: Path) -> Path:

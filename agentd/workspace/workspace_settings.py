@@ -51,7 +51,7 @@ class WorkspaceSettings(Settings):
     """What is injected, what caps it, and what else may be read."""
 
     path: Annotated[str, Reaches("is where notes are read and written")] = Field(
-        "", description="where the workspace is; empty is the default place"
+        "", description='where the workspace is, like "~/notes"; empty is the default place'
     )
     enabled: bool = Field(True, description="whether workspace files go into the prompt at all")
     inject_soul: bool = Field(True, description="SOUL.md in the prompt")
@@ -96,6 +96,19 @@ class WorkspaceSettings(Settings):
     read_scopes: NamedPaths = Field(
         (), description='other workspaces to read from, each "NAME=PATH"; spelled @NAME/file'
     )
+
+    @field_validator("path")
+    @classmethod
+    def _place_is_one(cls, value: str) -> str:
+        """A relative one would be another folder wherever the daemon is started from."""
+        try:
+            is_whole = not value or Path(value).expanduser().is_absolute()
+        except RuntimeError:  # ~NAME of nobody
+            is_whole = False
+        if not is_whole:
+            msg = f'{value!r} is no whole path; write it like "/home/me/notes" or "~/notes"'
+            raise ValueError(msg)
+        return value
 
     @field_validator("order")
     @classmethod

@@ -109,6 +109,14 @@ def test_a_mistake_changes_nothing(file: Path, key: str, value: str, code: int, 
     assert file.read_text() == TEXT
 
 
+def test_a_bad_value_is_not_told_as_a_line_of_the_file(file: Path) -> None:
+    _, _, said = put("web.enabled", "maybe")
+    assert "line" not in said
+    assert "web.enabled" in said
+    assert "stays as it is" in said
+    assert "correct the file" not in said
+
+
 def test_a_file_with_a_mistake_is_to_be_corrected_first(file: Path) -> None:
     file.write_text("[heartbeat\n")
     assert put("heartbeat.interval", "20m")[0] == 78

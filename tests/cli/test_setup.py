@@ -131,6 +131,24 @@ def test_what_a_start_would_refuse_is_told_before_it(
     assert not (tmp_path / "state" / "daemon.log").exists()  # none was started to find out
 
 
+@pytest.mark.parametrize(
+    ("place", "told"), [("state/daemon.log", "daemon.log cannot be opened"), ("workspace", "File")]
+)
+def test_what_stands_where_agentd_writes_is_told_with_a_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, told: str
+) -> None:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path))
+    (tmp_path / place).parent.mkdir(exist_ok=True, mode=0o700)
+    if place == "workspace":
+        (tmp_path / place).touch()
+    else:
+        (tmp_path / place).mkdir()
+    result = runner.invoke(app, ["up"])
+    assert result.exit_code == 1
+    assert told in result.stderr
+    assert "move it away" in result.stderr
+
+
 def seen(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 

@@ -85,7 +85,7 @@ def test_nothing_is_overwritten_and_nothing_half_done_stays(shell: Shell) -> Non
 
 def test_the_workspace_of_another_daemon_is_not_taken_for_this_ones(shell: Shell) -> None:
     (shell.root / "elsewhere").mkdir()
-    (shell.root / "other.toml").write_text('[workspace]\npath = "elsewhere"\n')
+    (shell.root / "other.toml").write_text(f'[workspace]\npath = "{shell.root}/elsewhere"\n')
     refused = shell("export", "wrong", "--config", "other.toml")
     assert refused.code == 2
     assert "workspace" in refused.err

@@ -41,6 +41,7 @@ from agentd.app.config import key_lines, plain, toml
 
 app = CommandGroup()
 
+_LINE = re.compile(r"^\s*+(?:line [0-9]++: )?")
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 
@@ -144,9 +145,13 @@ def _written(file: Path, key: Sequence[str], value: str) -> Loaded:
     for meaning in meant(value):
         try:
             changed = with_key(text, key, meaning)
-            loaded = read_text(changed, file, os.environ)
         except (ConfigError, InvalidRequest) as error:
             refused = refused or error
+            continue
+        try:
+            loaded = read_text(changed, file, os.environ)
+        except ConfigError as error:
+            refused = refused or _unchanged(file, error)
             continue
         try:
             ensure_private_dir(file.parent)
@@ -157,6 +162,15 @@ def _written(file: Path, key: Sequence[str], value: str) -> Loaded:
         return loaded
     assert refused is not None
     raise refused
+
+
+def _unchanged(file: Path, error: ConfigError) -> ConfigError:
+    """The mistakes that the file would have, without the lines: it has none of them."""
+    mistakes = [_LINE.sub("", line) for line in error.message.splitlines()[1:]]
+    return ConfigError(
+        "\n  ".join([f"{file} stays as it is; the value would be a mistake:", *mistakes]),
+        cure="give another value; config.example.toml explains every key",
+    )
 
 
 def _above(key: Sequence[str]) -> Iterator[str]:

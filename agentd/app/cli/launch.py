@@ -13,7 +13,7 @@ from typing import Any
 
 import agentd
 from agentd.core.errors import AgentdError, AlreadyRunning, Busy, ConfigError, DaemonUnreachable
-from agentd.core.paths import Places, client_sockets, ensure_private_dir, is_system_service
+from agentd.core.paths import Places, client_sockets, cure_of, ensure_private_dir, is_system_service
 from agentd.interfaces.client.connection import connected
 from agentd.interfaces.client.dialing import RemoteError, dial
 
@@ -56,10 +56,10 @@ async def start(places: Places, config: Path | None) -> None:
     """Start a daemon that outlives this process, and wait until it answers.
 
     Raises Busy if it does not answer in time, ConfigError or another AgentdError, with the end of
-    its log, if it ended before.
+    its log, if it ended before, AgentdError if that log cannot be opened.
     """
-    log = ensure_private_dir(places.state_dir) / LOG_NAME
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    log = places.state_dir / LOG_NAME
+    descriptor = _opened(log)
     began = os.fstat(descriptor).st_size
     try:
         os.fchmod(descriptor, 0o600)
@@ -129,6 +129,18 @@ async def refuse_system_service(sockets: Sequence[Path]) -> None:
                 f"the daemon at {path} is run by systemd",
                 cure=f"use `sudo systemctl restart agentd@{path.parent.name}`",
             )
+
+
+def _opened(log: Path) -> int:
+    """A descriptor to append to the log with. Nobody is waited for who would read a pipe in its place."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        ensure_private_dir(log.parent)
+        return os.open(log, flags, 0o600)
+    except OSError as error:
+        raise AgentdError(
+            f"the daemon's log {log} cannot be opened: {error.strerror}", cure=cure_of(error)
+        ) from error
 
 
 def _spawn(log: int, config: Path | None) -> subprocess.Popen[bytes]:

@@ -20,7 +20,7 @@ from agentd.app.cli.report import AsJson, ConfigPath, note, reporting, say, show
 from agentd.app.cli.talk import Wait, converse
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, DaemonUnreachable
-from agentd.core.paths import Places, daemon_places, ensure_private_dir, shipped
+from agentd.core.paths import Places, cure_of, daemon_places, ensure_private_dir, shipped
 from agentd.core.service import OPENAI_URL
 from agentd.storage.lock import state_lock
 from agentd.storage.migrations import STATE
@@ -98,7 +98,7 @@ def make(places: Places, *, interactive: bool) -> list[str]:
     except OSError as error:
         raise AgentdError(
             f"cannot set up {error.filename or places.workspace}: {error.strerror}",
-            cure="make the folder writable for you, or set AGENTD_HOME to another one",
+            cure=cure_of(error),
         ) from error
     return made
 
