@@ -291,11 +291,14 @@ class FactsService:
     async def _matching(self, query: str, *, every: bool) -> Matches:
         facts = await self._book.all()
         search = _all_saying if every else _meant
-        for among in (_holding(facts), _past(facts)):
+        past = _past(facts)
+        for among in (_holding(facts), tuple({comparable(f.text): f for f in past}.values())):
             sure = await asyncio.to_thread(search, query, among)
             sure = sure if every else sure[:_MOST]
             if sure:
-                return Matches(sure, earlier=await self._earlier(query, sure))
+                earlier = await self._earlier(query, sure)
+                same = () if sure[0].is_active else _saying_the_same(sure, past)
+                return Matches(sure, earlier=tuple(dict.fromkeys((*earlier, *same))))
         hits = await self._book.find(query, _MAYBE)
         return Matches(maybe=tuple(hit.fact for hit in hits))
 
@@ -312,6 +315,12 @@ class FactsService:
 
 def _holding(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     return tuple(fact for fact in facts if fact.is_active)
+
+
+def _saying_the_same(facts: Sequence[Fact], others: Sequence[Fact]) -> tuple[Fact, ...]:
+    """What held at other times in the same words: which of them is meant is no question."""
+    said = {comparable(fact.text) for fact in facts}
+    return tuple(f for f in others if f not in facts and comparable(f.text) in said)
 
 
 def _past(facts: Sequence[Fact]) -> tuple[Fact, ...]:

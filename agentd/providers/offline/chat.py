@@ -67,14 +67,19 @@ def _wanted(prompt: Prompt, tools: Container[str]) -> Intent:
     if _FORGET in tools:
         ids = chosen(said, offered(conversation.answer_before(prompt)))
         if ids is not None:
-            before = intent(conversation.said_before(prompt)[-1])
-            return ForgetIntent("", ids, before.topic if isinstance(before, ForgetIntent) else "")
+            return ForgetIntent("", ids, _asked_before(prompt))
     wanted = intent(said, conversation.now(prompt))
     if isinstance(wanted, RememberIntent) and not wanted.text:
         wanted = RememberIntent(_last_statement(prompt))
     if isinstance(wanted, RememberIntent) and _REMEMBER not in tools:
         return replace(wanted, is_note=True)
     return wanted
+
+
+def _asked_before(prompt: Prompt) -> str:
+    """What the message before this one wanted forgotten; "" where that is not there any more."""
+    before = map(intent, conversation.said_before(prompt)[-1:])
+    return "".join(one.topic for one in before if isinstance(one, ForgetIntent))
 
 
 def _next(wanted: Intent, done: Sequence[Done], tools: Container[str], prompt: Prompt) -> Reply:

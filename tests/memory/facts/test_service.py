@@ -342,6 +342,17 @@ async def test_what_holds_no_longer_is_meant_by_words_that_nothing_which_holds_h
     assert [f.text for f in (await home.service.matching("cat")).sure] == [JERRY]
 
 
+async def test_what_held_twice_in_the_same_words_is_forgotten_as_one(talk):
+    home = talk(provider=OfflineProvider())
+    for name in ("Tom", "Jerry", "Tom", "Jerry"):
+        await home.clock.advance(60)
+        await home.say(f"remember that my cat is called {name}")
+        await home.service.remember("x", MAIN)
+    matches = await home.service.matching("Tom")
+    assert [fact.text for fact in matches.all_sure].count(TOM) == len(matches.all_sure) >= 2
+    assert len(matches.sure) == 1
+
+
 async def test_an_id_whose_fact_was_replaced_meanwhile_means_neither_for_sure(talk):
     home = talk(provider=OfflineProvider())
     await home.say("remember that my cat is called Tom")

@@ -200,6 +200,13 @@ async def test_of_several_facts_the_user_names_one(talk, page, answer, left):
         assert call["query"] == "Rex", "so that what these have replaced goes, too"
 
 
+async def test_a_choice_whose_question_is_gone_from_the_context_is_by_ids_alone():
+    shown = "Which one? Nothing was erased yet.\n1. The user's cat is called Rex. (f0000001)"
+    spec = ToolSpec("forget", "", {"type": "object"}, Effect.IDEMPOTENT)
+    step = chat.reply(Prompt(("Rules.",), (assistant(shown), user("1")), (spec,)))
+    assert step == OfflineCall("forget", {"query": "", "ids": ["f0000001"]})
+
+
 async def test_another_question_is_no_answer_to_which_one(talk, page):
     await talk.say("remember that my cat is called Rex")
     await talk.say("remember that my hamster is called Rex")
