@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from agentd.core.paths import (
     Places,
     client_sockets,
+    cure_of,
     daemon_places,
     ensure_private_dir,
     is_system_service,
@@ -31,6 +33,20 @@ def test_agentd_home_holds_everything() -> None:
         home / "config.toml", home / "workspace", home / "state", home / "agentd.sock"
     )
     assert client_sockets(env) == (home / "agentd.sock",)
+
+
+@pytest.mark.parametrize(
+    ("number", "cure"),
+    [
+        (errno.EROFS, "make it writable"),
+        (errno.EACCES, "make it writable"),
+        (errno.ENOSPC, "make room"),
+        (errno.EISDIR, "move it away"),
+        (errno.EEXIST, "move it away"),
+    ],
+)
+def test_what_cannot_be_opened_has_a_cure(number: int, cure: str) -> None:
+    assert cure_of(OSError(number, os.strerror(number))).partition(cure)[1]
 
 
 def test_a_relative_agentd_home_counts_from_the_working_directory() -> None:

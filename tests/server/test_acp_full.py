@@ -118,14 +118,16 @@ async def test_a_fork_has_the_same_history_and_kind_and_a_life_of_its_own(house,
     ] == -32002
 
 
-async def test_who_leaves_what_runs_behind_cancels_nothing(house):
-    client = await (await house.client()).hello()
-    key = await client.new()
-    await client.call("session/close", {"sessionId": key, "_meta": {"agentd/cancel": False}})
-    assert house.turns.cancelled == []
-    await client.resume(key)
-    await client.call("session/close", {"sessionId": key, "_meta": {"agentd/cancel": True}})
-    assert house.turns.cancelled == [key]
+async def test_who_leaves_what_runs_behind_cancels_nothing_and_has_left(open_house):
+    left = []
+    async with open_house(services={"closed": left.append}) as house:
+        client = await (await house.client()).hello()
+        key = await client.new()
+        await client.call("session/close", {"sessionId": key, "_meta": {"agentd/cancel": False}})
+        assert (house.turns.cancelled, left) == ([], [key])
+        await client.resume(key)
+        await client.call("session/close", {"sessionId": key, "_meta": {"agentd/cancel": True}})
+        assert house.turns.cancelled == [key]
 
 
 async def test_closing_cancels_what_runs_unless_others_watch(house):
