@@ -173,11 +173,23 @@ class Batch:
             return self._confirm(there, operation, [old for old in olds if old.id != there.id])
         if there is not None:
             return self._prove(there, operation, olds)
+        if (past := self._heard_then(operation)) is not None:
+            return Learned(past)
         if not operation.is_proven:
             fact = self._new(operation, FactStatus.PROPOSED, tuple(old.id for old in olds))
             return Learned(fact, is_new=True)
         self._said_again(operation)
         return self._replace(operation, olds)
+
+    def _heard_then(self, operation: FactOperation) -> Fact | None:
+        """The fact that was made of these very words when they were read before, and holds no longer. Only
+        what a model reads in a conversation is read again.
+        """
+        if not operation.name:
+            return None
+        words = comparable(operation.text)
+        at_once = (fact for fact in self.known if fact.noted_at == operation.at and fact.is_alive)
+        return next((fact for fact in at_once if comparable(fact.text) == words), None)
 
     def _replace(self, operation: FactOperation, olds: Sequence[Fact]) -> Learned:
         newer = [old for old in olds if self._last_said(old) > operation.at]

@@ -485,6 +485,19 @@ async def test_a_place_means_the_answer_that_it_stands_in_alone(home):
     assert await home.texts() == [KASSEL, FULDA]
 
 
+async def test_words_that_are_read_again_bring_no_second_fact_of_what_they_said_once(home):
+    kassel = home.said(KASSEL)
+    [first] = await home.learn(kassel)
+    await home.learn(home.said(FULDA, Op.REPLACE, first.fact.id))
+    again, _ = await home.learn(
+        replace(kassel, source=EXTRACTED, name="#1"), home.said(FULDA, Op.REPLACE, "#1")
+    )
+    assert (again.fact.id, again.is_new, again.change) == (first.fact.id, False, None)
+    assert [fact.text for fact in await home.book.all()] == [KASSEL, FULDA]
+    assert await home.texts() == [FULDA]
+    await home.check()
+
+
 async def test_text_and_triple_are_made_one_line(home):
     triple = Triple(" user\n", "dog\tname", "Rex\x00")
     [learned] = await home.learn(home.said(" The user's\n dog  is called\tRex. ", triple=triple))
