@@ -78,7 +78,7 @@ async def _measured(folder: Path, db: Database, index: Database) -> AsyncIterato
     keeper.touch()
     yield await _timed("graph: one fact more", keeper.level(), 2)
     yield await _timed("graph: its day of the text", keeper.write(), 2)
-    known.all[17] = Fact.grave("f17", _NOW)
+    known.all[17] = Fact.tombstone("f17", _NOW)
     keeper.touch()
     yield await _timed("graph: one forgotten", keeper.erase(Erasure(spans=("value 17",))), 5)
     yield await _timed("graph: consolidated", keeper.consolidate(), 10)

@@ -23,8 +23,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.parts import Parts, open_parts
+from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.config import Config
 from agentd.app.logs import OpenLog
 from agentd.core.message import Message, ToolResult, ToolUse, assistant
@@ -216,9 +216,11 @@ class _Week:
             }
         )
         environ = {**os.environ, "AGENTD_HOME": str(self._root / "home")}
-        ground = Ground(config, daemon_places(environ), self.clock, environ, Budget(config.budget))
+        runtime = RuntimeContext(
+            config, daemon_places(environ), self.clock, environ, Budget(config.budget)
+        )
         opened = open_parts(
-            ground,
+            runtime,
             Clients(),
             _Owner(),
             shown=RecordingSink(),

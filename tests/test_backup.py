@@ -28,7 +28,7 @@ from agentd.core.errors import (
 from agentd.core.fact import Category, Fact, FactSource, FactStatus, FactWrite
 from agentd.core.paths import Places, daemon_places
 from agentd.memory.facts.known import Digests
-from agentd.storage.fact_store import SqliteFacts, graves_in
+from agentd.storage.fact_store import SqliteFacts, tombstones_in
 from agentd.storage.lock import state_lock
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
@@ -170,7 +170,7 @@ async def test_what_was_forgotten_since_is_forgotten_in_what_comes_back(
     assert told["forgotten"] == forgotten
     first = ("", FactStatus.FORGOTTEN) if forgotten else (rex, FactStatus.ACTIVE)
     assert await facts_of(places.state_dir) == [first, (tea, FactStatus.ACTIVE)]
-    assert (graves_in(places.state_dir / "state.db") == digests) is bool(forgotten)
+    assert (tombstones_in(places.state_dir / "state.db") == digests) is bool(forgotten)
     assert (rex.encode() in (places.state_dir / "state.db").read_bytes()) is not bool(forgotten)
 
 

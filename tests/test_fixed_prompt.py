@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.parts import Parts, open_parts
+from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.config import Config
 from agentd.app.logs import OpenLog
 from agentd.core.paths import daemon_places
@@ -35,10 +35,12 @@ def model() -> ScriptedProvider:
 async def untouched(tmp_path: Path, model: ScriptedProvider) -> AsyncIterator[Parts]:
     """The parts as the daemon puts them together, but for a model that is scripted."""
     config, environ = Config(), {"AGENTD_HOME": str(tmp_path)}
-    ground = Ground(config, daemon_places(environ), FakeClock(), environ, Budget(config.budget))
+    runtime = RuntimeContext(
+        config, daemon_places(environ), FakeClock(), environ, Budget(config.budget)
+    )
     log = OpenLog(Redactor(), None)
     opened = open_parts(
-        ground, Clients(), Answers(), shown=RecordingSink(), output=log, provider=model
+        runtime, Clients(), Answers(), shown=RecordingSink(), output=log, provider=model
     )
     async with opened as parts:
         await parts.engine.sessions.start()

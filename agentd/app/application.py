@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 
-from agentd.app.assembly.ground import Ground, Work
 from agentd.app.assembly.model import warming
 from agentd.app.assembly.parts import Parts, open_parts
+from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.assembly.server import build_audience, build_server, methods, place
 from agentd.app.assembly.upkeep import Upkeep
 from agentd.app.config import Config
@@ -69,11 +69,13 @@ async def open_app(
 
     Raises ConfigError, StorageError, WorkspaceError.
     """
-    ground = Ground(config, places, clock, environ, Budget(config.budget), redactor=output.redactor)
-    audience = build_audience(ground)
+    runtime = RuntimeContext(
+        config, places, clock, environ, Budget(config.budget), redactor=output.redactor
+    )
+    audience = build_audience(runtime)
     clients, approver = audience.clients, audience.approver
     async with open_parts(
-        ground, clients, approver, shown=audience.hub, output=output, forms=approver
+        runtime, clients, approver, shown=audience.hub, output=output, forms=approver
     ) as parts:
         warm, upkeep, monitor = warming(parts.model), Upkeep(parts, output), LoopMonitor(clock)
         app = App(
@@ -94,5 +96,5 @@ async def open_app(
         routes = {**methods(parts, audience, stop, monitor.delays), **upkeep.routes()}
         server = build_server(parts, audience, routes, on_session=warm.nudge)
         upkeep.look_after(server)
-        async with server.listen(place(ground)):
+        async with server.listen(place(runtime)):
             yield app

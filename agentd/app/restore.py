@@ -16,7 +16,7 @@ from agentd.core.paths import Places, daemon_places, ensure_private_dir, sync_di
 from agentd.memory.facts.known import Digests
 from agentd.storage import restores
 from agentd.storage.beside import note_of
-from agentd.storage.fact_store import bury_again, graves_in
+from agentd.storage.fact_store import bury_again, tombstones_in
 from agentd.storage.lock import state_lock
 from agentd.storage.rescue import forget_count
 
@@ -94,14 +94,14 @@ def _forgotten_since(places: Places, staged: Places, now: datetime) -> int | Non
     """Forget in the archive's facts what the state that is there has forgotten. The book takes their
     lines off the page at the next start, and erases their words. Hashes under another key say nothing.
     """
-    graves = graves_in(places.database)
+    tombstones = tombstones_in(places.database)
     keys = [places.facts_key, staged.facts_key]
-    if graves is None or not all(key.is_file() for key in keys):
+    if tombstones is None or not all(key.is_file() for key in keys):
         return None
     key, archived = (key.read_bytes() for key in keys)
     if key != archived:
         return None
-    return bury_again(staged.database, graves, Digests(key).of, now)
+    return bury_again(staged.database, tombstones, Digests(key).of, now)
 
 
 def _targets(places: Places, *, alone: bool) -> list[Path]:

@@ -139,7 +139,7 @@ class Fact:
     replaces: tuple[str, ...] = ()  # of a proposed fact: what a yes to it puts aside
 
     @classmethod
-    def grave(cls, fact_id: str, at: datetime) -> Self:
+    def tombstone(cls, fact_id: str, at: datetime) -> Self:
         """What is left of a fact that was forgotten then."""
         file, personal = FactSource.FILE, Category.PERSONAL
         return cls(fact_id, "", personal, file, 0.0, at, at, FactStatus.FORGOTTEN, valid_to=at)

@@ -16,7 +16,7 @@ from agentd.core.ports import (
     ServiceRecord,
     SessionStore,
     Tool,
-    ToolShelf,
+    ToolSource,
     TurnAudience,
 )
 from agentd.core.redaction import Redactor
@@ -49,7 +49,7 @@ class Outside:
     `offer` is what sessions may choose; `calls` asks the model on the side, for others too, until
     the engine is drained; None: for the engine alone. `record` says whether the service has ever worked;
     None: messages do not wait for it. `policy` says what tainted turns may call;
-    `redactor` what is a key, `shelves` have tools that not every turn has.
+    `redactor` what is a key, `tool_sources` have tools that not every turn has.
     """
 
     store: SessionStore
@@ -66,7 +66,7 @@ class Outside:
     calls: SideCall | None = None
     record: ServiceRecord | None = None
     policy: TaintPolicy = BY_DEFAULT
-    shelves: tuple[ToolShelf, ...] = ()
+    tool_sources: tuple[ToolSource, ...] = ()
     redactor: Redactor = field(default_factory=Redactor)
 
 
@@ -170,7 +170,7 @@ def _toolbox(outside: Outside, agent: AgentSettings, grants: Grants) -> Toolbox:
         outside.policy,
         grants,
         redactor=outside.redactor,
-        shelves=outside.shelves,
+        tool_sources=outside.tool_sources,
     )
 
 

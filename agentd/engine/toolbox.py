@@ -19,7 +19,7 @@ import structlog
 from agentd.core.errors import AgentdError, StorageError, ToolFailed
 from agentd.core.failpoints import hit
 from agentd.core.links import FETCH, is_known
-from agentd.core.ports import Approver, Clock, Journal, Tool, ToolShelf
+from agentd.core.ports import Approver, Clock, Journal, Tool, ToolSource
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.redaction import Redactor
 from agentd.core.tool import (
@@ -126,12 +126,12 @@ class Toolbox:
         grants: Grants,
         *,
         redactor: Redactor | None = None,
-        shelves: Sequence[ToolShelf] = (),
+        tool_sources: Sequence[ToolSource] = (),
     ) -> None:
-        """Tools get no key that `redactor` finds: what they keep would keep it. `shelves` have tools that
+        """Tools get no key that `redactor` finds: what they keep would keep it. `tool_sources` have tools that
         not every turn has.
         """
-        self._shelves = tuple(shelves)
+        self._tool_sources = tuple(tool_sources)
         self._policy = policy
         self._grants = grants
         self._redactor = redactor or Redactor()
@@ -153,11 +153,11 @@ class Toolbox:
         return (*own, *self.others(request))
 
     def others(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
-        """Those of them that come from shelves."""
+        """Those of them that come from tool sources."""
         return tuple(
             spec
-            for shelf in self._shelves
-            for spec in shelf.specs(request)
+            for tool_source in self._tool_sources
+            for spec in tool_source.specs(request)
             if _has(request, spec.name)
         )
 
@@ -209,7 +209,7 @@ class Toolbox:
         return output
 
     def reads(self, call: ToolCall, request: TurnRequest) -> bool | None:
-        """Whether a call of a shelf's tool, which such a turn may make, says that it only reads; None for
+        """Whether a call of a tool source's tool, which such a turn may make, says that it only reads; None for
         a call of any other.
         """
         if call.name in self._tools:
@@ -322,8 +322,8 @@ class Toolbox:
         such tool in this turn, and for an input that does not fit it.
         """
         tool = self._tools.get(call.name)
-        for shelf in self._shelves if tool is None else ():
-            if (found := shelf.find(call, request)) and _has(request, found[0].spec.name):
+        for tool_source in self._tool_sources if tool is None else ():
+            if (found := tool_source.find(call, request)) and _has(request, found[0].spec.name):
                 return found
         if tool is None or (request.tools is not None and call.name not in request.tools):
             known = ", ".join(s.name for s in self.specs(request))
@@ -334,7 +334,7 @@ class Toolbox:
         return tool, call
 
     async def _run_other(self, tool: Tool, call: ToolCall, gate: _Gate) -> ToolOutput:
-        """Run a tool of the shelf, which the user may stop: nothing of ours would be left half done."""
+        """Run a tool of the tool_source, which the user may stop: nothing of ours would be left half done."""
         try:
             async with gate.interrupt.guard():
                 return await tool.run(call, gate)
@@ -434,7 +434,7 @@ class _NobodyThere:
 
 
 def _has(request: TurnRequest, name: str) -> bool:
-    """Whether such a turn has a tool of a shelf."""
+    """Whether such a turn has a tool of a tool source."""
     return request.tools is None or OTHERS in request.tools or name in request.tools
 
 

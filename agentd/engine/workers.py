@@ -17,7 +17,7 @@ from agentd.core.ports import Clock
 log = structlog.get_logger()
 
 
-class Nudged:
+class CoalescingWorker:
     """Does its work once for all nudges that came since it last began. A failure is logged, and the
     next nudge tries again.
     """

@@ -210,7 +210,7 @@ class SqliteFacts:
             for fact_id in fact_ids:
                 known = conn.execute("SELECT 1 FROM facts WHERE id = ?", (fact_id,)).fetchone()
                 if known:
-                    put_row(conn, Fact.grave(fact_id, at))
+                    put_row(conn, Fact.tombstone(fact_id, at))
                 conn.execute("DELETE FROM fact_vectors WHERE fact_id = ?", (fact_id,))
                 conn.execute("DELETE FROM fact_evidence WHERE fact_id = ?", (fact_id,))
             conn.executemany(_BURY, ((digest, stamp(at)) for digest in digests))
@@ -365,7 +365,7 @@ def _provenance(row: sqlite3.Row) -> Provenance:
 Digest = Callable[[str], bytes]
 
 
-def graves_in(file: Path) -> frozenset[bytes] | None:
+def tombstones_in(file: Path) -> frozenset[bytes] | None:
     """The hashes of all that was forgotten; None for a file that is not there or cannot be read."""
     if not file.is_file():
         return None
@@ -376,19 +376,19 @@ def graves_in(file: Path) -> frozenset[bytes] | None:
         return None
 
 
-def bury_again(file: Path, graves: frozenset[bytes], digest: Digest, now: datetime) -> int:
-    """Forget each fact whose words have a hash among the graves, as `digest` makes them, and keep the
+def bury_again(file: Path, tombstones: frozenset[bytes], digest: Digest, now: datetime) -> int:
+    """Forget each fact whose words have a hash among the tombstones, as `digest` makes them, and keep the
     hashes; gives how many facts there were. Their evidence stays: it tells where the words stand.
     """
     with closing(sqlite3.connect(file, isolation_level=None)) as conn:
         conn.row_factory = sqlite3.Row
         conn.execute("PRAGMA secure_delete = ON")
         conn.execute("BEGIN IMMEDIATE")
-        found = [fact for fact in rows_of(conn) if fact.text and digest(fact.text) in graves]
+        found = [fact for fact in rows_of(conn) if fact.text and digest(fact.text) in tombstones]
         for fact in found:
-            put_row(conn, Fact.grave(fact.id, now))
+            put_row(conn, Fact.tombstone(fact.id, now))
             conn.execute("DELETE FROM fact_vectors WHERE fact_id = ?", (fact.id,))
-        kept = [(grave, stamp(now)) for grave in graves]
+        kept = [(tombstone, stamp(now)) for tombstone in tombstones]
         conn.executemany("INSERT OR IGNORE INTO fact_tombstones VALUES (?, ?)", kept)
         conn.execute("COMMIT")
     return len(found)

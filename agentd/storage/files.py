@@ -121,7 +121,7 @@ def _prepare(
 ) -> None:
     conn.row_factory = sqlite3.Row
     check(conn, schema)
-    # A large one is read behind the start, by `Wear`: its owner has it verified.
+    # A large one is read behind the start, by `IntegrityWatch`: its owner has it verified.
     if schema.derived and path.stat().st_size < LARGE:
         check_whole(conn, path)
     conn.execute("PRAGMA journal_mode = WAL")

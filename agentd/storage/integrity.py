@@ -26,7 +26,7 @@ class _Look:
     commits: int
 
 
-class Wear:
+class IntegrityWatch:
     """Looks at an open file without opening it: closing any descriptor of it would drop the locks
     that SQLite holds.
     """

@@ -18,7 +18,7 @@ from agentd.core.failpoints import hit
 from agentd.core.health import Problem
 from agentd.storage.erasing import clear, drop_asides, mark_unclean, unmark
 from agentd.storage.files import PATIENCE, Synchronous, open_file, put_aside
-from agentd.storage.integrity import Wear, copied, lost_file, put_back
+from agentd.storage.integrity import IntegrityWatch, copied, lost_file, put_back
 from agentd.storage.migrations import Schema
 from agentd.storage.proofs import Guard
 from agentd.storage.soundness import (
@@ -106,7 +106,7 @@ class Database:
         self._latched = False
         self._erasing = asyncio.Lock()
         self._uncut: StorageError | None = None  # why the files hold deleted bytes yet
-        self._wear = Wear(path)
+        self._wear = IntegrityWatch(path)
         self._thread = aiosqlite.Connection(self._connect, iter_chunk_size=64)
 
     @classmethod

@@ -33,7 +33,7 @@ from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import OWNER, RESTORE, Author, FileView, Reader, TreeEntry, Version
 from agentd.workspace.changes import MAX_READ_BYTES, Changes
 from agentd.workspace.folder import Folder, outside
-from agentd.workspace.listing import SCOPE, UNREADABLE, Complaints, LeftOut, Listing
+from agentd.workspace.listing import SCOPE, UNREADABLE, LeftOut, Listing, ProblemList
 from agentd.workspace.lives import Lives
 from agentd.workspace.locks import Locks, to_the_end
 from agentd.workspace.names import Name, is_injected, is_protected, parse, parse_file
@@ -81,7 +81,7 @@ class Files:
         self._reading = Reading(digests)
         self._configured = _configured(settings)
         self.writes = 0  # how often agentd has changed a note here
-        self.complaints = Complaints()
+        self.complaints = ProblemList()
         self._left_out = LeftOut(self.complaints)
 
     async def clear_strays(self) -> int:

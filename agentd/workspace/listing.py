@@ -27,7 +27,7 @@ SCOPE = "scope_unreadable"
 IRREGULAR = "file_irregular"  # named like a note, but a link, a pipe or a device
 
 
-class Complaints:
+class ProblemList:
     """Problems by path and code."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ _AND_MORE = "\uffff"  # sorts behind the paths
 
 
 @dataclass(frozen=True, slots=True)
-class Oddity:
+class NameProblem:
     """What is wrong with a name on the disk, and what cures it."""
 
     why: str
@@ -80,7 +80,7 @@ class Listing:
     sight: Visibility
     kind: Kind
     entries: list[TreeEntry] = field(default_factory=list)
-    odd: dict[Name, Oddity] = field(default_factory=dict)
+    odd: dict[Name, NameProblem] = field(default_factory=dict)
 
     def gather(self, name: Name, parts: tuple[str, ...], depth: int) -> None:
         """Add what is there for this kind of session at most `depth` levels below. Blocks. Raises OSError
@@ -159,21 +159,21 @@ class Listing:
         counts = entry.is_dir or entry.odd or entry.name.casefold().endswith(".md")
         if counts and not entry.name.startswith(".") and self.sight.sees(name, self.kind):
             what = "nothing in it is ever" if entry.is_dir else "it is never"
-            self.odd[name] = Oddity(f"{why}: {what} read", "Give it another name.")
+            self.odd[name] = NameProblem(f"{why}: {what} read", "Give it another name.")
 
 
 class LeftOut:
     """Tells of the first of what listings left out, until that is over."""
 
-    def __init__(self, complaints: Complaints) -> None:
+    def __init__(self, complaints: ProblemList) -> None:
         self._complaints = complaints
-        self._odd: dict[Name, Oddity] = {}
+        self._odd: dict[Name, NameProblem] = {}
         self._told: set[str] = set()
 
     def __contains__(self, name: Name) -> bool:
         return name in self._odd
 
-    def note(self, base: Name, depth: int, odd: Mapping[Name, Oddity]) -> None:
+    def note(self, base: Name, depth: int, odd: Mapping[Name, NameProblem]) -> None:
         """A listing of `depth` levels below `base` has left these out, and nothing else."""
         before = dict(self._odd)
         for name in before.keys() - odd.keys():
@@ -208,8 +208,8 @@ def shown(path: str) -> str:
     return path if path.isprintable() else ascii(path)
 
 
-def _irregular(what: str) -> Oddity:
+def _irregular(what: str) -> NameProblem:
     if what == FOLDER_LINK:
         cure = "Name the folder in extra_paths of [memory_search], or put it in the link's place."
-        return Oddity(f"is {what}: nothing in it is ever read", cure)
-    return Oddity(f"is {what}, no file: it is never read", "Put the file itself in its place.")
+        return NameProblem(f"is {what}: nothing in it is ever read", cure)
+    return NameProblem(f"is {what}, no file: it is never read", "Put the file itself in its place.")

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.parts import Parts, open_parts
+from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.upkeep import Upkeep
 from agentd.app.config import Config
 from agentd.app.logs import OpenLog
@@ -32,8 +32,10 @@ async def house(home: Path, **tables: dict[str, Any]) -> AsyncIterator[Parts]:
     """The parts of a daemon with these tables of the configuration."""
     config = Config.model_validate(tables)
     environ = {"AGENTD_HOME": str(home)}
-    ground = Ground(config, daemon_places(environ), FakeClock(), environ, Budget(config.budget))
-    opened = open_parts(ground, Clients(), Answers(), shown=RecordingSink(), output=LOG)
+    runtime = RuntimeContext(
+        config, daemon_places(environ), FakeClock(), environ, Budget(config.budget)
+    )
+    opened = open_parts(runtime, Clients(), Answers(), shown=RecordingSink(), output=LOG)
     async with opened as parts:
         yield parts
 
@@ -60,7 +62,7 @@ async def complaint(parts: Parts) -> str:
 async def test_a_reload_looks_at_the_configuration_as_a_start_does(
     parts: Parts, tmp_path: Path
 ) -> None:
-    file = parts.ground.places.config_file
+    file = parts.runtime.places.config_file
     file.write_text("[log]\nlevel = 'debug'\n")
     file.chmod(0o666)
     reload = Upkeep(parts, LOG).routes()["_agentd/reload"]
@@ -85,7 +87,7 @@ async def test_doctor_names_a_job_that_no_longer_runs(parts: Parts) -> None:
 
 
 async def test_doctor_names_a_note_that_cannot_be_archived(parts: Parts) -> None:
-    folder = parts.ground.workspace / "memory"
+    folder = parts.runtime.workspace / "memory"
     there = folder / "archive/2025/2025-01-01.md"
     there.parent.mkdir(parents=True)
     there.write_text("another one")

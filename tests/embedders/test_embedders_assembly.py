@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from agentd.app.assembly import memory
-from agentd.app.assembly.ground import Ground
+from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.config import Config
 from agentd.core.errors import EmbedderFault
 from agentd.core.paths import daemon_places
@@ -122,9 +122,9 @@ async def test_what_a_service_reads_is_in_the_ledger_under_its_own_name(tmp_path
     config = Config(memory_search=search)
     environ = {"AGENTD_HOME": str(tmp_path)}
     budget = Budget(BudgetSettings(prices={"m": Price(input=2.0, output=0.0)}))
-    ground = Ground(config, daemon_places(environ), clock, environ, budget)
+    runtime = RuntimeContext(config, daemon_places(environ), clock, environ, budget)
     ledger = MemoryLedger(clock)
-    async with memory.open_embedders(ground, ledger) as embedders:
+    async with memory.open_embedders(runtime, ledger) as embedders:
         await embedders.chain[0].embed(["a", "b"])
         await embedders.chain[0].embed(["c"], query=True)
         await embedders.chain[0].embed(["c"], query=True)  # known by now

@@ -7,7 +7,7 @@ import asyncio
 from agentd.core.event import Noticed, TurnStarted
 from agentd.core.turn import MAIN
 from agentd.engine.watchers import WhenNoticed
-from agentd.engine.workers import Nudged
+from agentd.engine.workers import CoalescingWorker
 
 
 async def test_nudges_before_the_work_begins_are_one_and_a_failure_is_no_end() -> None:
@@ -20,7 +20,7 @@ async def test_nudges_before_the_work_begins_are_one_and_a_failure_is_no_end() -
         if len(done) == 1:
             raise ValueError
 
-    nudged = Nudged("it", work)
+    nudged = CoalescingWorker("it", work)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         running = group.create_task(nudged.run())
         nudged.nudge()

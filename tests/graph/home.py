@@ -102,7 +102,7 @@ class Home:
 
     async def forget(self, fact_id, *spans):
         """As a forgetting does it: the fact first, then what says it."""
-        await self.learn(Fact.grave(fact_id, self.clock.now()))
+        await self.learn(Fact.tombstone(fact_id, self.clock.now()))
         return await self.keeper.erase(Erasure(spans=spans))
 
     async def known(self, name="user"):

@@ -58,7 +58,7 @@ def test_what_holds_again_is_denied_by_nothing():
 
 def test_the_forgotten_and_the_proposed_say_nothing():
     assert not said(
-        Fact.grave("a", NOW), fact("b", "home", "Ulm", status=FactStatus.PROPOSED)
+        Fact.tombstone("a", NOW), fact("b", "home", "Ulm", status=FactStatus.PROPOSED)
     ).sayings
 
 

@@ -50,10 +50,10 @@ async def test_what_happens_is_entered_in_its_order(ada):
     await ada.learn(CAT)
     await ada.sharing.share("max", "team")
     await eve.take(await ada.tell())
-    await ada.learn(Fact.grave("a1", NOW))
+    await ada.learn(Fact.tombstone("a1", NOW))
     await eve.take(await ada.tell())
     await eve.learn(CAT)
-    await eve.learn(Fact.grave("b2", NOW))
+    await eve.learn(Fact.tombstone("b2", NOW))
     assert ada.kinds() == ["inserted", "inserted", "sent", "removed", "sent"]
     assert eve.kinds() == ["taken", "taken_back", "inserted", "removed"]
     for agent, entries in ((ada, 5), (eve, 4)):
@@ -95,7 +95,7 @@ async def test_the_salt_goes_with_the_content_and_the_chain_stays_sound(ada):
 
 async def test_words_never_stand_in_the_chain(ada):
     await ada.learn(DOG)
-    await ada.learn(Fact.grave("a1", NOW))
+    await ada.learn(Fact.tombstone("a1", NOW))
     assert b"max" not in ada.log.held[LOG].lower()
 
 
@@ -121,7 +121,7 @@ async def test_a_broken_chain_is_named_and_holds_nothing_up(ada):
         True,
     )
     broken = dict(ada.log.held)
-    await ada.learn(CAT, Fact.grave("a1", NOW))
+    await ada.learn(CAT, Fact.tombstone("a1", NOW))
     assert await ada.known() == ["user cat name mia"]
     assert ada.log.held == broken
     found = await ada.exchange.logged()

@@ -186,7 +186,7 @@ async def test_what_is_shared_no_longer_is_taken_back(ada, bob, how):
         gone = await ada.sharing.unshare("bern")
         assert [(one.fact.id, one.is_sent) for one in gone] == [("c3", True)]
     elif how == "forgotten":
-        await ada.learn(Fact.grave("c3", NOW))
+        await ada.learn(Fact.tombstone("c3", NOW))
     else:
         await ada.learn(
             fact("c3", "home", "Bern", status=FactStatus.SUPERSEDED), fact("d4", "home", "Ulm")
@@ -203,7 +203,7 @@ async def test_what_is_shared_no_longer_is_taken_back(ada, bob, how):
 async def test_a_complete_message_makes_good_for_lost_ones_in_any_order(ada):
     await ada.sharing.share("klara", "team")
     lost = await ada.tell()
-    await ada.learn(Fact.grave("c3", NOW))
+    await ada.learn(Fact.tombstone("c3", NOW))
     await ada.tell()
     await ada.sharing.share("max", "team")
     whole = await ada.tell(whole=True)
@@ -246,7 +246,7 @@ async def test_facts_that_are_yet_to_be_read_are_not_taken_back(ada):
 
 async def test_what_nobody_was_told_leaves_nothing_when_it_goes(ada):
     await ada.sharing.share("max", "team")
-    await ada.learn(Fact.grave("a1", NOW))
+    await ada.learn(Fact.tombstone("a1", NOW))
     assert ada.records.shared == ()
 
 
@@ -255,7 +255,7 @@ async def test_of_what_is_forgotten_the_salt_goes_too(ada):
     await ada.tell()
     (share,) = ada.records.shared
     assert share.salt
-    await ada.learn(Fact.grave("a1", NOW))
+    await ada.learn(Fact.tombstone("a1", NOW))
     assert ada.records.shared == (share.ended(),)
     assert (share.ended().salt, share.ended().fact) == ("", "")
 
@@ -263,7 +263,7 @@ async def test_of_what_is_forgotten_the_salt_goes_too(ada):
 async def test_forgetting_counts_what_is_shared_no_longer(ada):
     await ada.sharing.share("klara", "team")
     known = ada.known_facts
-    known.all = [one for one in known.all if one.id != "c3"] + [Fact.grave("c3", NOW)]
+    known.all = [one for one in known.all if one.id != "c3"] + [Fact.tombstone("c3", NOW)]
     assert await ada.sharing.erase(Erasure(spans=("bern",))) == 1
     assert await ada.sharing.erase(Erasure(spans=("bern",))) == 0
 
@@ -434,7 +434,7 @@ async def test_whatever_happened_a_complete_message_says_what_is_shared_now(step
                 ids = [
                     one.id for one in ada.known_facts.all if one.triple and one.triple.value == name
                 ]
-                await ada.learn(*(Fact.grave(one, NOW) for one in ids))
+                await ada.learn(*(Fact.tombstone(one, NOW) for one in ids))
             elif step in {"share", "unshare"}:
                 await getattr(ada.sharing, step)(name, "team")
             elif step == "send":

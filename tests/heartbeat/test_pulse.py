@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.pulse import Pulse
-from agentd.automation.heartbeat.runner import Examination
-from agentd.automation.heartbeat.snapshot import BeatDependencies, Eyes
+from agentd.automation.heartbeat.runner import BeatRunner
+from agentd.automation.heartbeat.snapshot import BeatDependencies, SnapshotReader
 from agentd.automation.heartbeat.watched import HEARTBEAT, WatchedEntries
 from agentd.core import failpoints
 from agentd.core.alert import Alert, Recipients
@@ -162,9 +162,7 @@ class World:
         watched = WatchedEntries(
             self.settings, self.turns, self, self.clock, "Look at it.", recipients
         )
-        examination = Examination(
-            self.settings, around, "Go through the list.", watched, recipients
-        )
+        examination = BeatRunner(self.settings, around, "Go through the list.", watched, recipients)
         self.pulse = Pulse(self.settings, around, examination)
         return self.pulse
 
@@ -818,7 +816,7 @@ async def test_a_time_that_counts_as_none_is_a_problem_until_it_is_mended() -> N
 async def test_a_list_that_is_still_the_same_is_not_taken_apart_again() -> None:
     world = World("- [ ] a")
     hours, awaited = world.settings.hours(world.clock.zone), frozenset({MAIN})
-    eyes = Eyes(world.around, hours, MAIN, awaited, is_on=True, patience=timedelta(0))
+    eyes = SnapshotReader(world.around, hours, MAIN, awaited, is_on=True, patience=timedelta(0))
     first, second = await eyes.look(), await eyes.look()
     assert second.view.checklist is first.view.checklist
     world.file = "- [ ] b"

@@ -13,7 +13,7 @@ import pytest
 
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.pulse import Pulse
-from agentd.automation.heartbeat.runner import Examination
+from agentd.automation.heartbeat.runner import BeatRunner
 from agentd.automation.heartbeat.snapshot import BeatDependencies
 from agentd.automation.heartbeat.watched import HEARTBEAT, WatchedEntries
 from agentd.core.alert import TOLD_BEFORE, Recipients
@@ -167,7 +167,7 @@ class World:
         watched = WatchedEntries(
             settings, self.turns, self.mailbox, self.clock, "Look at it.", recipients
         )
-        examination = Examination(settings, around, "Go through it.", watched, recipients)
+        examination = BeatRunner(settings, around, "Go through it.", watched, recipients)
         self.pulse = Pulse(settings, around, examination)
 
     async def beat(self, after: timedelta = timedelta(minutes=30)) -> Beat:

@@ -15,8 +15,8 @@ from typing import Any
 from agentd.core.errors import AgentdError
 from agentd.core.form import FormAction, FormAnswer, InputForm
 from agentd.core.turn import SessionKey
+from agentd.interfaces.mcp.mcp_source import McpSource
 from agentd.interfaces.mcp.server_faults import LOGIN_NEEDED, ServerFault
-from agentd.interfaces.mcp.shelf import Shelf
 from tests.mcp.logging_in import LetterBox, letters
 from tests.mcp.servers import Asked, call, request
 
@@ -41,9 +41,9 @@ def given(schema: dict[str, Any]) -> dict[str, Any]:
 async def use(box: LetterBox) -> None:
     """Call each tool once. Raises ServerFault where a login is needed."""
     await box.server.refresh()
-    shelf = Shelf((box.server,), frozenset(), forms=Filler())
+    tool_source = McpSource((box.server,), frozenset(), forms=Filler())
     for name, entry in box.server.entries().items():
-        found = shelf.find(call(f"letters.{name}", given(dict(entry.now.schema))), request())
+        found = tool_source.find(call(f"letters.{name}", given(dict(entry.now.schema))), request())
         assert found is not None
         tool, asked = found
         print(await tool.run(asked, Asked()), file=sys.stderr)

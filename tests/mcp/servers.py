@@ -17,9 +17,9 @@ from agentd.core.tool import Approval, FileIntent, ToolCall
 from agentd.core.turn import MAIN, Kind, Origin, TurnRequest
 from agentd.interfaces.mcp.catalogue import Catalogue
 from agentd.interfaces.mcp.mcp_settings import McpServer
+from agentd.interfaces.mcp.mcp_source import McpSource, ServerLimits
 from agentd.interfaces.mcp.reaching import dial, source
 from agentd.interfaces.mcp.server import RecallServer
-from agentd.interfaces.mcp.shelf import ServerLimits, Shelf
 
 ROGUE = str(Path(__file__).with_name("rogue.py"))
 
@@ -59,8 +59,10 @@ def server(
     )
 
 
-def shelf(*servers: RecallServer, vouched: frozenset[str] = frozenset(), room: int = 1500) -> Shelf:
-    return Shelf(servers, vouched, ServerLimits(room))
+def tool_source(
+    *servers: RecallServer, vouched: frozenset[str] = frozenset(), room: int = 1500
+) -> McpSource:
+    return McpSource(servers, vouched, ServerLimits(room))
 
 
 def request(origin: Origin = Origin.USER, **others: Any) -> TurnRequest:

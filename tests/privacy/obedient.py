@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.parts import Parts, open_parts
+from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.config import Config
 from agentd.app.logs import OpenLog
 from agentd.automation.alerts.sinks import MainSessionSink
@@ -186,9 +186,9 @@ class Home:
         )
         environ = {**self.environ, "AGENTD_HOME": str(self.root)}
         places, budget = daemon_places(environ), Budget(config.budget)
-        ground = Ground(config, places, self.clock, environ, budget, self._policy)
+        runtime = RuntimeContext(config, places, self.clock, environ, budget, self._policy)
         async with open_parts(
-            ground,
+            runtime,
             Clients(),
             self.owner,
             shown=RecordingSink(),

@@ -71,7 +71,7 @@ async def test_facts_come_back_as_they_were_stored_the_oldest_first(store):
         ),
         a_fact("cccc", "Maybe.", status=FactStatus.PROPOSED, replaces=("aaaa", "bbbb"), noted_at=NOW + DAY),
         a_fact("dddd", "Over.", status=FactStatus.ENDED, valid_to=NOW, noted_at=NOW + 2 * DAY),
-        Fact.grave("eeee", NOW + 3 * DAY),
+        Fact.tombstone("eeee", NOW + 3 * DAY),
     )  # fmt: skip
     await put(store, *reversed(facts))
     assert await store.facts() == facts
@@ -160,7 +160,7 @@ async def test_a_buried_fact_is_an_id_and_hashes_with_their_time(store):
     later = NOW + timedelta(hours=1)
     await store.bury(["aaaa"], [b"one", b"two"], later)
     facts = {fact.id: fact for fact in await store.facts()}
-    assert facts["aaaa"] == Fact.grave("aaaa", later)
+    assert facts["aaaa"] == Fact.tombstone("aaaa", later)
     assert facts["bbbb"].text == "B."
     assert await store.vectors("m") == {}
     assert await evidence(store) == []

@@ -10,7 +10,7 @@ from functools import partial
 
 import structlog
 
-from agentd.app.assembly.ground import Ground, Work
+from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.assembly.storage import Stores
 from agentd.automation.alerts.alert_settings import AlertsSettings, Targets
 from agentd.automation.alerts.apprise_sink import (
@@ -43,10 +43,10 @@ class Alerting:
 
 @asynccontextmanager
 async def open_alerting(
-    ground: Ground, stores: Stores, clients: Clients, events: EventSink
+    runtime: RuntimeContext, stores: Stores, clients: Clients, events: EventSink
 ) -> AsyncIterator[Alerting]:
     """The sinks that are on, and their dispatcher. Raises ConfigError."""
-    settings, beats = ground.config.alerts, ground.config.heartbeat
+    settings, beats = runtime.config.alerts, runtime.config.heartbeat
     sinks: list[AlertSink] = []
     if settings.journal:
         sinks.append(JournalSink())
@@ -55,13 +55,13 @@ async def open_alerting(
         sinks.append(socket_alerts)
     if settings.main:
         sinks.append(MainSessionSink(stores.sessions, events))
-    async with open_outward(settings, ground.environ, ground.redactor) as outward:
+    async with open_outward(settings, runtime.environ, runtime.redactor) as outward:
         sinks += outward
-        timings = settings.timings(ground.clock.zone)
+        timings = settings.timings(runtime.clock.zone)
         dispatcher = Dispatcher(
             stores.outbox,
             sinks,
-            ground.clock,
+            runtime.clock,
             timings=timings,
             max_tries=settings.max_tries,
             retry_delay=settings.retry_delay,

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from agentd.app.assembly.facts import FactParts
-from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.model import service_name
+from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.storage import Stores
 from agentd.app.assembly.tools import Offered
 from agentd.core.errors import ConfigError
@@ -23,7 +23,7 @@ from agentd.storage.ledger import SqliteServiceRecord
 
 @asynccontextmanager
 async def open_engine(
-    ground: Ground,
+    runtime: RuntimeContext,
     *,
     stores: Stores,
     memory: Memory,
@@ -38,7 +38,7 @@ async def open_engine(
 
     Raises ConfigError for a context window that the fixed prompt alone would fill.
     """
-    shelf = tools.servers.shelf
+    tool_source = tools.servers.tool_source
     outside = Outside(
         store=stores.sessions,
         journal=stores.journal,
@@ -46,34 +46,34 @@ async def open_engine(
         provider=model.provider,
         approver=approver,
         events=events,
-        clock=ground.clock,
+        clock=runtime.clock,
         tools=tools.own,
-        sources=(memory.injection, *facts.sources, *([shelf] if shelf else ())),
-        shelves=tools.shelves,
+        sources=(memory.injection, *facts.sources, *([tool_source] if tool_source else ())),
+        tool_sources=tools.tool_sources,
         hooks=(memory.flush, *facts.hooks),
         offer=model.offer,
         calls=calls,
-        record=SqliteServiceRecord(stores.db, ground.clock, service_name(ground, model)),
-        policy=ground.tainted_turns,
-        redactor=ground.redactor,
+        record=SqliteServiceRecord(stores.db, runtime.clock, service_name(runtime, model)),
+        policy=runtime.tainted_turns,
+        redactor=runtime.redactor,
     )
     engine = build_engine(
         outside,
         Wording(prompt("system"), prompt("light"), prompt("summary")),
-        ground.limits,
-        agent=ground.config.agent,
-        compaction=ground.config.compaction,
-        price=ground.budget.price,
+        runtime.limits,
+        agent=runtime.config.agent,
+        compaction=runtime.config.compaction,
+        price=runtime.budget.price,
     )
-    await _check_window(ground, engine, facts)
+    await _check_window(runtime, engine, facts)
     async with engine.sessions.open():
         yield engine
 
 
-async def _check_window(ground: Ground, engine: Engine, facts: FactParts) -> None:
-    limits, compacting = ground.limits, ground.config.compaction
+async def _check_window(runtime: RuntimeContext, engine: Engine, facts: FactParts) -> None:
+    limits, compacting = runtime.limits, runtime.config.compaction
     # Facts, which take time to read, are so many tokens at most: that nearly always settles it.
-    fixed = await engine.fixed_tokens(without=facts.sources) + ground.config.facts.prompt_tokens
+    fixed = await engine.fixed_tokens(without=facts.sources) + runtime.config.facts.prompt_tokens
     if limits.flush_at < 2 * fixed and limits.flush_at < 2 * (fixed := await engine.fixed_tokens()):
         soft = compacting.memory_flush.soft_threshold_tokens
         least = smallest_window(fixed, soft, compacting.reserve_tokens)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from agentd.app.assembly.graph import GraphParts
-from agentd.app.assembly.ground import Ground, Work
 from agentd.app.assembly.memory import Memory
+from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.assembly.storage import Stores
 from agentd.app.logs import OpenLog
 from agentd.core.erasure import Erasure
@@ -27,7 +27,7 @@ from agentd.core.turn import MAIN, Kind, Origin, SessionKey
 from agentd.core.workspace import FACTS_PATH, Reader
 from agentd.engine.background import SideCall
 from agentd.engine.watchers import WhenEnded
-from agentd.engine.workers import Nudged
+from agentd.engine.workers import CoalescingWorker
 from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.daily import Review
 from agentd.memory.facts.fact_service import FactsService
@@ -103,7 +103,7 @@ class FactParts:
 
 @asynccontextmanager
 async def open_facts(
-    ground: Ground,
+    runtime: RuntimeContext,
     stores: Stores,
     memory: Memory,
     graph: GraphParts,
@@ -117,8 +117,8 @@ async def open_facts(
 
     Raises StorageError.
     """
-    settings, clock = ground.config.facts, ground.clock
-    forgetting = build_forgetting(ground, stores, memory, graph, calls, output)
+    settings, clock = runtime.config.facts, runtime.clock
+    forgetting = build_forgetting(runtime, stores, memory, graph, calls, output)
     if not settings.enabled:
         waiting = WhenEnded(forgetting.touch)
         yield FactParts(
@@ -134,7 +134,7 @@ async def open_facts(
             memory.files,
             clock,
             new_id=_Ids(),
-            key=await asyncio.to_thread(kept_key, ground.places.facts_key),
+            key=await asyncio.to_thread(kept_key, runtime.places.facts_key),
             forgetting=forgetting,
         )
         book.listen(graph.changed)
@@ -148,14 +148,14 @@ async def open_facts(
             FactsService(book, reader, learning, stores.sessions, clock, forgetting),
             learning,
             Review(book, stores.facts, calls, clock, settings),
-            _proposals(ground, stores, memory, book),
+            _proposals(runtime, stores, memory, book),
             FactsInPrompt(book, index, clock, prompt("known"), settings),
         )
-        yield _around(ground, stores, memory, forgetting, index, learnt)
+        yield _around(runtime, stores, memory, forgetting, index, learnt)
 
 
 def _around(
-    ground: Ground,
+    runtime: RuntimeContext,
     stores: Stores,
     memory: Memory,
     forgetting: Forgetting,
@@ -163,7 +163,7 @@ def _around(
     learnt: Learnt,
 ) -> FactParts:
     book, learning, review = learnt.book, learnt.learning, learnt.review
-    level = Nudged("facts", book.sync)
+    level = CoalescingWorker("facts", book.sync)
     memory.watching.listen(level.nudge)
     level.nudge()
 
@@ -175,7 +175,7 @@ def _around(
         parts = (forgetting, book, index, learning, review)
         return tuple(problem for part in parts for problem in part.problems())
 
-    tokens = ground.config.memory_search.max_tokens
+    tokens = runtime.config.memory_search.max_tokens
     return FactParts(
         forgetting,
         Outdated(memory.recall, book, stores.facts, memory.files, said, tokens),
@@ -188,9 +188,11 @@ def _around(
     )
 
 
-def _proposals(ground: Ground, stores: Stores, memory: Memory, book: FactBook) -> Proposals:
-    cap = ground.config.workspace.max_file_chars
-    return Proposals(book, stores.facts, stores.facts, memory.files, ground.clock, cap)
+def _proposals(
+    runtime: RuntimeContext, stores: Stores, memory: Memory, book: FactBook
+) -> Proposals:
+    cap = runtime.config.workspace.max_file_chars
+    return Proposals(book, stores.facts, stores.facts, memory.files, runtime.clock, cap)
 
 
 class _Ids:
@@ -211,7 +213,7 @@ class _Ids:
 
 
 def build_forgetting(
-    ground: Ground,
+    runtime: RuntimeContext,
     stores: Stores,
     memory: Memory,
     graph: GraphParts,
@@ -219,10 +221,10 @@ def build_forgetting(
     output: OpenLog,
 ) -> Forgetting:
     """What erases words: first where they were written, then what was made of that."""
-    versions = ground.places.versions
+    versions = runtime.places.versions
     notes = NoteEraser(
         memory.files,
-        ground.workspace,
+        runtime.workspace,
         versions,
         apart=frozenset({FACTS_PATH}),
         shipped=memory.template,
@@ -258,11 +260,11 @@ def build_forgetting(
             ForgottenPlace("log", erase_log),
             ForgottenPlace("chat history", stores.typed.erase_words),
         ),
-        ground.clock,
+        runtime.clock,
         ask=ask,
         texts=(stored, notes, former, stores.typed),
         said=stored.said,
-        copies=_copies(ground, stores, output).list,
+        copies=_copies(runtime, stores, output).list,
         near=near,
     )
 
@@ -275,13 +277,13 @@ async def row_of(sessions: Transcripts, session: SessionKey, seq: int) -> Row | 
     return rows[0] if rows and rows[0].seq == seq else None
 
 
-def _copies(ground: Ground, stores: Stores, output: OpenLog) -> Copies:
+def _copies(runtime: RuntimeContext, stores: Stores, output: OpenLog) -> Copies:
     """Where copies of what agentd keeps may lie: its own folders, all of its home if it has one."""
-    home = ground.environ.get("AGENTD_HOME")
-    roots = (Path(home),) if home else (ground.places.state_dir, ground.workspace)
+    home = runtime.environ.get("AGENTD_HOME")
+    roots = (Path(home),) if home else (runtime.places.state_dir, runtime.workspace)
     databases = stores.db.path, stores.index_db.path
-    places = ground.places
-    erased = [ground.workspace, places.versions, places.state_dir / "logs", places.chat_history]
+    places = runtime.places
+    erased = [runtime.workspace, places.versions, places.state_dir / "logs", places.chat_history]
     erased.append(places.mirror)
     if output.file is not None:
         erased.append(output.file)

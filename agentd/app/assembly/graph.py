@@ -13,14 +13,14 @@ from typing import Any
 
 import structlog
 
-from agentd.app.assembly.ground import Ground, Work
 from agentd.app.assembly.memory import Memory
+from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.assembly.storage import Stores
 from agentd.core.errors import AgentdError
 from agentd.core.graph import Consolidated
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, GraphStore, ProgramStates
-from agentd.engine.workers import Daily, Nudged
+from agentd.engine.workers import CoalescingWorker, Daily
 from agentd.memory.graph.graph_exchange import Exchange
 from agentd.memory.graph.journal import GraphJournal, JournalChain
 from agentd.memory.graph.keeper import GraphKeeper
@@ -50,7 +50,7 @@ class GraphParts:
 
     keeper: GraphKeeper
     daily: Daily
-    level: Nudged
+    level: CoalescingWorker
     writing: Work
     exchange: Exchange
     sharing: Sharing
@@ -112,11 +112,11 @@ class GraphParts:
         return {"enabled": self.is_on, **held, "consolidated": done}
 
 
-def build_graph(ground: Ground, stores: Stores, memory: Memory) -> GraphParts:
+def build_graph(runtime: RuntimeContext, stores: Stores, memory: Memory) -> GraphParts:
     """The graph, level once its work runs. Where facts are off, nothing is fed to it."""
-    config, clock = ground.config, ground.clock
+    config, clock = runtime.config, runtime.clock
     fed = config.graph.enabled and config.facts.enabled
-    files = LogFiles(ground.workspace, Versions(ground.places.versions))
+    files = LogFiles(runtime.workspace, Versions(runtime.places.versions))
     records = SqliteGraphRecords(stores.db)
     journal = GraphJournal(JournalChain(files, clock) if config.graph.chain else None)
     keeper = GraphKeeper(
@@ -130,7 +130,7 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> GraphParts:
         fed=fed,
         journal=journal,
     )
-    agent = partial(_agent, ground.places.facts_key)
+    agent = partial(_agent, runtime.places.facts_key)
     sharing = Sharing(keeper, records, config.graph.spaces, agent, journal, fed=fed)
     exchange = Exchange(keeper, stores.graph, sharing, clock, journal)
 
@@ -147,7 +147,7 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> GraphParts:
         await keeper.consolidate()
         await journal.look()
 
-    level, daily = Nudged("graph", levelled), Daily("graph_upkeep", upkeep, clock)
+    level, daily = CoalescingWorker("graph", levelled), Daily("graph_upkeep", upkeep, clock)
     service = _service(keeper, stores, memory, clock) if config.graph.enabled else None
     if service is not None:
         memory.watching.listen(level.nudge)

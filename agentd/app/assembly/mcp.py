@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentd.app.assembly.ground import Ground, Work
+from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.core.errors import ShuttingDown
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, FormAsker
@@ -17,6 +17,7 @@ from agentd.interfaces.mcp.guests import Guests
 from agentd.interfaces.mcp.login_store import LoginStore
 from agentd.interfaces.mcp.logins import Logins
 from agentd.interfaces.mcp.mcp_settings import McpServer
+from agentd.interfaces.mcp.mcp_source import McpSource, ServerLimits
 from agentd.interfaces.mcp.reaching import (
     check_installed,
     dial,
@@ -26,7 +27,6 @@ from agentd.interfaces.mcp.reaching import (
 )
 from agentd.interfaces.mcp.server import RecallServer
 from agentd.interfaces.mcp.server_faults import ServerFault
-from agentd.interfaces.mcp.shelf import ServerLimits, Shelf
 
 _AGAIN = 30.0  # seconds until a server of which nothing is known is tried again; doubles
 _LONGEST = 3600.0
@@ -34,10 +34,10 @@ _LONGEST = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """All servers, the shelf with their tools, and those that clients bring along; None without the SDK."""
+    """All servers, the tool source with their tools, and those that clients bring along; None without the SDK."""
 
     servers: tuple[RecallServer, ...]
-    shelf: Shelf | None
+    tool_source: McpSource | None
     guests: Guests | None
     logins: Logins
     clock: Clock
@@ -87,21 +87,21 @@ class Servers:
                 pause = min(_LONGEST, 2 * pause)
 
 
-def build_servers(ground: Ground, forms: FormAsker | None) -> Servers:
+def build_servers(runtime: RuntimeContext, forms: FormAsker | None) -> Servers:
     """Those that are on; none is started. Raises ConfigError where what they need is not installed."""
-    settings = ground.config.mcp
+    settings = runtime.config.mcp
     if settings.enabled:
         check_installed("[mcp.servers]")
     elif not is_installed():
-        return Servers((), None, None, Logins({}, {}, ground.clock), ground.clock)
-    folder = ground.places.mcp_pins
+        return Servers((), None, None, Logins({}, {}, runtime.clock), runtime.clock)
+    folder = runtime.places.mcp_pins
     stores = {
-        name: LoginStore(ground.places.mcp_logins, name, one, ground.redactor, ground.clock.now)
+        name: LoginStore(runtime.places.mcp_logins, name, one, runtime.redactor, runtime.clock.now)
         for name, one in settings.enabled.items()
         if one.auth
     }
     doors = {
-        name: login_door(name, settings.enabled[name], ground.environ, ground.redactor, store)
+        name: login_door(name, settings.enabled[name], runtime.environ, runtime.redactor, store)
         for name, store in stores.items()
     }
 
@@ -110,19 +110,23 @@ def build_servers(ground: Ground, forms: FormAsker | None) -> Servers:
             name,
             one,
             dial(
-                name, one, ground.environ, ground.redactor, store=stores.get(name) if kept else None
+                name,
+                one,
+                runtime.environ,
+                runtime.redactor,
+                store=stores.get(name) if kept else None,
             ),
             Catalogue(kept, name, source(one)),
-            ground.clock,
-            ground.redactor,
+            runtime.clock,
+            runtime.redactor,
         )
 
     servers = tuple(made(name, one, folder) for name, one in settings.enabled.items())
     guests = Guests(lambda name, one: made(name, one, None), frozenset(settings.servers))
-    limits = ServerLimits(settings.prompt_bytes, ground.config.agent.max_tool_output)
-    shelf = Shelf(servers, settings.vouched, limits, forms, guests.of)
+    limits = ServerLimits(settings.prompt_bytes, runtime.config.agent.max_tool_output)
+    tool_source = McpSource(servers, settings.vouched, limits, forms, guests.of)
     for server in servers:
         if server.name in stores and (fault := stores[server.name].fault()):
             server.restart(fault)  # it is told before anybody calls it
-    logins = Logins({server.name: server for server in servers}, doors, ground.clock)
-    return Servers(servers, shelf, guests, logins, ground.clock)
+    logins = Logins({server.name: server for server in servers}, doors, runtime.clock)
+    return Servers(servers, tool_source, guests, logins, runtime.clock)

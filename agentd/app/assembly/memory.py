@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from agentd.app.assembly.ground import Ground, Work
+from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.assembly.storage import Stores
 from agentd.automation.heartbeat.watched import HEARTBEAT
 from agentd.core.health import Problem
@@ -17,7 +17,7 @@ from agentd.core.turn import Kind, Origin, SessionKey, Usage
 from agentd.core.workspace import FileView, Reader
 from agentd.engine.assembly import slice_tokens
 from agentd.engine.watchers import WhenEnded, WhenNoticed
-from agentd.engine.workers import Nudged
+from agentd.engine.workers import CoalescingWorker
 from agentd.memory.deletion import Retention
 from agentd.memory.flush import MemoryFlush
 from agentd.memory.index.embedding import assembly
@@ -67,50 +67,50 @@ class Memory:
 
 
 @asynccontextmanager
-async def open_memory(ground: Ground, stores: Stores) -> AsyncIterator[Memory]:
+async def open_memory(runtime: RuntimeContext, stores: Stores) -> AsyncIterator[Memory]:
     """The workspace, made from the template if there is none, and its index.
 
     Raises WorkspaceError.
     """
-    ground.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the second core is for others
-    settings, clock, root = ground.config.workspace, ground.clock, ground.workspace
+    runtime.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the second core is for others
+    settings, clock, root = runtime.config.workspace, runtime.clock, runtime.workspace
     if not root.is_dir():
         template.create(root, shipped("workspace_template"))
-    extras = ground.config.memory_search.extras()
+    extras = runtime.config.memory_search.extras()
     files = Files(
         root,
         settings,
         clock,
         {**settings.scopes(), **extras},
-        ground.places.versions,
-        ground.redactor,
+        runtime.places.versions,
+        runtime.redactor,
     )
     await files.clear_strays()
     injection = Injection(files, settings)
     await injection.audit(Kind.MAIN)
     async with (
-        open_embedders(ground, stores.ledger) as embedders,
-        _open_index(ground, stores, asked := patient(embedders.chain, clock)) as index,
+        open_embedders(runtime, stores.ledger) as embedders,
+        _open_index(runtime, stores, asked := patient(embedders.chain, clock)) as index,
     ):
-        yield _around(ground, stores, files, injection, embedders, asked, index)
+        yield _around(runtime, stores, files, injection, embedders, asked, index)
 
 
 def _open_index(
-    ground: Ground, stores: Stores, embedders: Sequence[PatientEmbedder]
+    runtime: RuntimeContext, stores: Stores, embedders: Sequence[PatientEmbedder]
 ) -> AbstractAsyncContextManager[LiveIndex]:
-    settings = ground.config.memory_search
+    settings = runtime.config.memory_search
     return LiveIndex.open(
         stores.chunks,
-        ground.clock,
+        runtime.clock,
         embedders,
         settings,
-        redactor=ground.redactor,
-        file=ground.places.mirror,
+        redactor=runtime.redactor,
+        file=runtime.places.mirror,
     )
 
 
 def _around(
-    ground: Ground,
+    runtime: RuntimeContext,
     stores: Stores,
     files: Files,
     injection: Injection,
@@ -118,11 +118,11 @@ def _around(
     asked: tuple[PatientEmbedder, ...],
     index: LiveIndex,
 ) -> Memory:
-    settings, clock = ground.config.workspace, ground.clock
-    indexing = ground.config.memory_search
+    settings, clock = runtime.config.workspace, runtime.clock
+    indexing = runtime.config.memory_search
     template_lines = template.lines(shipped("workspace_template"))
     indexer = Indexer(index, files, stores.sessions, clock, indexing, template_lines)
-    roots = (ground.workspace, *settings.scopes().values(), *indexing.extras().values())
+    roots = (runtime.workspace, *settings.scopes().values(), *indexing.extras().values())
     watching = Watching(roots, indexer.hint, clock)
 
     def mark() -> tuple[int, int] | None:
@@ -132,21 +132,21 @@ def _around(
     indexer.trust(mark)
     flush = MemoryFlush(
         stores.sessions,
-        ground.config.compaction.memory_flush,
+        runtime.config.compaction.memory_flush,
         clock,
-        lambda: slice_tokens(ground.limits),
+        lambda: slice_tokens(runtime.limits),
         settings.daily_dir,
     )
     retention = Retention(
         stores.retention,
         indexer,
         clock,
-        ground.config.storage.retention_days,
+        runtime.config.storage.retention_days,
         others=(stores.typed.erase_before, lambda _: stores.blobs.sweep()),
     )
-    archiving = Archiving(files, ground.workspace, ground.places.versions, clock, settings)
+    archiving = Archiving(files, runtime.workspace, runtime.places.versions, clock, settings)
     watched = (watching.run,) if indexing.watch else ()
-    audit = Nudged("audit", partial(injection.audit, Kind.MAIN))
+    audit = CoalescingWorker("audit", partial(injection.audit, Kind.MAIN))
     return Memory(
         files,
         injection,
@@ -165,19 +165,21 @@ def _around(
     )
 
 
-def open_embedders(ground: Ground, ledger: Ledger) -> AbstractAsyncContextManager[Embedders]:
+def open_embedders(
+    runtime: RuntimeContext, ledger: Ledger
+) -> AbstractAsyncContextManager[Embedders]:
     """The best embedder, and the one that stands in for it; `ledger` gets what a service costs."""
 
     async def spent(model: str, tokens: int) -> None:
         usage = Usage(tokens)
-        cost = ground.budget.price(model, usage)
+        cost = runtime.budget.price(model, usage)
         await ledger.charge(_NOBODY, Origin.EMBEDDING, model, usage, cost)
 
     return assembly.open_embedders(
-        ground.config.memory_search,
-        ground.environ,
-        ground.places.state_dir,
-        ground.clock,
+        runtime.config.memory_search,
+        runtime.environ,
+        runtime.places.state_dir,
+        runtime.clock,
         spent,
-        ground.redactor,
+        runtime.redactor,
     )

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from hashlib import sha256
 
-from agentd.app.assembly.ground import Ground
+from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.storage import Stores
 from agentd.app.config import Config
 from agentd.core.errors import ConfigError
 from agentd.core.ports import Provider
 from agentd.engine.background import SideCall
-from agentd.engine.workers import Nudged
+from agentd.engine.workers import CoalescingWorker
 from agentd.providers import assembly
 from agentd.providers.assembly import ProviderModel
 from agentd.providers.choice import ProviderChoice, choose
@@ -24,7 +24,7 @@ from agentd.providers.resilience import Metered
 
 @asynccontextmanager
 async def open_model(
-    ground: Ground, stores: Stores, provider: Provider | None = None
+    runtime: RuntimeContext, stores: Stores, provider: Provider | None = None
 ) -> AsyncIterator[ProviderModel]:
     """The provider that the configuration and the keys at hand call for, and its fallbacks; `provider`
     answers in its place.
@@ -33,47 +33,47 @@ async def open_model(
     """
 
     def metered(provider: Provider, service: ServiceSettings) -> Provider:
-        return Metered(provider, stores.ledger, ground.budget, ground.clock, service.max_tokens)
+        return Metered(provider, stores.ledger, runtime.budget, runtime.clock, service.max_tokens)
 
     async with assembly.open_model(
-        ground.config.provider, ground.environ, ground.clock, metered, stores.blobs
+        runtime.config.provider, runtime.environ, runtime.clock, metered, stores.blobs
     ) as model:
-        check_prices(ground.config, model.choices)
+        check_prices(runtime.config, model.choices)
         for choice in model.choices:
             if choice.secret is not None:
-                ground.redactor.add(choice.secret.reveal())
+                runtime.redactor.add(choice.secret.reveal())
         yield model if provider is None else replace(model, provider=provider)
 
 
-def side_calls(ground: Ground, stores: Stores, model: ProviderModel) -> SideCall:
+def side_calls(runtime: RuntimeContext, stores: Stores, model: ProviderModel) -> SideCall:
     """What asks the model beside conversations. Its cheap model is none where its price is not known
     though a limit in dollars is set.
     """
     cheap = model.choices[0].cheap_model
-    known = "" if ground.config.budget.unpriced([cheap]) else cheap
+    known = "" if runtime.config.budget.unpriced([cheap]) else cheap
     return SideCall(
         model.provider,
         stores.ledger,
-        ground.clock,
-        ground.budget.price,
+        runtime.clock,
+        runtime.budget.price,
         known,
-        redactor=ground.redactor,
+        redactor=runtime.redactor,
     )
 
 
-def service_name(ground: Ground, model: ProviderModel) -> str:
+def service_name(runtime: RuntimeContext, model: ProviderModel) -> str:
     """A name for the services as they are configured now: other ones, another address or another model
     have another name. It says nothing about them, since addresses may hold what nobody is to read.
     """
-    services = zip(model.choices, ground.config.provider.services, strict=True)
+    services = zip(model.choices, runtime.config.provider.services, strict=True)
     asked = [(choice.kind, choice.model, service.base_url) for choice, service in services]
-    address = ground.environ.get("ANTHROPIC_BASE_URL", "")
+    address = runtime.environ.get("ANTHROPIC_BASE_URL", "")
     return sha256(json.dumps([address, *asked]).encode()).hexdigest()
 
 
-def warming(model: ProviderModel) -> Nudged:
+def warming(model: ProviderModel) -> CoalescingWorker:
     """What loads the model's library ahead of its first call, once it is nudged."""
-    return Nudged("warming", model.warm or _nothing)
+    return CoalescingWorker("warming", model.warm or _nothing)
 
 
 def check_model(config: Config, environ: Mapping[str, str]) -> None:

@@ -10,9 +10,9 @@ from agentd.app.assembly.alerting import Alerting, open_alerting
 from agentd.app.assembly.engine import open_engine
 from agentd.app.assembly.facts import FactParts, open_facts
 from agentd.app.assembly.graph import GraphParts, build_graph
-from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.memory import Memory, open_memory
 from agentd.app.assembly.model import open_model, side_calls
+from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.schedule import Schedule, build_agenda, open_schedule
 from agentd.app.assembly.storage import Stores, open_stores
 from agentd.app.assembly.tools import Offered, build_tools
@@ -30,7 +30,7 @@ from agentd.providers.assembly import ProviderModel
 class Parts:
     """The opened parts, in the groups in which they are built."""
 
-    ground: Ground
+    runtime: RuntimeContext
     stores: Stores
     memory: Memory
     graph: GraphParts
@@ -69,7 +69,7 @@ class Parts:
 
 @asynccontextmanager
 async def open_parts(
-    ground: Ground,
+    runtime: RuntimeContext,
     clients: Clients,
     approver: Approver,
     *,
@@ -84,23 +84,23 @@ async def open_parts(
     """
     async with AsyncExitStack() as stack:
         opened = stack.enter_async_context
-        stores = await opened(open_stores(ground))
-        memory = await opened(open_memory(ground, stores))
-        model = await opened(open_model(ground, stores, provider))
-        calls = side_calls(ground, stores, model)
-        graph = build_graph(ground, stores, memory)
+        stores = await opened(open_stores(runtime))
+        memory = await opened(open_memory(runtime, stores))
+        model = await opened(open_model(runtime, stores, provider))
+        calls = side_calls(runtime, stores, model)
+        graph = build_graph(runtime, stores, memory)
         facts = await opened(
-            open_facts(ground, stores, memory, graph, calls, shown=shown, output=output)
+            open_facts(runtime, stores, memory, graph, calls, shown=shown, output=output)
         )
         looks = WhenEnded(ThoroughLooks().ended)
         events = Watchers(shown, *memory.watchers, *facts.watchers, looks)
-        alerts = await opened(open_alerting(ground, stores, clients, events))
+        alerts = await opened(open_alerting(runtime, stores, clients, events))
         # Tools need the agenda, and the schedule, which is opened last, needs the engine with its tools.
-        agenda = build_agenda(ground, stores, wake=lambda: schedule.scheduler.poke())
-        tools = build_tools(ground, stores, memory, graph, facts, alerts, agenda, forms=forms)
+        agenda = build_agenda(runtime, stores, wake=lambda: schedule.scheduler.poke())
+        tools = build_tools(runtime, stores, memory, graph, facts, alerts, agenda, forms=forms)
         engine = await opened(
             open_engine(
-                ground,
+                runtime,
                 stores=stores,
                 memory=memory,
                 facts=facts,
@@ -113,7 +113,7 @@ async def open_parts(
         )
         schedule = await opened(
             open_schedule(
-                ground,
+                runtime,
                 agenda,
                 stores=stores,
                 model=model,
@@ -122,4 +122,4 @@ async def open_parts(
                 engine=engine,
             )
         )
-        yield Parts(ground, stores, memory, graph, facts, model, alerts, tools, engine, schedule)
+        yield Parts(runtime, stores, memory, graph, facts, model, alerts, tools, engine, schedule)

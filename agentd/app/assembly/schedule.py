@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import structlog
 
 from agentd.app.assembly.alerting import Alerting
-from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.memory import Memory
+from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.storage import Stores
 from agentd.automation.heartbeat.lifesign import LifeSigns
 from agentd.automation.heartbeat.pulse import Pulse
-from agentd.automation.heartbeat.runner import Examination
+from agentd.automation.heartbeat.runner import BeatRunner
 from agentd.automation.heartbeat.snapshot import BeatDependencies
 from agentd.automation.heartbeat.watched import WatchedEntries
 from agentd.automation.jobs import runs
@@ -41,7 +41,7 @@ class Schedule:
 
 @asynccontextmanager
 async def open_schedule(
-    ground: Ground,
+    runtime: RuntimeContext,
     agenda: Agenda,
     *,
     stores: Stores,
@@ -51,13 +51,13 @@ async def open_schedule(
     engine: Engine,
 ) -> AsyncIterator[Schedule]:
     """All of it, with the rows of beats and jobs closed that a crash cut; nothing is called yet."""
-    pulse = _pulse(ground, stores, model, memory, alerts, engine)
+    pulse = _pulse(runtime, stores, model, memory, alerts, engine)
     await pulse.recover()
-    jobs = _jobs(ground, stores, model, alerts, engine)
+    jobs = _jobs(runtime, stores, model, alerts, engine)
     await jobs.recover()
-    signs = LifeSigns(pulse, ground.places.life_sign, ground.clock)
+    signs = LifeSigns(pulse, runtime.places.life_sign, runtime.clock)
     scheduler = Scheduler(
-        ground.clock, {"heartbeat": signs, **jobs.lines, "retention": memory.retention}
+        runtime.clock, {"heartbeat": signs, **jobs.lines, "retention": memory.retention}
     )
     yield Schedule(agenda, pulse, jobs, scheduler)
     await _say_good_bye(signs)  # not after a failure: that is to be missed
@@ -70,51 +70,51 @@ async def _say_good_bye(signs: LifeSigns) -> None:
         log.warning("life_sign_not_left", error=str(error))
 
 
-def build_agenda(ground: Ground, stores: Stores, wake: Callable[[], None]) -> Agenda:
+def build_agenda(runtime: RuntimeContext, stores: Stores, wake: Callable[[], None]) -> Agenda:
     """The list of jobs; `wake` is called when it has changed."""
-    return Agenda(ground.config.jobs, stores.jobs, SchedulerTriggers(), ground.clock, wake)
+    return Agenda(runtime.config.jobs, stores.jobs, SchedulerTriggers(), runtime.clock, wake)
 
 
 def _pulse(
-    ground: Ground,
+    runtime: RuntimeContext,
     stores: Stores,
     model: ProviderModel,
     memory: Memory,
     alerts: Alerting,
     engine: Engine,
 ) -> Pulse:
-    settings = ground.config.heartbeat
+    settings = runtime.config.heartbeat
     around = BeatDependencies(
-        clock=ground.clock,
+        clock=runtime.clock,
         beats=stores.beats,
         ledger=stores.ledger,
         turns=engine.sessions,
         breaker=model.breaker,
         read=memory.checklist,
         last_heard=stores.sessions.last_heard,
-        budget=ground.budget_of(stores.ledger, Origin.HEARTBEAT),
+        budget=runtime.budget_of(stores.ledger, Origin.HEARTBEAT),
         wake=alerts.dispatcher.wake,
         exists=stores.sessions.exists,
     )
     recipients = alerts.targets(Origin.HEARTBEAT)
     text = settings.prompt or prompt("heartbeat")
     watching = WatchedEntries(
-        settings, engine.sessions, engine.toolbox, ground.clock, prompt("watch"), recipients
+        settings, engine.sessions, engine.toolbox, runtime.clock, prompt("watch"), recipients
     )
-    return Pulse(settings, around, Examination(settings, around, text, watching, recipients))
+    return Pulse(settings, around, BeatRunner(settings, around, text, watching, recipients))
 
 
 def _jobs(
-    ground: Ground, stores: Stores, model: ProviderModel, alerts: Alerting, engine: Engine
+    runtime: RuntimeContext, stores: Stores, model: ProviderModel, alerts: Alerting, engine: Engine
 ) -> Jobs:
     around = runs.RunDependencies(
-        clock=ground.clock,
+        clock=runtime.clock,
         book=stores.jobs,
         ledger=stores.ledger,
         turns=engine.sessions,
         breaker=model.breaker,
-        over_budget=ground.budget_of(stores.ledger, Origin.JOB).is_used_up,
+        over_budget=runtime.budget_of(stores.ledger, Origin.JOB).is_used_up,
         wake=alerts.dispatcher.wake,
     )
     recipients = alerts.targets(Origin.JOB)
-    return Jobs(ground.config.jobs, around, SchedulerTriggers(), prompt("job"), recipients)
+    return Jobs(runtime.config.jobs, around, SchedulerTriggers(), prompt("job"), recipients)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from agentd import __version__
 from agentd.app.assembly.graph import GraphParts
-from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.parts import Parts
+from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.loop_delay import Delays
 from agentd.core.errors import FactsOff
 from agentd.core.ports import Approver, Clock
@@ -72,10 +72,10 @@ class ConnectedAudience:
     approver: Permissions
 
 
-def build_audience(ground: Ground) -> ConnectedAudience:
+def build_audience(runtime: RuntimeContext) -> ConnectedAudience:
     """An audience that nobody has joined yet."""
-    hub = Hub(ground.limits.window, ground.config.server.max_sessions_per_client)
-    approver = Permissions(hub, ground.config.server, ground.clock, ground.workspace)
+    hub = Hub(runtime.limits.window, runtime.config.server.max_sessions_per_client)
+    approver = Permissions(hub, runtime.config.server, runtime.clock, runtime.workspace)
     return ConnectedAudience(hub, Clients(), approver)
 
 
@@ -87,20 +87,20 @@ def build_server(
 ) -> Server:
     """The server; it listens to nobody yet. `on_session` is called when a client opens a session."""
     return Server(
-        parts.ground.config.server,
+        parts.runtime.config.server,
         parts.engine.sessions,
         parts.stores.sessions,
         hub=audience.hub,
         clients=audience.clients,
         methods=methods,
-        clock=parts.ground.clock,
+        clock=parts.runtime.clock,
         services=_services(parts, audience.approver, on_session),
     )
 
 
-def place(ground: Ground) -> Path | socket.socket:
+def place(runtime: RuntimeContext) -> Path | socket.socket:
     """Where to listen: the socket that systemd handed over, else the usual path."""
-    return inherited_socket(ground.environ) or ground.places.socket
+    return inherited_socket(runtime.environ) or runtime.places.socket
 
 
 def methods(
@@ -109,7 +109,7 @@ def methods(
     """The commands on what the daemon does, by name; those on the daemon itself are `Upkeep`'s."""
     stores, memory, schedule = parts.stores, parts.memory, parts.schedule
     clients = audience.clients
-    clock, dispatcher = parts.ground.clock, parts.alerts.dispatcher
+    clock, dispatcher = parts.runtime.clock, parts.alerts.dispatcher
     return {
         **declared.methods(STATUS, StatusCommands(_status(parts, delays), clock, stop)),
         **declared.methods(SESSIONS, _sessions(parts)),
@@ -137,7 +137,7 @@ def _sessions(parts: Parts) -> SessionCommands:
 
     importer = Importer(
         stores.sessions,
-        parts.ground.clock,
+        parts.runtime.clock,
         stores.blobs,
         on_import=imported,
         workspace=memory.files,
@@ -171,7 +171,7 @@ def _memory(parts: Parts) -> MemoryCommands:
 
 
 def _heartbeat(parts: Parts) -> HeartbeatCommands:
-    return HeartbeatCommands(parts.schedule.pulse, parts.stores.beats, parts.ground.clock)
+    return HeartbeatCommands(parts.schedule.pulse, parts.stores.beats, parts.runtime.clock)
 
 
 def _own_jobs(parts: Parts) -> tuple[SystemJob, ...]:
@@ -258,7 +258,7 @@ def _services(parts: Parts, approver: Approver, on_session: Callable[[], None]) 
         forked=learnt.learning.forked if learnt else None,
         kinds=parts.tools.kinds,
         blobs=parts.stores.blobs,
-        patience=parts.ground.config.provider.patience,
+        patience=parts.runtime.config.provider.patience,
         attach=_mentions(parts, approver),
         welcome=_welcome(parts, approver),
     )
@@ -275,7 +275,7 @@ def _mentions(parts: Parts, approver: Approver) -> Attach | None:
     servers = parts.tools.servers.servers
     if not servers:
         return None
-    return Mentions(servers, approver, parts.ground.config.agent.max_tool_output).attached
+    return Mentions(servers, approver, parts.runtime.config.agent.max_tool_output).attached
 
 
 def _erasure(parts: Parts) -> SessionErasure:
@@ -294,11 +294,11 @@ def _erasure(parts: Parts) -> SessionErasure:
 def _status(parts: Parts, delays: Delays) -> StatusParts:
     """How the daemon tells that it is well."""
     stores, memory, model, schedule = parts.stores, parts.memory, parts.model, parts.schedule
-    window = parts.ground.limits.window
+    window = parts.runtime.limits.window
 
     return StatusParts(
         version=__version__,
-        started=parts.ground.clock.monotonic(),
+        started=parts.runtime.clock.monotonic(),
         provider=lambda: {**model.status(), "effective_window": window},
         heartbeat=schedule.pulse.status,
         compaction=lambda: parts.engine.compaction.last,

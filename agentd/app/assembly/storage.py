@@ -10,7 +10,7 @@ from functools import partial
 
 import structlog
 
-from agentd.app.assembly.ground import Ground, Work
+from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.autobackup import AutoBackups
 from agentd.core.errors import StorageError
 from agentd.core.paths import ensure_private_dir
@@ -70,15 +70,15 @@ class Stores:
 
 
 @asynccontextmanager
-async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
+async def open_stores(runtime: RuntimeContext) -> AsyncIterator[Stores]:
     """The databases, open and migrated; a damaged one was salvaged before. Raises StorageError, and its
     kind StateMissing.
     """
-    places, clock = ground.places, ground.clock
+    places, clock = runtime.places, runtime.clock
     ensure_private_dir(places.state_dir)
     refuse_half(places.state_dir)
-    used = partial(is_used, places.state_dir, ground.workspace)
-    backups = AutoBackups(places, clock, ground.config.storage.backups)
+    used = partial(is_used, places.state_dir, runtime.workspace)
+    backups = AutoBackups(places, clock, runtime.config.storage.backups)
     sound = partial(make_sound, used=used, backup=backups.newest)
     looked = await asyncio.to_thread(sound, places.database, STATE, clock.now())
     await asyncio.to_thread(_quietly, partial(look_beside, places, clock.now()))
@@ -88,7 +88,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
         Database.open(places.database, STATE) as db,
         Database.open(places.index, INDEX, synchronous="NORMAL") as index_db,
     ):
-        sessions = SqliteSessions(db, clock, ground.redactor)
+        sessions = SqliteSessions(db, clock, runtime.redactor)
         blobs = FileBlobs(places.images, sessions.images)
         await _tidy(sessions, blobs)
         note = partial(note_beside, places)
@@ -97,10 +97,10 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
             Damages(places.database),
             index_db,
             sessions,
-            SqliteJournal(db, ground.redactor),
+            SqliteJournal(db, runtime.redactor),
             SqliteLedger(db, clock),
-            SqliteBeats(db, clock, ground.redactor),
-            SqliteJobStore(db, clock, ground.redactor),
+            SqliteBeats(db, clock, runtime.redactor),
+            SqliteJobStore(db, clock, runtime.redactor),
             SqliteOutbox(db, clock),
             SqliteChunks(index_db),
             SqliteRetention(db),

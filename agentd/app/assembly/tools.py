@@ -9,18 +9,18 @@ from functools import partial
 from agentd.app.assembly.alerting import Alerting
 from agentd.app.assembly.facts import FactParts
 from agentd.app.assembly.graph import GraphParts
-from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.mcp import Servers, build_servers
 from agentd.app.assembly.memory import Memory
+from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.storage import Stores
 from agentd.automation.heartbeat.watched import HEARTBEAT
 from agentd.automation.jobs.agenda import Agenda
 from agentd.core.links import FETCH, SEARCH
-from agentd.core.ports import FormAsker, Tool, ToolShelf
+from agentd.core.ports import FormAsker, Tool, ToolSource
 from agentd.core.turn import Origin, TurnRequest
 from agentd.interfaces.tools.forget import Forget
 from agentd.interfaces.tools.graph_recall import GraphRecall
-from agentd.interfaces.tools.look import LookShelf
+from agentd.interfaces.tools.look import LookSource
 from agentd.interfaces.tools.memory_read import MemoryRead
 from agentd.interfaces.tools.memory_search import MemorySearch
 from agentd.interfaces.tools.memory_tree import MemoryTree
@@ -29,7 +29,7 @@ from agentd.interfaces.tools.notify import Notify
 from agentd.interfaces.tools.remember import Remember
 from agentd.interfaces.tools.schedule import ScheduleCancel, ScheduleCreate, ScheduleList
 from agentd.interfaces.web.browser import Browser, opening
-from agentd.interfaces.web.web_tools import WebFetch, WebSearch, WebShelf
+from agentd.interfaces.web.web_tools import WebFetch, WebSearch, WebSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +37,19 @@ class WebParts:
     """What reads pages and searches, and the tools that do."""
 
     browser: Browser
-    shelf: WebShelf
+    tool_source: WebSource
 
 
-def build_web(ground: Ground) -> WebParts:
+def build_web(runtime: RuntimeContext) -> WebParts:
     """The tools that are on; nothing is loaded or asked."""
-    settings, most = ground.config.web, ground.config.agent.max_tool_output
-    folder = ground.places.state_dir
-    browser = Browser(settings, opening(settings, ground.environ, folder, ground.redactor))
+    settings, most = runtime.config.web, runtime.config.agent.max_tool_output
+    folder = runtime.places.state_dir
+    browser = Browser(settings, opening(settings, runtime.environ, folder, runtime.redactor))
     tools: dict[str, Tool] = {
         FETCH: WebFetch(browser, settings, most),
         SEARCH: WebSearch(browser, settings, most),
     }
-    return WebParts(browser, WebShelf([tools[name] for name in browser.offered], settings))
+    return WebParts(browser, WebSource([tools[name] for name in browser.offered], settings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +62,25 @@ class Offered:
     memory: Memory
 
     @property
-    def shelves(self) -> tuple[ToolShelf, ...]:
+    def tool_sources(self) -> tuple[ToolSource, ...]:
         """Where the tools are that not every turn has."""
-        others = (self.web.shelf, *([self.servers.shelf] if self.servers.shelf else ()))
-        return (*others, LookShelf(self.memory.checklist, partial(_names, others)))
+        others = (
+            self.web.tool_source,
+            *([self.servers.tool_source] if self.servers.tool_source else ()),
+        )
+        return (*others, LookSource(self.memory.checklist, partial(_names, others)))
 
     @property
     def kinds(self) -> Mapping[str, str]:
         """What sort of tool each is, by name."""
-        return {**{tool.spec.name: tool.spec.kind for tool in self.own}, **self.web.shelf.kinds}
+        return {
+            **{tool.spec.name: tool.spec.kind for tool in self.own},
+            **self.web.tool_source.kinds,
+        }
 
 
 def build_tools(
-    ground: Ground,
+    runtime: RuntimeContext,
     stores: Stores,
     memory: Memory,
     graph: GraphParts,
@@ -92,19 +98,19 @@ def build_tools(
         MemorySearch(facts.recall),
         MemoryRead(facts.recall),
         MemoryRead(facts.recall, "memory_get"),
-        MemoryWrite(memory.files, ground.clock, ground.redactor),
+        MemoryWrite(memory.files, runtime.clock, runtime.redactor),
         MemoryTree(memory.files),
         *((Remember(learnt.service), Forget(learnt.service, facts.recall)) if learnt else ()),
         *((GraphRecall(graph.service),) if graph.service else ()),
         Notify(stores.outbox, alerts.targets, alerts.dispatcher.wake),
-        ScheduleCreate(agenda, ground.clock),
+        ScheduleCreate(agenda, runtime.clock),
         ScheduleList(agenda),
         ScheduleCancel(agenda),
     )
-    return Offered(own, build_servers(ground, forms), build_web(ground), memory)
+    return Offered(own, build_servers(runtime, forms), build_web(runtime), memory)
 
 
-def _names(shelves: Sequence[ToolShelf]) -> tuple[str, ...]:
+def _names(tool_sources: Sequence[ToolSource]) -> tuple[str, ...]:
     """The tools that beats have of these."""
     beat = TurnRequest(HEARTBEAT, "", "", origin=Origin.HEARTBEAT)
-    return tuple(spec.name for shelf in shelves for spec in shelf.specs(beat))
+    return tuple(spec.name for tool_source in tool_sources for spec in tool_source.specs(beat))

@@ -9,15 +9,15 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
-from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.parts import open_parts
+from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.server import build_audience
 from agentd.app.assembly.window import carried
 from agentd.app.logs import open_log
 from agentd.core.paths import daemon_places
 
 
-async def try_opening(ground: Ground) -> None:
+async def try_opening(runtime: RuntimeContext) -> None:
     """Raises ConfigError for what only shows when all parts are put together, as a window that the fixed
     prompt alone fills.
 
@@ -26,13 +26,13 @@ async def try_opening(ground: Ground) -> None:
     """
     with tempfile.TemporaryDirectory(prefix="agentd-check-") as folder:
         places = daemon_places({"AGENTD_HOME": folder})
-        _copy(ground, places.workspace)
-        here = ground.config.workspace.model_copy(update={"path": ""})
-        config = ground.config.model_copy(update={"workspace": here})
+        _copy(runtime, places.workspace)
+        here = runtime.config.workspace.model_copy(update={"path": ""})
+        config = runtime.config.model_copy(update={"workspace": here})
         with (
-            open_log(config.log, places.state_dir, ground.clock, {}, StringIO()) as output,
+            open_log(config.log, places.state_dir, runtime.clock, {}, StringIO()) as output,
         ):
-            copied = replace(ground, config=config, places=places, redactor=output.redactor)
+            copied = replace(runtime, config=config, places=places, redactor=output.redactor)
             audience = build_audience(copied)
             opened = open_parts(
                 copied, audience.clients, audience.approver, shown=audience.hub, output=output
@@ -41,10 +41,10 @@ async def try_opening(ground: Ground) -> None:
                 pass  # so a daemon would start
 
 
-def _copy(ground: Ground, workspace: Path) -> None:
+def _copy(runtime: RuntimeContext, workspace: Path) -> None:
     workspace.mkdir()
-    for path in carried(ground.workspace, ground.config.workspace.daily_dir):
-        copy = workspace / path.relative_to(ground.workspace)
+    for path in carried(runtime.workspace, runtime.config.workspace.daily_dir):
+        copy = workspace / path.relative_to(runtime.workspace)
         copy.parent.mkdir(parents=True, exist_ok=True)
         with suppress(OSError):  # the daemon passes over it, too
             shutil.copyfile(path, copy)

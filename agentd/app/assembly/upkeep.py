@@ -64,20 +64,20 @@ class Upkeep:
 
     def __init__(self, parts: Parts, output: OpenLog) -> None:
         self._parts = parts
-        self._ground = ground = parts.ground
+        self._runtime = runtime = parts.runtime
         self._output = output
         self._server: Server | None = None
-        file = ground.places.config_file
-        read = partial(_read, file, ground.environ)
-        self._reload = Reload(ground.config, read, self.check, self.take, file)
-        self._started = (ground.clock.now(), ground.clock.monotonic())
+        file = runtime.places.config_file
+        read = partial(_read, file, runtime.environ)
+        self._reload = Reload(runtime.config, read, self.check, self.take, file)
+        self._started = (runtime.clock.now(), runtime.clock.monotonic())
 
     def routes(self) -> dict[str, Handler]:
         """Their methods by name."""
         unit = unit_of() if self._output.is_journal else None
         return {
             **declared.methods(
-                LOGS, LogCommands(LogPlace(self._output.file, unit), self._ground.clock)
+                LOGS, LogCommands(LogPlace(self._output.file, unit), self._runtime.clock)
             ),
             **declared.methods(
                 UPKEEP,
@@ -105,7 +105,7 @@ class Upkeep:
         """Let the parts that can go by it."""
         beat, parts, pulse = config.heartbeat, self._parts, self._parts.schedule.pulse
         self._output.set_level(config.log.level)
-        self._ground.budget.adopt(config.budget)
+        self._runtime.budget.adopt(config.budget)
         parts.memory.retention.adopt(config.storage.retention_days)
         parts.memory.indexer.adopt(config.memory_search)
         parts.alerts.targets.adopt(beat.target, beat.to)
@@ -117,7 +117,7 @@ class Upkeep:
             self._server.adopt(config.server)
 
     async def _backup(self, file: Path) -> dict[str, Any]:
-        ground, places = self._ground, self._ground.places
+        runtime, places = self._runtime, self._runtime.places
         with tempfile.TemporaryDirectory(
             prefix=backup.COPY, dir=places.state_dir
         ) as folder:  # 0700
@@ -126,22 +126,22 @@ class Upkeep:
             contents = backup.Contents(
                 copy,
                 places.config_file,
-                ground.workspace,
+                runtime.workspace,
                 places.versions,
                 places.images,
                 places.facts_key,
                 places.rows_key,
                 places.mcp_pins,
             )
-            return await asyncio.to_thread(backup.write, contents, file, ground.clock.now())
+            return await asyncio.to_thread(backup.write, contents, file, runtime.clock.now())
 
     def _checks(self) -> tuple[Check, ...]:
-        parts, config, limits = self._parts, self._ground.config, self._ground.limits
+        parts, config, limits = self._parts, self._runtime.config, self._runtime.limits
         sessions, files = parts.stores.sessions, parts.memory.files
         scheduler, web = parts.schedule.scheduler, parts.tools.web.browser
         return (
             Ticks(scheduler.ages, scheduler.interval),
-            Drift(self._ground.clock, *self._started),
+            Drift(self._runtime.clock, *self._started),
             Problems(parts.model.problems, "the model's service answers", "provider"),
             Problems(parts.memory.embedders.problems, "the embedder is as configured", "embedder"),
             ServersCheck(parts.tools.servers.as_json, parts.tools.servers.problems),
@@ -185,19 +185,19 @@ class Upkeep:
         return tuple(problem for problem in parts.problems() if problem not in looked_at)
 
     def _used_up(self, origin: Origin) -> Callable[[], Awaitable[bool]]:
-        return self._ground.budget_of(self._parts.stores.ledger, origin).is_used_up
+        return self._runtime.budget_of(self._parts.stores.ledger, origin).is_used_up
 
     async def _refusal(self, origin: Origin) -> BudgetReached | None:
         """Why even the smallest call of that origin would be refused by every service; None if one
         would be made.
         """
-        ground, parts = self._ground, self._parts
-        budget = SilentBudget(ground.budget, parts.stores.ledger, ground.clock, origin)
+        runtime, parts = self._runtime, self._parts
+        budget = SilentBudget(runtime.budget, parts.stores.ledger, runtime.clock, origin)
         is_beat = origin is Origin.HEARTBEAT
         fixed = 0 if is_beat else await parts.engine.fixed_tokens()
-        own = ground.config.heartbeat.model if is_beat else ""
+        own = runtime.config.heartbeat.model if is_beat else ""
         refusals = []
-        services = ground.config.provider.services
+        services = runtime.config.provider.services
         for choice, service in zip(parts.model.choices, services, strict=True):
             if choice.kind == "offline":
                 return None

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentd.app.assembly.alerting import build_targets
-from agentd.app.assembly.ground import Ground
 from agentd.app.assembly.model import check_model
+from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.trial import try_opening
 from agentd.app.assembly.window import is_surely_enough
 from agentd.app.cli.group import CommandGroup
@@ -73,9 +73,9 @@ def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
 def _check_window(read: Config, places: Places) -> None:
     """Raises ConfigError where the daemon would, for a window that the fixed prompt alone fills."""
     clock = SystemClock(read.agent.timezone)
-    ground = Ground(read, places, clock, dict(os.environ), Budget(read.budget))
-    if not is_surely_enough(read, ground.limits, ground.workspace):
-        asyncio.run(try_opening(ground))
+    runtime = RuntimeContext(read, places, clock, dict(os.environ), Budget(read.budget))
+    if not is_surely_enough(read, runtime.limits, runtime.workspace):
+        asyncio.run(try_opening(runtime))
 
 
 def _check_alerts(read: Config) -> None:

@@ -18,8 +18,8 @@ import structlog
 from agentd.automation.heartbeat import hours
 from agentd.automation.heartbeat.gate import Run, Skip, decide
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
-from agentd.automation.heartbeat.runner import Examination
-from agentd.automation.heartbeat.snapshot import BeatDependencies, Eyes, Snapshot
+from agentd.automation.heartbeat.runner import BeatRunner
+from agentd.automation.heartbeat.snapshot import BeatDependencies, Snapshot, SnapshotReader
 from agentd.core import failpoints
 from agentd.core.beat import Beat, Outcome, Reason, Standing
 from agentd.core.errors import WorkspaceError
@@ -36,7 +36,7 @@ class Pulse:
     """The heart. `examination` is what it does at each beat."""
 
     def __init__(
-        self, settings: HeartbeatSettings, around: BeatDependencies, examination: Examination
+        self, settings: HeartbeatSettings, around: BeatDependencies, examination: BeatRunner
     ) -> None:
         self._around = around
         self._clock = around.clock
@@ -63,12 +63,12 @@ class Pulse:
         """
         return max(self._settings.interval, self._settings.timeout)
 
-    def adopt(self, settings: HeartbeatSettings, examination: Examination) -> None:
+    def adopt(self, settings: HeartbeatSettings, examination: BeatRunner) -> None:
         """Go by these from the next beat on; the next due time follows at the next tick."""
         self._settings = settings
         self.examination = examination
         self._hours = settings.hours(self._clock.zone)
-        self._eyes = Eyes(
+        self._eyes = SnapshotReader(
             self._around,
             self._hours,
             SessionKey(settings.session),

@@ -26,7 +26,7 @@ from agentd.core.watch import WatchedEntry
 from agentd.engine.background import TOOLS, compose, run_errand
 
 
-class Examination:
+class BeatRunner:
     """Goes through the checklist with the model. `prompt` is what a beat asks, `watching` looks at the
     entries that need tools of others, alerts go to `recipients`.
     """
@@ -48,10 +48,10 @@ class Examination:
 
     def adapted(
         self, settings: HeartbeatSettings, prompt: str, recipients: Recipients
-    ) -> Examination:
+    ) -> BeatRunner:
         """The same one under other settings."""
         watching = self._watching.adapted(settings, recipients)
-        return Examination(settings, self._around, prompt, watching, recipients)
+        return BeatRunner(settings, self._around, prompt, watching, recipients)
 
     async def run(self, beat_id: int, run: Run, sight: Snapshot, *, force: bool) -> Beat:
         """The finished beat, stored together with its alerts and what was seen. Raises StorageError."""

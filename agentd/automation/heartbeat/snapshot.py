@@ -69,7 +69,7 @@ class Snapshot:
     item_time: datetime | None
 
 
-class Eyes:
+class SnapshotReader:
     """Fetches what the gate needs. `session` is the conversation that settings name, `awaited` are the
     sessions that a beat waits for, `patience` is how long beats go on while the owner is silent (0: for
     ever).

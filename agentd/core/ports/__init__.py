@@ -1,7 +1,7 @@
 """Every seam of agentd: what the inner layers need from the outer ones.
 
 runtime     Clock, Probe
-model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolShelf, Gate, Approver, FormAsker, EventSink, TurnAudience, ContextSource, CompactionHook
+model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolSource, Gate, Approver, FormAsker, EventSink, TurnAudience, ContextSource, CompactionHook
 session_stores  Inbox, Transcripts, Contexts, SessionRegistry, SessionStore, Blobs, Journal
 workspace   NoteRules, NoteReader, NoteWriter, Workspace
 knowledge   Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser, GraphRecords, GraphWriter, GraphReader, EpisodeReader, GraphStore, ProgramStates, ShareStore, Walk, Writings, Wanted
@@ -57,7 +57,7 @@ from agentd.core.ports.model import (
     Provider,
     ServiceRecord,
     Tool,
-    ToolShelf,
+    ToolSource,
     TurnAudience,
 )
 from agentd.core.ports.runtime import Clock, Probe
@@ -137,7 +137,7 @@ __all__ = [
     "SessionStore",
     "ShareStore",
     "Tool",
-    "ToolShelf",
+    "ToolSource",
     "Transcripts",
     "Triggers",
     "TurnAudience",

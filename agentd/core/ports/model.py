@@ -112,7 +112,7 @@ class Tool(Protocol):
         """Finish a FILE call that a crash cut after its intent, or say that it conflicts."""
 
 
-class ToolShelf(Protocol):
+class ToolSource(Protocol):
     """Tools that not every turn has, or that come and go while the daemon runs."""
 
     def specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:

@@ -58,7 +58,7 @@ class LookTool:
         raise ToolFailed("a look was cut by a restart", cure="Name the entry again.")
 
 
-class LookShelf:
+class LookSource:
     """Offers `look` to the beats that name it. `others` says what tools entries may be looked at with."""
 
     def __init__(

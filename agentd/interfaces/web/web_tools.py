@@ -96,7 +96,7 @@ class WebSearch:
         raise ToolFailed("a search was cut by a restart", cure="Search again.")
 
 
-class WebShelf:
+class WebSource:
     """Both, for those who have them: the owner in his chats; beats and jobs have what he listed for them."""
 
     def __init__(self, tools: Sequence[Tool], settings: WebSettings) -> None:

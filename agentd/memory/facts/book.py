@@ -239,8 +239,8 @@ class FactBook:
         async def attempt() -> tuple[Fact, ...]:
             facts = tuple(self._proposed(fact_id) for fact_id in fact_ids)
             ids = tuple(fact.id for fact in facts)
-            graves = changes.taken_back(facts, self._digests, self._clock.now())
-            write = FactWrite(removed=ids, buried=graves)
+            tombstones = changes.taken_back(facts, self._digests, self._clock.now())
+            write = FactWrite(removed=ids, buried=tombstones)
             await self._take_back(PageChange(write, dropped=frozenset(ids)))
             return facts
 
@@ -376,12 +376,12 @@ class FactBook:
 
     def _context(
         self,
-        graves: Mapping[bytes, datetime],
+        tombstones: Mapping[bytes, datetime],
         said: Mapping[str, Sequence[Evidence]],
         session: SessionKey,
     ) -> OperationContext:
         now = self._clock.now()
-        return OperationContext(self._digests, graves, said, self._new_id, session, now)
+        return OperationContext(self._digests, tombstones, said, self._new_id, session, now)
 
     def _living(self, fact_ids: Sequence[str]) -> tuple[Fact, ...]:
         found = []

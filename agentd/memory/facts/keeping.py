@@ -130,7 +130,7 @@ class Keeping:
             hashes = [self._digests.of(fact.text) for fact in facts]
             await self._store.bury([fact.id for fact in facts], hashes, at)
         for fact in gone:
-            known.put(Fact.grave(fact.id, change.buried[fact.id]))
+            known.put(Fact.tombstone(fact.id, change.buried[fact.id]))
         return changes
 
     async def _begin(self, facts: Sequence[Fact], also: Sequence[int] = ()) -> None:

@@ -38,12 +38,12 @@ _TOWARDS = 0.5  # of what is missing to that, with each new saying
 
 @dataclass(frozen=True, slots=True)
 class OperationContext:
-    """What a batch needs besides the facts. `graves` are the digests of what was forgotten or taken back,
+    """What a batch needs besides the facts. `tombstones` are the digests of what was forgotten or taken back,
     each with when; `said` is what is evidence of a fact already, by its id.
     """
 
     digests: Digests
-    graves: Mapping[bytes, datetime]
+    tombstones: Mapping[bytes, datetime]
     said: Mapping[str, Sequence[Evidence]]
     new_id: Callable[[], str]
     session: SessionKey
@@ -123,7 +123,7 @@ class Batch:
 
     def is_buried(self, text: str, at: datetime) -> bool:
         """Whether the user had these words erased after they were said."""
-        forgotten = self.context.graves.get(self.context.digests.of(text))
+        forgotten = self.context.tombstones.get(self.context.digests.of(text))
         return forgotten is not None and forgotten >= at
 
     def forgotten(self, fact_ids: Sequence[str]) -> None:
@@ -162,7 +162,7 @@ class Batch:
         if self._is_taken_back(operation):
             return Learned(reason=Refusal.FORGOTTEN)
         if operation.is_carried or not operation.is_proven:
-            if self.context.digests.of(operation.text) in self.context.graves:
+            if self.context.digests.of(operation.text) in self.context.tombstones:
                 return Learned(reason=Refusal.FORGOTTEN)
         elif self.is_buried(operation.text, operation.at):
             return Learned(reason=Refusal.FORGOTTEN)
@@ -404,13 +404,13 @@ class Batch:
         if operation.is_carried:
             return False
         names = self.context.digests.of_taken_back(operation.text, operation.triple)
-        found = (self.context.graves.get(name) for name in names)
+        found = (self.context.tombstones.get(name) for name in names)
         return any(at is not None and at >= operation.at for at in found)
 
     def _said_again(self, operation: FactOperation) -> None:
         digests = self.context.digests
         names = digests.of(operation.text), *digests.of_taken_back(operation.text, operation.triple)
-        self._unburied += [name for name in names if name in self.context.graves]
+        self._unburied += [name for name in names if name in self.context.tombstones]
 
     def _add_evidence(self, fact_id: str, evidence: Sequence[Evidence]) -> None:
         self._evidence[fact_id] += [replace(one, fact_id=fact_id) for one in evidence]

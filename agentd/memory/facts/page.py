@@ -379,7 +379,7 @@ class Page:
         """What is said under each id."""
         return {line.entry.id: line.entry for line in self.lines if line.entry and line.entry.id}
 
-    def graves(self) -> Mapping[str, datetime]:
+    def tombstones(self) -> Mapping[str, datetime]:
         """When each forgotten fact was forgotten, by id."""
         return dict(line.buried for line in self.lines if line.buried)
 

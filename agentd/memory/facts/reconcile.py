@@ -92,7 +92,7 @@ def compare(
     Lines under unknown ids are screened, unless there are no rows at all: then the page makes them.
     """
     taken, rewritten, edited, fresh, dead, refused = [], [], [], [], [], []
-    graves = page.graves()
+    tombstones = page.tombstones()
     for place in page.placed():
         entry = place.line.entry
         if entry is None:
@@ -100,7 +100,7 @@ def compare(
         row = known.get(entry.id) if entry.id else None
         if not entry.id:
             fresh.append(place)
-        elif entry.id in graves or (row and not row.is_alive):
+        elif entry.id in tombstones or (row and not row.is_alive):
             dead.append(said_by(place, None, now))
         elif row and row.is_active and not _is_over(place, now) and entry.text != row.text:
             edited.append((place, row))
@@ -112,9 +112,9 @@ def compare(
                 taken.append(said)
             if not entry.is_complete or entry.status(now) is not said.status:
                 rewritten.append(said)
-    taken += [Fact.grave(i, at) for i, at in graves.items() if known.get(i) is None]
+    taken += [Fact.tombstone(i, at) for i, at in tombstones.items() if known.get(i) is None]
     # A line that is damaged is there: who takes facts that miss for forgotten does not mean it.
-    there = page.entries().keys() | graves.keys() | page.damaged()
+    there = page.entries().keys() | tombstones.keys() | page.damaged()
     alive = [fact.id for fact in known if fact.is_alive]
     missing = [fact_id for fact_id in alive if fact_id not in there]
     newly = [fact_id for fact_id in missing if fact_id not in parked]
@@ -126,7 +126,7 @@ def compare(
         tuple(fresh),
         gone=() if doubted else tuple(newly),
         parked=tuple(i for i in missing if doubted or i in parked),
-        buried={fact_id: at for fact_id, at in graves.items() if known.alive(fact_id)},
+        buried={fact_id: at for fact_id, at in tombstones.items() if known.alive(fact_id)},
         dead=tuple(dead),
         refused=tuple(refused),
     )
@@ -165,11 +165,11 @@ def page_facts(
     page: Page, known: Known, now: datetime, stays: Callable[[Fact], bool]
 ) -> tuple[Fact, ...]:
     """The rows that the page makes, with those of its missing facts that stay."""
-    graves = page.graves()
-    facts = {fact_id: Fact.grave(fact_id, at) for fact_id, at in graves.items()}
+    tombstones = page.tombstones()
+    facts = {fact_id: Fact.tombstone(fact_id, at) for fact_id, at in tombstones.items()}
     for place in page.placed():
         fact_id = place.line.entry.id if place.line.entry else ""
-        if fact_id and fact_id not in graves:
+        if fact_id and fact_id not in tombstones:
             facts[fact_id] = said_by(place, None, now)
     for fact in known:
         if fact.id not in facts and (not fact.is_alive or stays(fact)):

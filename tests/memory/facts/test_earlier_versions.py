@@ -54,8 +54,8 @@ def _fill(conn) -> None:
         "INSERT INTO fact_sightings (fact_id, at, session, seq) VALUES (?, ?, ?, ?)", sightings
     )
     conn.execute("INSERT INTO fact_marks VALUES ('main', 2)")
-    grave = Digests(b"k" * 32).of("The user's cat is called Tom.")
-    conn.execute("INSERT INTO fact_tombstones VALUES (?, ?)", (grave, AT))
+    tombstone = Digests(b"k" * 32).of("The user's cat is called Tom.")
+    conn.execute("INSERT INTO fact_tombstones VALUES (?, ?)", (tombstone, AT))
 
 
 async def test_every_fact_of_an_earlier_version_is_there_with_the_words_that_say_it(tmp_path):

@@ -77,7 +77,7 @@ def test_in_the_place_of_a_fact_stands_the_last_of_those_that_came_for_it():
     assert [known.current(i).id for i in "abc"] == ["c", "c", "c"]
     known.put(a_fact("c", status=FactStatus.ENDED))
     assert known.current("a") is None
-    known.put(Fact.grave("c", NOW))
+    known.put(Fact.tombstone("c", NOW))
     assert (known.current("a"), known.alive("c"), known.get("c").text) == (None, None, "")
     assert known.current("nobody") is None
 

@@ -165,7 +165,7 @@ def test_a_superseded_fact_moves_below_earlier_and_a_forgotten_one_leaves_a_mark
     ]
     again = parse(text)
     assert again == page
-    assert again.graves() == {"bbbbbbbb": NOW, "k3f9q2ma": NOW + timedelta(1)}
+    assert again.tombstones() == {"bbbbbbbb": NOW, "k3f9q2ma": NOW + timedelta(1)}
     assert page.edited(buried={"bbbbbbbb": NOW}) == page
 
 

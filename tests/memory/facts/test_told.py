@@ -62,7 +62,7 @@ class Held:
         self.facts = (*(past if one.id == old.id else one for one in self.facts), new)
 
     def forget(self, gone: Fact) -> None:
-        self.facts = tuple(Fact.grave(f.id, NOW) if f.id == gone.id else f for f in self.facts)
+        self.facts = tuple(Fact.tombstone(f.id, NOW) if f.id == gone.id else f for f in self.facts)
 
 
 class Found(FactIndexDouble):

@@ -57,7 +57,7 @@ class ServerLimits:
     answer: int = 32_000  # characters
 
 
-class Shelf:
+class McpSource:
     """Tools that come and go while the daemon runs. They are the owner's: groups have none. Beats and
     jobs have those that he listed for them. `vouched` are those that he allowed by name.
     """

@@ -21,7 +21,7 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class RuntimeContext:
     """What the builders share. The parts themselves get no more of it than their own settings. `policy`
     rules tainted turns in the place of the configured one; `redactor` learns the keys that are found.
     """
