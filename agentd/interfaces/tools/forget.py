@@ -22,7 +22,7 @@ _CURE = "Ask the user to send “/forget …” himself."
 _MOST = 10  # facts that are listed
 _SPEC = ToolSpec(
     "forget",
-    "Erase facts the user wants forgotten: by words or ids; with both, what these ids replaced goes too.",
+    "Erase facts the user wants forgotten: by words or ids.",
     {
         "type": "object",
         "properties": {
