@@ -37,6 +37,9 @@ run: $(CORE) ## start the daemon if none runs, and chat (one message a line when
 test: $(DEV) ## run the whole test-suite
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not torture" $(ARGS)
 
+coverage: $(DEV) ## run the test-suite and tell the branches that it passes in its own processes
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not torture" --cov --cov-report=term:skip-covered $(ARGS)
+
 torture: $(DEV) ## run the long proofs
 	@$(BIN)/python -m pytest -q -m torture $(ARGS)
 
