@@ -10,7 +10,7 @@ import structlog
 from agentd.core.durations import format_duration
 from agentd.core.errors import ContextOverflow, ProviderError, ShuttingDown, StorageError
 from agentd.core.ports import Clock, Inbox
-from agentd.core.turn import Context, Origin, Turn
+from agentd.core.turn import Context, Failure, Origin, Turn
 from agentd.engine.context import ContextBuilder, bare
 from agentd.engine.context_manager import ContextManager
 from agentd.engine.loop import CLIP_RESULTS, Loop, Progress, failure_of
@@ -58,13 +58,10 @@ class Turns:
 
     async def gave_up(self, submission: Submission, error: ProviderError) -> Turn:
         """The turn, ended because the service has not come back in time. Raises StorageError."""
-        patience = format_duration(submission.request.patience)
-        failure = failure_of(error)
-        failure = replace(
-            failure, message=f"{failure.message} The message has waited {patience} for it."
-        )
         with marked(submission.request, submission.receipt):
-            return await self._loop.failed(await self._bare(submission), failure)
+            return await self._loop.failed(
+                await self._bare(submission), _after_waiting(submission, error)
+            )
 
     def drain(self) -> None:
         """Begin no model call from now on; a turn that needs one is put aside."""
@@ -87,9 +84,10 @@ class Turns:
                 await self._park(submission.receipt.turn_id, waits=True)
                 raise ServiceAway(error) from error
             log.info("turn_failed", reason=error.reason)
-            return await self._loop.failed(
-                progress or await self._bare(submission), failure_of(error)
-            )
+            failure = failure_of(error)
+            if error.away and self._has_waited(submission):  # its last try was made just then
+                failure = _after_waiting(submission, error)
+            return await self._loop.failed(progress or await self._bare(submission), failure)
         except StorageError as error:
             log.warning("turn_failed", reason=error.reason)
             failure = replace(failure_of(error), cure="See `agentd status`, then send it again.")
@@ -101,10 +99,14 @@ class Turns:
 
     async def _may_wait(self, submission: Submission, error: ProviderError) -> bool:
         """Whether the message can wait for a service that is away: it must have worked before."""
-        patience, at = submission.request.patience, submission.receipt.at
-        if not (error.away and patience and at is not None):
+        if not (error.away and submission.request.patience and submission.receipt.at is not None):
             return False
-        return self._clock.now() < at + patience and await self._outage.has_worked()
+        return not self._has_waited(submission) and await self._outage.has_worked()
+
+    def _has_waited(self, submission: Submission) -> bool:
+        """Whether the time is over for which the message was to wait."""
+        patience, at = submission.request.patience, submission.receipt.at
+        return bool(patience) and at is not None and self._clock.now() >= at + patience
 
     async def _park(self, turn_id: int, *, waits: bool = False) -> None:
         try:
@@ -168,3 +170,10 @@ class Turns:
         """Enough to end a turn that failed before it had a context."""
         rows = await self._loop.begin(submission.receipt)
         return Progress(submission.receipt, bare(submission.request), submission.sink, rows)
+
+
+def _after_waiting(submission: Submission, error: ProviderError) -> Failure:
+    """The failure of a message for which the service has not come back in time."""
+    failure = failure_of(error)
+    patience = format_duration(submission.request.patience)
+    return replace(failure, message=f"{failure.message} The message has waited {patience} for it.")

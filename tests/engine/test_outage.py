@@ -31,12 +31,14 @@ class Service(ScriptedProvider):
     def __init__(self) -> None:
         super().__init__(default=lambda prompt: f"answer to {_asked(prompt)}")
         self.fault = ""
+        self.failing = lambda: None  # called before it fails
         self.calls = 0
         self.inside = self.most = 0
 
     async def stream(self, prompt: Prompt):
         self.calls += 1
         if self.fault:
+            self.failing()
             raise failure(self.fault)
         self.inside += 1
         self.most = max(self.most, self.inside)
@@ -202,6 +204,16 @@ async def test_a_message_is_given_up_when_its_patience_ends(world) -> None:
     await pass_time(world, 12 * MINUTE)
     await world.say("later", "later")
     assert "first" not in [b.text for m in service.prompts[-1].messages for b in m.blocks]
+
+
+async def test_a_message_whose_last_try_outlasts_its_patience_says_how_long_it_has_waited(world):
+    service = world.service_double
+    await world.say("hello")
+    service.fault = "overloaded"
+    service.failing = lambda: world.clock.jump(timedelta(hours=7))
+    ticket = await world.submit("slow", "slow")
+    await pass_time(world, 10 * MINUTE)
+    assert "has waited 6h" in (await ticket.wait()).failure.message
 
 
 async def test_nothing_waits_for_a_configuration_that_has_never_worked(world) -> None:

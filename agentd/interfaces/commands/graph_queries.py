@@ -10,7 +10,7 @@ from agentd.interfaces.commands.plain import fields
 
 GRAPH = Group("facts")
 
-_MOST = 100  # concepts of a picture
+_MOST = 50  # concepts of a picture: no way finds more
 
 Form = Literal["picture", "0c", "zero", "l0", "l1", "l2", "prompt"]
 Way = Literal["paths", "breadth", "activation"]
@@ -63,7 +63,7 @@ class GraphCommands:
             int | None,
             Param("How many facts away: 2 unless you say it, at most 4.", least=1),
         ] = None,
-        most: Annotated[int, Param("How many concepts, at most 100.", least=1, up_to=_MOST)] = 24,
+        most: Annotated[int, Param("How many concepts.", least=1, most=_MOST)] = 24,
         by: Annotated[
             Way, Param("By what is surest, by the fewest facts away, or by what comes to mind.")
         ] = "paths",
