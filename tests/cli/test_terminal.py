@@ -84,16 +84,15 @@ def daemon(tmp_path: Path) -> Iterator[ScriptedDaemon]:
 def test_a_question_that_is_taken_back_leaves_no_prompt_and_no_typed_word_is_lost(
     daemon: ScriptedDaemon, tmp_path: Path
 ) -> None:
-    typed = threading.Event()
+    asked, typed = threading.Event(), threading.Event()
 
     def ask(params, wire):
         if params["prompt"][0]["text"] != "do":
             return {"stopReason": "end_turn"}
         question = {"toolCall": {"title": "write SOUL.md"}}
         wire.send({"id": 9, "method": "session/request_permission", "params": question})
-        assert typed.wait(20)
+        assert asked.wait(20)
         wire.notify("$/cancel_request", {"requestId": 9})
-        typed.clear()
         assert typed.wait(20)
         wire.words("main", "changed")
         return {"stopReason": "end_turn"}
@@ -103,7 +102,7 @@ def test_a_question_that_is_taken_back_leaves_no_prompt_and_no_typed_word_is_los
         screen.wait_for(_PROMPT)
         screen.type("do\r")
         screen.wait_for("allow?")
-        typed.set()
+        asked.set()
         screen.wait_for(_PROMPT)
         screen.type("and then")
         screen.wait_for("then")
