@@ -138,7 +138,7 @@ class _Week:
         await _ended(self._dovecot)
 
     async def _day(self, parts: Parts, away: range) -> None:
-        pulse = parts.schedule.pulse
+        heartbeat = parts.schedule.heartbeat
         for half_hour in range(32):
             if away and half_hour == away.start:
                 await _ended(self._dovecot)
@@ -148,7 +148,7 @@ class _Week:
                 self._deliver(half_hour)
             self.clock.jump(timedelta(minutes=30))
             self.beats += 1
-            await pulse.run()
+            await heartbeat.run()
         alerts = await parts.stores.outbox.alerts(1_000)
         self.told = [text for alert in alerts for text in alert.text.split("\n")]
 

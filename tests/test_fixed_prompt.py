@@ -68,7 +68,7 @@ async def test_a_light_beat_carries_less_than_2_kb_each_time(
     untouched: Parts, model: ScriptedProvider
 ) -> None:
     for _ in range(3):
-        await untouched.schedule.pulse.run(force=True)
+        await untouched.schedule.heartbeat.run(force=True)
     found = [sizes(prompt) for prompt in model.prompts]
     assert len(found) == 3
     assert all(sum(f.values()) < 2 * KB for f in found), found

@@ -19,10 +19,6 @@ def as_told(text: str, *, tainted: bool) -> str:
     return f"{_FROM_OUTSIDE}{text}" if tainted and text else text
 
 
-TOLD_BEFORE = "The user was told exactly this within 24 hours; not sent again."
-"""What the tool `notify` answers where its alert is a repetition."""
-
-
 class AlertSeverity(StrEnum):
     """How much an alert matters. What is urgent is told at any hour."""
 

@@ -84,6 +84,11 @@ class ChecklistEntry:
     item: Item | None = None
 
 
+def item_hashes(*entries: ChecklistEntry) -> tuple[str, ...]:
+    """The hashes of the dated ones' items."""
+    return tuple(entry.item.hash for entry in entries if entry.item is not None)
+
+
 @dataclass(frozen=True)
 class Checklist:
     """The file, taken apart."""

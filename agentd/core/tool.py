@@ -73,12 +73,13 @@ class ToolOutput:
     """What a tool answers.
 
     `tainted` marks text that did not come from the owner or the owner's own notes; from then on the
-    turn is tainted.
+    turn is tainted. `is_repetition` says that nothing was done, since the same had been done before.
     """
 
     text: str
     is_error: bool = False
     tainted: bool = False
+    is_repetition: bool = False
 
 
 @dataclass(frozen=True, slots=True)

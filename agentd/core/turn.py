@@ -171,12 +171,13 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class CallMade:
-    """A tool call of a turn, once it has its result."""
+    """A tool call of a turn, once it has its result; `is_repetition` as in ToolOutput."""
 
     id: str
     name: str
     input: JsonObject
     is_error: bool
+    is_repetition: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The shape in stored turns and in answers."""
@@ -185,6 +186,7 @@ class CallMade:
             "name": self.name,
             "input": dict(self.input),
             "is_error": self.is_error,
+            "is_repetition": self.is_repetition,
         }
 
 

@@ -23,11 +23,11 @@ from agentd.core.redaction import Redactor
 from agentd.core.transcript import NOTHING_OFFERED, History, Offer
 from agentd.core.turn import MAIN, TurnRequest, Usage
 from agentd.engine import tokens
-from agentd.engine.background import SideCall, SilentTurns
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.manager import Compaction
 from agentd.engine.compaction.plan import Thresholds
 from agentd.engine.compaction.summary import Summariser, longest_summary
+from agentd.engine.completion import Completions
 from agentd.engine.context import ContextBuilder, Instructions
 from agentd.engine.context_manager import ContextManager
 from agentd.engine.loop import Loop
@@ -36,6 +36,7 @@ from agentd.engine.queue import SessionQueue
 from agentd.engine.recovery import Recovery
 from agentd.engine.sessions import Sessions
 from agentd.engine.settings import AgentSettings
+from agentd.engine.silent_turn import SilentTurns
 from agentd.engine.toolbox import BY_DEFAULT, Grants, TaintPolicy, Toolbox
 from agentd.engine.turn import Turns
 
@@ -63,7 +64,7 @@ class Outside:
     sources: tuple[ContextSource, ...] = ()
     hooks: tuple[CompactionHook, ...] = ()
     offer: Offer = NOTHING_OFFERED
-    calls: SideCall | None = None
+    calls: Completions | None = None
     record: ServiceRecord | None = None
     policy: TaintPolicy = BY_DEFAULT
     tool_sources: tuple[ToolSource, ...] = ()
@@ -133,7 +134,7 @@ def build_engine(
     instructions = Instructions(wording.system, wording.light)
     builder = ContextBuilder(outside.sources, toolbox, clock, provider, instructions, outside.offer)
     summariser = Summariser(
-        outside.calls or SideCall(provider, outside.ledger, clock, price),
+        outside.calls or Completions(provider, outside.ledger, clock, price),
         compaction.summary_prompt or wording.summary,
         compaction.summary_model,
         slice_tokens(limits),

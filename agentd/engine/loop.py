@@ -373,7 +373,8 @@ class Progress:
 
     def called(self, use: ToolUse, output: ToolOutput) -> None:
         """Note a call for the turn's record."""
-        self.calls.append(CallMade(use.id, use.name, use.input, output.is_error))
+        made = CallMade(use.id, use.name, use.input, output.is_error, output.is_repetition)
+        self.calls.append(made)
 
     def recount(self, price: Callable[[Usage], float]) -> None:
         """Take over from the rows what a cut turn had already used and called."""

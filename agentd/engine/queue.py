@@ -256,8 +256,8 @@ class Tasks:
             except AgentdError as error:
                 done.set_exception(error)
             except Exception:
-                # The boundary of an errand: its owner is told, everything else goes on.
-                log.exception("errand_crashed")
+                # The boundary of such work: who asked is told, everything else goes on.
+                log.exception("owned_work_crashed")
                 done.set_exception(AgentdError(INTERNAL.message, cure=INTERNAL.cure))
 
         def leave(_: object) -> None:

@@ -6,9 +6,9 @@ import structlog
 
 from agentd.core.ports import Inbox, Journal
 from agentd.core.turn import Failure, Origin, PendingTurn, Turn
-from agentd.engine.background import Silence
 from agentd.engine.context import bare
 from agentd.engine.loop import Loop, Progress
+from agentd.engine.silent_turn import NullSink
 from agentd.engine.toolbox import Toolbox
 
 log = structlog.get_logger()
@@ -75,5 +75,5 @@ class Recovery:
             reason=why.code,
         )
         rows = list(await self._store.begin(pending.turn_id))
-        progress = Progress(pending.receipt, bare(request), Silence(), rows)
+        progress = Progress(pending.receipt, bare(request), NullSink(), rows)
         await self._loop.failed(progress, why)

@@ -20,7 +20,6 @@ from agentd.core.event import AnswerWaits, TurnEnded
 from agentd.core.failpoints import hit
 from agentd.core.ports import SessionStore, TurnAudience
 from agentd.core.turn import Origin, Receipt, SessionKey, Turn, TurnRequest, TurnState
-from agentd.engine.background import Silence
 from agentd.engine.context_manager import ContextManager
 from agentd.engine.outage import Outage, OutagePlace, ServiceAway
 from agentd.engine.queue import (
@@ -34,6 +33,7 @@ from agentd.engine.queue import (
     reject,
 )
 from agentd.engine.recovery import Recovery
+from agentd.engine.silent_turn import NullSink
 from agentd.engine.turn import Turns
 
 log = structlog.get_logger()
@@ -117,7 +117,7 @@ class Sessions:
             hit("turn.received")
             submission = self._submitted.get(key)
             if submission is None and receipt.ended is None:
-                default = self._events if request.origin is Origin.USER else Silence()
+                default = self._events if request.origin is Origin.USER else NullSink()
                 submission = self._enqueue(request, receipt, sink or default)
         finally:
             self._queue.release(request.session)

@@ -11,7 +11,6 @@ from datetime import datetime
 import structlog
 
 from agentd.core import failpoints
-from agentd.core.beat import is_no_reply
 from agentd.core.compaction import Answer, CompactionPlan, Question
 from agentd.core.errors import AgentdError, ProviderError, ShuttingDown
 from agentd.core.message import BY_OWNER, Block, Image, Text, ToolResult, ToolUse
@@ -22,6 +21,7 @@ from agentd.core.ports import Clock, Contexts
 from agentd.core.text import Span, shifted, within
 from agentd.core.transcript import NO_MEMORY, Coverage, Row, RowRole
 from agentd.core.turn import Kind, SessionKey, kind_of
+from agentd.core.verdict import is_no_reply
 from agentd.engine import tokens
 from agentd.engine.durable import when_space
 from agentd.memory.settings import MemoryFlushSettings

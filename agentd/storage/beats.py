@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from agentd.core.alert import Alert, NewAlert
+from agentd.core.alert import Alert
 from agentd.core.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
+from agentd.core.beat_finding import BeatFinding, main_finding, text_of
 from agentd.core.errors import NotFound
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
@@ -80,35 +81,31 @@ class SqliteBeats:
     async def end_beat(
         self,
         beat_id: int,
-        outcome: Outcome,
-        reason: Reason,
+        findings: Sequence[BeatFinding],
         *,
-        text: str = "",
         tokens: int = 0,
         cost_usd: float = 0.0,
-        done_items: Sequence[str] = (),
-        alerts: Sequence[NewAlert] = (),
-        watches: Sequence[WatchedEntry] = (),
     ) -> tuple[Beat, tuple[Alert, ...]]:
-        """See BeatStore. Raises NotFound for a beat that is not running."""
+        """See BeatStore."""
         now = self._clock.now()
-        done = [{"item": item, "now": stamp(now)} for item in done_items]
+        text = well_formed(text_of(findings))
+        done = [
+            {"item": item, "now": stamp(now)} for found in findings for item in found.done_items
+        ]
+        watches = [found.watch for found in findings if found.watch is not None]
 
         def end(conn: sqlite3.Connection) -> tuple[Beat, tuple[Alert, ...]]:
-            stored = (put_alert(conn, alert, now) for alert in alerts)
-            put = tuple(alert for alert in stored if alert is not None)
-            is_known = alerts and not put and outcome is Outcome.ALERT
-            told = (Outcome.QUIET, Reason.DUPLICATE) if is_known else (outcome, reason)
-            found = conn.execute(
-                _END, (*told, well_formed(text), tokens, cost_usd, beat_id)
-            ).fetchall()
-            if not found:
+            told, put = _put_alerts(conn, findings, now)
+            main = main_finding(told)
+            values = (main.outcome, main.reason, text, tokens, cost_usd, beat_id)
+            rows = conn.execute(_END, values).fetchall()
+            if not rows:
                 raise NotFound(f"there is no running beat {beat_id}")
             conn.executemany(_DONE, done)
             known = _watches(conn) if watches else {}
             seen = (_as_erased(watch, known.get(watch.entry)) for watch in watches)
             conn.executemany(_WATCH, [_dump_watch(watch, self._redactor) for watch in seen])
-            return _load_beat(found[0]), put
+            return _load_beat(rows[0]), put
 
         return await self._db.write(end)
 
@@ -166,6 +163,20 @@ class SqliteBeats:
                 lambda conn: conn.executemany("DELETE FROM watches WHERE entry = ?", gone)
             )
         return {entry: watch for entry, watch in known.items() if entry in entries}
+
+
+def _put_alerts(
+    conn: sqlite3.Connection, findings: Sequence[BeatFinding], at: datetime
+) -> tuple[list[BeatFinding], tuple[Alert, ...]]:
+    """The findings as they were told, and the alerts that were put."""
+    told: list[BeatFinding] = []
+    put: list[Alert] = []
+    for found in findings:
+        alert = put_alert(conn, found.alert, at) if found.alert is not None else None
+        told.append(found.untold() if found.alert is not None and alert is None else found)
+        if alert is not None:
+            put.append(alert)
+    return told, tuple(put)
 
 
 def _watches(conn: sqlite3.Connection) -> dict[str, WatchedEntry]:

@@ -138,8 +138,14 @@ def load_turn(session: SessionKey, message_id: str, seq: int, outcome: str) -> T
         stop_reason=StopReason(stop) if stop else None,
         usage=Usage(*data["usage"]),
         tool_calls=tuple(
-            CallMade(call.get("id", ""), call["name"], call.get("input", {}), call["is_error"])
-            for call in data["tool_calls"]  # of older versions they had no more than names
+            CallMade(
+                call.get("id", ""),  # of older versions they had no more than names
+                call["name"],
+                call.get("input", {}),
+                call["is_error"],
+                call.get("is_repetition", False),
+            )
+            for call in data["tool_calls"]
         ),
         cost_usd=data["cost_usd"],
         context_tokens=data.get("context_tokens", 0),  # turns of older versions have none
@@ -188,7 +194,7 @@ def load_intent(text: str, content: bytes | None) -> Intent:
 
 def dump_output(output: ToolOutput) -> str:
     """A tool's answer as a column."""
-    return dumps([output.text, output.is_error, output.tainted])
+    return dumps([output.text, output.is_error, output.tainted, output.is_repetition])
 
 
 def load_output(text: str) -> ToolOutput:

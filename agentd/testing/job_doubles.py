@@ -10,6 +10,7 @@ from datetime import datetime
 
 from agentd.core.alert import Alert, NewAlert
 from agentd.core.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
+from agentd.core.beat_finding import BeatFinding, main_finding, text_of
 from agentd.core.errors import (
     Busy,
     NotFound,
@@ -24,7 +25,7 @@ from agentd.testing.stores import MemoryOutbox
 
 @dataclass(frozen=True, slots=True)
 class FakeTicket:
-    """A submitted errand that has ended with this turn, or never ends."""
+    """A submitted turn that has ended with this turn, or never ends."""
 
     turn: Turn | None
 
@@ -68,33 +69,32 @@ class MemoryBeats:
     async def end_beat(
         self,
         beat_id: int,
-        outcome: Outcome,
-        reason: Reason,
+        findings: Sequence[BeatFinding],
         *,
-        text: str = "",
         tokens: int = 0,
         cost_usd: float = 0.0,
-        done_items: Sequence[str] = (),
-        alerts: Sequence[NewAlert] = (),
-        watches: Sequence[WatchedEntry] = (),
     ) -> tuple[Beat, tuple[Alert, ...]]:
         if beat_id not in self._running:
             raise NotFound(f"there is no running beat {beat_id}")
-        put = [stored for alert in alerts if (stored := await self._outbox.put(alert)) is not None]
-        if alerts and not put and outcome is Outcome.ALERT:
-            outcome, reason = Outcome.QUIET, Reason.DUPLICATE
-        self._watches.update((watch.entry, watch) for watch in watches)
+        told: list[BeatFinding] = []
+        put: list[Alert] = []
+        for found in findings:
+            alert = await self._outbox.put(found.alert) if found.alert is not None else None
+            told.append(found.untold() if found.alert is not None and alert is None else found)
+            put += [alert] if alert is not None else []
+        self._watches.update((f.watch.entry, f.watch) for f in findings if f.watch is not None)
+        main = main_finding(told)
         beat = replace(
             self._running.pop(beat_id),
-            outcome=outcome,
-            reason=reason,
-            text=text,
+            outcome=main.outcome,
+            reason=main.reason,
+            text=text_of(findings),
             tokens=tokens,
             cost_usd=cost_usd,
         )
         self._finished[beat_id] = beat
         now = self._clock.now()
-        for item in done_items:
+        for item in (item for found in findings for item in found.done_items):
             known = self._items.get(item, ItemState(item, now))
             self._items[item] = replace(known, last_done=now)
         return beat, tuple(put)

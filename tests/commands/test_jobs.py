@@ -12,13 +12,13 @@ from agentd.core.errors import GraphOff, InvalidRequest, NotFound
 from agentd.core.graph import Consolidated
 from agentd.core.job import Ending, JobOutcome, JobReason, Step
 from agentd.interfaces.acp.declared import methods
-from agentd.interfaces.commands.jobs import JOBS, ConsolidationJob, Heartbeat, JobCommands
+from agentd.interfaces.commands.jobs import JOBS, ConsolidationJob, HeartbeatJob, JobCommands
 from agentd.testing import FakeClock, MemoryBeats, MemoryJobStore
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
-class Pulse:
+class Heartbeat:
     async def run(self, *, force=False):
         return Beat(1, NOW, None, Outcome.SKIPPED, Reason.NOTHING_DUE)
 
@@ -62,7 +62,7 @@ def ask(upkeep):
     book = MemoryJobStore(clock)
     agenda = Agenda(JobsSettings(), book, SchedulerTriggers(), clock, lambda: None)
     beats = MemoryBeats(clock)
-    heartbeat = Heartbeat(Pulse(), beats, lambda: timedelta(minutes=30))
+    heartbeat = HeartbeatJob(Heartbeat(), beats, lambda: timedelta(minutes=30))
     graph = ConsolidationJob(upkeep, timedelta(days=1))
     routes = methods(JOBS, JobCommands(agenda, Jobs(book), (heartbeat, graph)))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.core.beat import Alarm, Empty, Quiet, Told, is_no_reply, judge
+from agentd.core.verdict import Alarm, Empty, Quiet, Told, is_no_reply, judge
 from tests.growth import QUADRATIC, growth
 
 OK = "HEARTBEAT_OK"

@@ -45,6 +45,20 @@ async def test_a_beat_with_nothing_to_tell_is_heard_by_nobody(home: Home) -> Non
     await daemon.stop()
 
 
+async def test_a_beat_whose_model_only_repeats_what_it_told_is_quiet(home: Home) -> None:
+    daemon = await home.start()
+    client = await daemon.connect()
+    (home.workspace / "HEARTBEAT.md").write_text(
+        "- [ ] do tell the cellar is wet; say I told them\n"
+    )
+    first = await client.call("_agentd/heartbeat/run", {"force": True})
+    assert (first["outcome"], first["reason"]) == ("alert", "notify")
+    again = await client.call("_agentd/heartbeat/run", {"force": True})
+    assert (again["outcome"], again["reason"]) == ("quiet", "duplicate")
+    assert len((await client.call("_agentd/alerts/list"))["alerts"]) == 1
+    await daemon.stop()
+
+
 async def test_an_alert_is_shown_to_those_who_are_there_and_to_those_who_come(home: Home) -> None:
     daemon = await home.start()
     client = await daemon.connect()

@@ -500,7 +500,7 @@ async def test_a_handler_that_leaves_does_not_end_the_compaction_it_asked_for(wo
     assert not world.sessions.is_busy(MAIN)
 
 
-async def test_an_errand_that_a_stop_cuts_before_it_begins_is_told_so(world) -> None:
+async def test_work_that_a_stop_cuts_before_it_begins_is_told_so(world) -> None:
     await world.start()
     await world.say("hi")
     asked = asyncio.ensure_future(world.sessions.compact(MAIN))

@@ -523,6 +523,20 @@ async def test_the_time_the_user_takes_to_answer_is_not_the_tools(world) -> None
     assert [c.is_error for c in turn.tool_calls] == [False]
 
 
+async def test_a_call_that_only_repeated_something_is_kept_as_such(world) -> None:
+    class Repeating:
+        spec = ToolSpec("again", "a", {"type": "object"}, Effect.IDEMPOTENT)
+
+        async def run(self, call, gate):
+            return ToolOutput("Done before.", is_repetition=True)
+
+    world.tools = (Repeating(),)
+    await world.start()
+    world.provider.say(call("again", "a"), "ok")
+    turn = await world.say("go")
+    assert [c.is_repetition for c in turn.tool_calls] == [True]
+
+
 @pytest.mark.parametrize("effect", [Effect.READ_ONLY, Effect.EXTERNAL])
 async def test_a_tool_that_was_allowed_and_hangs_is_stopped_all_the_same(world, effect) -> None:
     class Hanging:

@@ -11,12 +11,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from agentd.automation.heartbeat.heartbeat import Heartbeat
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
-from agentd.automation.heartbeat.pulse import Pulse
 from agentd.automation.heartbeat.runner import BeatRunner
 from agentd.automation.heartbeat.snapshot import BeatDependencies
 from agentd.automation.heartbeat.watched import HEARTBEAT, WatchedEntries
-from agentd.core.alert import TOLD_BEFORE, Recipients
+from agentd.core.alert import Recipients
 from agentd.core.beat import Beat, Outcome, Reason
 from agentd.core.checklist import LOOK, ChecklistEntry, parse
 from agentd.core.event import ToolCallEnded, ToolCallStarted
@@ -108,7 +108,7 @@ class Turns:
             text=said.reply,
             stop_reason=StopReason.END_TURN,
             tool_calls=tuple(
-                CallMade(str(n), name, given, is_error=False)
+                CallMade(str(n), name, given, False, given.get("says") == "repeated")
                 for n, (name, given) in enumerate(said.calls)
             ),
             tainted=bool(request.quoted) or bool(said.calls),
@@ -167,12 +167,12 @@ class World:
         watched = WatchedEntries(
             settings, self.turns, self.mailbox, self.clock, "Look at it.", recipients
         )
-        examination = BeatRunner(settings, around, "Go through it.", watched, recipients)
-        self.pulse = Pulse(settings, around, examination)
+        runner = BeatRunner(settings, around, "Go through it.", watched, recipients)
+        self.heartbeat = Heartbeat(settings, around, runner)
 
     async def beat(self, after: timedelta = timedelta(minutes=30)) -> Beat:
         self.clock.jump(after)
-        return await self.pulse.run()
+        return await self.heartbeat.run()
 
     async def told(self) -> list[str]:
         return [alert.text for alert in reversed(await self.outbox.alerts(100))]
@@ -285,13 +285,13 @@ async def test_nothing_is_missed_while_the_server_is_away() -> None:
         assert (beat.outcome, beat.reason) == (Outcome.FAILED, Reason.LOOK_FAILED)
         assert "no connection" in beat.text
     assert len(world.turns.requests) == asked
-    assert "heartbeat_failed" in [problem.code for problem in world.pulse.problems()]
-    (watch,) = (await world.pulse.explain())["watched"]
+    assert "heartbeat_failed" in [problem.code for problem in world.heartbeat.problems()]
+    (watch,) = (await world.heartbeat.explain())["watched"]
     assert watch["failing_since"] is not None
     world.mailbox.away, world.mailbox.mails = "", ["Bob", "Anna"]
     assert (await world.beat()).outcome is Outcome.ALERT
     assert len(await world.told()) == 1
-    (watch,) = (await world.pulse.explain())["watched"]
+    (watch,) = (await world.heartbeat.explain())["watched"]
     assert (watch["failing_since"], watch["failure"]) == (None, "")
 
 
@@ -331,7 +331,7 @@ async def test_a_tool_that_may_do_more_than_read_is_never_repeated() -> None:
     world = World(model=sender)
     world.mailbox.specs = (LIST, SEND)
     await world.beat()
-    (watch,) = (await world.pulse.explain())["watched"]
+    (watch,) = (await world.heartbeat.explain())["watched"]
     assert watch["asks_model"] == "at every beat"
     before = world.mailbox.calls
     await world.beat()
@@ -438,9 +438,9 @@ async def test_an_entry_whose_turn_fails_keeps_no_other_from_being_told() -> Non
 @pytest.mark.parametrize(
     ("answers", "reason"),
     [
-        (("Alert stored for delivery.",), Reason.NOTIFY),
-        ((TOLD_BEFORE,), Reason.DUPLICATE),
-        ((TOLD_BEFORE, "Alert stored for delivery."), Reason.NOTIFY),
+        (("stored",), Reason.NOTIFY),
+        (("repeated",), Reason.DUPLICATE),
+        (("repeated", "stored"), Reason.NOTIFY),
     ],
 )
 async def test_a_notify_that_repeats_has_told_nothing(

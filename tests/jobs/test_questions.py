@@ -164,6 +164,17 @@ async def test_what_the_model_has_told_itself_is_not_told_again():
     world.turns.reply, world.turns.tools = "I told you", NOTIFIED
     await world.add()
     assert (await world.come()).ending.reason is JobReason.NOTIFY
+
+
+async def test_a_question_whose_own_alerts_were_all_repetitions_is_a_duplicate():
+    world = World()
+    again = CallMade("c2", "notify", {}, is_error=False, is_repetition=True)
+    world.turns.tools = (again,)
+    await world.add()
+    run = await world.come()
+    assert (run.ending.outcome, run.ending.reason) == (JobOutcome.QUIET, JobReason.DUPLICATE)
+    world.turns.tools = (again, *NOTIFIED)
+    assert (await world.come()).ending.reason is JobReason.NOTIFY
     assert await world.told() == []
 
 

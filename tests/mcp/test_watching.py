@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agentd.core.beat import Beat, Outcome, Reason
+from agentd.core.beat_finding import BeatFinding
 from agentd.core.checklist import parse
 from agentd.core.erasure import MASK, Erasure
 from agentd.core.message import Message, ToolResult, ToolUse, assistant
@@ -76,7 +77,7 @@ class Life:
 
     async def beat(self) -> Beat:
         self.home.clock.jump(timedelta(minutes=30))
-        return await self.home.parts.schedule.pulse.run(force=True)
+        return await self.home.parts.schedule.heartbeat.run(force=True)
 
     async def told(self) -> list[str]:
         alerts = await self.home.parts.stores.outbox.alerts(1_000)
@@ -158,7 +159,7 @@ async def test_a_hostile_mail_with_an_obedient_model_reaches_no_other_entry(
         asked = [p for p in life.home.provider.prompts if token in shown(p)]
         assert asked
         assert any("disk" in p.messages[0].text for p in asked) is not is_told
-        explained = await life.home.parts.schedule.pulse.explain()
+        explained = await life.home.parts.schedule.heartbeat.explain()
         assert len(explained["watched"]) == 1
 
 
@@ -188,7 +189,9 @@ async def test_what_is_erased_while_a_beat_runs_stays_erased(tmp_path: Path) -> 
         (entry,) = parse(WATCHED, ZoneInfo("UTC")).entries
         read = await beats.watches([entry.hash])  # as a beat has read it
         await masking.erase(Erasure(spans=("the kayak is sold",)))
-        await beats.end_beat(beat_id, Outcome.QUIET, Reason.UNCHANGED, watches=[*read.values()])
+        (watch,) = read.values()
+        found = BeatFinding(Outcome.QUIET, Reason.UNCHANGED, watch=watch)
+        await beats.end_beat(beat_id, [found])
         assert "kayak" not in await _seen(life)
 
 
@@ -200,9 +203,8 @@ async def test_a_call_that_says_what_is_erased_is_not_made_again(tmp_path: Path)
         (entry,) = parse(WATCHED, ZoneInfo("UTC")).entries
         call = WatchedCall.answered("mail.list_mail", {"about": "kayak"}, "nothing")
         beat_id = await beats.begin_beat(None, None, "")
-        await beats.end_beat(
-            beat_id, Outcome.QUIET, Reason.ACK, watches=[WatchedEntry(entry.hash, (call,))]
-        )
+        watch = WatchedEntry(entry.hash, (call,))
+        await beats.end_beat(beat_id, [BeatFinding(Outcome.QUIET, Reason.ACK, watch=watch)])
         await _masking(life).erase(Erasure(spans=("kayak",)))
         assert (await beats.watches([entry.hash]))[entry.hash].calls == ()
 
@@ -214,7 +216,7 @@ async def test_only_what_is_listed_is_called(tmp_path: Path, listed: bool) -> No
         life.home.tables["mcp"]["servers"]["mail"]["silent"] = []
     async with life.opened():
         await life.beat()
-        explained = await life.home.parts.schedule.pulse.explain()
+        explained = await life.home.parts.schedule.heartbeat.explain()
         assert explained["tools"] == (["mail.list_mail"] if listed else [])
         assert bool(explained["watched"]) is listed
 

@@ -63,7 +63,7 @@ class Recall:
         return await self.workspace.read(path, reader)
 
 
-class Pulse:
+class Heartbeat:
     async def run(self, *, force=False):
         reason = Reason.ACK if force else Reason.NOTHING_DUE
         return Beat(1, NOW, None, Outcome.QUIET if force else Outcome.SKIPPED, reason)
@@ -382,7 +382,7 @@ async def test_only_newlines_end_lines(workspace, memory):
 
 async def test_heartbeats(clock):
     jobs = MemoryBeats(clock)
-    routes = methods(HEARTBEAT, HeartbeatCommands(Pulse(), jobs, clock))
+    routes = methods(HEARTBEAT, HeartbeatCommands(Heartbeat(), jobs, clock))
     assert (await ask(routes, "heartbeat/run"))["outcome"] == "skipped"
     assert (await ask(routes, "heartbeat/run", {"force": True}))["reason"] == "ack"
     assert await ask(routes, "heartbeat/history") == {"runs": []}

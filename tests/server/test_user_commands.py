@@ -33,7 +33,7 @@ class Notes:
         return Found(tuple(Hit(chunk, 1.0) for chunk in self.chunks), "")
 
 
-class Pulse:
+class Heartbeat:
     """A heartbeat that stands so."""
 
     def __init__(self, standing) -> None:
@@ -48,9 +48,9 @@ class Pulse:
         return self.standing
 
 
-def heartbeat_of(pulse):
+def heartbeat_of(heartbeat):
     clock = FakeClock(zone="Europe/Berlin")
-    return typed(HEARTBEAT, HeartbeatCommands(pulse, MemoryBeats(clock), clock))
+    return typed(HEARTBEAT, HeartbeatCommands(heartbeat, MemoryBeats(clock), clock))
 
 
 def conversation(turns, store):
@@ -86,17 +86,17 @@ async def test_notes_need_words_and_their_owners_session(session, text):
 async def test_the_heartbeat_tells_how_it_stands_and_beats_when_told():
     last = Beat(7, FakeClock().now(), None, Outcome.ALERT, Reason.ALERT, "water!")
     due = datetime(2026, 11, 22, 2, 32, 48, tzinfo=UTC)
-    pulse = Pulse(Standing(is_on=True, next_due=due, last=last))
-    (heartbeat,) = heartbeat_of(pulse)
-    assert await heartbeat.act(MAIN, "") == (
+    heartbeat = Heartbeat(Standing(is_on=True, next_due=due, last=last))
+    (command,) = heartbeat_of(heartbeat)
+    assert await command.act(MAIN, "") == (
         "The heartbeat is due at 2026-11-22 03:32; last time: alert: water!"
     )
-    assert await heartbeat.act(MAIN, "run") == "The heartbeat: skipped (nothing_due)"
-    assert pulse.forced == [False]
+    assert await command.act(MAIN, "run") == "The heartbeat: skipped (nothing_due)"
+    assert heartbeat.forced == [False]
     for session, text in ((MAIN, "now"), (GROUP, "run")):
         with pytest.raises(InvalidRequest):
-            await heartbeat.act(session, text)
-    (off,) = heartbeat_of(Pulse(Standing(is_on=False, next_due=None)))
+            await command.act(session, text)
+    (off,) = heartbeat_of(Heartbeat(Standing(is_on=False, next_due=None)))
     assert await off.act(MAIN, "") == "The heartbeat is off."
 
 

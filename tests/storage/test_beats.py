@@ -8,9 +8,11 @@ import pytest
 
 from agentd.core.alert import NewAlert
 from agentd.core.beat import HeartbeatState, ItemState, Outcome, Reason
+from agentd.core.beat_finding import BeatFinding
 from agentd.core.errors import NotFound
 
 ALERT = NewAlert("look", "heartbeat", "d1", ("main",))
+ALARM = BeatFinding(Outcome.ALERT, Reason.ALERT, "look", alert=ALERT)
 
 
 async def test_the_schedule_is_kept(stores, clock):
@@ -31,16 +33,8 @@ async def test_a_beat_ends_with_its_alert_and_its_items(stores, clock):
     assert (await stores.beats.heartbeat()).next_due == due + timedelta(hours=1)
     await stores.beats.items(["x", "y"])
     clock.jump(timedelta(minutes=1))
-    beat, put = await stores.beats.end_beat(
-        beat_id,
-        Outcome.ALERT,
-        Reason.NOTIFY,
-        text="look",
-        tokens=7,
-        cost_usd=0.5,
-        done_items=["x"],
-        alerts=[ALERT],
-    )
+    found = BeatFinding(Outcome.ALERT, Reason.NOTIFY, "look", ("x",), ALERT)
+    beat, put = await stores.beats.end_beat(beat_id, [found], tokens=7, cost_usd=0.5)
     assert (beat.outcome, beat.reason, beat.text, beat.tokens) == ("alert", "notify", "look", 7)
     assert (beat.due, beat.file_hash, beat.at) == (due, "hash", due)
     assert await stores.beats.beats(10) == (beat,)
@@ -52,16 +46,46 @@ async def test_a_beat_ends_with_its_alert_and_its_items(stores, clock):
 async def test_an_alert_told_before_makes_a_quiet_duplicate(stores):
     await stores.outbox.put(ALERT)
     beat_id = await stores.beats.begin_beat(None, None, "")
-    beat, put = await stores.beats.end_beat(beat_id, Outcome.ALERT, Reason.ALERT, alerts=[ALERT])
+    beat, put = await stores.beats.end_beat(beat_id, [ALARM])
     assert (beat.outcome, beat.reason, put) == (Outcome.QUIET, Reason.DUPLICATE, ())
     assert len(await stores.outbox.alerts(10)) == 1
 
 
+@pytest.mark.parametrize(
+    ("beside", "outcome", "reason"),
+    [
+        (BeatFinding(Outcome.ALERT, Reason.NOTIFY), Outcome.ALERT, Reason.NOTIFY),
+        (BeatFinding(Outcome.FAILED, Reason.LOOK_FAILED), Outcome.FAILED, Reason.LOOK_FAILED),
+        (BeatFinding(Outcome.QUIET, Reason.ACK), Outcome.QUIET, Reason.DUPLICATE),
+    ],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_an_alert_told_before_hides_nothing_that_came_of_other_parts(
+    stores, beside, outcome, reason, is_first
+):
+    await stores.outbox.put(ALERT)
+    beat_id = await stores.beats.begin_beat(None, None, "")
+    findings = [ALARM, beside] if is_first else [beside, ALARM]
+    beat, put = await stores.beats.end_beat(beat_id, findings)
+    assert (beat.outcome, beat.reason, put) == (outcome, reason, ())
+
+
+async def test_of_two_alerts_the_one_not_told_before_is_put(stores):
+    await stores.outbox.put(ALERT)
+    other = NewAlert("smoke", "heartbeat", "d2", ("main",))
+    beat_id = await stores.beats.begin_beat(None, None, "")
+    found = BeatFinding(Outcome.ALERT, Reason.ALERT, "smoke", alert=other)
+    beat, put = await stores.beats.end_beat(beat_id, [ALARM, found])
+    assert (beat.outcome, beat.reason) == (Outcome.ALERT, Reason.ALERT)
+    assert [alert.text for alert in put] == ["smoke"]
+    assert beat.text == "look\n\nsmoke"
+
+
 async def test_a_beat_ends_once_and_a_second_end_puts_no_alert(stores):
     beat_id = await stores.beats.begin_beat(None, None, "")
-    await stores.beats.end_beat(beat_id, Outcome.QUIET, Reason.ACK)
+    await stores.beats.end_beat(beat_id, [BeatFinding(Outcome.QUIET, Reason.ACK)])
     with pytest.raises(NotFound):
-        await stores.beats.end_beat(beat_id, Outcome.ALERT, Reason.ALERT, alerts=[ALERT])
+        await stores.beats.end_beat(beat_id, [ALARM])
     assert await stores.outbox.alerts(10) == ()
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from agentd.core.alert import NewAlert
 from agentd.core.beat import Outcome, Reason
+from agentd.core.beat_finding import BeatFinding
 from agentd.core.errors import Busy, InvalidRequest, NotFound
 from agentd.core.message import (
     BY_AGENT,
@@ -139,9 +140,8 @@ async def test_half_a_surrogate_pair_from_a_model_stops_nothing(stores, clock):
     await stores.sessions.cover(CHAT, Coverage(1, 1, ok=False, reason=odd))
     beat_id = await stores.beats.begin_beat(None, None, "")
     alert = NewAlert(odd, "heartbeat", "d", ("main",))
-    beat, put = await stores.beats.end_beat(
-        beat_id, Outcome.ALERT, Reason.ALERT, text=odd, alerts=[alert]
-    )
+    found = BeatFinding(Outcome.ALERT, Reason.ALERT, odd, alert=alert)
+    beat, put = await stores.beats.end_beat(beat_id, [found])
     assert beat.outcome is Outcome.ALERT
     assert put[0].text.startswith("odd")
 
@@ -370,7 +370,7 @@ async def test_the_last_client_heard_of_is_the_owners(stores, clock):
     assert await stores.sessions.last_heard() is None
     await stores.sessions.receive(request("a", "1", client="phone"))
     await stores.sessions.receive(request("b", "2", SessionKey("group:x"), client="stranger"))
-    await stores.sessions.receive(request("c", "3", client="pulse", origin=Origin.HEARTBEAT))
+    await stores.sessions.receive(request("c", "3", client="heartbeat", origin=Origin.HEARTBEAT))
     assert await stores.sessions.last_heard() == (clock.now(), "phone")
 
 

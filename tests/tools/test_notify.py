@@ -69,7 +69,7 @@ async def test_an_alert_of_a_chat_leaves_at_once() -> None:
 async def test_an_alert_goes_to_the_targets_of_its_origin_once():
     notify, outbox = tool()
     assert notify.spec.effect is Effect.IDEMPOTENT
-    await notify.run(told(" Backup failed! "), None)
+    first = await notify.run(told(" Backup failed! "), None)
     (alert,) = outbox.stored
     assert (alert.text, alert.origin, alert.sinks, alert.to) == (
         "Backup failed!",
@@ -79,6 +79,7 @@ async def test_an_alert_goes_to_the_targets_of_its_origin_once():
     )
     out = await notify.run(told("backup  FAILED!"), None)
     assert "not sent again" in out.text
+    assert (first.is_repetition, out.is_repetition) == (False, True)
     assert len(outbox.stored) == 1
 
 

@@ -15,8 +15,8 @@ from agentd.core.errors import ConfigError
 from agentd.core.paths import prompt
 from agentd.core.ports import Approver, TurnAudience
 from agentd.engine.assembly import Engine, Outside, Wording, build_engine
-from agentd.engine.background import SideCall
 from agentd.engine.compaction.plan import smallest_window
+from agentd.engine.completion import Completions
 from agentd.providers.assembly import ProviderModel
 from agentd.storage.ledger import SqliteServiceRecord
 
@@ -28,7 +28,7 @@ async def open_engine(
     stores: Stores,
     memory: Memory,
     facts: FactParts,
-    calls: SideCall,
+    calls: Completions,
     model: ProviderModel,
     tools: Offered,
     approver: Approver,

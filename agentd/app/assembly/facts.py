@@ -25,7 +25,7 @@ from agentd.core.search import SearchQuery
 from agentd.core.transcript import Row
 from agentd.core.turn import MAIN, Kind, Origin, SessionKey
 from agentd.core.workspace import FACTS_PATH, Reader
-from agentd.engine.background import SideCall
+from agentd.engine.completion import Completions
 from agentd.engine.watchers import WhenEnded
 from agentd.engine.workers import CoalescingWorker
 from agentd.memory.facts.book import FactBook
@@ -107,7 +107,7 @@ async def open_facts(
     stores: Stores,
     memory: Memory,
     graph: GraphParts,
-    calls: SideCall,
+    calls: Completions,
     *,
     shown: EventSink,
     output: OpenLog,
@@ -217,7 +217,7 @@ def build_forgetting(
     stores: Stores,
     memory: Memory,
     graph: GraphParts,
-    calls: SideCall,
+    calls: Completions,
     output: OpenLog,
 ) -> Forgetting:
     """What erases words: first where they were written, then what was made of that."""

@@ -13,7 +13,7 @@ from agentd.app.assembly.storage import Stores
 from agentd.app.config import Config
 from agentd.core.errors import ConfigError
 from agentd.core.ports import Provider
-from agentd.engine.background import SideCall
+from agentd.engine.completion import Completions
 from agentd.engine.workers import CoalescingWorker
 from agentd.providers import assembly
 from agentd.providers.assembly import ProviderModel
@@ -45,13 +45,13 @@ async def open_model(
         yield model if provider is None else replace(model, provider=provider)
 
 
-def side_calls(runtime: RuntimeContext, stores: Stores, model: ProviderModel) -> SideCall:
+def completions(runtime: RuntimeContext, stores: Stores, model: ProviderModel) -> Completions:
     """What asks the model beside conversations. Its cheap model is none where its price is not known
     though a limit in dollars is set.
     """
     cheap = model.choices[0].cheap_model
     known = "" if runtime.config.budget.unpriced([cheap]) else cheap
-    return SideCall(
+    return Completions(
         model.provider,
         stores.ledger,
         runtime.clock,

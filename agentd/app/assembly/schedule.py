@@ -12,8 +12,8 @@ from agentd.app.assembly.alerting import Alerting
 from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.storage import Stores
+from agentd.automation.heartbeat.heartbeat import Heartbeat
 from agentd.automation.heartbeat.lifesign import LifeSigns
-from agentd.automation.heartbeat.pulse import Pulse
 from agentd.automation.heartbeat.runner import BeatRunner
 from agentd.automation.heartbeat.snapshot import BeatDependencies
 from agentd.automation.heartbeat.watched import WatchedEntries
@@ -34,7 +34,7 @@ class Schedule:
     """The heartbeat, the jobs, and the scheduler that calls them when they are due."""
 
     agenda: Agenda
-    pulse: Pulse
+    heartbeat: Heartbeat
     jobs: Jobs
     scheduler: Scheduler
 
@@ -51,15 +51,15 @@ async def open_schedule(
     engine: Engine,
 ) -> AsyncIterator[Schedule]:
     """All of it, with the rows of beats and jobs closed that a crash cut; nothing is called yet."""
-    pulse = _pulse(runtime, stores, model, memory, alerts, engine)
-    await pulse.recover()
+    heartbeat = _heartbeat(runtime, stores, model, memory, alerts, engine)
+    await heartbeat.recover()
     jobs = _jobs(runtime, stores, model, alerts, engine)
     await jobs.recover()
-    signs = LifeSigns(pulse, runtime.places.life_sign, runtime.clock)
+    signs = LifeSigns(heartbeat, runtime.places.life_sign, runtime.clock)
     scheduler = Scheduler(
         runtime.clock, {"heartbeat": signs, **jobs.lines, "retention": memory.retention}
     )
-    yield Schedule(agenda, pulse, jobs, scheduler)
+    yield Schedule(agenda, heartbeat, jobs, scheduler)
     await _say_good_bye(signs)  # not after a failure: that is to be missed
 
 
@@ -75,14 +75,14 @@ def build_agenda(runtime: RuntimeContext, stores: Stores, wake: Callable[[], Non
     return Agenda(runtime.config.jobs, stores.jobs, SchedulerTriggers(), runtime.clock, wake)
 
 
-def _pulse(
+def _heartbeat(
     runtime: RuntimeContext,
     stores: Stores,
     model: ProviderModel,
     memory: Memory,
     alerts: Alerting,
     engine: Engine,
-) -> Pulse:
+) -> Heartbeat:
     settings = runtime.config.heartbeat
     around = BeatDependencies(
         clock=runtime.clock,
@@ -101,7 +101,7 @@ def _pulse(
     watching = WatchedEntries(
         settings, engine.sessions, engine.toolbox, runtime.clock, prompt("watch"), recipients
     )
-    return Pulse(settings, around, BeatRunner(settings, around, text, watching, recipients))
+    return Heartbeat(settings, around, BeatRunner(settings, around, text, watching, recipients))
 
 
 def _jobs(

@@ -45,7 +45,7 @@ from agentd.interfaces.commands.history import HISTORY, HistoryCommands
 from agentd.interfaces.commands.jobs import (
     JOBS,
     ConsolidationJob,
-    Heartbeat,
+    HeartbeatJob,
     JobCommands,
     SystemJob,
 )
@@ -171,12 +171,12 @@ def _memory(parts: Parts) -> MemoryCommands:
 
 
 def _heartbeat(parts: Parts) -> HeartbeatCommands:
-    return HeartbeatCommands(parts.schedule.pulse, parts.stores.beats, parts.runtime.clock)
+    return HeartbeatCommands(parts.schedule.heartbeat, parts.stores.beats, parts.runtime.clock)
 
 
 def _own_jobs(parts: Parts) -> tuple[SystemJob, ...]:
-    pulse = parts.schedule.pulse
-    beats = Heartbeat(pulse, parts.stores.beats, lambda: pulse.interval)
+    heartbeat = parts.schedule.heartbeat
+    beats = HeartbeatJob(heartbeat, parts.stores.beats, lambda: heartbeat.interval)
     return beats, ConsolidationJob(parts.graph, timedelta(seconds=DAY))
 
 
@@ -300,7 +300,7 @@ def _status(parts: Parts, delays: Delays) -> StatusParts:
         version=__version__,
         started=parts.runtime.clock.monotonic(),
         provider=lambda: {**model.status(), "effective_window": window},
-        heartbeat=schedule.pulse.status,
+        heartbeat=schedule.heartbeat.status,
         compaction=lambda: parts.engine.compaction.last,
         index=memory.indexer.state,
         embedder=memory.embedders.status,

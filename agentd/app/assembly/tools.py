@@ -13,7 +13,7 @@ from agentd.app.assembly.mcp import Servers, build_servers
 from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.storage import Stores
-from agentd.automation.heartbeat.watched import HEARTBEAT
+from agentd.automation.heartbeat.beat_turn import HEARTBEAT
 from agentd.automation.jobs.agenda import Agenda
 from agentd.core.links import FETCH, SEARCH
 from agentd.core.ports import FormAsker, Tool, ToolSource

@@ -103,7 +103,7 @@ class Upkeep:
 
     def take(self, config: Config) -> None:
         """Let the parts that can go by it."""
-        beat, parts, pulse = config.heartbeat, self._parts, self._parts.schedule.pulse
+        beat, parts, heartbeat = config.heartbeat, self._parts, self._parts.schedule.heartbeat
         self._output.set_level(config.log.level)
         self._runtime.budget.adopt(config.budget)
         parts.memory.retention.adopt(config.storage.retention_days)
@@ -111,7 +111,7 @@ class Upkeep:
         parts.alerts.targets.adopt(beat.target, beat.to)
         recipients = parts.alerts.targets(Origin.HEARTBEAT)
         text = beat.prompt or prompt("heartbeat")
-        pulse.adopt(beat, pulse.examination.adapted(beat, text, recipients))
+        heartbeat.adopt(beat, heartbeat.runner.adapted(beat, text, recipients))
         parts.schedule.scheduler.poke()
         if self._server is not None:
             self._server.adopt(config.server)

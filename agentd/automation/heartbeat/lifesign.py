@@ -99,8 +99,8 @@ class Beating(Protocol):
 class LifeSigns:
     """The heartbeat, with a sign left whenever it was looked at and its next due time has changed."""
 
-    def __init__(self, pulse: Beating, file: Path, clock: Clock) -> None:
-        self._pulse = pulse
+    def __init__(self, heartbeat: Beating, file: Path, clock: Clock) -> None:
+        self._heartbeat = heartbeat
         self._file = file
         self._clock = clock
         self._left: LifeSign | None = None
@@ -108,12 +108,12 @@ class LifeSigns:
 
     async def tick(self) -> None:
         """Beat if one is due, then leave the sign; a tick that fails leaves none. Raises StorageError."""
-        await self._pulse.tick()
+        await self._heartbeat.tick()
         sign = LifeSign(
             self._clock.now(),
             self._clock.monotonic(),
-            await self._pulse.next_due(),
-            self._pulse.patience + _SLACK,
+            await self._heartbeat.next_due(),
+            self._heartbeat.patience + _SLACK,
         )
         if self._left is not None and _promise(self._left) == _promise(sign):
             return
@@ -128,7 +128,7 @@ class LifeSigns:
 
     async def next_due(self) -> datetime | None:
         """When a beat is due next."""
-        return await self._pulse.next_due()
+        return await self._heartbeat.next_due()
 
     async def end(self) -> None:
         """Say that no other is to be expected, since the daemon ends. Raises OSError."""

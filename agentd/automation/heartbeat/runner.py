@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from agentd.automation.heartbeat.beat_turn import HEARTBEAT, BeatSink
 from agentd.automation.heartbeat.gate import Run
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.snapshot import BeatDependencies, Snapshot
-from agentd.automation.heartbeat.watched import (
-    HEARTBEAT,
-    BeatFinding,
-    SilentSink,
-    WatchedEntries,
-    finding,
-)
+from agentd.automation.heartbeat.watched import WatchedEntries
 from agentd.core import failpoints
 from agentd.core.alert import AlertSeverity, NewAlert, Recipients, alert_digest
-from agentd.core.beat import Alarm, Beat, Outcome, Reason
-from agentd.core.checklist import LOOK, Checklist, ChecklistEntry
+from agentd.core.beat import Beat, Outcome, Reason
+from agentd.core.beat_finding import BeatFinding, finding_of
+from agentd.core.checklist import LOOK, Checklist, ChecklistEntry, item_hashes
 from agentd.core.errors import WorkspaceError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.turn import MAIN, Context, Origin, SessionKey, TurnRequest
+from agentd.core.verdict import Alarm
 from agentd.core.watch import WatchedEntry
-from agentd.engine.background import TOOLS, compose, run_errand
+from agentd.engine.background_turn import TOOLS, compose, run_background_turn
 
 
 class BeatRunner:
@@ -93,9 +90,8 @@ class BeatRunner:
             alert_digest("HEARTBEAT.md unreadable"),
             severity=AlertSeverity.WARNING,
         )
-        beat, stored = await self._around.beats.end_beat(
-            beat_id, Outcome.ALERT, Reason.ALERT, text=text, alerts=[alert]
-        )
+        found = BeatFinding(Outcome.ALERT, Reason.ALERT, text, alert=alert)
+        beat, stored = await self._around.beats.end_beat(beat_id, [found])
         if stored:
             self._around.wake()
         return beat
@@ -108,7 +104,7 @@ class BeatRunner:
         watches: Mapping[str, WatchedEntry],
     ) -> tuple[BeatFinding, tuple[ChecklistEntry, ...]]:
         """What the model says of those due that are not watched, and which of them it wants looked at."""
-        view, settings, sink = sight.view, self._settings, SilentSink()
+        view, settings, sink = sight.view, self._settings, BeatSink()
         checklist, zone = view.checklist, view.hours.zone
         items = [entry.item for entry in due if entry.item is not None]
         matter = await offload(
@@ -125,14 +121,14 @@ class BeatRunner:
         )
         if request.session != HEARTBEAT and not await self._around.exists(request.session):
             request = replace(request, session=MAIN)  # a beat is no way to make a conversation
-        verdict = await run_errand(
+        verdict = await run_background_turn(
             self._around.turns, request, sink, settings.timeout, settings.ack_max_chars
         )
         left = {entry.hash: entry for entry in due if entry.hash not in watches}
         named = tuple(entry for entry in _named(sink, checklist) if entry.hash in left)
         asked = tuple(entry for entry in left.values() if entry not in named)
         alert = self._alert(verdict, sink.thoughts) if isinstance(verdict, Alarm) else None
-        return finding(verdict, asked, alert, sink.calls), named
+        return finding_of(verdict, item_hashes(*asked), alert), named
 
     async def _look(
         self,
@@ -144,9 +140,9 @@ class BeatRunner:
         can_ask: bool,
     ) -> list[BeatFinding]:
         """What there is to say of a watched entry; nothing where a model would have to and cannot."""
-        seen = await self._watching.poll(known)
+        seen = await self._watching.poll(entry, known)
         if isinstance(seen, BeatFinding):
-            return [replace(seen, entries=() if seen.outcome is Outcome.FAILED else (entry,))]
+            return [seen]
         if not can_ask:
             return []
         if self._around.breaker.is_open():
@@ -160,19 +156,10 @@ class BeatRunner:
         return [await self._watching.ask(entry, before, seen, name, sight.view.hours.zone)]
 
     async def _store(self, beat_id: int, sight: Snapshot, findings: Sequence[BeatFinding]) -> Beat:
-        told = _main(findings)
         # No other turn of this origin runs beside a beat.
         tokens, cost = await self._around.ledger.spent(sight.view.now, Origin.HEARTBEAT)
         beat, stored = await self._around.beats.end_beat(
-            beat_id,
-            told.outcome,
-            told.reason,
-            text="\n\n".join(found.text for found in findings if found.text),
-            tokens=tokens,
-            cost_usd=cost,
-            done_items=[e.item.hash for found in findings for e in found.entries if e.item],
-            alerts=[found.alert for found in findings if found.alert],
-            watches=[found.watch for found in findings if found.watch],
+            beat_id, findings, tokens=tokens, cost_usd=cost
         )
         if stored or any(found.reason is Reason.NOTIFY for found in findings):
             self._around.wake()
@@ -186,7 +173,7 @@ class BeatRunner:
         return self._recipients.alert(shown, "heartbeat", digest, tainted=alarm.tainted)
 
 
-def _named(sink: SilentSink, checklist: Checklist) -> tuple[ChecklistEntry, ...]:
+def _named(sink: BeatSink, checklist: Checklist) -> tuple[ChecklistEntry, ...]:
     """The entries for which `look` was called, each once."""
     found = {
         entry.hash: entry
@@ -195,13 +182,3 @@ def _named(sink: SilentSink, checklist: Checklist) -> tuple[ChecklistEntry, ...]
         if (entry := checklist.find(str(call.input.get("entry", "")))) is not None
     }
     return tuple(found.values())
-
-
-_WEIGHT = (Outcome.ALERT, Outcome.FAILED, Outcome.QUIET)
-
-
-def _main(findings: Sequence[BeatFinding]) -> BeatFinding:
-    """The finding that the beat's row names: an alert before a failure, and that a model was asked before
-    that none was.
-    """
-    return min(findings, key=lambda f: (_WEIGHT.index(f.outcome), f.reason is Reason.UNCHANGED))

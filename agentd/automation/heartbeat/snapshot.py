@@ -18,7 +18,7 @@ from agentd.core.offloading import offload
 from agentd.core.ports import BeatStore, Breaker, Clock, Ledger
 from agentd.core.turn import SessionKey
 from agentd.core.workspace import FileView
-from agentd.engine.background import Door
+from agentd.engine.background_turn import TurnRunner
 
 log = structlog.get_logger()
 
@@ -46,7 +46,7 @@ class BeatDependencies:
     clock: Clock
     beats: BeatStore
     ledger: Ledger
-    turns: Door
+    turns: TurnRunner
     breaker: Breaker
     read: Callable[[], Awaitable[FileView]]
     budget: BeatBudget

@@ -12,33 +12,33 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Protocol, assert_never
+from typing import Protocol
 from zoneinfo import ZoneInfo
 
 import structlog
 
+from agentd.automation.heartbeat.beat_turn import HEARTBEAT, BeatSink, CallSeen
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
-from agentd.core.alert import TOLD_BEFORE, NewAlert, Recipients, alert_digest, as_told
-from agentd.core.beat import Alarm, Empty, Outcome, Quiet, Reason, Told, Verdict
-from agentd.core.checklist import ChecklistEntry
+from agentd.core.alert import NewAlert, Recipients, alert_digest, as_told
+from agentd.core.beat import Outcome, Reason
+from agentd.core.beat_finding import BeatFinding, finding_of
+from agentd.core.checklist import ChecklistEntry, item_hashes
 from agentd.core.durations import format_duration
-from agentd.core.event import ThoughtChunk, ToolCallEnded, ToolCallStarted, TurnEvent
 from agentd.core.message import JsonObject
 from agentd.core.offloading import offload
 from agentd.core.ports import Clock
 from agentd.core.prompt import ToolSpec
 from agentd.core.tool import ToolCall, ToolOutput
-from agentd.core.turn import OTHERS, Context, Kind, Origin, SessionKey, TurnRequest
+from agentd.core.turn import OTHERS, Context, Kind, Origin, TurnRequest
+from agentd.core.verdict import Alarm
 from agentd.core.watch import MOST_CALLS, WatchedCall, WatchedEntry, answered, answers, changes
-from agentd.engine.background import Door, Failed, compose, run_errand
+from agentd.engine.background_turn import TOOLS, TurnRunner, compose, run_background_turn
 from agentd.engine.context import fence
 
 log = structlog.get_logger()
 
-HEARTBEAT = SessionKey("heartbeat:main")  # constant: no beat can make a session of its own
-
 # It cannot alert by itself: its reply is the alert, stored together with what was seen.
-_TOOLS = frozenset({"memory_read", "memory_search", "memory_write", OTHERS})
+_TOOLS = TOOLS - {"notify"} | {OTHERS}
 _FAILURE = 400  # characters
 _AFRESH = timedelta(days=1)  # after so long without an answer the model looks anew, and can say so
 
@@ -57,96 +57,6 @@ class OutsideTools(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CallSeen:
-    """A call of a silent turn, with its answer."""
-
-    name: str
-    input: JsonObject
-    text: str
-    is_error: bool
-
-
-class SilentSink:
-    """Where the events of a beat go: nobody sees them; thoughts and calls are kept for who asked."""
-
-    def __init__(self) -> None:
-        self._thoughts: list[str] = []
-        self._begun: dict[str, ToolCallStarted] = {}
-        self._calls: list[CallSeen] = []
-
-    @property
-    def thoughts(self) -> str:
-        """All that was thought."""
-        return "".join(self._thoughts).strip()
-
-    @property
-    def calls(self) -> tuple[CallSeen, ...]:
-        """All calls that were answered, in order."""
-        return tuple(self._calls)
-
-    def emit(self, event: TurnEvent) -> None:
-        """Keep a thought or a call, drop the rest."""
-        match event:
-            case ThoughtChunk():
-                self._thoughts.append(event.text)
-            case ToolCallStarted():
-                self._begun[event.call_id] = event
-            case ToolCallEnded() if begun := self._begun.get(event.call_id):
-                seen = CallSeen(begun.name, begun.input, event.text, event.is_error)
-                self._calls.append(seen)
-            case _:
-                pass
-
-    async def wait_room(self, session: SessionKey) -> None:
-        """There is always room."""
-
-
-@dataclass(frozen=True, slots=True)
-class BeatFinding:
-    """What a part of a beat came to; all are stored at its end. `entries` were looked at with success."""
-
-    outcome: Outcome
-    reason: Reason
-    text: str = ""
-    entries: tuple[ChecklistEntry, ...] = ()
-    alert: NewAlert | None = None
-    watch: WatchedEntry | None = None
-
-    @property
-    def is_last(self) -> bool:
-        """Whether no model is to be asked after it. What a model did with one entry says nothing of that."""
-        return self.reason in (Reason.INTERRUPTED, Reason.BUDGET)
-
-
-def finding(
-    verdict: Verdict | Failed,
-    entries: tuple[ChecklistEntry, ...],
-    alert: NewAlert | None,
-    calls: Iterable[CallSeen] = (),
-) -> BeatFinding:
-    """What a verdict means; `alert` is the one that an alarm is told by, `calls` are those of the turn."""
-    match verdict:
-        case Failed():
-            reason = Reason.INTERRUPTED if verdict.is_cut else Reason.PROVIDER_ERROR
-            return BeatFinding(Outcome.FAILED, reason, verdict.text)
-        case Empty():
-            return BeatFinding(Outcome.FAILED, Reason.EMPTY_REPLY)
-        case Quiet():
-            outcome, reason, alert = Outcome.QUIET, Reason.ACK, None
-        case Told():
-            outcome, reason, alert = Outcome.ALERT, Reason.NOTIFY, None
-            told = {call.text for call in calls if call.name == "notify" and not call.is_error}
-            if told == {TOLD_BEFORE}:
-                outcome, reason = Outcome.QUIET, Reason.DUPLICATE
-        case Alarm():
-            outcome, reason = Outcome.ALERT, Reason.ALERT
-        case _:
-            assert_never(verdict)
-    text = as_told(verdict.text, tainted=verdict.tainted)
-    return BeatFinding(outcome, reason, text, entries, alert)
-
-
-@dataclass(frozen=True, slots=True)
 class _Poll:
     """The answers of an entry's calls now."""
 
@@ -160,7 +70,7 @@ class WatchedEntries:
     def __init__(
         self,
         settings: HeartbeatSettings,
-        turns: Door,
+        turns: TurnRunner,
         tools: OutsideTools,
         clock: Clock,
         prompt: str,
@@ -183,7 +93,7 @@ class WatchedEntries:
         """The tools of others that its turns have."""
         return tuple(spec.name for spec in self._tools.others(self._request("")))
 
-    async def poll(self, watch: WatchedEntry) -> WatchedEntry | BeatFinding:
+    async def poll(self, entry: ChecklistEntry, watch: WatchedEntry) -> WatchedEntry | BeatFinding:
         """Make the calls of an entry again. A finding if a model need not look; else the watch with the
         answers as they are now: one has changed, or they cannot be had by repeating, or not for a day.
         """
@@ -202,7 +112,8 @@ class WatchedEntries:
             return replace(watch, calls=fresh)
         if not found.failure:
             watch = replace(watch, looked_at=now)
-            return BeatFinding(Outcome.QUIET, Reason.UNCHANGED, watch=watch)
+            done = item_hashes(entry)
+            return BeatFinding(Outcome.QUIET, Reason.UNCHANGED, done_items=done, watch=watch)
         if watch.failing_since is not None and now - watch.failing_since >= _AFRESH:
             return replace(watch, failing_since=now)
         log.warning("look_failed", entry=watch.entry, since=str(watch.failing_since))
@@ -217,20 +128,20 @@ class WatchedEntries:
         zone: ZoneInfo,
     ) -> BeatFinding:
         """Have the model look at an entry: anew, or at what has changed from `before` to `now`."""
-        sink = SilentSink()
+        sink = BeatSink()
         size = sum(len(call.answer) for call in now.calls)
         matter, outside = await offload(size, lambda: _matter(entry, before, now))
         text = compose(self._prompt, "HEARTBEAT.md", matter, self._clock.now(), zone)
         quoted = tuple((text.index(part), text.index(part) + len(part)) for part in outside)
         request = replace(self._request(text), message_id=message_id, quoted=quoted)
         settings = self._settings
-        verdict = await run_errand(
+        verdict = await run_background_turn(
             self._turns, request, sink, settings.timeout, settings.ack_max_chars
         )
         is_change = before is not None and before.calls != now.calls
         change = message_id if is_change else ""
         alert = self._alert(verdict, entry, change) if isinstance(verdict, Alarm) else None
-        found = finding(verdict, (entry,), alert)
+        found = finding_of(verdict, item_hashes(entry), alert)
         if found.outcome is Outcome.FAILED:
             return found
         seen = self._seen(now, sink.calls, found, request, is_change=is_change)

@@ -12,11 +12,12 @@ from typing import assert_never
 from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.core import failpoints
 from agentd.core.alert import AlertSeverity, Recipients, alert_digest
-from agentd.core.beat import Alarm, Empty, Quiet, Told, Verdict
 from agentd.core.job import Ending, Job, JobOutcome, JobReason, JobRun, JobSession, Step
 from agentd.core.ports import Breaker, Clock, JobStore, Ledger
 from agentd.core.turn import MAIN, OTHERS, Context, Origin, SessionKey, TurnRequest
-from agentd.engine.background import TOOLS, Door, Failed, Silence, compose, run_errand
+from agentd.core.verdict import Alarm, Empty, Failed, Quiet, Told, Verdict
+from agentd.engine.background_turn import TOOLS, TurnRunner, compose, run_background_turn
+from agentd.engine.silent_turn import NullSink
 
 # Reminders: the owner's own words, told at their time. No model has a part in it.
 
@@ -68,7 +69,7 @@ class RunDependencies:
     clock: Clock
     book: JobStore
     ledger: Ledger
-    turns: Door
+    turns: TurnRunner
     breaker: Breaker
     over_budget: Callable[[], Awaitable[bool]]
     wake: Callable[[], None]
@@ -118,8 +119,8 @@ class Questions:
         settings, around = self._settings, self._around
         began = around.clock.now()
         request = self._request(job, run_id, began)
-        verdict = await run_errand(
-            around.turns, request, Silence(), settings.timeout, settings.ack_max_chars
+        verdict = await run_background_turn(
+            around.turns, request, NullSink(), settings.timeout, settings.ack_max_chars
         )
         failpoints.hit("job.verdict")
         ending = await self._ending(verdict, began)
@@ -150,6 +151,8 @@ class Questions:
         match verdict:
             case Quiet(text):
                 outcome, reason = JobOutcome.QUIET, JobReason.ACK
+            case Told(text, is_repetition=True):
+                outcome, reason = JobOutcome.QUIET, JobReason.DUPLICATE
             case Told(text):
                 outcome, reason = JobOutcome.ALERT, JobReason.NOTIFY
             case Alarm(text):

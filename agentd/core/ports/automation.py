@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from agentd.core.alert import Alert, Delivery, NewAlert
-from agentd.core.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
+from agentd.core.beat import Beat, HeartbeatState, ItemState, Reason
+from agentd.core.beat_finding import BeatFinding
 from agentd.core.job import Ending, Job, JobRun, NewJob, Schedule, Step
 from agentd.core.watch import WatchedEntry
 
@@ -34,20 +35,16 @@ class BeatStore(Protocol):
     async def end_beat(
         self,
         beat_id: int,
-        outcome: Outcome,
-        reason: Reason,
+        findings: Sequence[BeatFinding],
         *,
-        text: str = "",
         tokens: int = 0,
         cost_usd: float = 0.0,
-        done_items: Sequence[str] = (),
-        alerts: Sequence[NewAlert] = (),
-        watches: Sequence[WatchedEntry] = (),
     ) -> tuple[Beat, tuple[Alert, ...]]:
-        """Finish a beat, mark its checklist items done, keep what was seen of watched entries and put its
-        alerts into the outbox, all or nothing. An alert whose digest was told within 24 hours is not put
-        again. Where that leaves none of them, a beat that was an ALERT is stored as QUIET with reason
-        `duplicate`. The alerts that were put come back beside it.
+        """Finish a beat with what its parts came to, one at least: mark their items done, keep what was
+        seen of watched entries and put their alerts into the outbox, all or nothing. An alert whose digest
+        was told within 24 hours is not put again, and its finding counts as quiet, `duplicate`. The beat's
+        outcome is that of its `main_finding`. The alerts that were put come back beside it. Raises NotFound
+        for a beat that is not running.
         """
 
     async def skip_beat(

@@ -15,8 +15,8 @@ from agentd.core.message import Image, Opaque, Text, ToolResult, ToolUse
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import Origin, SessionKey
 from agentd.engine import tokens
-from agentd.engine.background import SideCall
 from agentd.engine.compaction.extract import absent, extract, shortened, wanted
+from agentd.engine.completion import Completions
 from agentd.engine.context import clip, fence
 
 log = structlog.get_logger()
@@ -69,7 +69,7 @@ class Summariser:
     What a failed try has summed up is kept in memory, so that the next one goes on there.
     """
 
-    calls: SideCall
+    calls: Completions
     instructions: str
     model: str
     part_tokens: int

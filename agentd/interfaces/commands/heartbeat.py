@@ -22,7 +22,7 @@ _FINAL = frozenset({"budget", "busy"})  # what `--force` does not pass either
 _RUN_COLUMNS = ("at", "outcome", "reason", "tokens", "cost_usd", "text")
 
 
-class PulseControl(Protocol):
+class HeartbeatControl(Protocol):
     """What beats."""
 
     async def run(self, *, force: bool) -> Beat:
@@ -90,9 +90,9 @@ def _paused(result: dict[str, Any]) -> str:
 class HeartbeatCommands:
     """The heartbeat as its owner sees it."""
 
-    def __init__(self, pulse: PulseControl, beats: BeatStore, clock: Clock) -> None:
+    def __init__(self, heartbeat: HeartbeatControl, beats: BeatStore, clock: Clock) -> None:
         """`clock` has the owner's zone."""
-        self._pulse = pulse
+        self._heartbeat = heartbeat
         self._beats = beats
         self._clock = clock
 
@@ -105,7 +105,7 @@ class HeartbeatCommands:
         ] = False,
     ) -> dict[str, Any]:
         """Run one beat now."""
-        return (await self._pulse.run(force=force)).as_json()
+        return (await self._heartbeat.run(force=force)).as_json()
 
     @HEARTBEAT.command(_runs)
     async def history(
@@ -119,7 +119,7 @@ class HeartbeatCommands:
     @HEARTBEAT.command(_explained)
     async def explain(self) -> dict[str, Any]:
         """Say what the next beat would do, gate by gate."""
-        return await self._pulse.explain()
+        return await self._heartbeat.explain()
 
     @HEARTBEAT.command(_paused)
     async def pause(
@@ -158,9 +158,9 @@ class HeartbeatCommands:
         """
         match text.strip():
             case "run":
-                return f"The heartbeat: {_said(await self._pulse.run(force=False))}"
+                return f"The heartbeat: {_said(await self._heartbeat.run(force=False))}"
             case "":
-                return self._standing(await self._pulse.status())
+                return self._standing(await self._heartbeat.status())
         raise InvalidRequest(
             f"/heartbeat knows no {text.strip()[:50]!r}", cure="write /heartbeat run"
         )

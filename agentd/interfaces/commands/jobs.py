@@ -44,7 +44,7 @@ class SystemJob(Protocol):
         """Its runs, the newest first."""
 
 
-class JobsPulse(Protocol):
+class JobsHeartbeat(Protocol):
     """What beats."""
 
     async def run(self, *, force: bool = False) -> Beat:
@@ -72,22 +72,22 @@ class JobUpkeep(Protocol):
         """What was done, the newest first."""
 
 
-class Heartbeat:
+class HeartbeatJob:
     """The beats; they come at every `interval`."""
 
     id = "heartbeat"
     instead = "pause it with `agentd heartbeat pause`, or set [heartbeat] enabled = false"
 
     def __init__(
-        self, pulse: JobsPulse, beats: BeatStore, interval: Callable[[], timedelta]
+        self, heartbeat: JobsHeartbeat, beats: BeatStore, interval: Callable[[], timedelta]
     ) -> None:
-        self._pulse = pulse
+        self._heartbeat = heartbeat
         self._beats = beats
         self._interval = interval
 
     async def listed(self) -> dict[str, Any]:
         """See SystemJob."""
-        state = await self._pulse.status()
+        state = await self._heartbeat.status()
         return {
             **_line(self.id, "go through HEARTBEAT.md", self._interval()),
             "enabled": state.is_on,
@@ -97,7 +97,7 @@ class Heartbeat:
 
     async def run(self) -> dict[str, Any]:
         """See SystemJob."""
-        return self._told(await self._pulse.run())
+        return self._told(await self._heartbeat.run())
 
     async def history(self, limit: int) -> list[dict[str, Any]]:
         """See SystemJob."""

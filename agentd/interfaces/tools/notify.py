@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agentd.core.alert import TOLD_BEFORE, AlertSeverity, Recipients, alert_digest
+from agentd.core.alert import AlertSeverity, Recipients, alert_digest
 from agentd.core.errors import ToolFailed
 from agentd.core.ports import Gate, Outbox
 from agentd.core.prompt import Effect, ToolSpec
@@ -64,7 +64,8 @@ class Notify:
             tainted=call.tainted,
         )
         if await self._outbox.put(alert) is None:
-            return ToolOutput(TOLD_BEFORE)
+            text = "The user was told exactly this within 24 hours; not sent again."
+            return ToolOutput(text, is_repetition=True)
         self._wake()
         return ToolOutput("Alert stored for delivery.")
 

@@ -31,7 +31,7 @@ from agentd.core.health import Problem
 from agentd.core.paths import prompt
 from agentd.core.ports import Clock, Facts, FactStore
 from agentd.core.turn import Origin, SessionKey
-from agentd.engine.background import SideCall
+from agentd.engine.completion import Completions
 from agentd.engine.context import fence
 from agentd.engine.workers import Daily
 from agentd.memory.facts.changes import LISTED
@@ -105,7 +105,7 @@ class Review:
         self,
         book: DailyBook,
         store: FactStore,
-        calls: SideCall,
+        calls: Completions,
         clock: Clock,
         settings: FactsSettings,
     ) -> None:

@@ -31,7 +31,7 @@ from agentd.core.text import Span, sentences, shifted
 from agentd.core.transcript import Row, RowRole, opens_turn
 from agentd.core.turn import Origin, SessionKey
 from agentd.engine import tokens
-from agentd.engine.background import SideCall
+from agentd.engine.completion import Completions
 from agentd.memory.facts import wire
 from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.quotes import quoted_spans
@@ -76,7 +76,7 @@ class PassageReader:
         sessions: Transcripts,
         store: FactStore,
         facts: Facts,
-        calls: SideCall,
+        calls: Completions,
         clock: Clock,
         settings: FactsSettings,
     ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from agentd.core.message import user
 from agentd.core.prompt import Prompt
 from agentd.core.turn import Origin
-from agentd.engine.background import compose
+from agentd.engine.background_turn import compose
 
 SHIPPED = (files("agentd.core") / "prompts" / "heartbeat.md").read_text("utf-8")
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

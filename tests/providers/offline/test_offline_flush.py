@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.core.beat import is_no_reply
 from agentd.core.message import Role, Text, ToolResult, ToolUse, assistant
 from agentd.core.prompt import Effect, Prompt, ToolSpec
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import Origin, SessionKey, TurnRequest
+from agentd.core.verdict import is_no_reply
 from agentd.engine.context import PromptContext, build
 from agentd.memory.flush import flush_prompt
 from agentd.memory.settings import MemoryFlushSettings

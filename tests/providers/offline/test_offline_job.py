@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 from agentd.core.message import user
 from agentd.core.prompt import Prompt
 from agentd.core.turn import Origin
-from agentd.engine.background import compose
+from agentd.engine.background_turn import compose
 from agentd.testing import FakeClock
 
 SHIPPED = (files("agentd.core") / "prompts" / "job.md").read_text("utf-8")

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from agentd.core.message import Text, ToolResult, ToolUse
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import SessionKey
-from agentd.engine.background import SideCall
 from agentd.engine.compaction.extract import wanted
 from agentd.engine.compaction.summary import LONGEST, Summariser, fault
+from agentd.engine.completion import Completions
 from agentd.providers.offline.provider import OfflineProvider
 from agentd.testing import FakeClock, MemoryLedger
 
@@ -57,7 +57,7 @@ def conversations(draw) -> list[Row]:
 def summariser(part_tokens: int = 10_000) -> Summariser:
     ledger = MemoryLedger(FakeClock())
     clock = FakeClock()
-    calls = SideCall(OfflineProvider(), ledger, clock, lambda m, u: 0.0)
+    calls = Completions(OfflineProvider(), ledger, clock, lambda m, u: 0.0)
     return Summariser(calls, "Summarise.", "", part_tokens, LONGEST, 60.0)
 
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentd.automation.heartbeat.heartbeat import Heartbeat
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
-from agentd.automation.heartbeat.pulse import Pulse
 from agentd.automation.heartbeat.runner import BeatRunner
 from agentd.automation.heartbeat.snapshot import BeatDependencies, SnapshotReader
 from agentd.automation.heartbeat.watched import HEARTBEAT, WatchedEntries
@@ -40,7 +40,7 @@ from agentd.core.turn import (
     Usage,
 )
 from agentd.core.workspace import FileView
-from agentd.engine.background import compose
+from agentd.engine.background_turn import compose
 from agentd.testing import FakeClock, MemoryBeats, MemoryLedger, MemoryOutbox
 from agentd.testing.job_doubles import FakeTicket
 
@@ -124,7 +124,7 @@ class Breaker:
 
 
 class World:
-    """A heartbeat with everything around it; `restart` makes a new pulse on the same store."""
+    """A heartbeat with everything around it; `restart` makes a new heartbeat on the same store."""
 
     def __init__(
         self,
@@ -143,9 +143,9 @@ class World:
         self.wakes = 0
         self.heard: tuple[datetime, str] | None = None
         self.settings = HeartbeatSettings.model_validate(table)
-        self.pulse = self.restart()
+        self.heartbeat = self.restart()
 
-    def restart(self) -> Pulse:
+    def restart(self) -> Heartbeat:
         self.around = around = BeatDependencies(
             self.clock,
             self.beats,
@@ -162,9 +162,9 @@ class World:
         watched = WatchedEntries(
             self.settings, self.turns, self, self.clock, "Look at it.", recipients
         )
-        examination = BeatRunner(self.settings, around, "Go through the list.", watched, recipients)
-        self.pulse = Pulse(self.settings, around, examination)
-        return self.pulse
+        runner = BeatRunner(self.settings, around, "Go through the list.", watched, recipients)
+        self.heartbeat = Heartbeat(self.settings, around, runner)
+        return self.heartbeat
 
     async def read(self) -> FileView:
         if isinstance(self.file, Exception):
@@ -200,8 +200,8 @@ class World:
         before = len(self.beats.rows)
         end = self.clock.now() + span
         while self.clock.now() < end:
-            await self.pulse.tick()
-            due = await self.pulse.next_due()
+            await self.heartbeat.tick()
+            due = await self.heartbeat.next_due()
             wait = 60.0 if due is None else (due - self.clock.now()).total_seconds()
             wait = min(max(wait, 1.0), 60.0, (end - self.clock.now()).total_seconds())
             self.clock.jump(timedelta(seconds=wait))
@@ -209,7 +209,7 @@ class World:
         return self.beats.rows[before:]
 
     async def beat(self, *, force: bool = False) -> Beat:
-        return await self.pulse.run(force=force)
+        return await self.heartbeat.run(force=force)
 
 
 def ran(rows: Sequence[Beat]) -> list[Beat]:
@@ -350,7 +350,7 @@ async def test_an_empty_checklist_costs_no_model_call(text: str | None) -> None:
     assert {beat.reason for beat in rows} == {Reason.EMPTY_CHECKLIST}
     assert len(rows) == 7
     assert world.turns.requests == []
-    assert world.pulse.problems() == ()
+    assert world.heartbeat.problems() == ()
 
 
 async def test_a_file_that_cannot_be_read_is_told_until_it_can() -> None:
@@ -359,16 +359,16 @@ async def test_a_file_that_cannot_be_read_is_told_until_it_can() -> None:
     assert (await world.beat()).reason is Reason.ALERT
     world.file = FileUnreadable("HEARTBEAT.md is not UTF-8", cure="write it anew")
     assert (await world.beat()).reason is Reason.DUPLICATE
-    told = await world.pulse.explain()
+    told = await world.heartbeat.explain()
     assert (told["would_run"], told["reason"]) == (False, "alert")
     assert told["checklist"]["unreadable"] == "HEARTBEAT.md is not UTF-8"
     (alert,) = await world.beats.alerts()
     assert alert.text.endswith("HEARTBEAT.md is a directory; remove it")
     assert (world.turns.requests, world.wakes) == ([], 1)
-    assert [p.code for p in world.pulse.problems()] == ["heartbeat_unreadable"]
+    assert [p.code for p in world.heartbeat.problems()] == ["heartbeat_unreadable"]
     world.file = "- [ ] x"
     await world.beat()
-    assert world.pulse.problems() == ()
+    assert world.heartbeat.problems() == ()
 
 
 async def test_a_forced_beat_asks_no_model_about_a_file_that_cannot_be_read() -> None:
@@ -416,7 +416,7 @@ async def test_what_is_overdue_when_written_comes_at_once_and_once(when: str) ->
     world = World("# nothing yet", interval="1h")
     await world.live(timedelta(minutes=65, seconds=30))
     world.file = f"- [ ] call ({when})"
-    await world.pulse.tick()
+    await world.heartbeat.tick()
     await world.live(timedelta(hours=3))
     (beat,) = ran(world.beats.rows)
     assert (beat.at, beat.reason) == (MONDAY + timedelta(minutes=65, seconds=30), Reason.ACK)
@@ -478,12 +478,12 @@ async def test_an_item_is_done_only_after_a_successful_call() -> None:
     rows = ran(await world.live(timedelta(minutes=95)))
     assert [beat.reason for beat in rows] == [Reason.PROVIDER_ERROR] * 4
     assert {(beat.tokens, beat.text) for beat in rows} == {(100, "no key")}
-    (problem,) = world.pulse.problems()
+    (problem,) = world.heartbeat.problems()
     assert problem.text == "the last heartbeat failed (provider_error): no key"
     world.turns.failure = None
     rows = ran(await world.live(timedelta(hours=2)))
     assert [beat.reason for beat in rows] == [Reason.ACK]
-    assert world.pulse.problems() == ()
+    assert world.heartbeat.problems() == ()
 
 
 async def test_only_what_is_due_is_asked_and_the_file_stands_there_once() -> None:
@@ -538,16 +538,16 @@ async def test_the_context_of_a_conversation_is_a_setting() -> None:
 
 async def test_a_conversation_that_does_not_exist_is_said_and_not_made() -> None:
     world = World(context="main", session="chat:wrok")
-    await world.pulse.recover()
-    (problem,) = world.pulse.problems()
+    await world.heartbeat.recover()
+    (problem,) = world.heartbeat.problems()
     assert (problem.code, "chat:wrok" in problem.text) == ("heartbeat_session", True)
     await world.beat()
     (request,) = world.turns.requests
     assert request.session == "main"
-    assert [found.code for found in world.pulse.problems()] == ["heartbeat_session"]
+    assert [found.code for found in world.heartbeat.problems()] == ["heartbeat_session"]
     right = World(context="main", session="chat:work")
-    await right.pulse.recover()
-    assert right.pulse.problems() == ()
+    await right.heartbeat.recover()
+    assert right.heartbeat.problems() == ()
 
 
 async def test_an_alert_is_put_once_a_day() -> None:
@@ -681,8 +681,8 @@ async def test_beats_that_are_off_never_come() -> None:
     world = World(interval="0m")
     await world.beats.schedule(MONDAY)
     assert await world.live(timedelta(days=2)) == []
-    assert await world.pulse.next_due() is None
-    assert (await world.pulse.status()).next_due is None
+    assert await world.heartbeat.next_due() is None
+    assert (await world.heartbeat.status()).next_due is None
 
 
 async def test_a_busy_lane_delays_the_beat_and_leaves_one_row_a_slot() -> None:
@@ -715,7 +715,7 @@ async def test_beats_never_overlap() -> None:
         running = group.create_task(world.beat())
         await FakeClock.settle()
         world.clock.jump(timedelta(minutes=2))
-        await world.pulse.tick()
+        await world.heartbeat.tick()
         assert (await world.beat(force=True)).reason is Reason.BUSY
         assert len(world.turns.requests) == 1
         running.cancel()
@@ -723,7 +723,7 @@ async def test_beats_never_overlap() -> None:
 
 async def test_a_tick_that_only_looks_does_not_refuse_a_manual_beat() -> None:
     world = World()
-    await world.pulse.next_due()  # half an hour from now: a tick has nothing to do but look
+    await world.heartbeat.next_due()  # half an hour from now: a tick has nothing to do but look
     looking, seen = asyncio.Event(), asyncio.Event()
     read = world.read
 
@@ -732,10 +732,10 @@ async def test_a_tick_that_only_looks_does_not_refuse_a_manual_beat() -> None:
         await seen.wait()
         return await read()
 
-    world.read = slow_read  # type: ignore[method-assign]  # the pulse below is made with it
+    world.read = slow_read  # type: ignore[method-assign]  # the heartbeat below is made with it
     world.restart()
     async with asyncio.TaskGroup() as group:
-        group.create_task(world.pulse.tick())
+        group.create_task(world.heartbeat.tick())
         await looking.wait()
         beat = group.create_task(world.beat(force=True))
         second = group.create_task(world.beat(force=True))
@@ -754,7 +754,7 @@ async def test_a_beat_cut_by_a_crash_is_interrupted_and_not_run_again() -> None:
     finally:
         failpoints.arm("")
     assert await world.restart().recover() == 1
-    assert await world.pulse.recover() == 0
+    assert await world.heartbeat.recover() == 0
     rows = await world.live(timedelta(minutes=29))
     assert rows == []
     assert [(b.outcome, b.reason) for b in world.beats.rows] == [
@@ -766,9 +766,9 @@ async def test_a_schedule_that_stands_still_is_a_problem() -> None:
     world = World()
     await world.live(timedelta(minutes=1))
     world.clock.jump(timedelta(hours=1, minutes=29))
-    assert world.pulse.problems() == ()
+    assert world.heartbeat.problems() == ()
     world.clock.jump(timedelta(minutes=2))
-    assert [p.code for p in world.pulse.problems()] == ["heartbeat_stalled"]
+    assert [p.code for p in world.heartbeat.problems()] == ["heartbeat_stalled"]
 
 
 async def test_a_store_that_fails_loses_no_slot() -> None:
@@ -778,9 +778,9 @@ async def test_a_store_that_fails_loses_no_slot() -> None:
     world.over_budget = True
     skip, world.beats.skip_beat = world.beats.skip_beat, _broken
     with pytest.raises(StorageError):
-        await world.pulse.tick()
+        await world.heartbeat.tick()
     world.beats.skip_beat = skip
-    await world.pulse.tick()
+    await world.heartbeat.tick()
     assert [beat.due for beat in world.beats.rows] == [MONDAY + timedelta(minutes=30)]
 
 
@@ -790,27 +790,27 @@ async def _broken(*_: object) -> Beat:
 
 async def test_explain_says_what_a_beat_would_do() -> None:
     world = World("- [ ] a (due: 2026-05-04 11:00)", zone="Europe/Berlin")
-    told = await world.pulse.explain()
+    told = await world.heartbeat.explain()
     assert (told["would_run"], told["reason"]) == (True, "")
     assert told["checklist"]["items"] == [{"text": "- [ ] a (due: 2026-05-04 11:00)", "due": True}]
     world.over_budget = True
-    told = await world.pulse.explain()
+    told = await world.heartbeat.explain()
     assert (told["would_run"], told["reason"]) == (False, "budget")
     assert world.beats.rows == []
 
 
 async def test_a_time_that_counts_as_none_is_a_problem_until_it_is_mended() -> None:
     world = World("- [ ] a (due: 24.11.2026)\n- [ ] b (every: 1w)")
-    told = await world.pulse.explain()
+    told = await world.heartbeat.explain()
     assert ["24.11.2026" in one or "1w" in one for one in told["checklist"]["mistakes"]] == [
         True
     ] * 2
-    (problem,) = world.pulse.problems()
+    (problem,) = world.heartbeat.problems()
     assert "'- [ ] a (due: 24.11.2026)'" in problem.text
     assert "and 1 more" in problem.text
     world.file = "- [ ] a (due: 2026-11-24)"
-    await world.pulse.explain()
-    assert world.pulse.problems() == ()
+    await world.heartbeat.explain()
+    assert world.heartbeat.problems() == ()
 
 
 async def test_a_list_that_is_still_the_same_is_not_taken_apart_again() -> None:
@@ -824,14 +824,14 @@ async def test_a_list_that_is_still_the_same_is_not_taken_apart_again() -> None:
 
 
 async def test_explain_says_that_there_is_no_file() -> None:
-    assert (await World(None).pulse.explain())["checklist"]["missing"]
-    assert not (await World("").pulse.explain())["checklist"]["missing"]
+    assert (await World(None).heartbeat.explain())["checklist"]["missing"]
+    assert not (await World("").heartbeat.explain())["checklist"]["missing"]
 
 
 async def test_status_has_the_last_beat_and_the_next() -> None:
     world = World()
     await world.live(timedelta(minutes=31))
-    status = await world.pulse.status()
+    status = await world.heartbeat.status()
     assert status.is_on
     assert status.last.reason is Reason.ACK
     assert status.as_json() == {
@@ -854,16 +854,16 @@ def test_the_prompt_that_ships_is_small_and_names_the_word() -> None:
 async def test_beats_pause_while_the_owner_is_away_and_go_on_when_he_writes() -> None:
     world = World(pause_after_idle="2d")
     world.heard = (world.clock.now() - timedelta(days=2, minutes=1), "chat")
-    assert (await world.pulse.run()).reason is Reason.PAUSED
-    assert (await world.pulse.explain())["idle"]
+    assert (await world.heartbeat.run()).reason is Reason.PAUSED
+    assert (await world.heartbeat.explain())["idle"]
     world.heard = (world.clock.now(), "chat")
-    assert (await world.pulse.run()).reason is not Reason.PAUSED
+    assert (await world.heartbeat.run()).reason is not Reason.PAUSED
 
 
 async def test_without_a_limit_beats_go_on_however_long_the_owner_is_away() -> None:
     world = World()
     world.heard = (world.clock.now() - timedelta(days=400), "chat")
-    assert (await world.pulse.run()).reason is not Reason.PAUSED
+    assert (await world.heartbeat.run()).reason is not Reason.PAUSED
 
 
 @pytest.mark.parametrize("reply", ["Pay this bill now", "HEARTBEAT_OK pay this bill now"])

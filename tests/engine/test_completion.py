@@ -11,13 +11,13 @@ from agentd.core.errors import ProviderError, ShuttingDown, StorageFull
 from agentd.core.ports import Provider
 from agentd.core.prompt import Prompt, ProviderEvent, TextDelta
 from agentd.core.turn import MAIN, Origin, Usage
-from agentd.engine.background import SideCall
+from agentd.engine.completion import Completions
 from agentd.testing import FakeClock, MemoryLedger, ScriptedProvider
 
 
-def side_call(provider: Provider, clock: FakeClock | None = None) -> SideCall:
+def side_call(provider: Provider, clock: FakeClock | None = None) -> Completions:
     clock = clock or FakeClock()
-    return SideCall(provider, MemoryLedger(clock), clock, lambda model, used: 0.25)
+    return Completions(provider, MemoryLedger(clock), clock, lambda model, used: 0.25)
 
 
 async def test_the_answer_is_trimmed_and_charged_under_its_own_heading() -> None:
@@ -84,7 +84,7 @@ class FullOnce(MemoryLedger):
 async def test_an_answer_that_is_paid_for_waits_for_room_to_be_written_down() -> None:
     clock = FakeClock()
     ledger = FullOnce(clock)
-    calls = SideCall(ScriptedProvider("yes"), ledger, clock, lambda model, used: 0.0)
+    calls = Completions(ScriptedProvider("yes"), ledger, clock, lambda model, used: 0.0)
     answered: list[str] = []
 
     async def asked() -> None:

@@ -1,6 +1,6 @@
 """The heartbeat: one beat at a time, from the due time to the alert.
 
-A beat is judged by pure parts (`hours.py`, `gate.py`, `core/checklist.py`, `core/beat.py`); this module keeps
+A beat is judged by pure parts (`hours.py`, `gate.py`, `core/checklist.py`, `core/verdict.py`); this module keeps
 the schedule. Each due time leaves one row that says what came of it, and one more where a busy session delays
 the beat. No row: while the heartbeat is off, and for due times in closed hours, which move to the opening.
 """
@@ -32,16 +32,16 @@ _RETRY_BUSY = timedelta(seconds=30)
 _STALLED = timedelta(minutes=5)
 
 
-class Pulse:
-    """The heart. `examination` is what it does at each beat."""
+class Heartbeat:
+    """Keeps the schedule of beats. `runner` is what one does."""
 
     def __init__(
-        self, settings: HeartbeatSettings, around: BeatDependencies, examination: BeatRunner
+        self, settings: HeartbeatSettings, around: BeatDependencies, runner: BeatRunner
     ) -> None:
         self._around = around
         self._clock = around.clock
         self._beats = around.beats
-        self.adopt(settings, examination)
+        self.adopt(settings, runner)
         self._lock = asyncio.Lock()
         self._is_beating = False  # the lock is also held by a tick that finds nothing due
         self._next_due: datetime | None = None
@@ -63,16 +63,16 @@ class Pulse:
         """
         return max(self._settings.interval, self._settings.timeout)
 
-    def adopt(self, settings: HeartbeatSettings, examination: BeatRunner) -> None:
+    def adopt(self, settings: HeartbeatSettings, runner: BeatRunner) -> None:
         """Go by these from the next beat on; the next due time follows at the next tick."""
         self._settings = settings
-        self.examination = examination
+        self.runner = runner
         self._hours = settings.hours(self._clock.zone)
-        self._eyes = SnapshotReader(
+        self._snapshots = SnapshotReader(
             self._around,
             self._hours,
             SessionKey(settings.session),
-            frozenset({examination.session, SessionKey(settings.session)}),
+            frozenset({runner.session, SessionKey(settings.session)}),
             is_on=settings.is_on,
             patience=settings.pause_after_idle,
         )
@@ -97,7 +97,7 @@ class Pulse:
 
     async def explain(self) -> dict[str, Any]:
         """What a beat would do now, and why: the shape of `agentd heartbeat explain`."""
-        sight = await self._eyes.look()
+        sight = await self._snapshots.look()
         view = sight.view
         decision = decide(view)
         reason = str(decision.reason) if isinstance(decision, Skip) else ""
@@ -105,7 +105,7 @@ class Pulse:
             reason = str(Reason.ALERT)
         due_now = {item.hash for item in view.due}
         used, most = await self._around.budget.tokens_today()
-        watches = await self.examination.watches(view.checklist)
+        watches = await self.runner.watches(view.checklist)
         return {
             "would_run": isinstance(decision, Run),
             "reason": reason,
@@ -123,7 +123,7 @@ class Pulse:
             "busy": view.busy,
             "checklist": {
                 "file_hash": sight.digest,
-                "missing": not sight.digest and self._eyes.unreadable is None,
+                "missing": not sight.digest and self._snapshots.unreadable is None,
                 "unreadable": unreadable.message if unreadable else "",
                 "mistakes": list(view.checklist.mistakes),
                 "open": view.checklist.has_open,
@@ -132,7 +132,7 @@ class Pulse:
                     for item in view.checklist.items
                 ],
             },
-            "tools": list(self.examination.tools()),
+            "tools": list(self.runner.tools()),
             "watched": [
                 {"text": entry.text, **watch.as_json()}
                 for entry in view.checklist.entries
@@ -164,7 +164,7 @@ class Pulse:
 
     async def recover(self) -> int:
         """Close the rows of beats that a crash cut; they are not run again. Returns how many."""
-        await self._eyes.look_for_session()
+        await self._snapshots.look_for_session()
         count = await self._beats.interrupt_beats()
         if count:
             log.warning("beats_interrupted", count=count)
@@ -173,14 +173,14 @@ class Pulse:
     def problems(self) -> tuple[Problem, ...]:
         """What keeps beats from doing their work."""
         found: list[Problem] = []
-        if (error := self._eyes.unreadable) is not None:
+        if (error := self._snapshots.unreadable) is not None:
             text = f"HEARTBEAT.md cannot be read: {error.message}"
             found.append(Problem("heartbeat_unreadable", text, error.cure))
-        if mistakes := self._eyes.mistakes:
+        if mistakes := self._snapshots.mistakes:
             more = f", and {len(mistakes) - 1} more" if len(mistakes) > 1 else ""
             text = f"HEARTBEAT.md has a time that counts as none, {mistakes[0]}{more}"
             found.append(Problem("heartbeat_times", text, "`agentd heartbeat explain` names them"))
-        if self._eyes.is_session_missing:
+        if self._snapshots.is_session_missing:
             text = (
                 f"[heartbeat] session = {self._settings.session!r} does not exist; beats use main"
             )
@@ -237,7 +237,7 @@ class Pulse:
         """Let a dated entry that is due before the next slot bring the beat forward. The file is
         taken apart only when it or the schedule has changed.
         """
-        digest, item_time = await self._eyes.peek(self._peeked)
+        digest, item_time = await self._snapshots.peek(self._peeked)
         rest = timedelta(seconds=max(0.0, self._rested_at - self._clock.monotonic()))
         at = hours.pulled(next_due, item_time, self._clock.now() + rest, self._hours)
         if at != next_due:
@@ -253,7 +253,7 @@ class Pulse:
     async def _beat(
         self, slot: datetime | None, next_due: datetime | None, *, force: bool = False
     ) -> Beat:
-        sight = await self._eyes.look()
+        sight = await self._snapshots.look()
         decision = decide(sight.view, force=force)
         unreadable = self._unreadable(decision)
         if isinstance(decision, Skip) and not unreadable:
@@ -263,10 +263,10 @@ class Pulse:
         self._next_due = next_due
         failpoints.hit("beat.begun")
         if isinstance(decision, Run) and not unreadable:
-            beat = await self.examination.run(beat_id, decision, sight, force=force)
+            beat = await self.runner.run(beat_id, decision, sight, force=force)
         else:
             assert unreadable is not None
-            beat = await self.examination.tell_unreadable(beat_id, unreadable)
+            beat = await self.runner.tell_unreadable(beat_id, unreadable)
         self._last = beat
         log.info("beat_done", beat=beat.id, outcome=beat.outcome, reason=beat.reason)
         self._peeked = ""
@@ -280,7 +280,7 @@ class Pulse:
         that is forced past an empty checklist has nothing to ask about one that may hold anything.
         """
         stands_alone = isinstance(decision, Run) or decision.reason is Reason.EMPTY_CHECKLIST
-        return self._eyes.unreadable if stands_alone else None
+        return self._snapshots.unreadable if stands_alone else None
 
     async def _skipped(
         self, slot: datetime | None, next_due: datetime | None, reason: Reason, sight: Snapshot

@@ -1,0 +1,153 @@
+"""What the reply of a silent turn comes to. Pure.
+
+NO_REPLY alone, or HEARTBEAT_OK at the start or the end, with little else, means that nothing needs
+the user. Anywhere else it is a word like any other, and so it is when the words next to it deny it:
+a false alarm costs a glance, a swallowed alert may cost a disk.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+
+# What models put around a word: markup, quotes, tags, punctuation, emoji.
+_EDGE = r"(?:<[^<>]{0,40}>|[^\w<]|_)"
+_ACK = r"(?<![^\W_])heartbeat\\?_ok(?![^\W_])"
+_START = re.compile(rf"{_EDGE}*{_ACK}", re.IGNORECASE)
+_END = re.compile(rf"{_ACK}{_EDGE}*\Z", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_DENIALS = re.compile(
+    r"not|non|never|cannot|unable|without|instead|than|nicht|keine?|nie|ohne|pas|sans|jamais|sin"
+    r"|nunca|não|nem|niet|geen|inte|ikke|не|нет|.*n't"
+)
+_ADJACENT_DENIALS = re.compile(r"no|of")
+_PREDICATES = re.compile(r"not|never|cannot|(?:is|was|would|will|can|does)(?:n't)?|won't|can't")
+_NO_REPLY = re.compile(r"[\W_]*no(?:\\?_|[ -])reply[\W_]*", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-z][a-z0-9]*>", re.IGNORECASE)
+_OPENED = re.compile(r"<[^/<>][^<>]{0,40}>\Z")
+_LONGEST_TAG = 43  # characters of that
+_OPENING = "-—–*_`\"'“‘("
+_MOST = 16  # acknowledgements that are taken off; a reply of hundreds is no all-clear
+_SENTENCE_END = ".!?…:;,\n()[]—–-"
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """Nothing for the user; `text` is what stood beside HEARTBEAT_OK, `tainted` as in an Alarm."""
+
+    text: str = ""
+    tainted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The model has told the user itself, through the notify tool; the reply is no second alert.
+    `is_repetition` says that each of its alerts had been told within 24 hours, so that none was sent.
+    """
+
+    text: str = ""
+    tainted: bool = False
+    is_repetition: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Something for the user; `tainted` if text from outside had a part in it."""
+
+    text: str
+    tainted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """The model said nothing at all, which is no all-clear."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """There is no reply. `is_cut` says that somebody ended the turn, not a fault."""
+
+    text: str = ""
+    is_cut: bool = False
+
+
+ReplyVerdict = Quiet | Told | Alarm | Empty
+Verdict = ReplyVerdict | Failed
+
+
+def judge(reply: str, ack_max_chars: int, *, notified: bool = False) -> ReplyVerdict:
+    """The verdict on a reply. `notified` says that the notify tool took an alert in this turn."""
+    rest, acknowledged = _strip(html.unescape(reply))
+    if notified:
+        return Told(rest if acknowledged else reply.strip())
+    if acknowledged and len(rest) <= ack_max_chars:
+        return Quiet(rest)
+    if is_no_reply(reply):
+        return Quiet()
+    text = rest if acknowledged else reply.strip()
+    return Alarm(text) if _WORD.search(text) or _has_symbol(text) else Empty()
+
+
+def is_no_reply(text: str) -> bool:
+    """Whether the whole text says NO_REPLY, in any case and whatever markup or punctuation is
+    around it.
+    """
+    return _NO_REPLY.fullmatch(_TAG.sub("", text)) is not None
+
+
+def _strip(text: str) -> tuple[str, bool]:
+    """The text without acknowledgements at its ends, and whether there was one."""
+    found = False
+    for _ in range(_MOST):
+        if (match := _START.match(text)) and not _denied_after(text[match.end() :]):
+            text, found = text[match.end() :], True
+        elif (match := _END.search(text)) and not _denied_before(text[: match.start()]):
+            text, found = text[: match.start()], True
+        else:
+            break
+    return (_trim(text) if found else text), found
+
+
+def _denied_before(text: str) -> bool:
+    """Whether the words that run into the token deny it."""
+    words = _words(re.split(f"[{re.escape(_SENTENCE_END)}]", text)[-1])[-3:]
+    if not words:
+        return False
+    denied = any(_DENIALS.fullmatch(word) for word in words)
+    return denied or _ADJACENT_DENIALS.fullmatch(words[-1]) is not None
+
+
+def _denied_after(text: str) -> bool:
+    """Whether the token is the subject of what follows (`HEARTBEAT_OK is not what I can say`)."""
+    words = _words(re.split(f"[{re.escape(_SENTENCE_END)}]", text)[0])[:1]
+    return bool(words) and _PREDICATES.fullmatch(words[0]) is not None
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower().replace("’", "'") for word in _WORD.findall(text)]
+
+
+def _trim(text: str) -> str:
+    """Without the edges that the token leaves behind, whole markup of the rest kept."""
+    text = re.sub(r"\A(?:</[^<>]{0,40}>|[\s.,:;!?—–\-*_`\"'”’])+", "", text)
+    text = text[: _end(text)]
+    return text if _WORD.search(text) or _has_symbol(text) else ""
+
+
+def _end(text: str) -> int:
+    """Where marks and beginnings of markup begin that stand at the end."""
+    end = len(text)
+    while end:
+        if text[end - 1].isspace() or text[end - 1] in _OPENING:
+            end -= 1
+        elif tag := _OPENED.search(text, max(end - _LONGEST_TAG, 0), end):
+            end = tag.start()
+        else:
+            break
+    return end
+
+
+def _has_symbol(text: str) -> bool:
+    """Whether something other than ASCII marks stands there: an emoji alone is a message."""
+    return any(ord(char) > 0x2FFF for char in text)

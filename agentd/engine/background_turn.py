@@ -1,0 +1,91 @@
+"""A background turn: silent, with a deadline and few tools, and what its reply comes to."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from agentd.core.durations import format_duration
+from agentd.core.errors import AgentdError, ShuttingDown
+from agentd.core.ports import TurnAudience
+from agentd.core.turn import Origin, SessionKey, StopReason, Turn, TurnRequest
+from agentd.core.verdict import Empty, Failed, Told, Verdict, judge
+
+log = structlog.get_logger()
+
+# What a turn without the user may do: look things up, keep a dated note, tell the owner. Fewer tools,
+# fewer tokens.
+TOOLS = frozenset({"memory_read", "memory_search", "memory_write", "notify"})
+
+
+class SubmittedTurn(Protocol):
+    """A submitted turn."""
+
+    async def wait(self) -> Turn:
+        """The turn when it has ended, well or not."""
+
+
+class TurnRunner(Protocol):
+    """Runs turns: the engine's sessions, as those see it who ask in the background."""
+
+    async def submit(self, request: TurnRequest, sink: TurnAudience) -> SubmittedTurn:
+        """Queue a turn. Raises AgentdError when it is not taken."""
+
+    def is_busy(self, session: SessionKey) -> bool:
+        """Whether anything of the session runs or waits."""
+
+    def cancel(self, session: SessionKey, origin: Origin) -> bool:
+        """Have the session's running turn of that origin end soon; False if there is none."""
+
+
+def compose(prompt: str, title: str, matter: str, now: datetime, zone: ZoneInfo) -> str:
+    """The whole user message. The time stands last: what is before it stays the same from turn to
+    turn, which a provider's cache may use.
+    """
+    local = now.astimezone(zone)
+    parts = [prompt.strip()]
+    if matter:
+        parts.append(f"## {title}\n\n{matter}")
+    parts.append(f"Current time: {local:%Y-%m-%d %H:%M} ({local:%A}, {zone.key})")
+    return "\n\n".join(parts)
+
+
+async def run_background_turn(
+    turns: TurnRunner,
+    request: TurnRequest,
+    sink: TurnAudience,
+    limit: timedelta,
+    ack_max_chars: int,
+) -> Verdict:
+    """The verdict on the reply to a silent request, or why there is none; one that takes longer than
+    `limit` is cancelled. Never raises for what a turn can do wrong.
+    """
+    try:
+        async with asyncio.timeout(limit.total_seconds()):
+            ticket = await turns.submit(request, sink)
+            turn = await ticket.wait()
+    except TimeoutError:
+        log.warning("background_turn_timed_out", origin=request.origin, message=request.message_id)
+        turns.cancel(request.session, request.origin)
+        return Failed(f"no answer within {format_duration(limit)}")
+    except ShuttingDown as error:
+        return Failed(error.message, is_cut=True)
+    except AgentdError as error:
+        log.warning("background_turn_refused", origin=request.origin, error=error.code)
+        return Failed(error.message)
+    if turn.failure is not None:
+        return Failed(turn.failure.message)
+    if turn.stop_reason is StopReason.CANCELLED:
+        return Failed(is_cut=True)
+    alerts = [call for call in turn.tool_calls if call.name == "notify" and not call.is_error]
+    verdict = judge(turn.text, ack_max_chars, notified=bool(alerts))
+    if isinstance(verdict, Empty):
+        return verdict
+    if isinstance(verdict, Told):
+        verdict = replace(verdict, is_repetition=all(call.is_repetition for call in alerts))
+    return replace(verdict, tainted=turn.tainted)

@@ -1,0 +1,75 @@
+"""Completions: questions to the model beside a conversation, one call without tools, charged under its origin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agentd.core.errors import ProviderError, ShuttingDown
+from agentd.core.message import user
+from agentd.core.ports import Clock, Ledger, Provider
+from agentd.core.prompt import Answered, Prompt, closing
+from agentd.core.redaction import Redactor
+from agentd.core.turn import Origin, SessionKey, Usage
+from agentd.engine.durable import when_space
+
+
+@dataclass(slots=True)
+class Completions:
+    """Asks the model and pays for it. `cheap_model` is what the service has for less, "" where that is
+    not known. No call begins once `draining` is set. Answers are kept by who asks: they have no keys.
+    """
+
+    provider: Provider
+    ledger: Ledger
+    clock: Clock
+    price: Callable[[str, Usage], float]
+    cheap_model: str = ""
+    draining: bool = False
+    redactor: Redactor = field(default_factory=Redactor)
+
+    async def ask(
+        self,
+        session: SessionKey,
+        origin: Origin,
+        system: str,
+        text: str,
+        model: str = "",
+        *,
+        max_tokens: int | None = None,
+    ) -> str:
+        """What `model` answers, trimmed; "" asks the chat's. It may have been cut at `max_tokens`.
+
+        Raises ProviderError (a limit of the budget is its kind `budget`), ShuttingDown,
+        StorageError when the charge could not be stored.
+        """
+        prompt = Prompt(
+            system=(system,),
+            messages=(user(text),),
+            model=model or None,
+            max_tokens=max_tokens,
+            origin=origin,
+        )
+        answer = await self._answer(prompt)
+        cost = self.price(answer.model, answer.usage)
+        await when_space(
+            self.clock,
+            lambda: self.ledger.charge(
+                session,
+                origin,
+                answer.model,
+                answer.usage,
+                cost,
+                reservation=answer.reservation,
+            ),
+        )
+        return self.redactor.kept(answer.message.text).text.strip()
+
+    async def _answer(self, prompt: Prompt) -> Answered:
+        if self.draining:
+            raise ShuttingDown
+        async with closing(self.provider.stream(prompt)) as events:
+            async for event in events:
+                if isinstance(event, Answered):
+                    return event
+        raise ProviderError("The answer was cut off.", kind="stream_cut", retryable=True)

@@ -1,0 +1,96 @@
+"""Silent turns beside a session: how a compaction hook talks to the model.
+
+Such a turn runs through the same loop as any other, but over the rows it is given, with only the tools it names,
+and into a sink that keeps nothing. It takes no place in the queue, so it cannot wait for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from agentd.core.compaction import Answer, Question
+from agentd.core.errors import ProviderError
+from agentd.core.event import TurnEvent
+from agentd.core.ports import Clock, Inbox
+from agentd.core.prompt import Effect
+from agentd.core.turn import Failure, Origin, Receipt, SessionKey, Turn, TurnRequest
+from agentd.engine.context import ContextBuilder
+from agentd.engine.durable import when_space
+from agentd.engine.loop import Loop, Progress, failure_of
+from agentd.engine.queue import marked
+from agentd.engine.toolbox import Toolbox
+
+_GIVEN_UP = Failure("given_up", "The question was not answered in time.")
+
+
+class NullSink:
+    """A sink for turns that nobody watches."""
+
+    def emit(self, event: TurnEvent) -> None:
+        """Let it go."""
+
+    async def wait_room(self, session: SessionKey) -> None:
+        """There is always room."""
+
+
+class SilentTurns:
+    """Asks hooks' questions."""
+
+    def __init__(
+        self,
+        store: Inbox,
+        loop: Loop,
+        builder: ContextBuilder,
+        toolbox: Toolbox,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._loop = loop
+        self._builder = builder
+        self._toolbox = toolbox
+        self._clock = clock
+
+    async def ask(self, session: SessionKey, question: Question) -> Answer:
+        """The model's answer to a question about the session.
+
+        A question that a crash or an outage cut goes on where it was, and one whose answer is stored is not asked
+        again: `question.key` decides. Raises ProviderError, ShuttingDown.
+        """
+        request = TurnRequest(
+            session, question.text, question.key, origin=Origin.FLUSH, tools=question.tools
+        )
+        receipt = await when_space(self._clock, lambda: self._store.receive(request))
+        if receipt.ended is not None:
+            return self._answer(receipt.ended)
+        with marked(request, receipt):
+            return await self._run(question, request, receipt)
+
+    async def _run(self, question: Question, request: TurnRequest, receipt: Receipt) -> Answer:
+        context = await self._builder.for_question(question, request)
+        progress = Progress(receipt, context, NullSink())
+        try:
+            turn = await self._loop.run(progress)
+        except ProviderError as error:
+            if error.away:  # asked again, it goes on
+                await when_space(self._clock, lambda: self._store.park(receipt.turn_id))
+            else:
+                await self._loop.failed(progress, failure_of(error))
+            raise
+        except asyncio.CancelledError:
+            # Given up by who asked: it must not go on after a restart. A stop puts it aside instead.
+            if not self._loop.draining:
+                await asyncio.shield(self._loop.failed(progress, _GIVEN_UP))
+            raise
+        return self._answer(turn)
+
+    def _answer(self, turn: Turn) -> Answer:
+        if turn.failure is not None:
+            raise ProviderError(turn.failure.message, kind="unknown")
+        writes = sum(
+            1
+            for made in turn.tool_calls
+            if not made.is_error
+            and (spec := self._toolbox.spec(made.name)) is not None
+            and spec.effect is Effect.FILE
+        )
+        return Answer(turn.text, writes, turn.usage)
