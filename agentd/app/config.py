@@ -155,7 +155,7 @@ def told(
         text = 'has to be a list, like ["one", "two"]'
     is_told = detail["type"] in ("value_error", "missing") or isinstance(data, dict)
     given = (
-        f"a {type(data).__name__} that is not shown"
+        "a value that is not shown here, since it may be secret"
         if not set(hushed).isdisjoint(key)
         else repr(data)
     )

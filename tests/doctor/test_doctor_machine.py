@@ -61,6 +61,14 @@ async def test_a_disk_that_is_nearly_full_fails(tmp_path: Path) -> None:
     assert (await check.look()).level == "ok"
 
 
+async def test_before_anything_is_made_the_disk_it_would_be_made_on_is_looked_at(
+    tmp_path: Path,
+) -> None:
+    check = Disk((tmp_path / "home" / "state",), {tmp_path: 99_000_000}.__getitem__)
+    found = await check.look()
+    assert (found.level, found.text) == ("fail", f"99 MB are free at {tmp_path}")
+
+
 @pytest.mark.parametrize(
     ("year", "zone", "system", "level"),
     [

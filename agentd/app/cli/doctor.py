@@ -65,7 +65,9 @@ def _configuration(places: Places) -> list[dict[str, str]]:
         config = load(places.config_file, os.environ)
         placed(config, places)
         check_model(config, os.environ)
-        read = Finding.ok("config", f"{places.config_file} is right")
+        file = places.config_file
+        there = f"{file} is right" if file.exists() else f"there is no {file}; the defaults hold"
+        read = Finding.ok("config", there)
     except AgentdError as error:
         config = Config()
         read = Finding.fail("config", error.message, error.cure)

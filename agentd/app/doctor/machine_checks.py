@@ -61,12 +61,18 @@ class Disk:
 
     async def look(self) -> Finding:
         """Fails below 100 MB."""
-        left = {folder: self.free(folder) for folder in self.folders if folder.exists()}
-        least = min(left.items(), key=lambda item: item[1], default=(Path(), _FREE_BYTES))
-        text = f"{least[1] // 1_000_000:,} MB are free at {least[0]}"
-        if least[1] < _FREE_BYTES:
+        folder, free = min(
+            ((at, self.free(at)) for at in self._present()), key=lambda item: item[1]
+        )
+        text = f"{free // 1_000_000:,} MB are free at {folder}"
+        if free < _FREE_BYTES:
             return Finding.fail(self.code, text, "make room on that disk; 100 MB should be free")
         return Finding.ok(self.code, text)
+
+    def _present(self) -> Iterator[Path]:
+        """The folders; for one that is not there yet, the one in which it would be made."""
+        for folder in self.folders:
+            yield next(at for at in (folder, *folder.absolute().parents) if at.exists())
 
 
 @dataclass(frozen=True, slots=True)
