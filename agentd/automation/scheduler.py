@@ -1,4 +1,6 @@
-"""APScheduler behind the ports: what wakes the heartbeat, the jobs and retention, and when."""
+"""APScheduler behind the ports: its triggers say when schedules come round, its timer wakes what is
+due.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,6 @@ from agentd.core.ports import Clock
 
 log = structlog.get_logger()
 
-
-# When schedules come round; APScheduler's triggers are the calculators.
-#
-# The trigger of a cron expression counts wall time, as if every day had 24 hours; the zone's rules
-# come on top, as in cron itself. An expression that fixes the hour comes once a day: at a time that the
-# clocks skip it comes when they have gone on by as much, at one that they repeat it comes the first
-# time. One that leaves the hour open comes whenever the clock fits, twice where the clock does so twice.
-
 _EXAMPLE = 'write it like "0 9 * * 1-5": minute, hour, day of the month, month, day of the week'
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _PART = re.compile(r"(\*|\w+)(?:-(\w+))?(?:/([1-9]\d?))?", re.ASCII)
@@ -41,10 +35,24 @@ _SHIFT = timedelta(hours=3)  # more than clocks are ever changed by
 _INSTANT = timedelta(microseconds=1)
 _HORIZON_YEARS = 9  # the longest wait for a 29 February
 _LAST_YEAR = MAXYEAR - _HORIZON_YEARS - 1
+_LONGEST_SLEEP = 60.0
+_LATE = 3 * _LONGEST_SLEEP
+_JUMP = timedelta(seconds=1)  # far more than a clock drifts, or is slewed, between two looks
+# Only one wake is at work, but one that has ended counts until the loop comes round, and where a poke
+# falls just there APScheduler must not leave it out: it would come again in a day.
+_ENDING = 1_000
+_DRAIN = 2.0  # a stop may take five seconds in all
 
 
 class SchedulerTriggers:
-    """Answers what comes next, for any schedule."""
+    """Answers what comes next, for any schedule.
+
+    The trigger of a cron expression counts wall time, as if every day had 24 hours; the zone's
+    rules come on top, as in cron itself. An expression that fixes the hour comes once a day: at
+    a time that the clocks skip it comes when they have gone on by as much, at one that they
+    repeat it comes the first time. One that leaves the hour open comes whenever the clock fits,
+    twice where the clock does so twice.
+    """
 
     def check(self, schedule: Schedule) -> None:
         """Raise InvalidRequest, with an example, for a schedule that cannot be understood."""
@@ -62,140 +70,6 @@ class SchedulerTriggers:
                 return _cron(expression, zone).after(moment)
 
 
-class _WallCron:
-    """A cron expression in a zone. With days of the month and of the week both given, either fits."""
-
-    def __init__(self, fields: tuple[str, ...], zone: ZoneInfo) -> None:
-        minute, hour, day, month, weekday = fields
-        self._zone = zone
-        self._is_open = hour.startswith("*")
-        pairs: tuple[tuple[str, str], ...] = ((day, weekday),)
-        if not day.startswith("*") and not weekday.startswith("*"):
-            pairs = ((day, "*"), ("*", weekday))
-        self._triggers = tuple(_trigger(minute, hour, d, month, _weekdays(w)) for d, w in pairs)
-
-    def after(self, moment: datetime) -> datetime | None:
-        """The first instant after `moment` at which the clocks fit."""
-        wall = moment.astimezone(self._zone).replace(tzinfo=UTC, fold=0)
-        first = self._next(wall + _INSTANT)
-        if first is None:
-            return None
-        plain = self._instants(first)
-        if len(plain) == 1 and not self._is_odd(moment) and not self._is_odd(plain[0]):
-            return plain[0]
-        return self._searched(moment, wall)
-
-    def _searched(self, moment: datetime, wall: datetime) -> datetime | None:
-        """The same where the clocks change: walls are not in the order of their instants there."""
-        best: datetime | None = None
-        for slot in self._walls(wall - _SHIFT):
-            if best is not None and slot > _wall(best, self._zone) + _SHIFT:
-                break
-            found = [at for at in self._instants(slot) if at > moment]
-            best = min((*found, best) if best else found, default=None)
-        return best
-
-    def _walls(self, start: datetime) -> Iterator[datetime]:
-        slot = self._next(start)
-        while slot is not None:
-            yield slot
-            slot = self._next(slot + _INSTANT)
-
-    def _next(self, start: datetime) -> datetime | None:
-        if start.year > _LAST_YEAR:
-            return None
-        found: list[datetime] = []
-        for trigger in self._triggers:
-            # Without an end it would look through all the years that there are.
-            trigger.end_date = start + timedelta(days=366 * _HORIZON_YEARS)
-            slot = trigger.get_next_fire_time(None, start)
-            if slot is not None:
-                found.append(slot)
-        return min(found, default=None)
-
-    def _instants(self, slot: datetime) -> list[datetime]:
-        """The instants that a wall time stands for, in order."""
-        local = slot.replace(tzinfo=self._zone)
-        early = local.astimezone(UTC)
-        if not self._is_open:
-            return [early]
-        both = {early, local.replace(fold=1).astimezone(UTC)}
-        return sorted(at for at in both if _wall(at, self._zone) == slot)
-
-    def _is_odd(self, moment: datetime) -> bool:
-        """Whether the clocks change near the moment."""
-        offsets = {
-            at.astimezone(self._zone).utcoffset() for at in (moment - _SHIFT, moment + _SHIFT)
-        }
-        return len(offsets) > 1
-
-
-def _wall(moment: datetime, zone: ZoneInfo) -> datetime:
-    return moment.astimezone(zone).replace(tzinfo=UTC, fold=0)
-
-
-@lru_cache(maxsize=256)
-def _cron(expression: str, zone: str) -> _WallCron:
-    fields = tuple(expression.lower().split())
-    try:
-        if len(fields) != 5 or not all(_NUMBER.fullmatch(field) for field in fields):
-            msg = "five fields are needed"
-            raise ValueError(msg)
-        return _WallCron(fields, ZoneInfo(parse_zone(zone) or "UTC"))
-    except (ValueError, OverflowError):
-        raise InvalidRequest(f"{expression!r} is no cron expression", cure=_EXAMPLE) from None
-
-
-def _trigger(minute: str, hour: str, day: str, month: str, weekday: str) -> CronTrigger:
-    return CronTrigger(
-        minute=minute, hour=hour, day=day, month=month, day_of_week=weekday, timezone=UTC
-    )
-
-
-def _weekdays(field: str) -> str:
-    """A weekday field with names for numbers: cron counts from Sunday, APScheduler from Monday."""
-    if field == "*":
-        return field
-    days: set[int] = set()
-    for part in field.split(","):
-        match = _PART.fullmatch(part)
-        if match is None:
-            raise ValueError(field)
-        start, end, stride = match.groups()
-        low, high = (0, 6) if start == "*" else (_weekday(start), _weekday(end or start))
-        if end is None and stride and start != "*":
-            high = 6
-        if low > high:
-            raise ValueError(field)
-        days.update(day % 7 for day in range(low, high + 1, int(stride or 1)))
-    return ",".join(_DAYS[day] for day in sorted(days))
-
-
-def _weekday(name: str) -> int:
-    if name in _DAYS:
-        return _DAYS.index(name)
-    number = int(name)
-    if number > 7:
-        raise ValueError(name)
-    return number
-
-
-# Wakes the heartbeat and the jobs through APScheduler.
-#
-# APScheduler compares wall times, and its timer does not notice a clock that is set back: it would
-# sleep for the whole step. So it is told to wake within a minute at the latest, and a keeper on
-# monotonic time wakes it within half of that once the wall clock has jumped. What is due is never its
-# decision.
-
-_LONGEST_SLEEP = 60.0
-_LATE = 3 * _LONGEST_SLEEP
-_JUMP = timedelta(seconds=1)  # far more than a clock drifts, or is slewed, between two looks
-# Only one wake is at work, but one that has ended counts until the loop comes round, and where a poke
-# falls just there APScheduler must not leave it out: it would come again in a day.
-_ENDING = 1_000
-_DRAIN = 2.0  # a stop may take five seconds in all
-
-
 class Tick(Protocol):
     """What is to be done again and again."""
 
@@ -206,24 +80,17 @@ class Tick(Protocol):
         """When something is due next; None if nothing is to come."""
 
 
-@dataclass(slots=True)
-class _Rhythm:
-    """One tick's own time, so that no other's can delay it."""
-
-    name: str
-    what: Tick
-    idle: asyncio.Event
-    woken_at: float = 0.0
-    is_changed: bool = False  # its due times, since they were asked for
-    is_failing: bool = False
-
-
 class Scheduler:
-    """Calls each `tick` when its `next_due` says so and at least once a minute, one call of each at a
-    time.
+    """Calls each `tick` when its `next_due` says so and at least once a minute, one call of each at
+    a time.
 
-    Entering starts it. Leaving lets running ticks end, for a moment, then cancels them. A tick that
-    raises is logged and changes nothing about the next.
+    Entering starts it. Leaving lets running ticks end, for a moment, then cancels them. A tick
+    that raises is logged and changes nothing about the next.
+
+    APScheduler compares wall times, and its timer does not notice a clock that is set back: it
+    would sleep for the whole step. So it is told to wake within a minute at the latest, and a
+    keeper on monotonic time wakes it within half of that once the wall clock has jumped. What is
+    due is never its decision.
     """
 
     def __init__(
@@ -389,3 +256,133 @@ class Scheduler:
         """How far the wall clock is ahead of monotonic time: another length only after a jump."""
         now = self._clock.now() - datetime.fromtimestamp(0, UTC)
         return now - timedelta(seconds=self._clock.monotonic())
+
+
+@dataclass(slots=True)
+class _Rhythm:
+    """One tick's own time, so that no other's can delay it."""
+
+    name: str
+    what: Tick
+    idle: asyncio.Event
+    woken_at: float = 0.0
+    is_changed: bool = False  # its due times, since they were asked for
+    is_failing: bool = False
+
+
+class _WallCron:
+    """A cron expression in a zone. With days of the month and of the week both given, either fits."""
+
+    def __init__(self, fields: tuple[str, ...], zone: ZoneInfo) -> None:
+        minute, hour, day, month, weekday = fields
+        self._zone = zone
+        self._is_open = hour.startswith("*")
+        pairs: tuple[tuple[str, str], ...] = ((day, weekday),)
+        if not day.startswith("*") and not weekday.startswith("*"):
+            pairs = ((day, "*"), ("*", weekday))
+        self._triggers = tuple(_trigger(minute, hour, d, month, _weekdays(w)) for d, w in pairs)
+
+    def after(self, moment: datetime) -> datetime | None:
+        """The first instant after `moment` at which the clocks fit."""
+        wall = moment.astimezone(self._zone).replace(tzinfo=UTC, fold=0)
+        first = self._next(wall + _INSTANT)
+        if first is None:
+            return None
+        plain = self._instants(first)
+        if len(plain) == 1 and not self._is_odd(moment) and not self._is_odd(plain[0]):
+            return plain[0]
+        return self._searched(moment, wall)
+
+    def _searched(self, moment: datetime, wall: datetime) -> datetime | None:
+        """The same where the clocks change: walls are not in the order of their instants there."""
+        best: datetime | None = None
+        for slot in self._walls(wall - _SHIFT):
+            if best is not None and slot > _wall(best, self._zone) + _SHIFT:
+                break
+            found = [at for at in self._instants(slot) if at > moment]
+            best = min((*found, best) if best else found, default=None)
+        return best
+
+    def _walls(self, start: datetime) -> Iterator[datetime]:
+        slot = self._next(start)
+        while slot is not None:
+            yield slot
+            slot = self._next(slot + _INSTANT)
+
+    def _next(self, start: datetime) -> datetime | None:
+        if start.year > _LAST_YEAR:
+            return None
+        found: list[datetime] = []
+        for trigger in self._triggers:
+            # Without an end it would look through all the years that there are.
+            trigger.end_date = start + timedelta(days=366 * _HORIZON_YEARS)
+            slot = trigger.get_next_fire_time(None, start)
+            if slot is not None:
+                found.append(slot)
+        return min(found, default=None)
+
+    def _instants(self, slot: datetime) -> list[datetime]:
+        """The instants that a wall time stands for, in order."""
+        local = slot.replace(tzinfo=self._zone)
+        early = local.astimezone(UTC)
+        if not self._is_open:
+            return [early]
+        both = {early, local.replace(fold=1).astimezone(UTC)}
+        return sorted(at for at in both if _wall(at, self._zone) == slot)
+
+    def _is_odd(self, moment: datetime) -> bool:
+        """Whether the clocks change near the moment."""
+        offsets = {
+            at.astimezone(self._zone).utcoffset() for at in (moment - _SHIFT, moment + _SHIFT)
+        }
+        return len(offsets) > 1
+
+
+def _wall(moment: datetime, zone: ZoneInfo) -> datetime:
+    return moment.astimezone(zone).replace(tzinfo=UTC, fold=0)
+
+
+@lru_cache(maxsize=256)
+def _cron(expression: str, zone: str) -> _WallCron:
+    fields = tuple(expression.lower().split())
+    try:
+        if len(fields) != 5 or not all(_NUMBER.fullmatch(field) for field in fields):
+            msg = "five fields are needed"
+            raise ValueError(msg)
+        return _WallCron(fields, ZoneInfo(parse_zone(zone) or "UTC"))
+    except (ValueError, OverflowError):
+        raise InvalidRequest(f"{expression!r} is no cron expression", cure=_EXAMPLE) from None
+
+
+def _trigger(minute: str, hour: str, day: str, month: str, weekday: str) -> CronTrigger:
+    return CronTrigger(
+        minute=minute, hour=hour, day=day, month=month, day_of_week=weekday, timezone=UTC
+    )
+
+
+def _weekdays(field: str) -> str:
+    """A weekday field with names for numbers: cron counts from Sunday, APScheduler from Monday."""
+    if field == "*":
+        return field
+    days: set[int] = set()
+    for part in field.split(","):
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise ValueError(field)
+        start, end, stride = match.groups()
+        low, high = (0, 6) if start == "*" else (_weekday(start), _weekday(end or start))
+        if end is None and stride and start != "*":
+            high = 6
+        if low > high:
+            raise ValueError(field)
+        days.update(day % 7 for day in range(low, high + 1, int(stride or 1)))
+    return ",".join(_DAYS[day] for day in sorted(days))
+
+
+def _weekday(name: str) -> int:
+    if name in _DAYS:
+        return _DAYS.index(name)
+    number = int(name)
+    if number > 7:
+        raise ValueError(name)
+    return number

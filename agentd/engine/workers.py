@@ -12,9 +12,11 @@ from agentd.core.errors import AgentdError
 from agentd.core.health import Problem
 from agentd.core.ports import Clock
 
-# Work that waits until something happens.
-
 log = structlog.get_logger()
+
+FIRST = 600.0  # seconds after the start: what a start has to do comes before
+DAY = 86_400.0
+AGAIN = 3_600.0  # seconds after a failure
 
 
 class CoalescingWorker:
@@ -41,13 +43,6 @@ class CoalescingWorker:
             except Exception:
                 # Whoever nudged went on long ago; what was to be done ahead is done in its time.
                 log.exception("nudged_work_failed", work=self._name)
-
-
-# Work that is done once a day.
-
-FIRST = 600.0  # seconds after the start: what a start has to do comes before
-DAY = 86_400.0
-AGAIN = 3_600.0  # seconds after a failure
 
 
 class Daily:

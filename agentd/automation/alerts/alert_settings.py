@@ -1,4 +1,4 @@
-"""The `[alerts]` table, and a table for each address of Apprise."""
+"""The `[alerts]` table, one for each address of Apprise, and what `[heartbeat] target` means."""
 
 from __future__ import annotations
 
@@ -135,34 +135,6 @@ class AppriseTarget(SinkSettings):
         return self
 
 
-def _checked_targets(targets: dict[str, AppriseTarget]) -> dict[str, AppriseTarget]:
-    for name in targets:
-        if not _NAME.fullmatch(name):
-            msg = f"{name!r} is no name of a sink: use at most 24 small letters, digits and `-`"
-            raise ValueError(msg)
-        if name in _TAKEN:
-            msg = f"{name!r} means something else already; use another name"
-            raise ValueError(msg)
-    return targets
-
-
-def _checked_sinks(sinks: dict[str, SinkSettings]) -> dict[str, SinkSettings]:
-    for name in sinks:
-        if name not in _TIMED:
-            told = " and ".join(_TIMED)
-            msg = f"{name!r}: only {told} have such a table; those of apprise say it in their own"
-            raise ValueError(msg)
-    return sinks
-
-
-def _in_part(targets: Mapping[str, Any]) -> dict[str, Any]:
-    """The targets as `config show` tells them: any part of an address may be secret."""
-    return {
-        name: {**target, "url": f"{target['url'].partition('://')[0]}://[not shown]"}
-        for name, target in targets.items()
-    }
-
-
 class AlertsSettings(Settings):
     """How alerts reach the user."""
 
@@ -265,17 +237,6 @@ class AlertsSettings(Settings):
         return environ[self.webhook_url_env]
 
 
-def _check_url(url: str, name: str) -> None:
-    """Raises ValueError without repeating the address, which may hold a secret."""
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        msg = f'{name} holds no web address; write it like "https://example.org/hook"'
-        raise ValueError(msg)
-
-
-# Who is told: what `[heartbeat] target` means.
-
-
 class Targets:
     """Where alerts go: those of beats as `[heartbeat] target` says, others to every sink."""
 
@@ -324,3 +285,39 @@ def resolve(target: str, to: str, enabled: Sequence[str]) -> Recipients:
             cure=f"use one of {known}, or turn {target!r} on in [alerts]",
         )
     return Recipients((target,), to)
+
+
+def _check_url(url: str, name: str) -> None:
+    """Raises ValueError without repeating the address, which may hold a secret."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        msg = f'{name} holds no web address; write it like "https://example.org/hook"'
+        raise ValueError(msg)
+
+
+def _checked_targets(targets: dict[str, AppriseTarget]) -> dict[str, AppriseTarget]:
+    for name in targets:
+        if not _NAME.fullmatch(name):
+            msg = f"{name!r} is no name of a sink: use at most 24 small letters, digits and `-`"
+            raise ValueError(msg)
+        if name in _TAKEN:
+            msg = f"{name!r} means something else already; use another name"
+            raise ValueError(msg)
+    return targets
+
+
+def _checked_sinks(sinks: dict[str, SinkSettings]) -> dict[str, SinkSettings]:
+    for name in sinks:
+        if name not in _TIMED:
+            told = " and ".join(_TIMED)
+            msg = f"{name!r}: only {told} have such a table; those of apprise say it in their own"
+            raise ValueError(msg)
+    return sinks
+
+
+def _in_part(targets: Mapping[str, Any]) -> dict[str, Any]:
+    """The targets as `config show` tells them: any part of an address may be secret."""
+    return {
+        name: {**target, "url": f"{target['url'].partition('://')[0]}://[not shown]"}
+        for name, target in targets.items()
+    }

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-
-# Alerts through a program of the user's.
-
 # A program that shows messages needs its user's desktop and paths, never the daemon's keys or its
 # line to systemd; so what is not named here stays behind.
 _PASSED_ON = frozenset(
@@ -53,14 +50,9 @@ _PASSED_ON = frozenset(
     }
 )
 
-
-def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
-    """What of the daemon's environment a program sees that carries an alert."""
-    return {
-        name: value
-        for name, value in environ.items()
-        if name in _PASSED_ON or name.startswith("LC_")
-    }
+# A delivery that is tried again comes soon after the first try: the row is among the newest.
+_TURNS_BACK = 20
+_ELSEWHERE = "Alert {id} may come from outside: `agentd alerts list` shows it."
 
 
 class CommandSink:
@@ -111,17 +103,6 @@ class CommandSink:
             raise AgentdError(message, cure="run the command by hand with a text on stdin")
 
 
-def _about(alert: Alert) -> dict[str, str]:
-    return {
-        "AGENTD_ALERT_ID": str(alert.id),
-        "AGENTD_ALERT_ORIGIN": alert.origin,
-        "AGENTD_ALERT_TO": alert.to,
-    }
-
-
-# Alerts in the log.
-
-
 class JournalSink:
     """Writes alerts to the log: the one place where an alert's text is logged."""
 
@@ -135,16 +116,11 @@ class JournalSink:
         log.warning("alert", id=alert.id, origin=alert.origin, text=alert.told)
 
 
-# Alerts in the main conversation. Of one that text from outside had a part in no word enters it: a line
-# says where it is.
-
-# A delivery that is tried again comes soon after the first try: the row is among the newest.
-_TURNS_BACK = 20
-_ELSEWHERE = "Alert {id} may come from outside: `agentd alerts list` shows it."
-
-
 class MainSessionSink:
-    """Adds alerts to `main` as notices tagged `alert:ID`, each once, and shows them to `events`."""
+    """Adds alerts to `main` as notices tagged `alert:ID`, each once, and shows them to `events`. Of
+    an alert that text from outside had a part in no word enters the conversation: a line says
+    where it is.
+    """
 
     def __init__(self, sessions: Transcripts, events: EventSink) -> None:
         self._sessions = sessions
@@ -163,9 +139,6 @@ class MainSessionSink:
         text = _ELSEWHERE.format(id=alert.id) if alert.tainted else alert.text
         await self._sessions.notice(MAIN, text, tag)
         self._events.emit(Noticed(MAIN, text, tag))
-
-
-# Alerts to a web address.
 
 
 class WebhookSink:
@@ -226,3 +199,20 @@ class WebhookSink:
         if not 200 <= status < 300:
             message = f"the webhook at {self._host} answered {status}"
             raise AgentdError(message, cure="check [alerts] webhook_url")
+
+
+def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
+    """What of the daemon's environment a program sees that carries an alert."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in _PASSED_ON or name.startswith("LC_")
+    }
+
+
+def _about(alert: Alert) -> dict[str, str]:
+    return {
+        "AGENTD_ALERT_ID": str(alert.id),
+        "AGENTD_ALERT_ORIGIN": alert.origin,
+        "AGENTD_ALERT_TO": alert.to,
+    }

@@ -18,11 +18,6 @@ from agentd.core.health import Problem
 from agentd.core.job import Job, JobKind, JobRun, Step
 from agentd.core.ports import Clock, JobStore, Triggers
 
-# The jobs of one kind, run when they are due.
-#
-# Reminders and questions stand in lines of their own, so that a model that takes its time keeps no
-# reminder waiting.
-
 log = structlog.get_logger()
 
 _RETRY_BUSY = 30.0  # seconds
@@ -39,7 +34,11 @@ class Work(Protocol):
 
 
 class JobLine:
-    """Keeps the jobs of a kind on time. Every slot is used once or recorded as missed."""
+    """Keeps the jobs of one kind on time. Every slot is used once or recorded as missed.
+
+    Reminders and questions stand in lines of their own, so that a model that takes its time
+    keeps no reminder waiting.
+    """
 
     def __init__(
         self,

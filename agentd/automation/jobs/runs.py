@@ -19,12 +19,13 @@ from agentd.core.verdict import Alarm, Empty, Failed, Quiet, Told, Verdict
 from agentd.engine.background_turn import TOOLS, TurnRunner, compose, run_background_turn
 from agentd.engine.silent_turn import NullSink
 
-# Reminders: the owner's own words, told at their time. No model has a part in it.
+ISOLATED = SessionKey("isolated:jobs")  # constant: no job can make a session of its own
 
 
 class Reminders:
-    """Puts a reminder's text into the outbox, in the transaction that uses the slot. It goes to
-    `recipients`; `wake` tells the alerts' dispatcher.
+    """Puts a reminder's text, the owner's own words, into the outbox, in the transaction that uses
+    the slot. No model has a part in it. It goes to `recipients`; `wake` tells the alerts'
+    dispatcher.
     """
 
     def __init__(
@@ -57,11 +58,6 @@ class Reminders:
         return run
 
 
-# Questions: a silent turn at a set time, told to the owner if its reply says something.
-
-ISOLATED = SessionKey("isolated:jobs")  # constant: no job can make a session of its own
-
-
 @dataclass(frozen=True, slots=True)
 class RunDependencies:
     """The parts of the daemon that a question uses. `wake` tells the alerts' dispatcher."""
@@ -76,8 +72,8 @@ class RunDependencies:
 
 
 class Questions:
-    """Asks one question at a time. `prompt` is what stands before a job's own words, replies go to
-    `recipients`.
+    """Asks one question at a time, in a silent turn; the owner is told its reply if that says
+    something. `prompt` is what stands before a job's own words, replies go to `recipients`.
     """
 
     def __init__(

@@ -1,6 +1,8 @@
-"""A summary by rule, for where no model makes one: excerpts of what was said, and its identifiers. Pure.
+"""What a summary must not lose, and the summary by rule for where no model makes one. Pure.
 
-It is never refused: it is short enough, says what it is, and has every identifier that counts.
+Not to be lost are identifiers: paths, URLs, UUIDs, hashes and numbers. The summary by rule is
+made of excerpts of what was said. It is never refused: it is short enough, says what it is, and
+has every identifier that counts.
 """
 
 from __future__ import annotations
@@ -10,8 +12,6 @@ from collections.abc import Iterable, Sequence
 
 from agentd.core.transcript import Row, opens_turn
 from agentd.engine import tokens
-
-# Names in a text that must not be lost: paths, URLs, UUIDs, hashes, numbers. Pure.
 
 _LONGEST = 100_000  # characters of a text that are looked at
 _MOST = 60  # identifiers in one text; with more it is pasted data
@@ -30,6 +30,15 @@ _IDENTIFIER = re.compile(
     """,
     re.VERBOSE,
 )
+HEAD = (
+    "Excerpts of the conversation so far, word for word and shortened, made by rule because no summary"
+    " could be had. The whole of it is kept and found by search."
+)
+LATEST = 3  # user messages whose identifiers a summary must keep
+_NAMES = 3 / 7  # share of a summary that they may take
+_EARLIER = 1 / 2  # share of the rest that the summary before may take
+_LINE = 400  # bytes of one message
+_CUT = " […] "
 
 
 def identifiers(text: str) -> tuple[str, ...]:
@@ -69,35 +78,6 @@ def absent(names: Iterable[str], text: str) -> list[str]:
     return [name for name in names if _bare(name) not in there]
 
 
-def _numbers(text: str) -> list[str]:
-    """The numbers of four digits or more in figures that may be a price, a date, a time or a version.
-
-    Whoever retells these writes them in another way: 1.299,00 as 1,299, 21.11.2026 as November 21,
-    2026. So the thousands count as one number, and otherwise each run of digits for itself.
-    """
-    if match := _GROUPED.fullmatch(text):
-        return [match["whole"]]
-    if _ADDRESS.fullmatch(text):
-        return [text]
-    return [run for run in re.findall(r"\d+", text) if len(run) >= 4]
-
-
-def _bare(text: str) -> str:
-    """Without the separators that people and models put into numbers."""
-    return _SEPARATOR.sub("", text.replace("_", ""))
-
-
-HEAD = (
-    "Excerpts of the conversation so far, word for word and shortened, made by rule because no summary"
-    " could be had. The whole of it is kept and found by search."
-)
-LATEST = 3  # user messages whose identifiers a summary must keep
-_NAMES = 3 / 7  # share of a summary that they may take
-_EARLIER = 1 / 2  # share of the rest that the summary before may take
-_LINE = 400  # bytes of one message
-_CUT = " […] "
-
-
 def wanted(rows: Sequence[Row], longest: int) -> tuple[str, ...]:
     """The identifiers (paths, URLs, UUIDs, hashes, numbers of four digits or more) that a summary of the
     rows must keep which has at most `longest` tokens: those of the last three user messages.
@@ -132,6 +112,24 @@ def extract(rows: Sequence[Row], earlier: str, longest: int) -> str:
 def shortened(text: str, longest: int) -> str:
     """The text, or its beginning and end, in at most so many tokens."""
     return _shortened(text, _bytes(longest))
+
+
+def _numbers(text: str) -> list[str]:
+    """The numbers of four digits or more in figures that may be a price, a date, a time or a version.
+
+    Whoever retells these writes them in another way: 1.299,00 as 1,299, 21.11.2026 as November 21,
+    2026. So the thousands count as one number, and otherwise each run of digits for itself.
+    """
+    if match := _GROUPED.fullmatch(text):
+        return [match["whole"]]
+    if _ADDRESS.fullmatch(text):
+        return [text]
+    return [run for run in re.findall(r"\d+", text) if len(run) >= 4]
+
+
+def _bare(text: str) -> str:
+    """Without the separators that people and models put into numbers."""
+    return _SEPARATOR.sub("", text.replace("_", ""))
 
 
 def _bytes(count: int) -> int:
