@@ -15,7 +15,7 @@ from agentd.app.autobackup import AutoBackups
 from agentd.app.restore import restore
 from agentd.core.errors import ConfigError, StorageCorrupt
 from agentd.core.paths import daemon_places
-from agentd.storage.beside import Damages
+from agentd.storage.damages import Damages
 from agentd.storage.migrations import STATE
 from agentd.storage.proving import Proving
 from agentd.storage.rescue import make_sound

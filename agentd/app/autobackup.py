@@ -27,8 +27,9 @@ from agentd.core.ports import Clock
 from agentd.engine.workers import Daily
 from agentd.storage.migrations import STATE, check
 from agentd.storage.rescue import unsound_mark
-from agentd.storage.soundness import read_only, translate
+from agentd.storage.soundness import read_only
 from agentd.storage.sqlite import Database
+from agentd.storage.sqlite_errors import translate
 
 log = structlog.get_logger()
 

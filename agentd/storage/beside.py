@@ -16,93 +16,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from itertools import count
 from pathlib import Path
 
 import structlog
 
 from agentd.core.health import Problem
-from agentd.core.paths import Places, ensure_private_dir, sync_directory
+from agentd.core.paths import Places
+from agentd.storage.damages import Damages
 from agentd.storage.keys import KEY_BYTES
 
 log = structlog.get_logger()
-
-
-# What has happened to the state database: told until the owner has taken note of it. Blocking.
-#
-# Each time there is a folder beside the database, with the files that were put aside and what is to be
-# told. It stays a problem as long as the folder stands there.
-
-MARK = ".damaged-"  # in the names of the folders
-_REPORT = "report.json"
-_TOLD = "told"
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """One time. `folder` holds what was put aside."""
-
-    folder: Path
-    problem: Problem
-
-    @property
-    def is_told(self) -> bool:
-        """Whether the owner was alerted."""
-        return (self.folder / _TOLD).exists()
-
-    def mark_told(self) -> None:
-        """Remember that he was. Raises OSError."""
-        (self.folder / _TOLD).touch(mode=0o600)
-
-
-class Damages:
-    """All of them, of the database at `path`."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def folder(self) -> Path:
-        """A new, empty folder for the next. Raises OSError."""
-        parent, name = self._path.parent, self._path.name
-        free = next(
-            folder for n in count(1) if not os.path.lexists(folder := parent / f"{name}{MARK}{n}")
-        )
-        return ensure_private_dir(free)
-
-    def record(self, folder: Path, problem: Problem, at: datetime) -> None:
-        """Keep what is to be told, durably, whole or not at all. Raises OSError."""
-        part = folder / f"{_REPORT}.part"
-        part.unlink(missing_ok=True)
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as new:
-            json.dump({"at": at.isoformat(), **problem.as_json()}, new, indent=1)
-            new.flush()
-            os.fsync(new.fileno())
-        part.rename(folder / _REPORT)
-        sync_directory(folder)
-
-    def all(self) -> tuple[Damage, ...]:
-        """What there is, the oldest first."""
-        return tuple(
-            Damage(folder, problem)
-            for folder in sorted(self._path.parent.glob(f"{self._path.name}{MARK}*"))
-            if (problem := _problem(folder)) is not None
-        )
-
-    def problems(self) -> tuple[Problem, ...]:
-        """The same, for `status`."""
-        return tuple(damage.problem for damage in self.all())
-
-
-def _problem(folder: Path) -> Problem | None:
-    try:
-        told = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
-        return Problem(str(told["code"]), str(told["text"]), str(told["cure"]))
-    except FileNotFoundError:
-        return None  # it was cut: the next start does it again
-    except (OSError, ValueError, KeyError, TypeError):
-        text = f"{folder} holds what was put aside of a damaged database; its report cannot be read"
-        return Problem("state_salvaged", text, f"look at it, then remove it: rm -r {folder}")
-
 
 _NOTE = "beside.json"
 _CONFIG_LOST = "config_lost"
@@ -115,18 +38,6 @@ _WHOLE = re.compile(r"log|[0-9a-f]{64}")
 def note_of(state_dir: Path) -> Path:
     """Where it is noted."""
     return state_dir / _NOTE
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """What was there: the configuration file and how much it was, a mark of the key that hashes of
-    forgotten facts are made with, whether there were versions of files. "" and False for nothing.
-    """
-
-    config: str = ""
-    content: int = 0  # 0 nothing, 1 comments alone, 2 settings
-    facts_key: str = ""
-    versions: bool = False
 
 
 def look_beside(places: Places, now: datetime) -> None:
@@ -165,6 +76,18 @@ def note_beside(places: Places) -> None:
     )
     if now != before:
         _note(places.state_dir, now)
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What was there: the configuration file and how much it was, a mark of the key that hashes of
+    forgotten facts are made with, whether there were versions of files. "" and False for nothing.
+    """
+
+    config: str = ""
+    content: int = 0  # 0 nothing, 1 comments alone, 2 settings
+    facts_key: str = ""
+    versions: bool = False
 
 
 def _left(folder: Path) -> int:

@@ -1,4 +1,6 @@
-"""What is known about the user, in SQLite."""
+"""What is known about the user, in SQLite; and what was forgotten, carried into a database that
+comes out of a backup.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,6 @@ INSERT INTO fact_vectors (fact_id, model, vector) SELECT id, ?2, ?3 FROM facts
 WHERE id = ?1 AND status <> 'forgotten'
 ON CONFLICT (fact_id, model) DO UPDATE SET vector = excluded.vector
 """
-
 
 _BURY = "INSERT OR REPLACE INTO fact_tombstones VALUES (?, ?)"
 _REMOVE = (
@@ -359,8 +360,6 @@ def _load(row: sqlite3.Row) -> Fact:
 def _provenance(row: sqlite3.Row) -> Provenance:
     return Provenance(SessionKey(row["session"]), row["seq"])
 
-
-# What was forgotten, carried into a database that comes out of a backup. Blocking.
 
 Digest = Callable[[str], bytes]
 

@@ -17,7 +17,8 @@ from agentd.core.paths import ensure_private_dir, sync_directory
 from agentd.storage.erasing import SqliteConnection, clear, is_unclean
 from agentd.storage.migrations import Schema, check, migrate
 from agentd.storage.proofs import Guard
-from agentd.storage.soundness import LARGE, check_whole, lenient, no_room, translate
+from agentd.storage.soundness import LARGE, check_whole, lenient
+from agentd.storage.sqlite_errors import no_room, translate
 
 Synchronous = Literal["FULL", "NORMAL"]
 

@@ -31,8 +31,7 @@ from agentd.core.graph import (
 )
 from agentd.core.ports import Walk
 from agentd.storage import graph_rows as rows
-from agentd.storage.graph_edges import around, remove, stating, take_out, tell_again
-from agentd.storage.graph_rows import (
+from agentd.storage.graph_columns import (
     RELATION,
     SECOND,
     TRACE,
@@ -45,6 +44,8 @@ from agentd.storage.graph_rows import (
     ticks,
     trace_of,
 )
+from agentd.storage.graph_edges import around, stating
+from agentd.storage.graph_rows import remove, take_out, tell_again
 from agentd.storage.sqlite import Database
 
 T = TypeVar("T")

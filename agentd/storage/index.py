@@ -1,4 +1,6 @@
-"""The durable half of the search index: derived, deletable at any time."""
+"""The durable half of the search index: derived, deletable at any time. Its keyword search serves
+while nothing better is ready.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,7 @@ from agentd.storage import index_rows as rows
 from agentd.storage.index_rows import CHUNK, chunk_of
 from agentd.storage.sqlite import Database
 
-# Keyword search in the index database itself: for answers while nothing better is ready.
-
-COVERAGE_WEIGHT = (
-    0.6  # of the share of the query's information that a chunk holds; the rest is bm25
-)
+COVERAGE_WEIGHT = 0.6  # of the share of the query that a chunk holds; the rest is bm25
 POSTINGS = 5_000  # places of terms that one search reads, the rarest first; more make it slow
 OWN = 5_000  # chunks that are a session's own, the newest: these are read one by one
 SATURATION = 1.2  # of a word that a chunk of one's own says again and again

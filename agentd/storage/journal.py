@@ -7,14 +7,8 @@ from collections.abc import Mapping
 
 from agentd.core.redaction import Redactor
 from agentd.core.tool import Intent, OpenCall, ToolOutput
-from agentd.storage.codec import (
-    dump_intent,
-    dump_output,
-    kept_intent,
-    kept_output,
-    load_intent,
-    load_output,
-)
+from agentd.storage.codec import dump_intent, dump_output, load_intent, load_output
+from agentd.storage.redacting import kept_intent, kept_output
 from agentd.storage.sqlite import Database
 
 _INTEND = """

@@ -1,4 +1,4 @@
-"""What model calls have cost, in SQLite."""
+"""What model calls have cost, and which services have answered, in SQLite."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ _SPENT = """
 SELECT coalesce(sum(total_tokens), 0), coalesce(sum(cost_usd), 0.0) FROM charges
 WHERE at >= :since AND (:origin IS NULL OR origin = :origin)
 """
-
 
 _SETTLE = """
 UPDATE charges SET session = ?, model = ?, usage = ?, total_tokens = ?, cost_usd = ? WHERE id = ?
@@ -136,9 +135,6 @@ def _load(row: sqlite3.Row) -> Charge:
 def _check(conn: sqlite3.Connection, cap: Cap, tokens: int, usd: float) -> None:
     values = {"since": stamp(cap.since), "origin": cap.origin}
     cap.check(conn.execute(_SPENT, values).fetchone(), tokens, usd)
-
-
-# Which services have answered, in SQLite.
 
 
 class SqliteServiceRecord:

@@ -1,8 +1,8 @@
-"""Masking words in the state database: conversations, turns, jobs, beats and alerts.
+"""The texts of the state database, read and masked: conversations, turns, jobs, beats and alerts.
 
-Otherwise rows of a transcript never change. A row that is masked keeps its number, its time and its
-tool calls; what only its provider understands is dropped from it, since that may say the words in a
-form nobody can read, or be signed together with what was changed.
+Otherwise rows of a transcript never change. A row that is masked keeps its number, its time and
+its tool calls; what only its provider understands is dropped from it, since that may say the
+words in a form nobody can read, or be signed together with what was changed.
 """
 
 from __future__ import annotations
@@ -411,9 +411,6 @@ COLUMNS: Mapping[str, Mapping[str, _Change]] = {
     "alerts": {"text": _text},
 }
 
-
-# All text in the state database that may say a fact, and whose it is.
-
 _PAGE = 500  # rows that one look reads
 
 _ROWS = """
@@ -439,7 +436,7 @@ _TABLES = (  # table, when it was written, its words, whether the user wrote the
 
 
 class StoredTexts:
-    """The Writings of the state database."""
+    """The Writings of the state database: all text in it that may say a fact, and whose it is."""
 
     name = "transcripts"
 

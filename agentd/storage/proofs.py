@@ -1,4 +1,9 @@
-"""What proves the database whole: digests of rows, the end of the log, and the guard that holds them."""
+"""What proves that the state database holds what was stored and what was acknowledged.
+
+Each row of a transcript has a keyed digest (`Seals`). Each commit has a number, which a file
+beside the database holds too (`Ring`). `Guard` makes both with each commit, and finds what is
+missing or changed.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +25,6 @@ from agentd.core.paths import sync_directory
 from agentd.storage.keys import kept_key
 
 log = structlog.get_logger()
-
-
-# Keyed digests of the rows of transcripts, as functions that statements call.
-#
-# There is one digest for each row, of all that it says and where it stands, so that a row can be masked or
-# erased without touching another. Who has no key cannot make one; damage does not make one either.
 
 DIGEST_BYTES = 16
 COLUMNS = ("session_id", "seq", "role", "opens_turn", "at", "provider", "usage", "tag", "source")
@@ -51,9 +50,14 @@ def is_proven(prefix: str = "") -> str:
 
 @dataclass(slots=True)
 class Seals:
-    """The functions, with their key. `broken` are the rows, by session id and number, that were found not
-    to be what was stored, and not found well since; `made` are the first and the last row that got a
-    digest since it was emptied, by session id. Without `checks` every row is taken for proven.
+    """The functions that make and prove digests of rows in statements, with their key. There is one
+    digest for each row, of all that it says and where it stands, so that a row can be masked or
+    erased without touching another. Who has no key cannot make one; damage does not make one
+    either.
+
+    `broken` are the rows, by session id and number, that were found not to be what was stored,
+    and not found well since; `made` are the first and the last row that got a digest since it
+    was emptied, by session id. Without `checks` every row is taken for proven.
     """
 
     key: bytes
@@ -101,13 +105,6 @@ class Seals:
         return made.digest()
 
 
-# What was acknowledged, kept in a file of its own beside the database. Blocking.
-#
-# The file is a ring of slots of one sector each, written over in place and synced after each commit, before
-# anyone is told that it is stored. A slot holds the commit's number and where the rows and messages stand
-# that came with it, as numbers, no word of them. If the write-ahead log loses its end, the database counts
-# fewer commits than the ring, and the ring says what came with the others.
-
 SLOT = 512  # bytes, which a disk writes whole
 SLOTS = 512
 _HEAD = struct.Struct("<IQH")  # checksum of the rest, number, length
@@ -137,7 +134,13 @@ class Commit:
 
 
 class Ring:
-    """The ring, open."""
+    """The open file of what was acknowledged: a ring of slots of one sector each, written over in
+    place and synced after each commit, before anyone is told that it is stored. Blocking.
+
+    A slot holds the commit's number and where the rows and messages stand that came with it, as
+    numbers, no word of them. If the write-ahead log loses its end, the database counts fewer
+    commits than the ring, and the ring says what came with the others.
+    """
 
     def __init__(self, path: Path) -> None:
         """Raises OSError. One that is missing or of another size is made, all of it, so that no later
@@ -172,7 +175,9 @@ def commits_in(ring: Path) -> Mapping[int, Commit]:
 
 
 def named(conn: sqlite3.Connection, commits: Sequence[Commit]) -> list[str]:
-    """What came with the commits and is not in the database, in words: rows by session, then messages."""
+    """What came with the commits and is not in the database, in words: rows by session, then
+    messages.
+    """
     rows: dict[int, set[int]] = {}
     messages: set[int] = set()
     for commit in commits:
@@ -215,11 +220,6 @@ def _slots(data: bytes) -> Iterator[Commit]:
         yield Commit(number, ranges, (messages[0], messages[1]) if messages else None)
 
 
-# What proves that the state database holds what was stored and what was acknowledged.
-#
-# Each row of a transcript has a keyed digest (`seals`), each commit a number that is kept outside the
-# database, too (`acknowledged`). To be used on the database's thread, but for `problems`.
-
 _MOST_NAMED = 5
 _COUNT = "UPDATE proof SET commits = commits + 1 RETURNING commits"
 _LAST_TURN = "SELECT seq FROM sqlite_sequence WHERE name = 'turns'"
@@ -234,8 +234,8 @@ def key_of(database: Path) -> Path:
 
 
 class Guard:
-    """The guard of the database at `path`; without `checks` it seals rows and proves nothing, which only
-    shows what the proofs are for.
+    """The guard of the database at `path`; without `checks` it seals rows and proves nothing, which
+    only shows what the proofs are for. To be used on the database's thread, but for `problems`.
     """
 
     def __init__(self, path: Path, *, checks: bool = True) -> None:

@@ -24,7 +24,8 @@ from agentd.core.transcript import (
 )
 from agentd.core.turn import MAIN, PendingTurn, Receipt, SessionKey, Turn, TurnRequest
 from agentd.storage import forking, inbox, transcript
-from agentd.storage.codec import kept_request, kept_row, kept_turn, stamp
+from agentd.storage.codec import stamp
+from agentd.storage.redacting import kept_request, kept_row, kept_turn
 from agentd.storage.sqlite import Database
 from agentd.storage.transcript import ContextCache
 

@@ -21,59 +21,12 @@ from agentd.storage.files import PATIENCE, Synchronous, open_file, put_aside
 from agentd.storage.integrity import IntegrityWatch, copied, lost_file, put_back
 from agentd.storage.migrations import Schema
 from agentd.storage.proofs import Guard
-from agentd.storage.soundness import (
-    check_whole,
-    is_lost_sync,
-    is_of_the_copied,
-    lost_sync,
-    translate,
-)
+from agentd.storage.soundness import check_whole
+from agentd.storage.sqlite_errors import is_lost_sync, is_of_the_copied, lost_sync, translate
 
 log = structlog.get_logger()
 
-
-# Transactions and looks that wait for the thread of their database.
-
 T = TypeVar("T")
-
-
-class Waiting(Generic[T]):
-    """A transaction or a look that waits; after its run `error` or `result` holds the outcome."""
-
-    __slots__ = ("error", "fn", "result")
-
-    def __init__(self, fn: Callable[[sqlite3.Connection], T]) -> None:
-        self.fn = fn
-        self.result: T
-        self.error: Exception | None = None
-
-    def run(self, conn: sqlite3.Connection) -> None:
-        """Run it; it may be run again."""
-        self.error = None
-        try:
-            self.result = self.fn(conn)
-        except Exception as error:  # noqa: BLE001 - the caller raises it, in `outcome`
-            self.error = error
-
-    def outcome(self, told: Callable[[sqlite3.Error], StorageError]) -> T:
-        """The result, or the error raised.
-
-        Raises that error, as one of ours where it is of SQLite.
-        """
-        if isinstance(self.error, sqlite3.Error):
-            raise told(self.error) from self.error
-        if self.error is not None:
-            raise self.error
-        return self.result
-
-
-def taken(waiting: deque[Waiting[Any]]) -> list[Waiting[Any]]:
-    """All that wait, who wait no longer."""
-    found = []
-    while waiting:
-        found.append(waiting.popleft())
-    return found
-
 
 # What a statement of ours can get wrong, whatever the disk does.
 _OUR_MISTAKES = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
@@ -442,3 +395,41 @@ class Database:
     def _refusal(self) -> StorageError:
         problem = lost_sync(self.path)
         return StorageError(problem.text, cure=problem.cure)
+
+
+class Waiting(Generic[T]):
+    """A transaction or a look that waits; after its run `error` or `result` holds the outcome."""
+
+    __slots__ = ("error", "fn", "result")
+
+    def __init__(self, fn: Callable[[sqlite3.Connection], T]) -> None:
+        self.fn = fn
+        self.result: T
+        self.error: Exception | None = None
+
+    def run(self, conn: sqlite3.Connection) -> None:
+        """Run it; it may be run again."""
+        self.error = None
+        try:
+            self.result = self.fn(conn)
+        except Exception as error:  # noqa: BLE001 - the caller raises it, in `outcome`
+            self.error = error
+
+    def outcome(self, told: Callable[[sqlite3.Error], StorageError]) -> T:
+        """The result, or the error raised.
+
+        Raises that error, as one of ours where it is of SQLite.
+        """
+        if isinstance(self.error, sqlite3.Error):
+            raise told(self.error) from self.error
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+def taken(waiting: deque[Waiting[Any]]) -> list[Waiting[Any]]:
+    """All that wait, who wait no longer."""
+    found = []
+    while waiting:
+        found.append(waiting.popleft())
+    return found

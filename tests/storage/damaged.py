@@ -20,7 +20,7 @@ from agentd.core.errors import StateMissing, StorageError
 from agentd.core.message import Text, ToolResult, ToolUse, encode_blocks
 from agentd.core.transcript import DAMAGED, NewRow, Row, RowRole
 from agentd.core.turn import Turn, TurnRequest
-from agentd.storage.beside import Damages
+from agentd.storage.damages import Damages
 from agentd.storage.masking import Masking
 from agentd.storage.migrations import STATE
 from agentd.storage.outbox import SqliteOutbox

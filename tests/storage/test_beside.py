@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from agentd.core.paths import daemon_places
-from agentd.storage.beside import Damages, look_beside, note_beside
+from agentd.storage.beside import look_beside, note_beside
+from agentd.storage.damages import Damages
 from agentd.storage.keys import kept_key
 
 NOW = datetime(2026, 11, 24, 9, tzinfo=UTC)

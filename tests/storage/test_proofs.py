@@ -14,7 +14,7 @@ from agentd.core.errors import StorageError
 from agentd.core.message import Text, ToolResult, ToolUse
 from agentd.core.transcript import DAMAGED, NewRow, RowRole
 from agentd.core.turn import TurnRequest
-from agentd.storage.beside import Damages
+from agentd.storage.damages import Damages
 from agentd.storage.masking import Masking
 from agentd.storage.migrations import STATE
 from agentd.storage.proofs import SLOT, SLOTS, Commit, Ring, commits_in, key_of, ring_of

@@ -11,7 +11,7 @@ import pytest
 
 from agentd.core.fact import FactStatus
 from agentd.storage.beats import SqliteBeats
-from agentd.storage.beside import Damages
+from agentd.storage.damages import Damages
 from agentd.storage.fact_store import SqliteFacts
 from agentd.storage.job_store import SqliteJobStore
 from agentd.storage.migrations import STATE, check_shape

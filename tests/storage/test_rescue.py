@@ -11,7 +11,7 @@ import pytest
 from agentd.core.errors import StateMissing, StorageCorrupt, StorageError
 from agentd.core.message import Text
 from agentd.core.transcript import DAMAGED, NewRow, RowRole
-from agentd.storage.beside import Damages
+from agentd.storage.damages import Damages
 from agentd.storage.migrations import STATE
 from agentd.storage.rescue import begin_anew, is_used, make_sound
 from agentd.storage.session_store import SqliteSessions

@@ -15,9 +15,10 @@ from agentd.app.autobackup import AutoBackups
 from agentd.core.errors import StorageError
 from agentd.core.paths import ensure_private_dir
 from agentd.storage.beats import SqliteBeats
-from agentd.storage.beside import Damages, look_beside, note_beside
+from agentd.storage.beside import look_beside, note_beside
 from agentd.storage.blobs import FileBlobs
 from agentd.storage.chat_history import TypedWords
+from agentd.storage.damages import Damages
 from agentd.storage.erasures import SqliteErasures
 from agentd.storage.fact_store import SqliteFacts
 from agentd.storage.graph_store import SqliteGraph

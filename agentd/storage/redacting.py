@@ -1,0 +1,94 @@
+"""What of turns may be stored: the same values without the keys of services in their texts. Pure.
+
+What a provider alone understands cannot be changed, so such a block with a key in it is left
+out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from agentd.core.message import (
+    Block,
+    Image,
+    Opaque,
+    Text,
+    ToolResult,
+    ToolUse,
+)
+from agentd.core.redaction import KeptSecrets, Redactor
+from agentd.core.text import Spans, united
+from agentd.core.tool import Intent, ToolOutput
+from agentd.core.transcript import NewRow
+from agentd.core.turn import (
+    Turn,
+    TurnRequest,
+)
+
+
+def kept_request(request: TurnRequest, redactor: Redactor) -> tuple[TurnRequest, int]:
+    """The request, and how many keys its text held."""
+    kept = redactor.kept(request.text)
+    if not kept.cuts:
+        return request, 0
+    quoted = _moved(request.quoted, kept)
+    return replace(request, text=kept.text, quoted=quoted), len(kept.cuts)
+
+
+def kept_row(row: NewRow, redactor: Redactor) -> NewRow:
+    """The row; the very one where there is nothing to replace."""
+    blocks = tuple(_blocks(row.blocks, redactor))
+    return row if blocks == row.blocks else replace(row, blocks=blocks)
+
+
+def kept_turn(turn: Turn, redactor: Redactor) -> Turn:
+    """The outcome."""
+    failure = turn.failure
+    return replace(
+        turn,
+        text=redactor.kept(turn.text).text,
+        tool_calls=tuple(
+            replace(call, name=redactor.kept(call.name).text, input=redactor.plain(call.input))
+            for call in turn.tool_calls
+        ),
+        failure=failure and replace(failure, message=redactor.kept(failure.message).text),
+    )
+
+
+def kept_intent(intent: Intent, redactor: Redactor) -> Intent:
+    """The intent; the bytes of its file change are what the tool has made of such a call."""
+    name, arguments = redactor.kept(intent.call.name).text, redactor.plain(intent.call.input)
+    call = replace(intent.call, name=name, input=arguments)
+    return replace(intent, call=call)
+
+
+def kept_output(output: ToolOutput, redactor: Redactor) -> ToolOutput:
+    """The answer of a tool."""
+    return replace(output, text=redactor.kept(output.text).text)
+
+
+def _blocks(blocks: Iterable[Block], redactor: Redactor) -> Iterator[Block]:
+    for block in blocks:
+        match block:
+            case Text(text, quoted):
+                kept = redactor.kept(text)
+                yield Text(kept.text, _moved(quoted, kept)) if kept.cuts else block
+            case ToolUse(name=name, input=arguments):
+                kept, plain = redactor.kept(name), redactor.plain(arguments)
+                is_same = plain == arguments and not kept.cuts
+                yield block if is_same else replace(block, name=kept.text, input=plain)
+            case ToolResult(text=text):
+                kept = redactor.kept(text)
+                yield replace(block, text=kept.text) if kept.cuts else block
+            case Opaque(raw=raw):
+                if not redactor.holds(json.dumps(raw, ensure_ascii=False)):
+                    yield block
+            case Image():
+                yield block
+
+
+def _moved(quoted: Spans, kept: KeptSecrets) -> Spans:
+    spans = ((kept.moved(start), kept.moved(end)) for start, end in quoted)
+    return united(spans, len(kept.text))
