@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo
 from agentd.core.chunk import Chunk, Source
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import SessionKey
-from agentd.interfaces.acp.importer import read_line
+from agentd.interfaces.acp.transcript_lines import read_line
 from agentd.memory.index.chunks import chunks_of_note
 from agentd.memory.index.transcripts import chunks_of_rows
 from benchmarks.workspace_year import reading, units

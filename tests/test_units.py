@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.interfaces.commands.upkeep import Unit, unit_of
+from agentd.interfaces.commands.units import Unit, unit_of
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from agentd.memory.index.indexer import Indexer
 
 log = structlog.get_logger()
 
-
-# Deleting a session everywhere it is kept.
+_EVERY = timedelta(days=1)
+_AGAIN = timedelta(hours=1)  # after a failure
 
 
 class SessionErasure:
@@ -54,12 +54,6 @@ class SessionErasure:
         await self._indexer.forget(session)
         await self._forget_typed(session)
         await self._deleted(session)
-
-
-# Retention: once a day, what has been kept for long enough is erased everywhere.
-
-_EVERY = timedelta(days=1)
-_AGAIN = timedelta(hours=1)  # after a failure
 
 
 class OldRows(Protocol):

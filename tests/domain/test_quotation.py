@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.text import shifted, united
-from agentd.memory.facts.quotes import quoted_spans
+from agentd.memory.facts.quotation import quoted_spans
 from tests.growth import QUADRATIC, growth
 
 SIX = "I have moved to Rome now"

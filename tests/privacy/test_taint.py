@@ -10,7 +10,7 @@ from agentd.core.message import ToolUse, assistant
 from agentd.core.tool import Decision
 from agentd.core.transcript import RowRole
 from agentd.core.turn import MAIN, Context, Origin, SessionKey
-from agentd.interfaces.acp.importer import read_line
+from agentd.interfaces.acp.transcript_lines import read_line
 from agentd.testing import Answers, call
 from tests.privacy.conftest import GROUP, SHARED, TODAY, House, as_json
 

@@ -15,7 +15,7 @@ from agentd.core.message import ToolUse, assistant
 from agentd.core.tool import Approval, Decision
 from agentd.core.transcript import RowRole, export_row, opens_turn
 from agentd.core.turn import MAIN, Context, Origin, SessionKey, TurnRequest
-from agentd.interfaces.acp.importer import read_line
+from agentd.interfaces.acp.transcript_lines import read_line
 from agentd.testing import Answers, call
 from tests.privacy.conftest import GROUP, ISOLATED, SHARED, TODAY, House, as_json, canary
 

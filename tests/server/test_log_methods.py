@@ -10,7 +10,7 @@ import pytest
 from agentd.core.errors import AgentdError
 from agentd.interfaces.acp.declared import methods
 from agentd.interfaces.commands.logs import LOGS, LogCommands, LogPlace
-from agentd.interfaces.commands.upkeep import Unit
+from agentd.interfaces.commands.units import Unit
 from agentd.testing import FakeClock
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from agentd.core.message import Text, ToolResult, ToolUse, encode_blocks
 from agentd.core.transcript import NewRow, RowRole
-from agentd.interfaces.acp.importer import paired
+from agentd.interfaces.acp.transcript_lines import paired
 from agentd.testing import check_api_messages
 
 USER, ASSISTANT, NOTICE = RowRole.USER, RowRole.ASSISTANT, RowRole.NOTICE

@@ -50,7 +50,8 @@ from agentd.interfaces.acp import declared
 from agentd.interfaces.acp.peer import Handler
 from agentd.interfaces.acp.server import Server
 from agentd.interfaces.commands.logs import LOGS, LogCommands, LogPlace
-from agentd.interfaces.commands.upkeep import UPKEEP, UpkeepCommands, unit_of
+from agentd.interfaces.commands.units import unit_of
+from agentd.interfaces.commands.upkeep import UPKEEP, UpkeepCommands
 from agentd.providers.resilience import most_of
 from agentd.storage.ownership import configuration
 from agentd.workspace.injection import CUT

@@ -23,16 +23,11 @@ from agentd.app.chat.toolcalls import ShownCalls
 from agentd.core.errors import AgentdError
 from agentd.core.message import Text, decode_block
 from agentd.core.text import Spans
+from agentd.interfaces.client.attachments import smaller
 from agentd.interfaces.client.connection import alone
-from agentd.interfaces.client.conversation import (
-    Conversation,
-    Reply,
-    joined,
-    marks,
-    smaller,
-    words,
-)
+from agentd.interfaces.client.conversation import Conversation, joined
 from agentd.interfaces.client.dialing import RemoteError
+from agentd.interfaces.client.reply import Reply, marks, words
 from agentd.interfaces.commands.plain import Times
 
 _PROMPT = "> "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentd.core.ports import Clock
-from agentd.interfaces.client.conversation import words
+from agentd.interfaces.client.reply import words
 from agentd.interfaces.commands.plain import counted
 
 _LONGEST = 400  # lines of a result that are shown

@@ -34,7 +34,8 @@ from agentd.core.errors import AgentdError
 from agentd.core.health import Finding
 from agentd.core.paths import Places, daemon_places
 from agentd.interfaces.client.connection import connected
-from agentd.interfaces.commands.upkeep import UPKEEP, linger_marker, system_unit, users_unit
+from agentd.interfaces.commands.units import linger_marker, system_unit, users_unit
+from agentd.interfaces.commands.upkeep import UPKEEP
 
 if TYPE_CHECKING:
     from agentd.app.config import Config

@@ -12,15 +12,9 @@ from typing import Any
 
 from agentd.app.cli.report import fail, note, say
 from agentd.core.errors import AgentdError, DaemonUnreachable, InvalidRequest
-from agentd.interfaces.client.conversation import (
-    Attachment,
-    Conversation,
-    Reply,
-    joined,
-    marks,
-    smaller,
-    words,
-)
+from agentd.interfaces.client.attachments import Attachment, smaller
+from agentd.interfaces.client.conversation import Conversation, joined
+from agentd.interfaces.client.reply import Reply, marks, words
 
 # Lines of standard input, read beside the event loop.
 

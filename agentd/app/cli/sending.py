@@ -13,7 +13,7 @@ from agentd.app.cli.piped import send as deliver
 from agentd.app.cli.report import AsJson, reporting, show
 from agentd.app.cli.talk import Session, Wait, seconds
 from agentd.app.cli.texts import piped
-from agentd.interfaces.client.conversation import read_image
+from agentd.interfaces.client.attachments import read_image
 
 
 def send(

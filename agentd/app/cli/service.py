@@ -21,7 +21,7 @@ from agentd.app.cli.launch import ask_status
 from agentd.app.cli.report import AsJson, reporting, show
 from agentd.core.errors import AgentdError, DaemonUnreachable, NotFound
 from agentd.core.paths import daemon_places, shipped
-from agentd.interfaces.commands.upkeep import system_unit, users_unit
+from agentd.interfaces.commands.units import system_unit, users_unit
 
 app = CommandGroup()
 

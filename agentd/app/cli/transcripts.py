@@ -13,9 +13,9 @@ from typing import Any
 
 from agentd.core import message as picture
 from agentd.core.errors import InvalidRequest
-from agentd.interfaces.acp.importer import read_line
-from agentd.interfaces.acp.roles import parse_key
+from agentd.interfaces.acp.transcript_lines import read_line
 from agentd.interfaces.client.connection import MAX_FRAME_BYTES, DaemonConnection, connected
+from agentd.interfaces.commands.keys import parse_key
 
 # Files of others, read whole: regular ones alone, and no more of them than fits.
 

@@ -1,7 +1,8 @@
-"""Requests of the Agent Client Protocol into our own values.
+"""Requests of the Agent Client Protocol, checked, as values of our own.
 
-The protocol's package has types for all of it, hundreds, which cost 9 MB of memory and a third of a second of a
-start; those that a daemon is sent are here. Tests hold them against the official ones, field by field.
+The protocol's package has types for all of it, hundreds, which cost 9 MB of memory and a third
+of a second of a start; those that a daemon is sent are here. Tests hold them against the
+official ones, field by field.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ from agentd.core.message import decode_spans
 from agentd.core.outside import typed
 from agentd.core.text import Span, Spans, shifted, united
 from agentd.interfaces.acp.faults import wrong_params
-
-# What clients ask in the words of the Agent Client Protocol, once it has been checked.
 
 
 @dataclass(frozen=True, slots=True)

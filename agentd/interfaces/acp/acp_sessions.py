@@ -25,45 +25,15 @@ from agentd.interfaces.acp.options import SessionOptions
 from agentd.interfaces.acp.peer import Clients, Peer, PeerReply, Profile
 from agentd.interfaces.acp.pictures import Pictures
 from agentd.interfaces.acp.prompts import Attach, Prompts, SessionTurns
-from agentd.interfaces.acp.roles import ClientRole, new_key, parse_key, read_bind, require_no_secret
+from agentd.interfaces.acp.roles import ClientRole, read_bind
 from agentd.interfaces.acp.updates import Update, notice_updates, replay_updates, usage_update
-from agentd.interfaces.commands.keys import existing_key, is_unused
-
-# `initialize`, checked without the protocol's own types: a client that comes early need not wait for
-# them.
-
-
-@dataclass(frozen=True, slots=True)
-class Hello:
-    """What a client says about itself."""
-
-    client_name: str
-    denies: bool
-    shows_forms: bool
-
-
-def read_hello(params: dict[str, Any]) -> Hello:
-    """The params of `initialize`. Raises InvalidRequest. What they say of the connection's role has been
-    taken from them already.
-
-    Some clients send a date as the protocol's version; they are taken like those of any other version,
-    since the answer names the one that is spoken.
-    """
-    version = params.get("protocolVersion")
-    if isinstance(version, bool) or not isinstance(version, int | str):
-        raise InvalidRequest("protocolVersion: is missing, or neither a number nor text")
-    meta = params.get("_meta")
-    if not isinstance(meta, dict | None):
-        raise InvalidRequest("_meta: is no object")
-    read_bind(meta or {})
-    info = params.get("clientInfo")
-    name = info.get("name") if isinstance(info, dict) else None
-    denies = (meta or {}).get("agentd/permissions") == "deny"
-    can = params.get("clientCapabilities")
-    forms = can.get("elicitation") if isinstance(can, dict) else None
-    shows_forms = isinstance(forms, dict) and isinstance(forms.get("form"), dict)
-    return Hello(name[:100] if isinstance(name, str) else "", denies, shows_forms)
-
+from agentd.interfaces.commands.keys import (
+    existing_key,
+    is_unused,
+    new_key,
+    parse_key,
+    require_no_secret,
+)
 
 log = structlog.get_logger()
 
@@ -71,7 +41,6 @@ _PROTOCOL_VERSION = 1
 _PAGE = 100
 _CURSOR = re.compile(r"[1-9][0-9]{0,8}")
 _NO_MCP = "The MCP servers that this client offers are not used."
-
 Params = dict[str, Any]
 
 
@@ -371,6 +340,41 @@ class AcpSessions:
         if used:
             yield "session/update", update_params(key, usage_update(used, self._hub.window))
         yield "session/update", update_params(key, self._prompts.commands.available(role))
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What a client says about itself."""
+
+    client_name: str
+    denies: bool
+    shows_forms: bool
+
+
+def read_hello(params: dict[str, Any]) -> Hello:
+    """The params of `initialize`. Raises InvalidRequest. What they say of the connection's role has
+    been taken from them already.
+
+    Some clients send a date as the protocol's version; they are taken like those of any other
+    version, since the answer names the one that is spoken.
+
+    They are checked without the protocol's own types: a client that comes early need not wait
+    for those.
+    """
+    version = params.get("protocolVersion")
+    if isinstance(version, bool) or not isinstance(version, int | str):
+        raise InvalidRequest("protocolVersion: is missing, or neither a number nor text")
+    meta = params.get("_meta")
+    if not isinstance(meta, dict | None):
+        raise InvalidRequest("_meta: is no object")
+    read_bind(meta or {})
+    info = params.get("clientInfo")
+    name = info.get("name") if isinstance(info, dict) else None
+    denies = (meta or {}).get("agentd/permissions") == "deny"
+    can = params.get("clientCapabilities")
+    forms = can.get("elicitation") if isinstance(can, dict) else None
+    shows_forms = isinstance(forms, dict) and isinstance(forms.get("form"), dict)
+    return Hello(name[:100] if isinstance(name, str) else "", denies, shows_forms)
 
 
 def _start(cursor: str) -> int:

@@ -19,9 +19,6 @@ from agentd.interfaces.acp.socket_settings import ServerSettings
 log = structlog.get_logger()
 
 
-# Time limits that run on the Clock.
-
-
 @asynccontextmanager
 async def time_limit(group: asyncio.TaskGroup, clock: Clock, seconds: float) -> AsyncIterator[None]:
     """Raise TimeoutError inside the block after `seconds` of the clock. The timer lives in `group`."""
@@ -37,8 +34,6 @@ async def _expire(scope: asyncio.Timeout, clock: Clock, seconds: float) -> None:
     await clock.sleep(seconds)
     scope.reschedule(asyncio.get_running_loop().time())
 
-
-# What one client sends, a line at a time, and what all clients have begun to send and not finished.
 
 PIECE = 16 * 1024  # bytes read at once, half of what is buffered below
 _FRAMES = 16  # of the longest kind, that may be unfinished at once
@@ -175,8 +170,6 @@ def _call_id(head: bytes, tail: bytes) -> CallId | None:
             return value
     return None
 
-
-# What waits to be written to one client, never more than its share.
 
 _PIECE = 64 * 1024
 

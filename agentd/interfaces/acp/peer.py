@@ -1,4 +1,6 @@
-"""A connected client as the rest of the server sees it."""
+"""A connected client as the rest of the server sees it, and the clients that alerts can be shown
+to.
+"""
 
 from __future__ import annotations
 
@@ -84,11 +86,8 @@ Handler = Callable[[dict[str, Any], Peer], Awaitable[Any]]
 Listener = Callable[[dict[str, Any], Peer], None]
 
 
-# Which clients get alerts, and which of them show them to somebody.
-
-
 class Clients:
-    """The connected clients that alerts can be shown to."""
+    """The connected clients that get alerts, and which of them show them to somebody."""
 
     def __init__(self) -> None:
         self._listening: dict[Peer, bool] = {}  # whether it shows what it gets

@@ -32,44 +32,9 @@ from agentd.interfaces.commands.keys import absent
 
 log = structlog.get_logger()
 
-
-# What is left of the protocol for connections that are bound to one session.
-#
-# Named here is what they may call; a method that is not named does not exist for them, so a new one is
-# the owner's until somebody puts it here. Another session is absent by the very words of one that is not
-# there, and nobody looks whether it is.
-
 _OF_NO_SESSION = ("initialize", "authenticate", "session/list")
 _OF_ITS_SESSION = ("session/load", "session/resume", "session/close", "session/prompt")
 _TOLD = ("session/cancel",)
-
-
-def bound_routes(routes: Routes) -> Routes:
-    """Those of the routes that a bound connection has, each narrowed to its session."""
-    calls = {name: routes.calls[name] for name in _OF_NO_SESSION}
-    calls |= {name: _call(routes.calls[name]) for name in _OF_ITS_SESSION}
-    return Routes(calls, {name: _notification(routes.notifications[name]) for name in _TOLD})
-
-
-def _call(handler: Handler) -> Handler:
-    async def handle(params: dict[str, Any], peer: Peer) -> Any:
-        session = params.get("sessionId")
-        if isinstance(session, str) and not peer.role.sees(session):
-            raise absent(session)
-        return await handler(params, peer)
-
-    return handle
-
-
-def _notification(listener: Listener) -> Listener:
-    def listen(params: dict[str, Any], peer: Peer) -> None:
-        session = params.get("sessionId")
-        if isinstance(session, str) and peer.role.sees(session):
-            listener(params, peer)
-
-    return listen
-
-
 _TOO_MANY = frames.error(
     None,
     frames.BUSY,
@@ -77,7 +42,6 @@ _TOO_MANY = frames.error(
     {"code": "busy", "cure": "close another client, then try again"},
 )
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
 _FAREWELL = 1.0  # seconds that clients have to read what is queued when the daemon stops
 
 
@@ -236,6 +200,38 @@ class Server:
             log.info("clients_cut", connections=len(self._connections))
             for connection in tuple(self._connections):
                 connection.abort()
+
+
+def bound_routes(routes: Routes) -> Routes:
+    """Those of the routes that a connection has which is bound to one session, each narrowed to
+    that.
+
+    What it may call is named; a method that is not named does not exist for it, so a new one is
+    the owner's until somebody names it here. Another session is absent by the very words of one
+    that is not there, and nobody looks whether it is.
+    """
+    calls = {name: routes.calls[name] for name in _OF_NO_SESSION}
+    calls |= {name: _call(routes.calls[name]) for name in _OF_ITS_SESSION}
+    return Routes(calls, {name: _notification(routes.notifications[name]) for name in _TOLD})
+
+
+def _call(handler: Handler) -> Handler:
+    async def handle(params: dict[str, Any], peer: Peer) -> Any:
+        session = params.get("sessionId")
+        if isinstance(session, str) and not peer.role.sees(session):
+            raise absent(session)
+        return await handler(params, peer)
+
+    return handle
+
+
+def _notification(listener: Listener) -> Listener:
+    def listen(params: dict[str, Any], peer: Peer) -> None:
+        session = params.get("sessionId")
+        if isinstance(session, str) and peer.role.sees(session):
+            listener(params, peer)
+
+    return listen
 
 
 async def _turn_away(writer: asyncio.StreamWriter, refusal: dict[str, Any]) -> None:

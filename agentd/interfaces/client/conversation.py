@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import importlib.util
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import agentd
-from agentd.core import message as picture
-from agentd.core.errors import AgentdError, Busy, DaemonUnreachable, InvalidRequest
+from agentd.core.errors import AgentdError, Busy, DaemonUnreachable
 from agentd.core.text import Spans
+from agentd.interfaces.client.attachments import Attachment
 from agentd.interfaces.client.connection import (
     MAX_FRAME_BYTES,
     WITHDRAWN,
@@ -25,124 +22,7 @@ from agentd.interfaces.client.connection import (
     connected,
 )
 from agentd.interfaces.client.dialing import CURE, ConnectionLost, RemoteError, exit_status
-
-# Files that go along with a message.
-
-_LARGEST = 64 * 1024 * 1024  # bytes that are read to see whether they are an image
-
-
-@dataclass(frozen=True, slots=True)
-class Attachment:
-    """An image, checked, under its name in messages to the user."""
-
-    name: str
-    media_type: str
-    data: bytes
-
-    def block(self) -> dict[str, Any]:
-        """The image as a prompt carries it."""
-        encoded = base64.b64encode(self.data).decode()
-        return {"type": "image", "data": encoded, "mimeType": self.media_type}
-
-    async def fitting(self, largest: int) -> Attachment:
-        """The image as a daemon that takes so many bytes takes it: a smaller one where it has more.
-        Raises InvalidRequest where none is taken, or nothing is installed that makes it smaller.
-        """
-        if not largest:
-            raise InvalidRequest(
-                "this daemon takes no images",
-                cure="see [server] max_image_bytes and max_frame_bytes",
-            )
-        if len(self.data) <= largest:
-            return self
-        if importlib.util.find_spec("PIL") is None:
-            raise InvalidRequest(
-                f"{self.name} has {len(self.data)} bytes, and the daemon takes {largest}",
-                cure="make it smaller, or install what does: `make run EXTRAS=images` in the checkout,"
-                " or `pip install 'agentd-daemon[images]'`",
-            )
-        from agentd.interfaces.client.scaling import scaled
-
-        made = await asyncio.to_thread(scaled, self.name, self.data, largest)
-        return Attachment(self.name, "image/jpeg", made)
-
-
-def read_image(path: Path) -> Attachment:
-    """The image in a file. Blocks. Raises InvalidRequest for any other, AgentdError for one that
-    cannot be read.
-    """
-    path = path.expanduser()
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
-    except OSError as error:
-        raise AgentdError(
-            f"{path} cannot be read: {error.strerror}", cure="name an image file of yours"
-        ) from error
-    kind = picture.media_type(data)
-    if kind is None or len(data) > _LARGEST:
-        raise InvalidRequest(
-            f"{path} is no image that can be sent", cure=f"send {', '.join(picture.TYPES)}"
-        )
-    return Attachment(path.name, kind, data)
-
-
-def smaller(name: str, size: int, made: int) -> str:
-    """What is said of an image that was made smaller, sizes in bytes."""
-    return f"{name} was made smaller: {size / 1000:,.0f} kB to {made / 1000:,.0f} kB"
-
-
-# The answer to a prompt, put together from what the daemon says while it runs and at its end.
-
-
-def marks(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The `_meta` of a `session/update` and of the update in it, as one."""
-    inner = (params.get("update") or {}).get("_meta")
-    return {**(params.get("_meta") or {}), **(inner or {})}
-
-
-def words(update: Mapping[str, Any]) -> str:
-    """The text of a chunk; "" for other updates."""
-    content = update.get("content")
-    return str(content.get("text") or "") if isinstance(content, Mapping) else ""
-
-
-class Reply:
-    """The words of the last assistant message, as they come."""
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def clear(self) -> None:
-        """Begin anew: what follows is told from the start."""
-        self.text = ""
-
-    def hear(self, params: Mapping[str, Any]) -> None:
-        """Take the params of a `session/update`."""
-        update = params.get("update") or {}
-        marked = marks(params)
-        kind = update.get("sessionUpdate")
-        if kind == "tool_call" or "agentd/retracted" in marked:
-            self.clear()
-        elif kind == "agent_message_chunk" and "agentd/notice" not in marked:
-            self.text += words(update)
-
-    def turn(self, result: Mapping[str, Any], session: str, message_id: str) -> dict[str, Any]:
-        """The finished turn in the shape of `agentd send --json`: the daemon's own account as far as
-        its result has one (a long text is left out of it), else what was heard.
-        """
-        meta = result.get("_meta") or {}
-        told = meta.get("agentd/turn") or {}
-        return {
-            "session": session,
-            "message_id": message_id,
-            "text": meta.get("agentd/text", self.text),
-            "stop_reason": result.get("stopReason"),
-            "usage": meta.get("agentd/usage") or {},
-            "tool_calls": meta.get("agentd/toolCalls") or [],
-            **told,
-        }
-
+from agentd.interfaces.client.reply import marks
 
 PATIENCE = 30.0  # seconds that a message waits for a daemon that went away
 _FIRST_RETRY_SECONDS = 0.05

@@ -1,4 +1,4 @@
-"""Reaching the daemon's Unix socket."""
+"""Reaching the daemon's Unix socket, and the errors that come from there."""
 
 from __future__ import annotations
 
@@ -13,12 +13,46 @@ from typing import Any
 
 from agentd.core.errors import AgentdError, DaemonUnreachable
 
-# What a client can meet besides its own mistakes.
-
 _PARSE_ERROR = -32700
 _INVALID_REQUEST = -32600
 _INVALID_PARAMS = -32602
 _RESOURCE_NOT_FOUND = -32002
+_SUN_PATH = 107  # bytes of a socket path that the kernel takes
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+_CONNECT_SECONDS = 5.0
+_ANSWER_BYTES = 64 * 1024 * 1024  # of one line from the daemon, which is trusted but may be broken
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+CURE = "start the daemon with `agentd up`; `agentd logs` shows what it did last"
+
+
+async def dial(sockets: Sequence[Path]) -> Streams:
+    """Streams to the first daemon that answers. Raises DaemonUnreachable."""
+    refused = ""
+    for path in sockets:
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                return await _open(path)
+        except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
+            continue
+        except TimeoutError:
+            refused = f"nothing answers at {path}"
+        except OSError as error:
+            refused = f"{path}: {error.strerror}"
+    tried = ", ".join(str(path) for path in sockets)
+    raise DaemonUnreachable(refused or f"no daemon listens at {tried}", cure=CURE)
+
+
+@contextmanager
+def reachable(path: Path) -> Iterator[str]:
+    """A spelling of `path` that is short enough for the kernel, good as long as the block lasts."""
+    if len(os.fsencode(path)) <= _SUN_PATH:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
 
 
 class ConnectionLost(DaemonUnreachable):
@@ -78,46 +112,6 @@ def _kinds(kind: type[AgentdError]) -> Iterator[type[AgentdError]]:
     for child in kind.__subclasses__():
         yield child
         yield from _kinds(child)
-
-
-_SUN_PATH = 107  # bytes of a socket path that the kernel takes
-_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
-_CONNECT_SECONDS = 5.0
-_ANSWER_BYTES = 64 * 1024 * 1024  # of one line from the daemon, which is trusted but may be broken
-
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-CURE = "start the daemon with `agentd up`; `agentd logs` shows what it did last"
-
-
-async def dial(sockets: Sequence[Path]) -> Streams:
-    """Streams to the first daemon that answers. Raises DaemonUnreachable."""
-    refused = ""
-    for path in sockets:
-        try:
-            async with asyncio.timeout(_CONNECT_SECONDS):
-                return await _open(path)
-        except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
-            continue
-        except TimeoutError:
-            refused = f"nothing answers at {path}"
-        except OSError as error:
-            refused = f"{path}: {error.strerror}"
-    tried = ", ".join(str(path) for path in sockets)
-    raise DaemonUnreachable(refused or f"no daemon listens at {tried}", cure=CURE)
-
-
-@contextmanager
-def reachable(path: Path) -> Iterator[str]:
-    """A spelling of `path` that is short enough for the kernel, good as long as the block lasts."""
-    if len(os.fsencode(path)) <= _SUN_PATH:
-        yield str(path)
-        return
-    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{folder}/{path.name}"
-    finally:
-        os.close(folder)
 
 
 async def _open(path: Path) -> Streams:

@@ -38,6 +38,7 @@ MODEL_SECONDS = 900.0  # commands that wait for a language model
 Run = Callable[..., Awaitable[Any]]
 Show = Callable[[Any], str]
 R = TypeVar("R", bound=Run)
+NOTES = "your notes are not for this session"  # what is said where others are in it
 
 
 class Caller(Protocol):
@@ -227,11 +228,6 @@ def _given(one: inspect.Parameter, hint: Any) -> Given:
         kind = GenericAlias(list, get_args(kind))
     param = next((note for note in notes if isinstance(note, Param)), Param())
     return Given(one.name, kind, one.default, one.kind is inspect.Parameter.KEYWORD_ONLY, param)
-
-
-# What is typed in a chat: the words behind a command's name.
-
-NOTES = "your notes are not for this session"  # what is said where others are in it
 
 
 def wanted(text: str, example: str) -> str:

@@ -1,4 +1,8 @@
-"""`facts`, the graph as texts for others and from others: whole states, and messages between agents."""
+"""`facts`, what is exchanged with others and with programs.
+
+Texts of the graph for others and from others: whole states, and messages between agents; and
+what programs of the `.0` language keep between their runs, for `agentd facts run --state`.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +22,6 @@ if TYPE_CHECKING:
     from agentd.memory.graph.graph_exchange import Exchange, Taken
     from agentd.memory.graph.sharing import Sharing, ShownFacts
     from agentd.zero.delta import Delta
-
-
-# `facts`, what programs of the `.0` language keep between their runs, for `agentd facts run --state`.
 
 PROGRAMS = Group("facts")
 

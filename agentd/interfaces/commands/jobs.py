@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from agentd.core.ports import BeatStore
 
 
-# The daemon's own jobs, as `_agentd/jobs/*` shows them beside the owner's.
-
-
 class SystemJob(Protocol):
-    """A job that is always on the list."""
+    """A job of the daemon's own, always on the list, as `_agentd/jobs/*` shows it beside the
+    owner's.
+    """
 
     @property
     def id(self) -> str:

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from agentd.core.tool import FileIntent
     from agentd.core.turn import SessionKey
 
-
-# `/forget` where no fact is meant: which lines of the notes hold a text. Without a model.
-
 IN_NOTES = Group("memory")
 
 _OWNER = Reader(MAIN, Kind.MAIN)
@@ -38,7 +35,7 @@ _MOST = 20
 
 
 class NoteCommands:
-    """What the owner has noted, and where it stands."""
+    """`/forget` where no fact is meant: which lines of the notes hold a text. Without a model."""
 
     def __init__(self, recall: Recall) -> None:
         self._recall = recall

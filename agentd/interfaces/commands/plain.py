@@ -1,4 +1,4 @@
-"""Plain, aligned text for terminals and pipes."""
+"""Plain, aligned text for terminals and pipes, with times as the owner's clock shows them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agentd.core.ports import Clock  # loads more than a quick command should wait for
 
-
-# Times as the owner's clock shows them.
-
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _MANY_MINUTES = 5
 _DAYS = {-1: "yesterday", 0: "today", 1: "tomorrow"}
+_WIDEST = 60
+_WIDEST_LAST = 240  # nothing stands behind the last column
+_STEP = 4
+_GAP = re.compile(r"(?<=\S) {2,}(?=\S)")  # between columns
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 class Times:
@@ -75,13 +77,6 @@ def span(duration: timedelta) -> str:
     last = first + 1 if parts[first][1] == "min" and minutes >= _MANY_MINUTES else first + 2
     shown = [f"{number} {unit}" for number, unit in parts[first:last] if number]
     return " ".join(shown) or "0 s"
-
-
-_WIDEST = 60
-_WIDEST_LAST = 240  # nothing stands behind the last column
-_STEP = 4
-_GAP = re.compile(r"(?<=\S) {2,}(?=\S)")  # between columns
-_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], empty: str) -> str:

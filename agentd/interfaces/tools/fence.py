@@ -1,4 +1,6 @@
-"""Text from files, as the model reads it: data inside a fence that the text cannot close."""
+"""Text from files and names of files, as the model reads them: data inside a fence that it cannot
+close.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,6 @@ def without_marks(text: str) -> str:
     return MARK.sub(lambda match: f"&lt;!--{match.group()[4:]}", text)
 
 
-# What tools answer where they name places: files, folders and transcripts may be called like an order.
-
-
 class PlaceNames(Protocol):
     """Who has named what; the workspace knows it of files, recall of transcripts and of lines, too."""
 
@@ -52,7 +51,8 @@ class PlaceNames(Protocol):
 async def shown(
     names: PlaceNames, text: str, places: Iterable[str], *, outside: bool = False
 ) -> ToolOutput:
-    """The answer of a tool that shows these places by their names. It is tainted where text from outside
-    has named one of them, as where the rest of it comes from `outside`.
+    """The answer of a tool that shows these places by their names: files, folders and transcripts
+    may be called like an order. It is tainted where text from outside has named one of them, as
+    where the rest of it comes from `outside`.
     """
     return ToolOutput(text, tainted=outside or await names.names_outside(tuple(places)))

@@ -47,141 +47,8 @@ from agentd.interfaces.tools.fence import MARK, printable, without_marks
 
 log = structlog.get_logger()
 
-
-# What a call of `memory_write` asks for, and the bytes that come of it. Pure.
-
 MAX_BYTES = 64 * 1024  # of text in one call
 _BOOTSTRAP = "bootstrap.md"
-
-
-class WriteMode(StrEnum):
-    """How the file is to change."""
-
-    APPEND = "append"
-    REPLACE = "replace"
-    PATCH = "patch"
-    DELETE = "delete"
-
-    @property
-    def action(self) -> FileAction:
-        """The file's change that it takes."""
-        if self is WriteMode.APPEND:
-            return FileAction.APPEND
-        return FileAction.DELETE if self is WriteMode.DELETE else FileAction.WRITE
-
-
-@dataclass(frozen=True, slots=True)
-class NoteChange:
-    """One change. `old` is what a patch replaces by `content`, everywhere if `every`."""
-
-    path: str
-    mode: WriteMode
-    content: str
-    old: str = ""
-    every: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class NoteStamp:
-    """What stands around the words of an entry in today's note."""
-
-    time: str  # HH:MM in the owner's zone
-    origin: str = ""  # "heartbeat", "job" or "untrusted"; "" for the owner's own words
-
-
-def parse(path: str, arguments: Mapping[str, Any]) -> NoteChange:
-    """The change to `path`. Raises ToolFailed for text that may not be written."""
-    old = str(arguments.get("old_string") or "")
-    if old:
-        new = _clean(str(arguments.get("new_string") or ""))
-        return NoteChange(
-            path, WriteMode.PATCH, new, _unix(old), bool(arguments.get("replace_all", False))
-        )
-    if "content" not in arguments:
-        raise ToolFailed("there is no content", cure="Give content, or old_string and new_string.")
-    content = _clean(str(arguments["content"]))
-    if not content.strip():
-        if path.casefold() == _BOOTSTRAP:
-            return NoteChange(path, WriteMode.DELETE, "")
-        raise ToolFailed("the content is empty", cure="Say what is to be written.")
-    mode = WriteMode.APPEND if arguments.get("append", True) else WriteMode.REPLACE
-    return NoteChange(path, mode, content)
-
-
-def written(change: NoteChange, current: str | None, stamp: NoteStamp | None) -> bytes:
-    """The bytes to append, or the whole new file. `current` is None for an absent file; `stamp`
-    makes an append an entry of a daily note. Raises ToolFailed for a patch that does not fit.
-    """
-    match change.mode:
-        case WriteMode.APPEND:
-            if stamp is None:
-                return _ended(change.content).encode()
-            head = "" if current else f"# {PurePosixPath(change.path).stem}\n\n"
-            return (head + entry(change.content, stamp)).encode()
-        case WriteMode.REPLACE:
-            return _ended(change.content).encode()
-        case WriteMode.PATCH:
-            return _patched(change, current).encode()
-        case WriteMode.DELETE:
-            return b""
-
-
-def entry(text: str, stamp: NoteStamp) -> str:
-    """`text` as a list item of a daily note: `- [HH:MM] text`, further lines indented.
-
-    With an origin every line ends in a remark that names it, and blank lines are left out.
-    """
-    lines = text.strip().split("\n")
-    lines[0] = lines[0].removeprefix("- ").removeprefix("* ")
-    mark = f" <!-- agentd: origin={stamp.origin} -->" if stamp.origin else ""
-    kept = [line.rstrip() for line in lines if line.strip() or not mark]
-    body = [f"- [{stamp.time}] {kept[0]}", *(f"  {line}" if line else "" for line in kept[1:])]
-    return "".join(f"{line}{mark}\n" for line in body)
-
-
-def alters_marks(before: str, after: str) -> bool:
-    """Whether a line with a remark of ours is gone, changed or new."""
-    return _marked(before) != _marked(after)
-
-
-def _patched(change: NoteChange, current: str | None) -> str:
-    count = (current or "").count(change.old)
-    if current is None or not count:
-        msg = f"old_string is not in {change.path}"
-        raise ToolFailed(msg, cure="Read the file and copy the text exactly.")
-    if count > 1 and not change.every:
-        msg = f"old_string stands {count} times in {change.path}"
-        raise ToolFailed(msg, cure="Give more of the surrounding text, or set replace_all.")
-    return current.replace(change.old, change.content)
-
-
-def _marked(text: str) -> list[str]:
-    return sorted(line for line in text.split("\n") if MARK.search(line))
-
-
-def _clean(text: str) -> str:
-    text = _unix(text)
-    size = len(text.encode(errors="replace"))
-    if size > MAX_BYTES:
-        msg = f"the content has {size} bytes; at most {MAX_BYTES} are written at once"
-        raise ToolFailed(msg, cure="Write it in smaller parts.")
-    if printable(text) != text:
-        raise ToolFailed(
-            "the content has control characters", cure="Write plain text without them."
-        )
-    return without_marks(text)
-
-
-def _unix(text: str) -> str:
-    for end in ("\r\n", "\u2028", "\u2029"):  # what others take for the end of a line is one here
-        text = text.replace(end, "\n")
-    return text
-
-
-def _ended(text: str) -> str:
-    return text if text.endswith("\n") else f"{text}\n"
-
-
 _MOST_WARNINGS = 10  # shown with one question
 _SELF = SessionKey("memory_write")  # what the tool looks at, the model has not seen
 _SPEC = ToolSpec(
@@ -204,20 +71,6 @@ _SPEC = ToolSpec(
     "edit",
     is_guarded=True,
 )
-_DONE = {
-    WriteMode.APPEND: "Added to",
-    WriteMode.REPLACE: "Wrote",
-    WriteMode.PATCH: "Changed",
-    WriteMode.DELETE: "Deleted",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """A change worked out against what is on disk; `approval` if the user must say yes."""
-
-    intent: FileIntent
-    approval: Approval | None
 
 
 class MemoryWrite:
@@ -420,6 +273,150 @@ class MemoryWrite:
             approved=is_his,
         )
         await self._workspace.apply(intent, reader if seen else Reader(_SELF, call.kind), by)
+
+
+@dataclass(frozen=True, slots=True)
+class NoteChange:
+    """One change. `old` is what a patch replaces by `content`, everywhere if `every`."""
+
+    path: str
+    mode: WriteMode
+    content: str
+    old: str = ""
+    every: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoteStamp:
+    """What stands around the words of an entry in today's note."""
+
+    time: str  # HH:MM in the owner's zone
+    origin: str = ""  # "heartbeat", "job" or "untrusted"; "" for the owner's own words
+
+
+class WriteMode(StrEnum):
+    """How the file is to change."""
+
+    APPEND = "append"
+    REPLACE = "replace"
+    PATCH = "patch"
+    DELETE = "delete"
+
+    @property
+    def action(self) -> FileAction:
+        """The file's change that it takes."""
+        if self is WriteMode.APPEND:
+            return FileAction.APPEND
+        return FileAction.DELETE if self is WriteMode.DELETE else FileAction.WRITE
+
+
+def parse(path: str, arguments: Mapping[str, Any]) -> NoteChange:
+    """The change to `path`. Raises ToolFailed for text that may not be written."""
+    old = str(arguments.get("old_string") or "")
+    if old:
+        new = _clean(str(arguments.get("new_string") or ""))
+        return NoteChange(
+            path, WriteMode.PATCH, new, _unix(old), bool(arguments.get("replace_all", False))
+        )
+    if "content" not in arguments:
+        raise ToolFailed("there is no content", cure="Give content, or old_string and new_string.")
+    content = _clean(str(arguments["content"]))
+    if not content.strip():
+        if path.casefold() == _BOOTSTRAP:
+            return NoteChange(path, WriteMode.DELETE, "")
+        raise ToolFailed("the content is empty", cure="Say what is to be written.")
+    mode = WriteMode.APPEND if arguments.get("append", True) else WriteMode.REPLACE
+    return NoteChange(path, mode, content)
+
+
+def written(change: NoteChange, current: str | None, stamp: NoteStamp | None) -> bytes:
+    """The bytes to append, or the whole new file. `current` is None for an absent file; `stamp`
+    makes an append an entry of a daily note. Raises ToolFailed for a patch that does not fit.
+    """
+    match change.mode:
+        case WriteMode.APPEND:
+            if stamp is None:
+                return _ended(change.content).encode()
+            head = "" if current else f"# {PurePosixPath(change.path).stem}\n\n"
+            return (head + entry(change.content, stamp)).encode()
+        case WriteMode.REPLACE:
+            return _ended(change.content).encode()
+        case WriteMode.PATCH:
+            return _patched(change, current).encode()
+        case WriteMode.DELETE:
+            return b""
+
+
+def entry(text: str, stamp: NoteStamp) -> str:
+    """`text` as a list item of a daily note: `- [HH:MM] text`, further lines indented.
+
+    With an origin every line ends in a remark that names it, and blank lines are left out.
+    """
+    lines = text.strip().split("\n")
+    lines[0] = lines[0].removeprefix("- ").removeprefix("* ")
+    mark = f" <!-- agentd: origin={stamp.origin} -->" if stamp.origin else ""
+    kept = [line.rstrip() for line in lines if line.strip() or not mark]
+    body = [f"- [{stamp.time}] {kept[0]}", *(f"  {line}" if line else "" for line in kept[1:])]
+    return "".join(f"{line}{mark}\n" for line in body)
+
+
+def alters_marks(before: str, after: str) -> bool:
+    """Whether a line with a remark of ours is gone, changed or new."""
+    return _marked(before) != _marked(after)
+
+
+def _patched(change: NoteChange, current: str | None) -> str:
+    count = (current or "").count(change.old)
+    if current is None or not count:
+        msg = f"old_string is not in {change.path}"
+        raise ToolFailed(msg, cure="Read the file and copy the text exactly.")
+    if count > 1 and not change.every:
+        msg = f"old_string stands {count} times in {change.path}"
+        raise ToolFailed(msg, cure="Give more of the surrounding text, or set replace_all.")
+    return current.replace(change.old, change.content)
+
+
+def _marked(text: str) -> list[str]:
+    return sorted(line for line in text.split("\n") if MARK.search(line))
+
+
+def _clean(text: str) -> str:
+    text = _unix(text)
+    size = len(text.encode(errors="replace"))
+    if size > MAX_BYTES:
+        msg = f"the content has {size} bytes; at most {MAX_BYTES} are written at once"
+        raise ToolFailed(msg, cure="Write it in smaller parts.")
+    if printable(text) != text:
+        raise ToolFailed(
+            "the content has control characters", cure="Write plain text without them."
+        )
+    return without_marks(text)
+
+
+def _unix(text: str) -> str:
+    for end in ("\r\n", "\u2028", "\u2029"):  # what others take for the end of a line is one here
+        text = text.replace(end, "\n")
+    return text
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+_DONE = {
+    WriteMode.APPEND: "Added to",
+    WriteMode.REPLACE: "Wrote",
+    WriteMode.PATCH: "Changed",
+    WriteMode.DELETE: "Deleted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A change worked out against what is on disk; `approval` if the user must say yes."""
+
+    intent: FileIntent
+    approval: Approval | None
 
 
 def _is_high(suspicion: Suspicion) -> bool:

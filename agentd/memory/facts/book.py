@@ -48,14 +48,13 @@ from agentd.memory.facts.reconcile import Differences, PageChange, compare, page
 
 log = structlog.get_logger()
 
-
-# What `status` says of the page of facts, and of what was not kept.
-
 _SHOWN = 3
 
 
 class Notices:
-    """Kept between two looks at the page."""
+    """What `status` says of the page of facts, and of what was not kept; held between two looks at
+    the page.
+    """
 
     def __init__(self) -> None:
         self.unreadable: WorkspaceError | None = None

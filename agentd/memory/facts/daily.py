@@ -36,7 +36,8 @@ from agentd.engine.context import fence
 from agentd.engine.workers import Daily
 from agentd.memory.facts.changes import LISTED
 from agentd.memory.facts.fact_settings import FactsSettings
-from agentd.memory.facts.wire import line, objects, told
+from agentd.memory.facts.model_answer import line, objects
+from agentd.memory.facts.wire import told
 from agentd.memory.index.ranking.importance import DAILY, OLDEST, importance
 
 log = structlog.get_logger()

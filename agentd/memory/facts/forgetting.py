@@ -30,9 +30,6 @@ from agentd.memory.facts.candidates import Also, Candidate, Near, Survey, words_
 from agentd.memory.facts.marking import Ask, Marker
 from agentd.memory.facts.quotes import is_short
 
-# What is known of a fact that is to be forgotten: the words that say it by their evidence, and the texts
-# that may say it in other words.
-
 log = structlog.get_logger()
 
 _NOTHING = Erasure()
@@ -42,8 +39,11 @@ FindNear = Callable[[str], Awaitable[Sequence[Near]]]
 
 
 class Traces:
-    """`said` gives a row of a transcript, None if it is gone, `near` the lines nearest to a sentence in
-    meaning. Methods raise StorageError, WorkspaceError.
+    """What is known of a fact that is to be forgotten: the words that say it by their evidence, and
+    the texts that may say it in other words.
+
+    `said` gives a row of a transcript, None if it is gone, `near` the lines nearest to a
+    sentence in meaning. Methods raise StorageError, WorkspaceError.
     """
 
     def __init__(self, texts: Sequence[Writings], said: Said, near: FindNear | None) -> None:

@@ -20,7 +20,7 @@ from agentd.core.ports import Clock
 from agentd.engine.context import fence
 from agentd.engine.tokens import of_text
 from agentd.memory.facts.candidates import Candidate, words_of
-from agentd.memory.facts.wire import number, objects
+from agentd.memory.facts.model_answer import number, objects
 
 log = structlog.get_logger()
 

@@ -34,7 +34,7 @@ from agentd.engine import tokens
 from agentd.engine.completion import Completions
 from agentd.memory.facts import wire
 from agentd.memory.facts.fact_settings import FactsSettings
-from agentd.memory.facts.quotes import quoted_spans
+from agentd.memory.facts.quotation import quoted_spans
 from agentd.memory.facts.wire import Spoken, WireItem
 from agentd.memory.facts.withheld import secret_spans
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.memory.facts.wire import line, number, objects
+from agentd.memory.facts.model_answer import line, number, objects
 from tests.growth import QUADRATIC, growth
 
 DOG = '{"message": 1, "content": "The user has a dog.", "category": "personal"}'

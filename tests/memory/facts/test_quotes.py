@@ -8,7 +8,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from agentd.memory.facts.quotes import find, is_short, quoted_spans, sentence_around
+from agentd.memory.facts.quotation import quoted_spans
+from agentd.memory.facts.quotes import find, is_short, sentence_around
 from tests.growth import QUADRATIC, growth
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from agentd.core.fact import Category, Evidence, Fact, FactSource, Op, Triple
 from agentd.core.turn import MAIN, SessionKey
 from agentd.memory.facts import wire
-from agentd.memory.facts.quotes import quoted_spans
+from agentd.memory.facts.quotation import quoted_spans
 from agentd.memory.facts.wire import Spoken
 
 NOW = datetime(2026, 5, 4, 7, 40, tzinfo=UTC)
