@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from agentd.core.text import at_first_use
+
 _HIDDEN = "[secret]"
 _SECRET_NAME = re.compile(
     r"(?i)(?:^|_)(?:(?:api|access|private)_?key|token|secret|password|passwd)$"
@@ -110,23 +112,23 @@ def _at_its_beginning(start: str) -> str:
 
 
 # Kind, what every such key contains, pattern. A pattern begins with letters as they are, since these are
-# looked for fastest; only then it looks back.
+# looked for fastest; only then it looks back. Few are ever needed.
 _FORMATS = (
     *(
         (
             kind,
             start,
-            re.compile(f"{_at_its_beginning(start)}{rest}"),
+            at_first_use(f"{_at_its_beginning(start)}{rest}"),
         )
         for kind, start, rest in _PREFIXES
     ),
     (
         "telegram",
         ":AA",
-        re.compile(rf"{_at_its_beginning('')}\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}"),
+        at_first_use(rf"{_at_its_beginning('')}\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}"),
     ),
 )
-_NAMED = re.compile(
+_NAMED = at_first_use(
     r"""(?ix) (?<![\w-]) (?P<name> (?:
         pass(?:word|wd|phrase|code) | passwor[dt]e? | kennwort | contraseña | mot\ de\ passe
       | (?:api|secret|access|private|licen[cs]e|encryption|master)[\ _-]?key | (?:access|auth|api|bearer)[\ _-]?token
@@ -246,7 +248,7 @@ class Redactor:
             (found.start(), found.end(), kind)
             for kind, hint, pattern in (_FORMATS if self._formats else ())
             if hint in text
-            for found in pattern.finditer(text)
+            for found in pattern().finditer(text)
         ]
         for spellings in self._secrets.values():
             for spelling in spellings:
@@ -342,7 +344,7 @@ def tellings(text: str) -> Iterator[Telling]:
     for pattern in (_KEYS, _CARD):
         for found in pattern.finditer(text):
             yield Telling(*found.span(), "", found[0])
-    for found in _NAMED.finditer(text):
+    for found in _NAMED().finditer(text):
         value = found["told"].strip("\"'`.,;!?*")
         if not _NOT_TOLD.fullmatch(value.casefold()):
             yield Telling(*found.span(), found["name"], value)

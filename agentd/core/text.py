@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import accumulate, islice
 
 # Scripts that put no blanks between words.
@@ -16,6 +17,13 @@ UNSPACED = (
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uaa60-\uaa7f\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
+
+
+def at_first_use(pattern: str, flags: int = 0) -> Callable[[], re.Pattern[str]]:
+    """The pattern, compiled when it is first asked for: one with the letters of all scripts takes two
+    milliseconds, which a start does without.
+    """
+    return cache(partial(re.compile, pattern, flags))
 
 
 # Parts of a text: pairs of places counted in characters, the end not among them. Pure.
@@ -145,9 +153,9 @@ _ESCAPED_PIECE = re.compile(
 _UNIT = re.compile(rf"(?s){_CODED}|{_QUOTED}|.{_MARKS}")
 _ESCAPE = re.compile(rf"({_CODED})|{_QUOTED}|({_BREAK})")
 _HEX = re.compile(r"u([0-9a-fA-F]{4})")
-_UNSPACED = re.compile(f"[{UNSPACED}]")
+_UNSPACED = at_first_use(f"[{UNSPACED}]")
 # Letters of which each is compared for itself, none is nothing, and none is a blank that was no blank.
-_UNUSUAL = re.compile(
+_UNUSUAL = at_first_use(
     r"[^\x00-\x5b\x5d-\xa7\xa9-\xac\xae\xb0-\xb7\xb9-\u024f\u0400-\u0482\u048a-\u052f"
     r"\u2010-\u2016\u2018-\u2026\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff]"
 )
@@ -240,7 +248,7 @@ def stretches(text: str, words: Mapping[str, int]) -> Sequence[Span]:
     """Where in a text, as whole lines, folded words can stand of which one is known, a key of `words`; its
     value says how many words they are at most. Nothing else of a long text needs to be taken apart.
     """
-    if _UNUSUAL.search(text):
+    if _UNUSUAL().search(text):
         return [(0, len(text))]
     lines = letters(text).split("\n")
     starts = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
@@ -266,7 +274,7 @@ def _lines(lines: Iterable[str], most: int) -> int:
 
 def is_unspaced(text: str) -> bool:
     """Whether the text has letters of a script that puts no blanks between words."""
-    return not text.isascii() and _UNSPACED.search(text) is not None
+    return not text.isascii() and _UNSPACED().search(text) is not None
 
 
 def trimmed(words: str) -> str:
@@ -282,7 +290,7 @@ def trimmed(words: str) -> str:
 def _is_spaced(letter: str) -> bool:
     """Whether it is part of a word of a script that puts blanks between words."""
     is_letter = letter.isalnum() or unicodedata.category(letter).startswith("M")
-    return is_letter and not _UNSPACED.match(letter)
+    return is_letter and not _UNSPACED().match(letter)
 
 
 def _is_outer(letter: str) -> bool:

@@ -12,11 +12,11 @@ from functools import cache
 from importlib.resources import files
 
 from agentd.core.screening.ignorable import IGNORABLE, idle
-from agentd.core.text import UNSPACED
+from agentd.core.text import UNSPACED, at_first_use
 
 # Marks on letters and what is drawn as nothing tear no word apart.
 _UNSEEN = f"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f{IGNORABLE}]*+"
-_WORD = re.compile(rf"(?:[^\W{UNSPACED}]{_UNSEEN})++")
+_WORD = at_first_use(rf"(?:[^\W{UNSPACED}]{_UNSEEN})++")
 _LATIN = re.compile(r"[A-Za-z]")
 _LEAST = 4  # letters: shorter ones are units and symbols: kΩ, Δx
 _SAME_SHAPE = (
@@ -53,7 +53,7 @@ def mixed_words(text: str) -> Iterator[re.Match[str]]:
     """Words of Latin letters and look-alikes of them."""
     if text.isascii():
         return
-    for word in _WORD.finditer(text):
+    for word in _WORD().finditer(text):
         if not word[0].isascii() and _LATIN.search(word[0]) and any(map(passes_for, word[0])):
             yield word
 

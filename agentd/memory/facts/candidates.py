@@ -17,13 +17,13 @@ from math import log
 
 from agentd.core.erasure import Erasure, Mark, Sought, Written, replaced, sentences_in
 from agentd.core.fact import Mention
-from agentd.core.text import UNSPACED, Span, plain, within
+from agentd.core.text import UNSPACED, Span, at_first_use, plain, within
 from agentd.memory.facts.known import names_in
 
 Near = tuple[str, int, int]  # path, first and last line
 
-_WORD = re.compile(f"[{UNSPACED}]+|[^\\W_{UNSPACED}]+")
-_UNSPACED = re.compile(f"[{UNSPACED}]")
+_WORD = at_first_use(f"[{UNSPACED}]+|[^\\W_{UNSPACED}]+")
+_UNSPACED = at_first_use(f"[{UNSPACED}]")
 _STEM = 6  # letters of a word that count
 _KEPT = 300  # texts that are kept of one word, the newest
 _SHARE = 50  # a word is rare if at most every 50th text has it,
@@ -310,14 +310,14 @@ def _names(one: Sought) -> tuple[str, ...]:
 
 def _telling_names(one: Sought) -> tuple[str, ...]:
     """Those that tell however often they stand: a figure or two stand in too much that is unrelated."""
-    value = tuple(word for word in _WORD.findall(one.value) if word[:1].isupper())
+    value = tuple(word for word in _WORD().findall(one.value) if word[:1].isupper())
     named = (*_names(one), *value)
     return tuple(w for w in named if not w.isdecimal() or len(w) >= _NUMBER)
 
 
 def words_of(text: str) -> frozenset[str]:
     """The words of a text as they are counted."""
-    return frozenset(part for word in _WORD.findall(plain(text)) for part in _parts(word))
+    return frozenset(part for word in _WORD().findall(plain(text)) for part in _parts(word))
 
 
 def _bare(text: str) -> bytes:
@@ -326,7 +326,7 @@ def _bare(text: str) -> bytes:
 
 
 def _parts(word: str) -> Sequence[str]:
-    if _UNSPACED.match(word):
+    if _UNSPACED().match(word):
         return [word[n : n + 2] for n in range(max(1, len(word) - 1))]
     return [word[:_STEM]]
 

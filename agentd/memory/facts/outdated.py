@@ -8,7 +8,6 @@ sentence, the exact words that said it, and its line on the page of facts.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from agentd.core.errors import AgentdError, FileMissing
 from agentd.core.fact import Evidence, Fact, FactStatus, Provenance
 from agentd.core.ports import Facts, FactStore, NoteReader, Recall
 from agentd.core.search import SearchQuery
-from agentd.core.text import UNSPACED
+from agentd.core.text import UNSPACED, at_first_use
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import FACTS_PATH, FileView, Reader
 from agentd.memory.facts.keeping import parsed
@@ -42,7 +41,7 @@ _PATIENCE = 1.0  # seconds that a search waits for facts to be level with their 
 _LETTERS = 4  # of a token
 _PAST = frozenset({FactStatus.SUPERSEDED, FactStatus.ENDED})
 
-_INSIDE = re.compile(f"[^\\W_{UNSPACED}]{{2}}")  # two letters of one word
+_INSIDE = at_first_use(f"[^\\W_{UNSPACED}]{{2}}")  # two letters of one word
 
 
 class Outdated:
@@ -275,7 +274,7 @@ def _stands_in(phrase: str, said: str) -> bool:
     start = said.find(phrase)
     while start >= 0:
         edges = (said[max(0, start - 1) : start + 1], said[start + len(phrase) - 1 :][:2])
-        if not any(_INSIDE.fullmatch(edge) for edge in edges):
+        if not any(_INSIDE().fullmatch(edge) for edge in edges):
             return True
         start = said.find(phrase, start + 1)
     return False

@@ -8,13 +8,13 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from agentd.core.text import UNSPACED, Span, Spans, united
+from agentd.core.text import UNSPACED, Span, Spans, at_first_use, united
 
 LEAST_WORDS = 6  # between marks; what is shorter may be a name, or a word that he stresses
 LEAST_UNSPACED = 16  # characters, where no blanks tell words apart
 
 _SHORTEST = 2 * LEAST_WORDS + 1  # characters that six words and marks take
-_UNIT = re.compile(f"(?P<unspaced>[{UNSPACED}])|[^\\W_{UNSPACED}]+(?:['’.-][^\\W_{UNSPACED}]+)*")
+_UNIT = at_first_use(f"(?P<unspaced>[{UNSPACED}])|[^\\W_{UNSPACED}]+(?:['’.-][^\\W_{UNSPACED}]+)*")
 _NOTHING = "\0"  # stands for characters that are known to be quotation: no sign, and in no word
 
 # Not within or behind a word, so that no sign of inches, seconds or an apostrophe opens anything.
@@ -116,7 +116,7 @@ def _is_long(text: str, start: int, end: int) -> bool:
     blanks counts as its share of a word.
     """
     missing = LEAST_WORDS * LEAST_UNSPACED
-    for unit in _UNIT.finditer(text, start, end):
+    for unit in _UNIT().finditer(text, start, end):
         missing -= LEAST_WORDS if unit["unspaced"] else LEAST_UNSPACED
         if missing <= 0:
             return True

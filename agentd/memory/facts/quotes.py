@@ -15,11 +15,11 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 
-from agentd.core.text import UNSPACED, Span
+from agentd.core.text import UNSPACED, Span, at_first_use
 
 _ASCII_MARKS = str.maketrans('"`', "''")
-_UNSPACED = re.compile(f"[{UNSPACED}]")
-_NO_TYPO = re.compile(rf"[\d{UNSPACED}]")  # in words with one of these every letter counts
+_UNSPACED = at_first_use(f"[{UNSPACED}]")
+_NO_TYPO = at_first_use(rf"[\d{UNSPACED}]")  # in words with one of these every letter counts
 _WORD = re.compile(r"\S+")
 _GAP = re.compile(r"(?<!\s)\s*+\[?\.{3,}+\]?\s*+")  # an ellipsis, as NFKC spells it
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|[。！？\n]")
@@ -124,8 +124,8 @@ def is_short(quote: str) -> bool:
     words say something only as the answer to a question.
     """
     words = [word for one in _Folded(quote).text.split() if (word := _trimmed(one))]
-    unspaced = sum(len(_UNSPACED.findall(word)) for word in words)
-    spaced = sum(not _UNSPACED.search(word) for word in words)
+    unspaced = sum(len(_UNSPACED().findall(word)) for word in words)
+    spaced = sum(not _UNSPACED().search(word) for word in words)
     return spaced / _LEAST_WORDS + unspaced / _LEAST_UNSPACED < 1
 
 
@@ -215,7 +215,7 @@ class _Folded:
         if self._splits_character(at):
             return True
         sides = self.text[at - 1], self.text[at]
-        return all(_is_of_word(c) and not _UNSPACED.match(c) for c in sides)
+        return all(_is_of_word(c) and not _UNSPACED().match(c) for c in sides)
 
 
 def _clusters(text: str) -> Iterator[tuple[int, str]]:
@@ -277,7 +277,7 @@ def _is_misspelt(mine: str, theirs: str) -> bool:
     short, long = sorted((mine, theirs), key=len)
     if len(long) - len(short) > 1 or short[:1] != long[:1]:
         return False
-    if sum(map(str.isalpha, short)) < _TYPO_LETTERS or _NO_TYPO.search(f"{short} {long}"):
+    if sum(map(str.isalpha, short)) < _TYPO_LETTERS or _NO_TYPO().search(f"{short} {long}"):
         return False
     same = next((n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), None)
     if same is None:

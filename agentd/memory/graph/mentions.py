@@ -16,7 +16,7 @@ import structlog
 from agentd.core.errors import EmbedderFault, GraphError
 from agentd.core.graph import ConceptHash
 from agentd.core.ports import Embedder
-from agentd.core.text import UNSPACED
+from agentd.core.text import UNSPACED, at_first_use
 from agentd.memory.graph.paths import Path
 from agentd.memory.graph.traversal import Traversal
 
@@ -29,7 +29,7 @@ MAX_LETTERS = 60  # of a text in a script without spaces, from which names are l
 MOST_UNSPACED = 8  # letters of a name in such a script
 MOST_LETTERS = 32  # of a name whose misspellings are tried
 
-_UNSPACED = re.compile(f"[{UNSPACED}\uac00-\ud7af]+")  # in Korean particles stand at the word
+_UNSPACED = at_first_use(f"[{UNSPACED}\uac00-\ud7af]+")  # in Korean particles stand at the word
 _OUTER = ".,;:!?…()[]{}<>\"“”„«»'‘’`*"
 _ENDS = tuple(".,;:!?…)]}")  # a name does not go on behind these
 _POSSESSIVE = re.compile("['’]s$", re.IGNORECASE)
@@ -113,7 +113,7 @@ class _Word:
 
 def _unspaced(text: str, resolve: Callable[[str], str]) -> Iterator[NamedMention]:
     letters = 0
-    for run in _UNSPACED.finditer(text):
+    for run in _UNSPACED().finditer(text):
         for start in range(run.start(), run.end()):
             if letters == MAX_LETTERS:
                 return

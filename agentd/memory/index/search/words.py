@@ -11,6 +11,8 @@ from functools import lru_cache
 
 import Stemmer
 
+from agentd.core.text import at_first_use
+
 # Words that say too little to be searched for, per language. All folded as `words.fold` folds.
 
 _ENGLISH = """
@@ -57,7 +59,7 @@ _UNSPACED = (
     "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _WORD = f"[^\\W_{_UNSPACED}]"
-_RUN = re.compile(f"[{_UNSPACED}]+")
+_RUN = at_first_use(f"[{_UNSPACED}]+")
 # A flag is two letters; of other emoji each sign counts by itself, whatever its colour.
 _EMOJI = (
     "[\U0001f1e6-\U0001f1ff]{2}|[\u2600-\u27bf\u2b05-\u2b55\u231a-\u23ff\U0001f000-\U0001f0ff"
@@ -65,9 +67,9 @@ _EMOJI = (
 )
 # An unspaced run, or words held together by the marks of paths, addresses, versions and options, or
 # an emoji.
-_FOUND = re.compile(f"[{_UNSPACED}]+|{_WORD}+(?:[-_./:@#+'’]+{_WORD}+)*|{_EMOJI}")
+_FOUND = at_first_use(f"[{_UNSPACED}]+|{_WORD}+(?:[-_./:@#+'’]+{_WORD}+)*|{_EMOJI}")
 _FOUND_ASCII = re.compile("[A-Za-z0-9]+(?:[-_./:@#+']+[A-Za-z0-9]+)*")  # the same, twice as fast
-_PART = re.compile(f"{_WORD}+")
+_PART = at_first_use(f"{_WORD}+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _APOSTROPHE = re.compile(r"['’]")
@@ -91,7 +93,7 @@ def raw_words(text: str) -> list[str]:
     """The text's words as written, in normal form C."""
     if text.isascii():
         return _FOUND_ASCII.findall(text)
-    return _FOUND.findall(unicodedata.normalize("NFC", text))
+    return _FOUND().findall(unicodedata.normalize("NFC", text))
 
 
 def terms_of(written: Iterable[str]) -> list[str]:
@@ -109,7 +111,7 @@ def is_identifier(word: str) -> bool:
     """Whether a word is a name made for machines: letters mixed with digits or inner marks, inner
     capitals, or a number of four digits and more.
     """
-    if _APOSTROPHE.search(word) or _RUN.match(word):
+    if _APOSTROPHE.search(word) or _RUN().match(word):
         return False
     digits = sum(c.isdigit() for c in word)
     letters = sum(c.isalpha() for c in word)
@@ -144,11 +146,11 @@ def _known(word: str) -> tuple[str, ...]:
 
 
 def _read(word: str) -> tuple[str, ...]:
-    if _RUN.match(word):
+    if _RUN().match(word):
         return tuple(word[i : i + 2] for i in range(len(word) - 1)) or (word,)
     if (piece := bare(word)) != word:
         return tuple(terms_of([piece]))
-    parts = _PART.findall(word)
+    parts = _PART().findall(word)
     if not parts:  # an emoji, by its code: the database knows letters and digits only
         return ("u" + "".join(f"{ord(c):x}" for c in word),)
     if len(parts) == 1:
