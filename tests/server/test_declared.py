@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentd.core.errors import InvalidRequest
-from agentd.interfaces.acp.declared import methods, typed
+from agentd.interfaces.acp.declared import _Params, methods, typed
 from tests.commands.declared_tea import TEA, TeaCommands
 
 
@@ -83,3 +83,13 @@ async def test_a_slash_command_for_owners_is_refused_where_others_are() -> None:
         "tea is not for this session",
         "say it in main or a chat",
     )
+
+
+async def test_what_a_method_takes_is_read_when_it_is_first_called() -> None:
+    routes = methods(TEA, TeaCommands())
+    before = len(_Params.__subclasses__())
+    assert len(methods(TEA, TeaCommands())) == len(routes) > 1
+    assert len(_Params.__subclasses__()) == before
+    for _ in range(2):
+        await routes["_agentd/tea/brew"]({"kind": "oolong"}, Client())
+    assert len(_Params.__subclasses__()) == before + 1

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentd.core import message as picture
 from agentd.core.errors import InvalidRequest
@@ -81,7 +81,11 @@ _PASTE = "agentd/paste"
 _COUNT = "name the first character of each paste and the one behind it, counted from 0"
 
 
-class _Params(BaseModel):
+class _Checked(BaseModel):
+    model_config = ConfigDict(defer_build=True)  # a validator is made for what is asked, when it is
+
+
+class _Params(_Checked):
     """Parameters by their names on the wire; more of them may be there. A `_meta` is an object."""
 
     meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
@@ -122,24 +126,24 @@ class _List(_Params):
     cursor: str | None = None
 
 
-class _Text(BaseModel):
+class _Text(_Checked):
     type: Literal["text"]
     text: str
 
 
-class _Image(BaseModel):
+class _Image(_Checked):
     type: Literal["image"]
     data: str
     mime_type: Annotated[str, Field(alias="mimeType")]
 
 
-class _Audio(BaseModel):
+class _Audio(_Checked):
     type: Literal["audio"]
     data: str
     mime_type: Annotated[str, Field(alias="mimeType")]
 
 
-class _Link(BaseModel):
+class _Link(_Checked):
     type: Literal["resource_link"]
     name: str
     uri: str
@@ -152,17 +156,17 @@ class _Link(BaseModel):
         return f"\n[{title or self.name}]({self.uri})\n"
 
 
-class _TextContents(BaseModel):
+class _TextContents(_Checked):
     uri: str
     text: str
 
 
-class _BlobContents(BaseModel):
+class _BlobContents(_Checked):
     uri: str
     blob: str
 
 
-class _Resource(BaseModel):
+class _Resource(_Checked):
     type: Literal["resource"]
     resource: _TextContents | _BlobContents
 

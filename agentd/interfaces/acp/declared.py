@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from types import GenericAlias
 from typing import Annotated, Any, get_args
 
@@ -63,12 +63,15 @@ async def _act(slash: Slash, parts: object, session: SessionKey, text: str) -> s
 
 
 def _handler(command: Command, parts: object) -> Handler:
-    model, caller = _model(command.params()), command.caller()
+    @cache  # of the 70 methods most are never called: reading all of them took a tenth of a start
+    def signature() -> tuple[type[BaseModel], str]:
+        return _model(command.params()), command.caller()
 
     async def handle(params: dict[str, Any], peer: Peer) -> Any:
         # `_meta` may stand in any params of the protocol and means nothing here.
         given = {key: value for key, value in params.items() if key != "_meta"}
         try:
+            model, caller = signature()
             checked = dict(model.model_validate(given))
         except ValidationError as error:
             raise wrong_params(error) from None
