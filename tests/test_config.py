@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,27 @@ def refusal(tmp_path: Path, text: str, **environ: str) -> str:
 
 def test_a_missing_file_means_all_defaults(tmp_path: Path) -> None:
     assert load(tmp_path / "absent.toml", {}) == Config()
+
+
+def test_a_table_is_checked_by_the_file_that_it_is_in(tmp_path: Path) -> None:
+    program = f"""
+from pathlib import Path
+from agentd.app.config import Config, load
+from agentd.core.settings import Settings
+
+kinds, found = [Settings], []
+while kinds:
+    found += (inner := kinds.pop().__subclasses__())
+    kinds += inner
+assert len(found) > 15
+# One that names what stands below it would never know the marks of its fields.
+assert all(kind.__pydantic_fields_complete__ for kind in found)
+load(Path({str(tmp_path / "absent.toml")!r}), {{}})
+print(*(kind.__name__ for kind in found if kind.__pydantic_complete__))
+"""
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["Config"], "a validator more for each start"
 
 
 def test_the_example_file_is_in_step_with_the_code() -> None:

@@ -32,7 +32,7 @@ from agentd.core.durations import format_duration, format_time
 from agentd.core.errors import ConfigError
 from agentd.core.paths import Places
 from agentd.core.redaction import holds_secret, redact
-from agentd.core.settings import Apart, Reaches, Settings, Shown, TimeOfDay
+from agentd.core.settings import Apart, Reaches, Settings, Shown, TimeOfDay, at_defaults
 from agentd.engine.budget import BudgetSettings
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.settings import AgentSettings, ToolsSettings
@@ -264,7 +264,7 @@ _HEAD = """\
 class CompactionConfig(CompactionSettings):
     """When the context shrinks, and to what."""
 
-    memory_flush: MemoryFlushSettings = MemoryFlushSettings()
+    memory_flush: MemoryFlushSettings = at_defaults()
 
 
 class MemorySearchConfig(SearchSettings, IndexSettings, EmbedderSettings):
@@ -274,23 +274,23 @@ class MemorySearchConfig(SearchSettings, IndexSettings, EmbedderSettings):
 class Config(Settings):
     """All settings, one table a part."""
 
-    agent: AgentSettings = AgentSettings()
-    tools: ToolsSettings = ToolsSettings()
-    provider: ProviderSettings = ProviderSettings()
-    compaction: CompactionConfig = CompactionConfig()
-    heartbeat: HeartbeatSettings = HeartbeatSettings()
-    jobs: JobsSettings = JobsSettings()
-    workspace: WorkspaceSettings = WorkspaceSettings()
-    alerts: AlertsSettings = AlertsSettings()
-    memory_search: MemorySearchConfig = MemorySearchConfig()
-    facts: FactsSettings = FactsSettings()
-    graph: GraphSettings = GraphSettings()
-    budget: BudgetSettings = BudgetSettings()
-    server: ServerSettings = ServerSettings()
-    storage: StorageSettings = StorageSettings()
-    log: LogSettings = LogSettings()
-    mcp: McpSettings = McpSettings()
-    web: WebSettings = WebSettings()
+    agent: AgentSettings = at_defaults()
+    tools: ToolsSettings = at_defaults()
+    provider: ProviderSettings = at_defaults()
+    compaction: CompactionConfig = at_defaults()
+    heartbeat: HeartbeatSettings = at_defaults()
+    jobs: JobsSettings = at_defaults()
+    workspace: WorkspaceSettings = at_defaults()
+    alerts: AlertsSettings = at_defaults()
+    memory_search: MemorySearchConfig = at_defaults()
+    facts: FactsSettings = at_defaults()
+    graph: GraphSettings = at_defaults()
+    budget: BudgetSettings = at_defaults()
+    server: ServerSettings = at_defaults()
+    storage: StorageSettings = at_defaults()
+    log: LogSettings = at_defaults()
+    mcp: McpSettings = at_defaults()
+    web: WebSettings = at_defaults()
 
     @property
     def key_variables(self) -> frozenset[str]:

@@ -24,7 +24,20 @@ _NAMED_PATH = re.compile(r"([a-z0-9][a-z0-9_-]{0,31})=(.+)", re.ASCII)
 class Settings(BaseModel):
     """A frozen table of the configuration; unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, validate_default=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=False,
+        validate_default=True,
+        defer_build=True,  # a table in another one is checked with it, so it needs no validator of its own
+    )
+
+
+def at_defaults() -> Any:
+    """A table within another one, where the file says nothing of it: read as an empty one, by the table that
+    it is in. Made by itself each would need a validator of its own, a thirtieth of a start for all.
+    """
+    return Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from agentd.core.service import (
     ServiceAddress,
     openai_needs_key,
 )
-from agentd.core.settings import Duration, PositiveDuration, Settings
+from agentd.core.settings import Duration, PositiveDuration, Settings, at_defaults
 
 Kind = Literal["", "anthropic", "openai", "llama", "offline"]
 
@@ -103,7 +103,7 @@ class ServiceSettings(Settings):
         default=timedelta(seconds=60),
         description="longest wait that the service may ask for before a new try",
     )
-    capabilities: Capabilities = Capabilities()
+    capabilities: Capabilities = at_defaults()
 
     @property
     def table(self) -> str:

@@ -135,6 +135,34 @@ class AppriseTarget(SinkSettings):
         return self
 
 
+def _checked_targets(targets: dict[str, AppriseTarget]) -> dict[str, AppriseTarget]:
+    for name in targets:
+        if not _NAME.fullmatch(name):
+            msg = f"{name!r} is no name of a sink: use at most 24 small letters, digits and `-`"
+            raise ValueError(msg)
+        if name in _TAKEN:
+            msg = f"{name!r} means something else already; use another name"
+            raise ValueError(msg)
+    return targets
+
+
+def _checked_sinks(sinks: dict[str, SinkSettings]) -> dict[str, SinkSettings]:
+    for name in sinks:
+        if name not in _TIMED:
+            told = " and ".join(_TIMED)
+            msg = f"{name!r}: only {told} have such a table; those of apprise say it in their own"
+            raise ValueError(msg)
+    return sinks
+
+
+def _in_part(targets: Mapping[str, Any]) -> dict[str, Any]:
+    """The targets as `config show` tells them: any part of an address may be secret."""
+    return {
+        name: {**target, "url": f"{target['url'].partition('://')[0]}://[not shown]"}
+        for name, target in targets.items()
+    }
+
+
 class AlertsSettings(Settings):
     """How alerts reach the user."""
 
@@ -293,31 +321,3 @@ def _check_url(url: str, name: str) -> None:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         msg = f'{name} holds no web address; write it like "https://example.org/hook"'
         raise ValueError(msg)
-
-
-def _checked_targets(targets: dict[str, AppriseTarget]) -> dict[str, AppriseTarget]:
-    for name in targets:
-        if not _NAME.fullmatch(name):
-            msg = f"{name!r} is no name of a sink: use at most 24 small letters, digits and `-`"
-            raise ValueError(msg)
-        if name in _TAKEN:
-            msg = f"{name!r} means something else already; use another name"
-            raise ValueError(msg)
-    return targets
-
-
-def _checked_sinks(sinks: dict[str, SinkSettings]) -> dict[str, SinkSettings]:
-    for name in sinks:
-        if name not in _TIMED:
-            told = " and ".join(_TIMED)
-            msg = f"{name!r}: only {told} have such a table; those of apprise say it in their own"
-            raise ValueError(msg)
-    return sinks
-
-
-def _in_part(targets: Mapping[str, Any]) -> dict[str, Any]:
-    """The targets as `config show` tells them: any part of an address may be secret."""
-    return {
-        name: {**target, "url": f"{target['url'].partition('://')[0]}://[not shown]"}
-        for name, target in targets.items()
-    }

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from agentd.core.links import FETCH, SEARCH
 from agentd.core.secrets import Reference
-from agentd.core.settings import PositiveDuration, Reaches, Settings, Shown, host_alone
+from agentd.core.settings import PositiveDuration, Reaches, Settings, Shown, at_defaults, host_alone
 from agentd.core.tool import Permission
 
 TOOLS = (FETCH, SEARCH)
@@ -147,7 +147,7 @@ class WebSettings(Settings):
     max_redirects: int = Field(
         5, ge=0, le=20, description="how often a page may lead on to another"
     )
-    search: WebSearchSettings = WebSearchSettings()
+    search: WebSearchSettings = at_defaults()
 
     def permission_of(self, tool: str) -> Permission:
         """What becomes of calls of this tool."""

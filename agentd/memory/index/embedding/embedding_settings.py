@@ -14,7 +14,7 @@ from agentd.core.service import (
     ServiceAddress,
     openai_needs_key,
 )
-from agentd.core.settings import Duration, PositiveDuration, Reaches, Settings
+from agentd.core.settings import Duration, PositiveDuration, Reaches, Settings, at_defaults
 
 Kind = Literal[
     "packaged", "both", "multilingual", "onnx", "sentence-transformers", "openai", "static", "none"
@@ -142,7 +142,7 @@ class EmbedderSettings(Settings):
         '[{base_url = "…", model = "…", dimension = …}], with provider, if not "openai", and any key of '
         "[memory_search.embedder]",
     )
-    embedder: ModelSettings = ModelSettings()
+    embedder: ModelSettings = at_defaults()
 
     @property
     def key_variables(self) -> tuple[str, ...]:
