@@ -8,7 +8,7 @@ from hashlib import sha256
 import pytest
 
 from agentd.core.errors import ZeroError
-from agentd.memory.graph.program import MemoryRuntime, ZeroRuntime
+from agentd.memory.graph.program import ZeroRuntime
 from agentd.testing.clock import FakeClock
 from agentd.zero import Array, Confidence, Map, ProgramLimits, Value
 from agentd.zero.statements import SemanticTuple
@@ -66,7 +66,7 @@ class Store:
         self.statements += statements
 
 
-def runtime(store: Store, limits: ProgramLimits | None = None) -> MemoryRuntime:
+def runtime(store: Store, limits: ProgramLimits | None = None) -> ZeroRuntime:
     return ZeroRuntime(store, FakeClock(), key=b"key", limits=limits)
 
 

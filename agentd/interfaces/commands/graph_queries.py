@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from agentd.core.errors import GraphOff
 from agentd.interfaces.commands.declaration import Group, Param
 from agentd.interfaces.commands.plain import fields
+
+if TYPE_CHECKING:
+    from agentd.memory.graph.service import GraphAnswers
 
 GRAPH = Group("facts")
 
@@ -16,24 +19,10 @@ Form = Literal["picture", "0c", "zero", "l0", "l1", "l2", "prompt"]
 Way = Literal["paths", "breadth", "activation"]
 
 
-class GraphQuestions(Protocol):
-    """The graph, answering in plain data."""
-
-    async def ask(self, question: str, limit: int) -> dict[str, Any]:
-        """The answer to a question of its language, or about any text. Raises QueryError, GraphError."""
-
-    async def around(
-        self, name: str, depth: int | None, most: int, by: str, form: str
-    ) -> dict[str, Any]:
-        """What is known around a name. Raises InvalidRequest for a depth that the way does not have,
-        GraphError for a name that is no label.
-        """
-
-
 class GraphCommands:
     """The graph, asked."""
 
-    def __init__(self, graph: GraphQuestions) -> None:
+    def __init__(self, graph: GraphAnswers) -> None:
         self._graph = graph
 
     # Both are shown by functions of the command line: what reads or draws the graph is loaded with them alone.

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import difflib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 from agentd.core.errors import InvalidRequest, NotFound
 from agentd.interfaces.commands.declaration import Group, Param
 from agentd.interfaces.commands.memory import text_of
 
 if TYPE_CHECKING:
-    from agentd.core.tool import FileIntent
     from agentd.core.workspace import Version
+    from agentd.workspace.files import Files
 
 HISTORY = Group("memory")
 
@@ -21,22 +21,6 @@ _LONGEST = 300_000  # characters of a text or a diff in one answer
 _MOST_LINES = 5_000  # what is compared line by line; more takes too long
 
 _Path = Annotated[str, Param("A file of the workspace.")]
-
-
-class NoteHistory(Protocol):
-    """The files, with what they were."""
-
-    def canonical(self, path: str) -> str:
-        """The one spelling of a path. Raises PathRefused."""
-
-    async def history(self, path: str) -> tuple[str, Sequence[Version]]:
-        """The digest of the file as it stands, and its versions, the newest first."""
-
-    async def version(self, path: str, number: int) -> bytes:
-        """What it was. Raises NotFound."""
-
-    async def restore(self, path: str, number: int, expected: str | None) -> FileIntent:
-        """Make it that again. Raises NotFound, EditConflict."""
 
 
 def _versions(result: dict[str, Any]) -> str:
@@ -59,7 +43,7 @@ def _author(version: dict[str, Any]) -> str:
 class HistoryCommands:
     """What files were."""
 
-    def __init__(self, files: NoteHistory) -> None:
+    def __init__(self, files: Files) -> None:
         self._files = files
 
     @HISTORY.command(_versions)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
@@ -21,7 +21,6 @@ from agentd.core.errors import AgentdError, NotFound
 from agentd.core.fact import (
     Category,
     Fact,
-    FactChange,
     FactOperation,
     FactSource,
     Op,
@@ -29,11 +28,12 @@ from agentd.core.fact import (
 )
 from agentd.core.health import Problem
 from agentd.core.paths import prompt
-from agentd.core.ports import Clock, Facts, FactStore
+from agentd.core.ports import Clock, FactStore
 from agentd.core.turn import Origin, SessionKey
 from agentd.engine.completion import Completions
 from agentd.engine.context import fence
 from agentd.engine.workers import Daily
+from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.changes import LISTED
 from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.model_answer import line, objects
@@ -41,7 +41,6 @@ from agentd.memory.facts.wire import told
 from agentd.memory.index.ranking.importance import DAILY, OLDEST, importance
 
 log = structlog.get_logger()
-
 
 _INSTRUCTIONS = prompt("review")
 _ASK = "Say now which of these belong together."
@@ -57,22 +56,6 @@ _STALE = timedelta(days=180)  # after which what age has left nothing of goes
 _AT_FLOOR = timedelta(days=math.log(OLDEST) / math.log(DAILY))  # the age from which it lies there
 _AGEING = frozenset({Category.PROJECT, Category.DECISION, Category.OUTCOME})
 _LEFT = 0.9  # of the cap, after an eviction
-
-
-class DailyBook(Facts, Protocol):
-    """The facts, and how they are joined and put aside."""
-
-    async def parked(self) -> Sequence[Fact]:
-        """Those of which it is in doubt whether the user wants them gone."""
-
-    async def merge(self, keep: str, others: Sequence[str]) -> FactChange:
-        """Let one fact stand for others."""
-
-    async def changes(self, limit: int) -> Sequence[FactChange]:
-        """The newest changes first."""
-
-    async def put_aside(self, successors: Mapping[str, str]) -> Sequence[Fact]:
-        """Let facts hold no longer, each for the one named beside it, or for none."""
 
 
 @dataclass(slots=True)
@@ -104,7 +87,7 @@ class Review:
 
     def __init__(
         self,
-        book: DailyBook,
+        book: FactBook,
         store: FactStore,
         calls: Completions,
         clock: Clock,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from agentd.core.errors import InvalidRequest
 from agentd.core.fact import (
@@ -18,21 +18,14 @@ from agentd.core.fact import (
     Op,
     Triple,
 )
-from agentd.core.ports import Facts
+from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.known import comparable
 
 _CURE = "give lines as `agentd facts export` writes them"
 _Word = TypeVar("_Word", Category, FactSource)
 
 
-class Carrier(Facts, Protocol):
-    """The facts, where some can be put aside."""
-
-    async def put_aside(self, successors: Mapping[str, str]) -> Sequence[Fact]:
-        """Let active facts hold no longer, each for the one named beside it or, for "", for none."""
-
-
-async def take_in(facts: Carrier, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+async def take_in(facts: FactBook, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Learn what the rows say, the oldest first, so that what was replaced is replaced again. What held
     no longer when it was written out holds no longer here, what is here already is left alone, and
     what was forgotten here stays so. Gives how many were `added`, `known` and, by reason, `refused`.

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
@@ -27,19 +27,20 @@ from agentd.core.fact import (
     Refusal,
 )
 from agentd.core.offloading import offload
-from agentd.core.ports import Clock, Facts, Transcripts
+from agentd.core.ports import Clock, Transcripts
 from agentd.core.text import UNSPACED
 from agentd.core.transcript import Row
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.memory.facts import quotes, withheld
+from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.keeping import PendingForgetting
 from agentd.memory.facts.known import comparable, folded, names_in
+from agentd.memory.facts.learning import Learning
 from agentd.memory.facts.reader import PassageReader, spoken_in
 from agentd.memory.facts.wire import Spoken
 from agentd.memory.facts.withheld import Withheld
 
 log = structlog.get_logger()
-
 
 _PATIENCE = 20.0  # seconds that somebody waits for what was just said to be read
 _TURNS = 20  # in which a quote is looked for
@@ -54,53 +55,14 @@ _FRAME = frozenset({"the", "user"})  # what sentences of facts begin with
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
-class ServiceBook(Facts, Protocol):
-    """The facts, with what only their owner may do."""
-
-    @property
-    def not_kept(self) -> Mapping[str, int]:
-        """How much was not kept since the start, by reason."""
-
-    async def changes(self, limit: int) -> tuple[FactChange, ...]:
-        """The newest changes first."""
-
-    async def undo(
-        self, change: int | None = None, session: SessionKey | None = None
-    ) -> FactChange:
-        """Take a change back."""
-
-    async def merge(self, keep: str, others: Sequence[str]) -> FactChange:
-        """Let one fact stand for others."""
-
-    async def accept(self, fact_ids: Sequence[str]) -> tuple[Learned, ...]:
-        """Let proposed facts hold."""
-
-    async def reject(self, fact_ids: Sequence[str]) -> tuple[Fact, ...]:
-        """Take proposed facts away."""
-
-
-class Learner(Protocol):
-    """Who reads conversations."""
-
-    @property
-    def waiting(self) -> int:
-        """How many sessions are to be read."""
-
-    async def catch_up(self) -> None:
-        """Read what was said and is not read yet."""
-
-    def tell(self, session: SessionKey, learned: Sequence[Learned]) -> None:
-        """Say to who watches the session what was changed."""
-
-
 class FactsService:
     """Answers as port FactService says, and takes changes back."""
 
     def __init__(
         self,
-        book: ServiceBook,
+        book: FactBook,
         reader: PassageReader,
-        learner: Learner,
+        learner: Learning,
         sessions: Transcripts,
         clock: Clock,
         forgetting: PendingForgetting,

@@ -28,27 +28,52 @@ from agentd.zero.naming import normal_label, normal_predicate
 from agentd.zero.statements import SemanticTuple
 from agentd.zero.values import value_of
 
-# One graph is run.
 
+class ZeroRuntime:
+    """Runs graphs for a memory.
 
-class MemoryRuntime(Protocol):
-    """What runs graphs for a memory."""
+    `key` is what Sign and Verify use; without it they are refused. The clock bounds the time of
+    a run.
+    """
+
+    def __init__(
+        self,
+        store: RuntimeStore,
+        clock: Clock,
+        *,
+        key: bytes = b"",
+        limits: ProgramLimits | None = None,
+    ) -> None:
+        self._store = store
+        self._host = Host(clock=clock, key=key, states=store, memories=store)
+        self._limits = limits or ProgramLimits()
 
     def hash(self, data: bytes) -> Hash32:
         """The SHA-256 of the bytes."""
+        return Hash32(sha256(data).digest())
 
     def execute_graph(
         self, source: str | bytes, inputs: Mapping[str, object]
     ) -> Mapping[str, Value]:
-        """Run the graph of a `.0` text and return its outputs by id; then what it saves and stores is
-        kept. A run that fails keeps nothing. Raises ZeroError.
+        """Run the graph of a `.0` text and return its outputs by id; then what it saves and stores
+        is kept. A run that fails keeps nothing. Raises ZeroError.
         """
+        return self.run(parse(source), inputs).outputs
+
+    def run(self, graph: Graph, inputs: Mapping[str, object]) -> Execution:
+        """The same for a graph that was parsed, with all that came of it. Raises ZeroError."""
+        run = execute(graph, inputs, host=self._host, limits=self._limits)
+        if run.saved or run.stored:
+            self._store.keep(run.saved, run.stored)
+        return run
 
     def load_state(self, key: str) -> Value:
         """The value kept under the key; None if there is none, or Null was saved."""
+        return self._store.load(key)
 
     def save_state(self, key: str, value: object) -> None:
         """Keep a value under the key. Raises ZeroError for what is no value."""
+        self._store.keep({key: value_of(value)}, ())
 
 
 class RuntimeStore(Protocol):
@@ -66,50 +91,6 @@ class RuntimeStore(Protocol):
 
     def keep(self, states: Mapping[str, Value], statements: Sequence[SemanticTuple]) -> None:
         """Keep all of it or, raising, nothing."""
-
-
-class ZeroRuntime:
-    """The MemoryRuntime of agentd's own interpreter.
-
-    `key` is what Sign and Verify use; without it they are refused. The clock bounds the time of a run.
-    """
-
-    def __init__(
-        self,
-        store: RuntimeStore,
-        clock: Clock,
-        *,
-        key: bytes = b"",
-        limits: ProgramLimits | None = None,
-    ) -> None:
-        self._store = store
-        self._host = Host(clock=clock, key=key, states=store, memories=store)
-        self._limits = limits or ProgramLimits()
-
-    def hash(self, data: bytes) -> Hash32:
-        """As MemoryRuntime says."""
-        return Hash32(sha256(data).digest())
-
-    def execute_graph(
-        self, source: str | bytes, inputs: Mapping[str, object]
-    ) -> Mapping[str, Value]:
-        """As MemoryRuntime says."""
-        return self.run(parse(source), inputs).outputs
-
-    def run(self, graph: Graph, inputs: Mapping[str, object]) -> Execution:
-        """The same for a graph that was parsed, with all that came of it. Raises ZeroError."""
-        run = execute(graph, inputs, host=self._host, limits=self._limits)
-        if run.saved or run.stored:
-            self._store.keep(run.saved, run.stored)
-        return run
-
-    def load_state(self, key: str) -> Value:
-        """As MemoryRuntime says."""
-        return self._store.load(key)
-
-    def save_state(self, key: str, value: object) -> None:
-        """As MemoryRuntime says."""
-        self._store.keep({key: value_of(value)}, ())
 
 
 _STATES, _STATEMENTS = "states", "statements"
