@@ -108,9 +108,9 @@ class ContextManager:
         unended = self._unended(session) | {turn_id}
         return await quietly(history, lambda: without_turns(history, unended))
 
-    async def before_turn(self, past: History, context: PromptContext) -> bool:
-        """Make room if the turn would not fit, or all of it if nobody has spoken for `idle_reset`; True
-        if the context may have changed.
+    async def before_turn(self, past: History, context: PromptContext) -> int | None:
+        """Make room if the turn would not fit, or all of it if nobody has spoken for `idle_reset`: None,
+        since the context may have changed. Otherwise the tokens of the turn's first request.
 
         While room is already being made in the background, a turn that fits goes ahead; so does one
         whose context is longer than two windows, on an excerpt (`fitting`): room is made behind it.
@@ -120,22 +120,27 @@ class ContextManager:
         _remember(self._fixed, request.session, self._weigh(context))
         if self._is_over(past):
             await self._make_room(request.session, Trigger.IDLE, request.blocks)
-            return True
+            return None
         used = await self._measured(past, request.blocks)
         from_here = limits.compact_at if self._background else limits.flush_at
         log.info("room_judged", session=request.session, tokens=used, make_room_at=from_here)
         if used < from_here:
-            return False
+            return used
         if self._fits(used) and self._compaction.is_working(request.session):
-            return False
+            return used
         if self._background and (used >= _LONG * limits.window or past.left_out):
-            return False
+            return used
         await self._make_room(request.session, Trigger.THRESHOLD, request.blocks)
-        return True
+        return None
 
-    async def fitting(self, past: History, context: PromptContext) -> History:
-        """What of the session's context the turn can carry: all of it, or an excerpt."""
-        used = await self._measured(past, context.request.blocks)
+    async def fitting(
+        self, past: History, context: PromptContext, used: int | None = None
+    ) -> History:
+        """What of the session's context the turn can carry: all of it, or an excerpt. `used` are the
+        tokens of its first request where they are known.
+        """
+        if used is None:
+            used = await self._measured(past, context.request.blocks)
         if self._fits(used) and not past.left_out:
             return past
         part = await quietly(past, lambda: self._compaction.excerpt(past, used))

@@ -137,11 +137,14 @@ class Turns:
         past = await self._context_manager.past(request.session, turn_id)
         sent = submission.receipt.at
         context = await self._builder.for_turn(request, past, sent)
-        if request.origin is Origin.USER and await self._context_manager.before_turn(past, context):
-            past = await self._context_manager.past(request.session, turn_id)
-            context = await self._builder.for_turn(request, past, sent)
+        used: int | None = None
+        if request.origin is Origin.USER:
+            used = await self._context_manager.before_turn(past, context)
+            if used is None:
+                past = await self._context_manager.past(request.session, turn_id)
+                context = await self._builder.for_turn(request, past, sent)
         if request.context is not Context.LIGHT:
-            part = await self._context_manager.fitting(past, context)
+            part = await self._context_manager.fitting(past, context, used)
             if part is not past:
                 context = await self._builder.for_turn(request, part, sent)
         return Progress(

@@ -1,4 +1,4 @@
-"""Those who watch every turn that is not silent."""
+"""Those who watch every turn that is not silent: who is shown it, and who hears how it ended."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from agentd.core.turn import SessionKey
 
 
 class Watchers:
-    """An audience that hands every event to several other sinks, in order; `shown`, the first, is who
-    has to keep up.
+    """An audience that hands every event to `shown`, who has to keep up, and then ends of turns and
+    notices to the `listeners`, in order: words that come one by one concern none of them.
     """
 
-    def __init__(self, shown: TurnAudience, *sinks: EventSink) -> None:
+    def __init__(self, shown: TurnAudience, *listeners: EventSink) -> None:
         self._shown = shown
-        self._sinks = (shown, *sinks)
+        self._listeners = listeners
 
     def emit(self, event: TurnEvent) -> None:
         """Hand it on."""
-        for sink in self._sinks:
-            sink.emit(event)
+        self._shown.emit(event)
+        if isinstance(event, TurnEnded | Noticed):
+            for listener in self._listeners:
+                listener.emit(event)
 
     async def wait_room(self, session: SessionKey) -> None:
         """Return when who it is shown to keeps up."""

@@ -38,7 +38,7 @@ _NOBODY = SessionKey("")  # vectors serve every session
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The user's files and what finds things in them; `watchers` see every turn, `work` runs on."""
+    """The user's files and what finds things in them; `watchers` hear how turns end, `work` runs on."""
 
     files: Files
     injection: Injection

@@ -307,10 +307,11 @@ class AcpSessions:
     ) -> PeerReply:
         self._services.on_session()
         role = peer.role
+        history = await self._store.load(key)
         if role.is_owner:
-            result.update(await self._options.opened(key))
+            result.update(self._options.opened(history.choices))
         result["_meta"] = {"agentd/seq": self._hub.seq(key), "agentd/key": key}
-        used = (await self._store.load(key)).used_tokens if self._hub.window else 0
+        used = history.used_tokens if self._hub.window else 0
         greetings = tuple(self._greetings(key, role, used))
         if (
             call.mcp_servers

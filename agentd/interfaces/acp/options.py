@@ -33,9 +33,9 @@ class SessionOptions:
         self._offer = offer
         self._changing = asyncio.Lock()
 
-    async def opened(self, session: SessionKey) -> Json:
-        """`modes` and `configOptions` of a session that is being opened."""
-        choices = await self._choices(session)
+    def opened(self, stored: Choices) -> Json:
+        """`modes` and `configOptions` of a session that is being opened, for what is stored of it."""
+        choices = self._offer.kept(stored)
         modes = [{"id": str(mode), "name": n, "description": d} for mode, (n, d) in _MODES.items()]
         return {
             "modes": {"currentModeId": str(choices.mode), "availableModes": modes},
