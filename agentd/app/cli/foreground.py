@@ -51,8 +51,6 @@ def run(config: Path | None) -> NoReturn:
     # structlog loads rich, if it is there, for tracebacks in colour: 4 MB, and the daemon writes plain ones.
     # None means, as the language has it, that there is no such module.
     sys.modules["rich"] = cast(ModuleType, None)
-    # pydantic looks through all installed packages for any that would change how it validates: none shall.
-    os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
     from agentd.app.daemon import main
 
     code = main(config)
