@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agentd.automation.alerts.sinks import CommandSink, JournalSink, MainSessionSink, WebhookSink
+from agentd.automation.alerts.sinks import CommandSink, JournalSink, MainSessionSink
+from agentd.automation.alerts.webhook import WebhookSink
 from agentd.core.alert import Alert
 from agentd.core.errors import AgentdError
 from agentd.core.event import Noticed

@@ -9,7 +9,7 @@ import pytest
 
 from agentd.core.errors import Busy, DaemonUnreachable, InvalidRequest
 from agentd.interfaces.client.connection import connected
-from agentd.interfaces.client.dialing import ConnectionLost, RemoteError, exit_status
+from agentd.interfaces.client.remote_error import ConnectionLost, RemoteError, exit_status
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon
 
 

@@ -16,7 +16,7 @@ from PIL import Image
 from agentd.core.errors import DaemonUnreachable
 from agentd.interfaces.client.attachments import read_image
 from agentd.interfaces.client.conversation import Conversation, joined
-from agentd.interfaces.client.dialing import RemoteError
+from agentd.interfaces.client.remote_error import RemoteError
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon, Wire
 
 

@@ -20,7 +20,7 @@ from agentd.automation.alerts.apprise_sink import (
     whole_url,
 )
 from agentd.automation.alerts.dispatch import Dispatcher
-from agentd.automation.alerts.sinks import CommandSink, JournalSink, MainSessionSink, WebhookSink
+from agentd.automation.alerts.sinks import CommandSink, JournalSink, MainSessionSink
 from agentd.core.alert import AlertSeverity, NewAlert, Recipients, alert_digest
 from agentd.core.errors import StorageError
 from agentd.core.ports import AlertSink, EventSink
@@ -84,6 +84,9 @@ async def open_outward(
         if settings.command:
             sinks.append(CommandSink(settings.command, settings.timeout, environ))
         if url := settings.webhook(environ):
+            # Its library takes a tenth of a start, and few have a webhook.
+            from agentd.automation.alerts.webhook import WebhookSink
+
             if settings.webhook_url_env:  # then the address is a secret
                 redactor.add(url)
             sinks.append(await stack.enter_async_context(WebhookSink(url, settings.timeout)))

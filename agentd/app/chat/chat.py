@@ -26,7 +26,7 @@ from agentd.core.text import Spans
 from agentd.interfaces.client.attachments import smaller
 from agentd.interfaces.client.connection import alone
 from agentd.interfaces.client.conversation import Conversation, joined
-from agentd.interfaces.client.dialing import RemoteError
+from agentd.interfaces.client.remote_error import RemoteError
 from agentd.interfaces.client.reply import Reply, marks, words
 from agentd.interfaces.commands.plain import Times
 

@@ -7,16 +7,14 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import typer
 
 from agentd.app.cli.report import reporting, show
 from agentd.core.errors import InvalidRequest
 from agentd.core.paths import client_sockets
 from agentd.interfaces.commands.plain import folded
-
-if TYPE_CHECKING:
-    from agentd.interfaces.client.connection import DaemonConnection
-    from agentd.interfaces.commands.plain import Times
 
 QUICK_SECONDS = 30.0
 MODEL_SECONDS = 900.0  # commands that wait for a language model
@@ -57,39 +55,20 @@ def ask(
 
     Raises DaemonUnreachable, RemoteError, Busy.
     """
-    import asyncio
+    # Not before a question is asked: this file is loaded for `agentd --help`, too.
+    from agentd.app.cli.calling import answered
 
     params = {key: value for key, value in options.items() if value is not None}
-    return asyncio.run(_call(f"_agentd/{command}", params, within, in_words=in_words))
+    return answered(sockets(), f"_agentd/{command}", params, within, in_words=in_words)
 
 
 def agree(question: str, *, yes: bool, ask: bool) -> None:
     """Return when the user wants it; ends the command where he does not. Raises InvalidRequest where
     nobody can be asked.
     """
-    import typer
-
     if yes:
         return
     if not (ask and sys.stdin.isatty()):
         raise InvalidRequest("this needs a yes", cure="add --yes")
     if not typer.confirm(question):
         raise typer.Exit(1)
-
-
-async def owners_times(connection: DaemonConnection) -> Times:
-    """The words for times in the zone of the daemon that is asked. Raises RemoteError, Busy."""
-    from agentd.core.clock import SystemClock
-    from agentd.interfaces.client.conversation import introduction
-    from agentd.interfaces.commands.plain import Times
-
-    hello = await connection.call("initialize", introduction(deny=True), within=QUICK_SECONDS)
-    return Times(SystemClock((hello.get("_meta") or {}).get("agentd/zone", "")))
-
-
-async def _call(method: str, params: dict[str, Any], within: float, *, in_words: bool) -> Any:
-    from agentd.interfaces.client.connection import connected
-
-    async with connected(sockets()) as connection:
-        result = await connection.call(method, params, within=within)
-        return (await owners_times(connection)).read(result) if in_words else result

@@ -12,7 +12,7 @@ from agentd.app.cli.declared import Line
 from agentd.app.cli.report import AsJson, reporting, show
 from agentd.app.cli.texts import Output, check_writable, placed, read_text, write_text
 from agentd.core.errors import Busy, GraphError, InvalidRequest
-from agentd.interfaces.client.dialing import RemoteError
+from agentd.interfaces.client.remote_error import RemoteError
 from agentd.interfaces.commands.exchange import EXCHANGE
 from agentd.interfaces.commands.plain import counted, visible
 from agentd.zero.delta import apply as applied

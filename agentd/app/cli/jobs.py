@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import re
 from collections.abc import Callable
@@ -11,10 +12,14 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from agentd.app.cli.ask import agree, owners_times, sockets
+from agentd.app.cli.ask import agree, sockets
+from agentd.app.cli.calling import owners_times
 from agentd.app.cli.declared import grouped, tell
 from agentd.app.cli.report import note, reporting
+from agentd.core.clock import SystemClock
+from agentd.core.durations import parse_zone
 from agentd.core.errors import InvalidRequest
+from agentd.interfaces.client.connection import connected
 from agentd.interfaces.commands.jobs import JOBS
 from agentd.interfaces.commands.plain import visible
 
@@ -53,10 +58,6 @@ def _is_spelled(words: str) -> bool:
 
 def _agreed(words: str, zone: str, *, yes: bool, ask: bool) -> str:
     """The moment that the words mean, once the user has said so. Raises InvalidRequest, DaemonUnreachable."""
-    import asyncio
-
-    from agentd.core.clock import SystemClock
-
     clock = SystemClock(_zone(zone) or asyncio.run(_daemons_zone()))
     at = understood(words, clock.now(), clock.zone)
     note(f"{visible(words)!r} is {at:%A, %Y-%m-%d %H:%M} ({clock.zone.key})")
@@ -65,9 +66,6 @@ def _agreed(words: str, zone: str, *, yes: bool, ask: bool) -> str:
 
 
 def _zone(name: str) -> str:
-    from agentd.core.durations import parse_zone
-    from agentd.core.errors import InvalidRequest
-
     try:
         return parse_zone(name)
     except ValueError as error:
@@ -76,8 +74,6 @@ def _zone(name: str) -> str:
 
 
 async def _daemons_zone() -> str:
-    from agentd.interfaces.client.connection import connected
-
     async with connected(sockets()) as connection:
         return (await owners_times(connection)).clock.zone.key
 

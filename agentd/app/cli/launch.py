@@ -15,7 +15,8 @@ import agentd
 from agentd.core.errors import AgentdError, AlreadyRunning, Busy, ConfigError, DaemonUnreachable
 from agentd.core.paths import Places, client_sockets, cure_of, ensure_private_dir, is_system_service
 from agentd.interfaces.client.connection import connected
-from agentd.interfaces.client.dialing import RemoteError, dial
+from agentd.interfaces.client.dialing import dial
+from agentd.interfaces.client.remote_error import RemoteError
 
 LOG_NAME = "daemon.log"
 START_SECONDS = 30.0

@@ -10,6 +10,7 @@ import typer
 from agentd.app.cli.ask import sockets
 from agentd.app.cli.declared import add_all
 from agentd.app.cli.group import CommandGroup
+from agentd.app.cli.redirect import log_in
 from agentd.app.cli.report import note, reporting, show
 from agentd.interfaces.commands.logins import LOGINS, logged_in
 from agentd.interfaces.commands.plain import visible
@@ -29,8 +30,6 @@ def _login(
     ] = 0,
     as_json: bool,
 ) -> None:
-    from agentd.app.cli.redirect import log_in
-
     def tell(url: str, host: str) -> None:
         note(visible(f"Log in at {host}: open this address in a browser of this machine."))
         note(visible(url))

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agentd.app.cli import progress
 from agentd.app.cli.ask import agree, answer, ask, fitted
 from agentd.app.cli.declared import add_all, grouped
 from agentd.app.cli.report import note, reporting, show
@@ -63,7 +64,6 @@ def _search(
 
 
 def _index(given: dict[str, Any], *, as_json: bool) -> None:
-    from agentd.app.cli import progress
 
     command = MEMORY["index"]
     options = {name: True for name, is_wanted in given.items() if is_wanted}

@@ -36,7 +36,7 @@ from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.paths import shipped
 from agentd.core.workspace import FACTS_PATH
 from agentd.interfaces.client.connection import MAX_FRAME_BYTES, DaemonConnection, connected
-from agentd.interfaces.client.dialing import RemoteError
+from agentd.interfaces.client.remote_error import RemoteError
 
 Step = dict[str, Any]
 Permit = Callable[[str, str, Sequence[Step]], bool]  # a file's path, its text, what is suspicious

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from agentd.core.errors import AgentdError
+from agentd.interfaces.client.remote_error import exit_status
 from agentd.interfaces.commands.plain import revealed, visible
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -34,7 +35,7 @@ def reporting(*, as_json: bool = False) -> Iterator[None]:
         yield
     except AgentdError as error:
         fail(error, as_json=as_json)
-        raise typer.Exit(_status(error)) from error
+        raise typer.Exit(exit_status(error)) from error
 
 
 def fail(error: AgentdError, *, as_json: bool = False) -> None:
@@ -76,10 +77,3 @@ def as_line(value: Any) -> str:
 
 def _harmless(text: str, stream: TextIO) -> str:
     return visible(text) if stream.isatty() else text
-
-
-def _status(error: AgentdError) -> int:
-    # Only errors that came over the wire need the client, and then it is loaded already.
-    from agentd.interfaces.client.dialing import exit_status
-
-    return exit_status(error)

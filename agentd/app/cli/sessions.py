@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ from agentd.app.cli.report import as_line, note, reporting, say, show
 from agentd.core.errors import StorageError
 from agentd.core.message import Block, Image, Text, ToolResult, ToolUse, decode_block
 from agentd.core.paths import chat_history
+from agentd.core.turn import SessionKey
 from agentd.interfaces.commands.plain import table, visible
 from agentd.interfaces.commands.sessions import SESSIONS
 
@@ -91,8 +93,6 @@ def _import(
     ] = None,
     as_json: bool,
 ) -> None:
-    import asyncio
-
     from agentd.app.cli.transcripts import bring_in
 
     with reporting(as_json=as_json):
@@ -126,9 +126,6 @@ app = grouped(SESSIONS, {"show": _show, "export": _export, "import": _import, "d
 
 def _forget_typed(key: str) -> None:
     """The daemon has erased what was typed beside its own state; a service may not see this place."""
-    import asyncio
-
-    from agentd.core.turn import SessionKey
     from agentd.storage.chat_history import TypedWords
 
     with suppress(StorageError):

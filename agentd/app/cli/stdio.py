@@ -19,9 +19,9 @@ from agentd.app.cli.report import note, reporting
 from agentd.core.errors import InvalidRequest
 from agentd.interfaces.acp import frames
 from agentd.interfaces.client.attachments import Attachment, smaller
-from agentd.interfaces.client.connection import alone
-from agentd.interfaces.client.conversation import binding
-from agentd.interfaces.client.dialing import CURE, ConnectionLost, RemoteError, dial
+from agentd.interfaces.client.connection import alone, binding
+from agentd.interfaces.client.dialing import CURE, dial
+from agentd.interfaces.client.remote_error import ConnectionLost, RemoteError
 from agentd.interfaces.client.reply import marks
 
 _LAST_ANSWERS_SECONDS = 2.0

@@ -9,8 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+import agentd
 from agentd.core.errors import AgentdError, Busy, InvalidRequest
-from agentd.interfaces.client.dialing import CURE, ConnectionLost, RemoteError, dial
+from agentd.interfaces.client.dialing import CURE, dial
+from agentd.interfaces.client.remote_error import ConnectionLost, RemoteError
 
 MAX_FRAME_BYTES = 1024 * 1024  # what a daemon takes in one line, unless it says another number
 WITHDRAWN = -32800  # the answer to a call that was taken back
@@ -18,6 +20,7 @@ _METHOD_NOT_FOUND = -32601
 _SERVER_ERROR = -32000
 
 Params = Mapping[str, Any]
+_PROTOCOL_VERSION = 1
 
 
 class Watcher(Protocol):
@@ -238,3 +241,24 @@ async def alone() -> AsyncIterator[None]:
 def _params(frame: Mapping[str, Any]) -> Params:
     params = frame.get("params")
     return params if isinstance(params, dict) else {}
+
+
+def introduction(*, deny: bool, forms: bool = False) -> dict[str, Any]:
+    """Params of `initialize`; `deny` says that nobody sits here, who could see alerts or allow anything,
+    `forms` that forms are shown here, and filled in.
+    """
+    introduction: dict[str, Any] = {
+        "protocolVersion": _PROTOCOL_VERSION,
+        "clientCapabilities": {"_meta": {"agentd/notify": True}},
+        "clientInfo": {"name": "agentd", "title": "agentd", "version": agentd.__version__},
+    }
+    if forms:
+        introduction["clientCapabilities"]["elicitation"] = {"form": {}}
+    if deny:
+        introduction["_meta"] = {"agentd/permissions": "deny"}
+    return introduction
+
+
+def binding(session: str) -> dict[str, Any]:
+    """Params of the `initialize` that gives up all but one session."""
+    return {**introduction(deny=False), "_meta": {"agentd/bind": session}}

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-import agentd
 from agentd.core.errors import AgentdError, Busy, DaemonUnreachable
 from agentd.core.text import Spans
 from agentd.interfaces.client.attachments import Attachment
@@ -20,14 +19,15 @@ from agentd.interfaces.client.connection import (
     Watcher,
     alone,
     connected,
+    introduction,
 )
-from agentd.interfaces.client.dialing import CURE, ConnectionLost, RemoteError, exit_status
+from agentd.interfaces.client.dialing import CURE
+from agentd.interfaces.client.remote_error import ConnectionLost, RemoteError, exit_status
 from agentd.interfaces.client.reply import marks
 
 PATIENCE = 30.0  # seconds that a message waits for a daemon that went away
 _FIRST_RETRY_SECONDS = 0.05
 _LAST_RETRY_SECONDS = 1.0
-_PROTOCOL_VERSION = 1
 _CALL_SECONDS = 30.0
 _CLOSE_SECONDS = 2.0
 
@@ -294,24 +294,3 @@ async def joined(
             yield conversation
         finally:
             keeping.cancel()
-
-
-def introduction(*, deny: bool, forms: bool = False) -> dict[str, Any]:
-    """Params of `initialize`; `deny` says that nobody sits here, who could see alerts or allow anything,
-    `forms` that forms are shown here, and filled in.
-    """
-    introduction: dict[str, Any] = {
-        "protocolVersion": _PROTOCOL_VERSION,
-        "clientCapabilities": {"_meta": {"agentd/notify": True}},
-        "clientInfo": {"name": "agentd", "title": "agentd", "version": agentd.__version__},
-    }
-    if forms:
-        introduction["clientCapabilities"]["elicitation"] = {"form": {}}
-    if deny:
-        introduction["_meta"] = {"agentd/permissions": "deny"}
-    return introduction
-
-
-def binding(session: str) -> dict[str, Any]:
-    """Params of the `initialize` that gives up all but one session."""
-    return {**introduction(deny=False), "_meta": {"agentd/bind": session}}

@@ -1,4 +1,4 @@
-"""Reaching the daemon's Unix socket, and the errors that come from there."""
+"""Reaching the daemon's Unix socket."""
 
 from __future__ import annotations
 
@@ -6,17 +6,12 @@ import asyncio
 import os
 import socket
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from agentd.core.errors import AgentdError, DaemonUnreachable
+from agentd.core.errors import DaemonUnreachable
 
-_PARSE_ERROR = -32700
-_INVALID_REQUEST = -32600
-_INVALID_PARAMS = -32602
-_RESOURCE_NOT_FOUND = -32002
 _SUN_PATH = 107  # bytes of a socket path that the kernel takes
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 _CONNECT_SECONDS = 5.0
@@ -53,65 +48,6 @@ def reachable(path: Path) -> Iterator[str]:
         yield f"/proc/self/fd/{folder}/{path.name}"
     finally:
         os.close(folder)
-
-
-class ConnectionLost(DaemonUnreachable):
-    """The daemon went away in the middle of a conversation."""
-
-    code = "connection_lost"
-
-
-class RemoteError(AgentdError):
-    """The daemon answered with an error.
-
-    `reason` is the daemon's own word for it, `rpc_code` the number of the JSON-RPC error.
-    """
-
-    code = "remote"
-
-    def __init__(self, message: str, *, code: str, cure: str = "", rpc_code: int = 0) -> None:
-        super().__init__(message, cure=cure)
-        self._reason = code
-        self.rpc_code = rpc_code
-
-    @classmethod
-    def from_frame(cls, error: Mapping[str, Any]) -> RemoteError:
-        """The error of a response, whatever is missing in it."""
-        data = error.get("data")
-        data = data if isinstance(data, Mapping) else {}
-        number = error.get("code")
-        number = number if isinstance(number, int) else 0
-        return cls(
-            str(error.get("message") or "the daemon gave no reason"),
-            code=str(data.get("code") or _default_reason(number)),
-            cure=str(data.get("cure") or ""),
-            rpc_code=number,
-        )
-
-    @property
-    def reason(self) -> str:
-        """The daemon's word for what went wrong."""
-        return self._reason
-
-
-def exit_status(error: AgentdError) -> int:
-    """The exit code that stands for `error`, also when it came over the wire."""
-    if not isinstance(error, RemoteError):
-        return error.exit_code
-    known = {kind.code: kind.exit_code for kind in _kinds(AgentdError)}
-    return known.get(error.reason, 1)
-
-
-def _default_reason(number: int) -> str:
-    if number in (_PARSE_ERROR, _INVALID_REQUEST, _INVALID_PARAMS):
-        return "invalid"
-    return "not_found" if number == _RESOURCE_NOT_FOUND else "failed"
-
-
-def _kinds(kind: type[AgentdError]) -> Iterator[type[AgentdError]]:
-    for child in kind.__subclasses__():
-        yield child
-        yield from _kinds(child)
 
 
 async def _open(path: Path) -> Streams:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -106,10 +107,12 @@ def opening(
     settings: WebSettings, environ: Mapping[str, str], folder: Path, redactor: Redactor
 ) -> Callable[[], Opened]:
     """What loads the web as configured."""
+    return partial(_load, settings, environ, folder, redactor)
 
-    def load() -> Opened:
-        from agentd.interfaces.web.reading import opened
 
-        return opened(settings, environ, folder, redactor)
+def _load(
+    settings: WebSettings, environ: Mapping[str, str], folder: Path, redactor: Redactor
+) -> Opened:
+    from agentd.interfaces.web.reading import opened
 
-    return load
+    return opened(settings, environ, folder, redactor)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from agentd.core.errors import AgentdError
 from agentd.memory.index.embedding.frames import LENGTH, Frame, pack, size, unpack
+from agentd.memory.index.embedding.onnx_files import PACKAGED
 from agentd.memory.index.embedding.spec import Spec
 
 # The embedder process's end of the pipes.
@@ -170,9 +171,7 @@ def _serve(order: Frame, wire: Wire) -> int:
 def load(spec: Spec, wire: Wire) -> Model:
     """The model, with the libraries that it needs and no others. Raises EmbedderFault."""
     if spec.backend == "onnx":
-        from agentd.memory.index.embedding.onnx_model import OnnxModel
-
-        return OnnxModel(Path(spec.source), spec.threads)
+        return _onnx(Path(spec.source), spec.threads)
     if spec.backend in ("multilingual", "both"):
         from agentd.memory.index.embedding.e5_files import E5Files
         from agentd.memory.index.embedding.e5_model import E5Model
@@ -181,10 +180,7 @@ def load(spec: Spec, wire: Wire) -> Model:
         many = E5Model(files, spec.threads)
         if spec.backend == "multilingual":
             return many
-        from agentd.memory.index.embedding.onnx_files import PACKAGED
-        from agentd.memory.index.embedding.onnx_model import OnnxModel
-
-        return Joined(((OnnxModel(PACKAGED, spec.threads), 1.0), (many, files.weight)))
+        return Joined(((_onnx(PACKAGED, spec.threads), 1.0), (many, files.weight)))
     from agentd.memory.index.embedding.torch_model import TorchModel
 
     source = spec.source
@@ -193,6 +189,12 @@ def load(spec: Spec, wire: Wire) -> Model:
 
         source = fetch(spec, lambda text: wire.send(progress=text))
     return TorchModel(source, spec.threads)
+
+
+def _onnx(source: Path, threads: int) -> Model:
+    from agentd.memory.index.embedding.onnx_model import OnnxModel
+
+    return OnnxModel(source, threads)
 
 
 def _export(order: Frame, wire: Wire) -> int:

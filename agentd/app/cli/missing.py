@@ -1,0 +1,44 @@
+"""Whether the daemon is missing, and telling its owner so without it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+
+from agentd.app.assembly.alerting import open_outward
+from agentd.app.config import Config, load
+from agentd.automation.alerts.watch import Watch, WatchLook
+from agentd.automation.heartbeat.lifesign import found
+from agentd.core.clock import SystemClock
+from agentd.core.paths import Places
+from agentd.core.redaction import Redactor
+
+_MUTE = (
+    "no way to reach you works without the daemon; "
+    "set [alerts] command, webhook_url or a table [alerts.apprise.NAME]"
+)
+
+
+def missing(places: Places) -> WatchLook:
+    """What was found, once the owner has been told if he must be. Raises ConfigError."""
+    return asyncio.run(_look(load(places.config_file, os.environ), places))
+
+
+async def _look(config: Config, places: Places) -> WatchLook:
+    async with open_outward(config.alerts, os.environ, Redactor()) as sinks:
+        if not sinks:
+            return WatchLook("mute", _MUTE)
+        clock = SystemClock(config.agent.timezone)
+        sign = await asyncio.to_thread(found, places.life_sign)
+        return await Watch(sinks, places.watched, clock).look(sign, _failure(os.environ))
+
+
+def _failure(environ: Mapping[str, str]) -> str:
+    """How the service has ended, where systemd says so to what it runs on that occasion."""
+    unit = environ.get("MONITOR_UNIT", "")
+    if not unit:
+        return ""
+    how = environ.get("MONITOR_SERVICE_RESULT", "failed")
+    status = environ.get("MONITOR_EXIT_STATUS", "")
+    return f"{unit} ended with {how}" + (f" ({status})" if status else "")

@@ -1,0 +1,70 @@
+"""Alerts to a web address."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+import httpx
+
+from agentd.core.alert import Alert
+from agentd.core.errors import AgentdError
+
+
+class WebhookSink:
+    """Posts each alert as JSON `{id, at, text, origin, to}`. Only a 2xx answer counts; redirects are
+    not followed and proxies of the environment not used. Open while entered.
+    """
+
+    def __init__(self, url: str, timeout: timedelta) -> None:
+        self._url = url
+        self._host = urlsplit(url).hostname  # all of the address that may be told
+        self._timeout = timeout.total_seconds()
+        self._client: httpx.AsyncClient | None = None
+
+    @property
+    def name(self) -> str:
+        """`webhook`."""
+        return "webhook"
+
+    async def __aenter__(self) -> Self:
+        self._client = httpx.AsyncClient(
+            trust_env=False, follow_redirects=False, timeout=self._timeout
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._client is not None
+        await self._client.aclose()
+
+    async def send(self, alert: Alert) -> None:
+        """Post it. Raises AgentdError when nobody answers in time, or anything but 2xx."""
+        assert self._client is not None
+        body = {
+            "id": alert.id,
+            "at": alert.at.isoformat(),
+            "text": alert.told,
+            "origin": alert.origin,
+            "to": alert.to,
+        }
+        try:
+            async with (
+                asyncio.timeout(self._timeout),
+                self._client.stream("POST", self._url, json=body) as response,
+            ):
+                status = response.status_code
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+            message = f"the webhook at {self._host} cannot be reached ({type(error).__name__})"
+            # The chained error would carry the whole address into a log.
+            raise AgentdError(message, cure="check [alerts] webhook_url") from None
+        if not 200 <= status < 300:
+            message = f"the webhook at {self._host} answered {status}"
+            raise AgentdError(message, cure="check [alerts] webhook_url")
