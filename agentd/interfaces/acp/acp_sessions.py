@@ -134,11 +134,8 @@ class AcpSessions:
         return Routes(calls, {"session/cancel": self._cancel})
 
     async def _initialize(self, params: Params, peer: Peer) -> Params:
-        hello = read_hello(params)
-        peer.profile = Profile(
-            hello.client_name, hello.denies, has_greeted=True, shows_forms=hello.shows_forms
-        )
-        if peer.role.is_notified and not hello.denies:
+        peer.profile = read_profile(params)
+        if peer.role.is_notified and not peer.profile.denies:
             self._clients.listen(peer)
         of_owner: Params = {"fork": {}, "delete": {}} if peer.role.is_owner else {}
         return {
@@ -343,18 +340,9 @@ class AcpSessions:
         yield "session/update", update_params(key, self._prompts.commands.available(role))
 
 
-@dataclass(frozen=True, slots=True)
-class Hello:
-    """What a client says about itself."""
-
-    client_name: str
-    denies: bool
-    shows_forms: bool
-
-
-def read_hello(params: dict[str, Any]) -> Hello:
-    """The params of `initialize`. Raises InvalidRequest. What they say of the connection's role has
-    been taken from them already.
+def read_profile(params: dict[str, Any]) -> Profile:
+    """What a client says about itself in the params of `initialize`. Raises InvalidRequest. What they
+    say of the connection's role has been taken from them already.
 
     Some clients send a date as the protocol's version; they are taken like those of any other
     version, since the answer names the one that is spoken.
@@ -375,7 +363,8 @@ def read_hello(params: dict[str, Any]) -> Hello:
     can = params.get("clientCapabilities")
     forms = can.get("elicitation") if isinstance(can, dict) else None
     shows_forms = isinstance(forms, dict) and isinstance(forms.get("form"), dict)
-    return Hello(name[:100] if isinstance(name, str) else "", denies, shows_forms)
+    known = name[:100] if isinstance(name, str) else ""
+    return Profile(known, denies, has_greeted=True, shows_forms=shows_forms)
 
 
 def _start(cursor: str) -> int:
