@@ -1,6 +1,4 @@
-"""APScheduler behind the ports: its triggers say when schedules come round, its timer wakes what is
-due.
-"""
+"""APScheduler behind the ports: its triggers say when, its timer wakes what is due."""
 
 from __future__ import annotations
 

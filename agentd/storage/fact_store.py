@@ -1,6 +1,4 @@
-"""What is known about the user, in SQLite; and what was forgotten, carried into a database that
-comes out of a backup.
-"""
+"""What is known about the user, and what was forgotten, in SQLite."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The durable half of the search index: derived, deletable at any time. Its keyword search serves
-while nothing better is ready.
+"""The durable half of the search index: derived, deletable at any time.
+
+Its keyword search serves while nothing better is ready.
 """
 
 from __future__ import annotations

@@ -38,8 +38,6 @@ from agentd.core.graph import (
 )
 from agentd.core.ports import GraphStore, Walk
 
-# What the concept graph keeps beside its tables, in memory.
-
 
 class MemoryGraphRecords:
     """The GraphRecords, ShareStore and ProgramStates in memory."""

@@ -23,8 +23,6 @@ from agentd.core.turn import (
     Usage,
 )
 
-# What the Messages API would refuse.
-
 
 def check_messages(messages: Iterable[Message]) -> None:
     """AssertionError if the Messages API would refuse these.

@@ -44,8 +44,6 @@ from agentd.storage.codec import dump_blocks
 from agentd.storage.redacting import kept_intent, kept_output, kept_request, kept_row, kept_turn
 from agentd.storage.transcript import MANY_ROWS
 
-# What the store of sessions in memory keeps.
-
 
 @dataclass
 class StoredSession:

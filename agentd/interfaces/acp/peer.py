@@ -1,6 +1,4 @@
-"""A connected client as the rest of the server sees it, and the clients that alerts can be shown
-to.
-"""
+"""A connected client as the rest of the server sees it, and those that alerts are shown to."""
 
 from __future__ import annotations
 

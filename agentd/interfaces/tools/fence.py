@@ -1,6 +1,4 @@
-"""Text from files and names of files, as the model reads them: data inside a fence that it cannot
-close.
-"""
+"""Text and names of files, as the model reads them: data in a fence that it cannot close."""
 
 from __future__ import annotations
 
