@@ -24,7 +24,7 @@ from agentd.storage.graph_store import SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock
-from agentd.zero.naming import concept_hash, context_hash, episode_hash, fact_hash
+from agentd.zero.hashes import concept_hash, context_hash, episode_hash, fact_hash
 from benchmarks.garbage import as_in_the_daemon
 from benchmarks.row import Row
 

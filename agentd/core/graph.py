@@ -12,7 +12,7 @@ from agentd.core.errors import GraphError
 # The values of the concept graph: concepts, what relates them, and when and where that was said.
 #
 # A fact is a subject, a predicate and an object. Each time it is said is an episode of it, said in a
-# context. All four are named by a SHA-256 of what they are (agentd/zero/naming.py), so that the same
+# context. All four are named by a SHA-256 of what they are (agentd/zero/hashes.py), so that the same
 # thing said twice, or on another machine, has the same name.
 
 SIZE = 32  # bytes of a SHA-256

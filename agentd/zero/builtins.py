@@ -1,4 +1,6 @@
-"""All operations by name."""
+"""The operations of the language by name, group by group: on Maps and Arrays, those that compare and
+choose, on numbers, those that name and sign, on Strings, and those that reach outside the run.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,6 @@ from types import MappingProxyType
 from agentd.zero.call import Builtin, Call, Number
 from agentd.zero.faults import LimitReached, Unavailable, WrongValue
 from agentd.zero.statements import SemanticTuple
-from agentd.zero.tokens import share_of
 from agentd.zero.values import (
     ENTRY,
     INT_MAX,
@@ -24,11 +25,10 @@ from agentd.zero.values import (
     is_same,
     is_truthy,
     real,
+    share_of,
     value_of,
     whole,
 )
-
-# Operations on Maps and Arrays. None changes what it is given.
 
 _FIELD = frozenset({"field"})
 
@@ -52,6 +52,8 @@ def _array_get(call: Call) -> Value:
     return found[index] if index < len(found) else None
 
 
+# Operations on Maps and Arrays: none changes what it is given.
+# Operations on Maps and Arrays: none changes what it is given.
 HOLDERS = {
     "CreateMap": Builtin(lambda call: call.params, least=0, most=0, params=None),
     "GetField": Builtin(
@@ -62,9 +64,6 @@ HOLDERS = {
     "ArrayPush": Builtin(lambda call: Array((*call.array(), call.inputs[1])), least=2, most=2),
     "ArrayGet": Builtin(_array_get, params=frozenset({"index"}), is_light=True),
 }
-
-
-# Operations that compare and choose.
 
 
 def _is_equal(call: Call) -> bool:
@@ -83,6 +82,8 @@ def _if(call: Call) -> Value:
 
 
 _COMPARE = frozenset({"compare"})
+
+# Operations that compare and choose.
 LOGIC = {
     "Identity": Builtin(lambda call: call.inputs[0], is_light=True),
     "Equals": Builtin(_is_equal, most=2, params=_COMPARE),
@@ -92,9 +93,6 @@ LOGIC = {
     "Not": Builtin(lambda call: not is_truthy(call.inputs[0]), is_light=True),
     "If": Builtin(_if, least=2, most=3, is_light=True),
 }
-
-
-# Operations on numbers: Int with Int is Int, any other two are Float.
 
 
 def _numbers(call: Call) -> list[Number]:
@@ -142,6 +140,7 @@ def _divide(call: Call) -> Value:
     return real(call.number(0) / divisor)
 
 
+# Operations on numbers: Int with Int is Int, any other two are Float.
 NUMBERS = {
     "Multiply": Builtin(_multiply, most=None),
     "Add": Builtin(_add, most=None),
@@ -150,9 +149,6 @@ NUMBERS = {
     "GreaterThan": Builtin(lambda call: call.number(0) > call.number(1), least=2, most=2),
     "LessThan": Builtin(lambda call: call.number(0) < call.number(1), least=2, most=2),
 }
-
-
-# Operations that name and sign values.
 
 
 def _hash(call: Call) -> Value:
@@ -200,14 +196,13 @@ def _signature(call: Call) -> bytes:
     return hmac.digest(call.host.key, encode(call.inputs[0]), "sha256")
 
 
+# Operations that name and sign values.
 PROOFS = {
     "Hash": Builtin(_hash, most=None),
     "Sign": Builtin(_sign),
     "Verify": Builtin(_verify, least=2, most=2),
 }
 
-
-# Operations on Strings.
 
 _GREETINGS = ("hi", "hello", "hey", "good morning", "good evening", "hallo")
 _REQUESTS = ("please", "can you", "could you", "would you")
@@ -279,6 +274,7 @@ def _length(call: Call) -> Value:
     return len(call.map()) if not isinstance(found, Array) else len(found)
 
 
+# Operations on Strings.
 TEXTS = {
     "StartsWith": Builtin(
         lambda call: call.text().startswith(call.text_param("prefix")),
@@ -301,9 +297,6 @@ TEXTS = {
     "ClassifyIntent": Builtin(_intent, params=frozenset({"classes"})),
 }
 
-
-# Operations that reach outside: time, states and memories. What they change is changed once the run
-# has ended well.
 
 MAX_DEPTH, MAX_RECALLED = 8, 1000
 _DEPTH, _RECALLED = 3, 50
@@ -390,6 +383,8 @@ def _missing(call: Call, what: str) -> Unavailable:
     )
 
 
+# Operations that reach outside: time, states and memories. What they change is changed once the run
+# has ended well.
 OUTSIDE = {
     "Timestamp": Builtin(_timestamp, least=0, most=0),
     "LoadState": Builtin(_load),

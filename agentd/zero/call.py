@@ -1,4 +1,6 @@
-"""One call of an operation: its inputs and parameters, taken with their kinds."""
+"""What an operation works with: what a run is given from outside and may take, and one call of the
+operation with its inputs and parameters, taken with their kinds.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,6 @@ from agentd.core.ports import Clock
 from agentd.zero.faults import WrongValue
 from agentd.zero.statements import SemanticTuple
 from agentd.zero.values import Array, Confidence, Map, Value, kind_of
-
-# What a run is given from outside, and what it may take and last.
 
 MAX_STEPS = 10_000
 TIMEOUT = 30.0  # seconds

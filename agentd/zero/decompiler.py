@@ -28,8 +28,8 @@ from agentd.zero import (
     Value,
     execute,
 )
-from agentd.zero.compiler import record_hash, trace_hash
-from agentd.zero.naming import concept_hash, context_hash, episode_hash, fact_hash, utc
+from agentd.zero.hashes import concept_hash, context_hash, episode_hash, fact_hash, utc
+from agentd.zero.record_graph import record_hash, trace_hash
 from agentd.zero.values import EMPTY, kind_of
 
 _OPERATIONS = frozenset({"CreateMap", "SetField", "Hash", "MergeMap"})

@@ -1,4 +1,6 @@
-"""What changed between two states of the graph, and the same change made elsewhere. Pure."""
+"""What changed between two states of the graph, the same change made elsewhere, and its text for the way
+between. Pure.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ from agentd.core.graph import (
     Record,
     Relation,
 )
-from agentd.zero.formats.cursor import CURE, Cursor
+from agentd.zero.formats.cursor import CURE, Cursor, confidence_word, read_whole, time_word
 from agentd.zero.formats.reading import record_of
-from agentd.zero.formats.records import canonical, confidence_word, read_whole, time_word, verify
+from agentd.zero.formats.records import canonical, verify
 from agentd.zero.formats.seal import HEADER, opened, sealed
 from agentd.zero.formats.writing import body
 
@@ -204,13 +206,11 @@ class _Things:
         )
 
 
-# Deltas as text: `.0c` of what is new, what is gone, and which state follows which.
-
 _Kind = TypeVar("_Kind", bound=Digest)
 
 
 def write_delta(delta: Delta) -> str:
-    """The delta as text that `read_delta` gives back: `D:base>target` with whole hashes, the lines of
+    """The delta as `.0c` text that `read_delta` gives back: `D:base>target` with whole hashes, the lines of
     its record, `-R:`, `-X:` and `-C:` with the hashes of what is gone, and a seal. Raises GraphError for
     a delta that is not what its hashes say.
     """

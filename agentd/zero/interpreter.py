@@ -9,6 +9,7 @@ from hashlib import sha256
 from agentd.core.errors import ZeroError
 from agentd.zero.builtins import BUILTINS
 from agentd.zero.call import Builtin, Call, Effects, Host, ProgramLimits
+from agentd.zero.execution_order import execution_order
 from agentd.zero.faults import LimitReached, MissingInput, UnknownOperation, WrongValue
 from agentd.zero.program_graph import (
     SENDER,
@@ -21,10 +22,8 @@ from agentd.zero.program_graph import (
     Operation,
     Permission,
     Route,
-    execution_order,
 )
 from agentd.zero.statements import SemanticTuple
-from agentd.zero.tokens import share_of
 from agentd.zero.values import (
     Confidence,
     Hash32,
@@ -35,6 +34,7 @@ from agentd.zero.values import (
     is_truthy,
     kind_of,
     shallow_size,
+    share_of,
     value_of,
 )
 

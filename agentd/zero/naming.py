@@ -1,102 +1,16 @@
-"""One spelling for each name: labels and predicates in normal form, and a workspace's other names."""
+"""One spelling for each name: labels and predicates in normal form, and the other names of concepts
+that a workspace has.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, MutableMapping
-from datetime import UTC, datetime
-from hashlib import sha256
 from types import MappingProxyType
 
 from agentd.core.errors import GraphError
-from agentd.core.graph import ConceptHash, ContextHash, EpisodeHash, FactHash
-
-# The names of concepts, facts, contexts and episodes: SHA-256 of what they are, written in one way.
-
-
-def concept_hash(label: str) -> ConceptHash:
-    """The name of a concept: sha256 of its normal label in UTF-8. Raises GraphError for half a
-    surrogate pair.
-    """
-    return ConceptHash(_digest(label))
-
-
-def fact_hash(subject_label: str, predicate: str, object_label: str) -> FactHash:
-    """The name of a fact: sha256 of `canonical` of the three, which is `s|p|o` unless one of them has a
-    `|` or a backslash. All three are in normal form. Raises GraphError as `concept_hash` does.
-    """
-    return FactHash(_digest(canonical(subject_label, predicate, object_label)))
-
-
-def context_hash(
-    event_time: datetime, source: str, scope: str, agent: str = "", session: str = ""
-) -> ContextHash:
-    """The name of a context: sha256 of `context_text`. Raises GraphError as that does."""
-    return ContextHash(_digest(context_text(event_time, source, scope, agent, session)))
-
-
-def episode_hash(fact: FactHash, context: ContextHash) -> EpisodeHash:
-    """The name of an episode: sha256 of the 32 bytes of the fact and the 32 of the context."""
-    return EpisodeHash(sha256(fact.value + context.value).digest())
-
-
-def context_text(
-    event_time: datetime, source: str, scope: str, agent: str = "", session: str = ""
-) -> str:
-    """What names a context: `time|source|scope`, and `|agent|session` behind it unless both are empty.
-
-    The time is `stamp`. The two forms never meet: one has two separators, the other four. Raises
-    what `utc` raises.
-    """
-    fields = (stamp(event_time), source, scope)
-    return canonical(*fields, agent, session) if agent or session else canonical(*fields)
-
-
-def canonical(*parts: str) -> str:
-    r"""The parts with `|` between them; in a part a backslash is `\\` and a `|` is `\|`.
-
-    Two lists of parts never have the same text: every `|` behind an even number of backslashes is a
-    separator, so the parts can be read back.
-    """
-    return "|".join(part.replace("\\", "\\\\").replace("|", "\\|") for part in parts)
-
-
-def stamp(at: datetime) -> str:
-    """The time in UTC as ISO 8601 with `Z`, without a fraction where that is zero:
-    `2026-02-09T12:00:00Z`. Raises what `utc` raises.
-    """
-    return utc(at).replace(tzinfo=None).isoformat() + "Z"
-
-
-def utc(at: datetime) -> datetime:
-    """The same moment in UTC. Raises GraphError for a time without a zone, or one that in UTC lies
-    outside the years 1 to 9999.
-    """
-    if at.tzinfo is None:
-        raise GraphError(f"the time {at.isoformat()} has no zone", cure="give it one, such as UTC")
-    try:
-        return at.astimezone(UTC)
-    except OverflowError:
-        raise GraphError(
-            f"the time {at.isoformat()} is before the year 1 or after 9999", cure="correct it"
-        ) from None
-
-
-def utf8(text: str) -> bytes:
-    """Its bytes. Raises GraphError for half a surrogate pair, which no file can hold."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise GraphError(
-            f"the text {text[:40]!r} is damaged: its character {error.start + 1} is half of one",
-            cure="write the text again",
-        ) from None
-
-
-def _digest(text: str) -> bytes:
-    return sha256(utf8(text)).digest()
-
+from agentd.zero.hashes import utf8
 
 MOST_BYTES = 16_384  # of a label or predicate in normal form
 FEWEST_HUMPS = 3  # that a capitalised word is split at: GitHub and JavaScript are one word
@@ -151,8 +65,9 @@ class Aliases:
     """Other names of concepts, of one workspace.
 
     `table` leads from a name to the one it stands for, in any spelling; chains are followed to their
-    end. A workspace's own table stands above the usual one: `{**DEFAULT_ALIASES, **own}`. Raises GraphError for a name that leads back to itself over others, for one that stands for two
-    things, and for what is no label.
+    end. A workspace's own table stands above the usual one: `{**DEFAULT_ALIASES, **own}`. Raises
+    GraphError for a name that leads back to itself over others, for one that stands for two things, and
+    for what is no label.
     """
 
     def __init__(self, table: Mapping[str, str] = DEFAULT_ALIASES) -> None:

@@ -1,4 +1,6 @@
-"""Text to graphs: a tolerant reader that names the line and column of whatever it cannot accept."""
+"""Text to graphs, by way of values and fields: a tolerant reader that names the line and column of
+whatever it cannot accept.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from agentd.core.errors import ZeroError
+from agentd.zero.execution_order import execution_order
 from agentd.zero.faults import BadShape, LimitReached
+from agentd.zero.fields import Fields
 from agentd.zero.program_graph import (
     Condition,
     Constant,
@@ -18,12 +22,20 @@ from agentd.zero.program_graph import (
     Operation,
     Permission,
     Route,
-    execution_order,
 )
-from agentd.zero.tokens import Fields, SourceText, share_of
-from agentd.zero.values import EMPTY, MAX_DEPTH, Array, Confidence, Hash32, Map, Value, real, whole
-
-# Tokens to values: the part of the grammar that knows nothing of graphs.
+from agentd.zero.tokens import SourceText
+from agentd.zero.values import (
+    EMPTY,
+    MAX_DEPTH,
+    Array,
+    Confidence,
+    Hash32,
+    Map,
+    Value,
+    real,
+    share_of,
+    whole,
+)
 
 MAX_ITEMS = 1_000_000  # values in one text
 _WORDS: dict[str, Value] = {"true": True, "false": False, "null": None}
@@ -31,7 +43,9 @@ _OPENING = ("string", "number", "word", "{", "[")
 
 
 class ProgramReader:
-    """Reads values one after the other. `kind`, `word` and `at` are those of the next token."""
+    """Reads values one after the other, and knows nothing of graphs. `kind`, `word` and `at` are those of
+    the next token.
+    """
 
     def __init__(self, source: SourceText) -> None:
         self.source = source
@@ -180,8 +194,6 @@ class ProgramReader:
         line, column = self.source.place(self.at)
         return LimitReached(message, line=line, column=column)
 
-
-# The fields of a node to a node of its type.
 
 MAX_ID = 256  # characters
 _TYPES = "External, Operation, Constant, Lookup, Route and Permission"

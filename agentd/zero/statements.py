@@ -1,4 +1,5 @@
-"""Statements as people write them in a file, for the compiler: lines, or JSON. Pure.
+"""What the compiler is given: who said what of what, when and where; and the file in which people write
+that down, as lines or JSON. Pure.
 
 A line is `subject | relation | object`, with `| 0.8` behind it for how sure it is. Blank lines and lines that
 begin with `#` say nothing. JSON is a list of `[subject, relation, object]` or of objects with `subject`,
@@ -15,8 +16,6 @@ from datetime import datetime
 from typing import Any
 
 from agentd.core.errors import GraphError
-
-# What the compiler is given: who said what of what, when and where.
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
-from typing import TypeAlias, TypeVar
+from collections.abc import Iterator
+from typing import TypeAlias
 
-from agentd.zero.faults import BadShape, BadSyntax, LimitReached, NotText
-from agentd.zero.values import Array, Confidence, Map, Value, kind_of
+from agentd.zero.faults import BadSyntax, LimitReached, NotText
 
 MAX_TEXT = 16 * 1024 * 1024  # characters
 Token: TypeAlias = tuple[str, str, int]  # its kind, its text, where it begins
@@ -157,102 +156,3 @@ def _is_capnp(data: bytes) -> bool:
         return False
     words = sum(int.from_bytes(data[at : at + 4], "little") for at in range(4, 4 + 4 * segments, 4))
     return table + 8 * words == len(data)
-
-
-# What stands between the braces of a node or a graph, and where.
-
-Field = TypeVar("Field")
-_FIELDS_KINDS: dict[type, str] = {str: "a String", int: "an Int", Map: "a Map", Array: "an Array"}
-
-
-class Fields:
-    """Fields by name, each to be taken once. `owner` is what errors call the whole, `at` where it
-    begins.
-    """
-
-    def __init__(self, source: SourceText, owner: str, at: int) -> None:
-        self.owner = owner
-        self._source = source
-        self._at = at
-        self._values: dict[str, Value] = {}
-        self._places: dict[str, int] = {}
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """The line and column of the whole."""
-        return self._source.place(self._at)
-
-    def add(self, name: str, value: Value, at: int) -> None:
-        """Keep a field. Raises BadSyntax if it is there already."""
-        if name in self._places:
-            line, column = self._source.place(at)
-            raise BadSyntax(f"the key {name[:40]!r} is there twice", line=line, column=column)
-        self._values[name] = value
-        self._places[name] = at
-
-    def has(self, name: str) -> bool:
-        """Whether it is there and was not taken."""
-        return name in self._values
-
-    def raw(self, name: str) -> Value:
-        """The field as it is, Null if it is absent."""
-        return self._values.pop(name, None)
-
-    def take(self, name: str, kind: type[Field], default: Field | None = None) -> Field:
-        """The field, which is of this kind, or the default if it is absent. Raises BadShape."""
-        if name not in self._values:
-            if default is None:
-                raise self.missing(name)
-            return default
-        value = self._values.pop(name)
-        if isinstance(value, kind) and (kind is not int or not isinstance(value, bool)):
-            return value
-        raise self.wrong(
-            name, f"{name} of {self.owner} is {_FIELDS_KINDS[kind]}, not {kind_of(value)}"
-        )
-
-    def names(self, name: str) -> tuple[str, ...]:
-        """An Array of Strings; empty if it is absent. Raises BadShape."""
-        if name not in self._values:
-            return ()
-        value = self._values.pop(name)
-        if isinstance(value, Array):
-            found = tuple(item for item in value if isinstance(item, str))
-            if len(found) == len(value):
-                return found
-        raise self.wrong(name, f"{name} of {self.owner} is an Array of Strings")
-
-    def share(self, name: str, default: float) -> float:
-        """A number from 0 to 1, or the default if it is absent. Raises BadShape."""
-        if name not in self._values:
-            return default
-        found = share_of(self._values.pop(name))
-        if found is None:
-            raise self.wrong(name, f"{name} of {self.owner} is a number from 0 to 1")
-        return found
-
-    def rest(self, given: Collection[str]) -> dict[str, Value]:
-        """What nobody took. Raises BadShape if one of the names is among those given elsewhere."""
-        for name in self._values:
-            if name in given:
-                raise self.wrong(name, f"{name[:40]} of {self.owner} is given in two places")
-        return self._values
-
-    def missing(self, name: str) -> BadShape:
-        """The error of a field that is absent."""
-        line, column = self.place
-        return BadShape(f"{self.owner} has no {name}", line=line, column=column)
-
-    def wrong(self, name: str, message: str) -> BadShape:
-        """An error at the place of a field."""
-        line, column = self._source.place(self._places[name])
-        return BadShape(message, line=line, column=column)
-
-
-def share_of(value: Value) -> float | None:
-    """A number from 0 to 1, whatever kind of number it is; None for others."""
-    if isinstance(value, Confidence):
-        return value.value
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
-        return float(value)
-    return None

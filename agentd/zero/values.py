@@ -17,6 +17,9 @@ from typing import TypeAlias, overload
 from agentd.core.graph import Digest
 from agentd.zero.faults import LimitReached, WrongValue
 
+# Whole numbers have 64 bits.
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+
 MAX_SIZE = 16 * 1024 * 1024  # of one value written out, about its bytes
 MAX_DEPTH = 64
 ENTRY = 64  # what one entry of an Array or Map counts for, beside its key and value
@@ -238,11 +241,6 @@ def _part(value: Value) -> bytes:
 EMPTY = Map()
 
 
-# Python objects to values.
-
-INT_MIN, INT_MAX = -(2**63), 2**63 - 1
-
-
 def value_of(plain: object, depth: int = 0) -> Value:
     """The value that a Python object stands for: dicts with names as keys, lists and tuples, scalars,
     hashes, values themselves. Raises WrongValue for others and for what the language cannot hold (a
@@ -298,3 +296,12 @@ def _name(key: object) -> str:
     if not isinstance(key, str):
         raise WrongValue(f"a key of a Map is a String, not a {type(key).__name__}")
     return text(key)
+
+
+def share_of(value: Value) -> float | None:
+    """A number from 0 to 1, whatever kind of number it is; None for others."""
+    if isinstance(value, Confidence):
+        return value.value
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return float(value)
+    return None

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from agentd.core.graph import Concept, ConceptHash, Edge
 from agentd.testing.graph_doubles import walked
-from agentd.zero.naming import concept_hash, fact_hash
+from agentd.zero.hashes import concept_hash, fact_hash
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import pytest
 
 from agentd.memory.graph.paths import LIMITS, PathLimits
 from agentd.memory.graph.traversal import THRESHOLD, spread
-from agentd.zero.naming import concept_hash
+from agentd.zero.hashes import concept_hash
 from tests.graph.lines import LineGraph
 
 A, B = concept_hash("a"), concept_hash("b")

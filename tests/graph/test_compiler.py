@@ -12,9 +12,10 @@ from agentd.core.errors import GraphError
 from agentd.core.graph import Concept, ConceptContext, Digest, Record, Relation
 from agentd.zero import Array, Constant, Map, Operation, Value, compiler, execute, parse
 from agentd.zero.call import MAX_STEPS
-from agentd.zero.compiler import emit, record_hash, trace_hash
 from agentd.zero.decompiler import decompile
-from agentd.zero.naming import Aliases, concept_hash, context_hash, episode_hash, fact_hash
+from agentd.zero.hashes import concept_hash, context_hash, episode_hash, fact_hash
+from agentd.zero.naming import Aliases
+from agentd.zero.record_graph import emit, record_hash, trace_hash
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 from tests.graph.zero.graphs import example
 

@@ -16,7 +16,7 @@ from agentd.storage.sqlite import Database
 from agentd.testing.clock import FakeClock
 from agentd.testing.graph_doubles import InMemoryGraph, MemoryGraphRecords
 from agentd.zero import compiler
-from agentd.zero.naming import concept_hash, fact_hash
+from agentd.zero.hashes import concept_hash, fact_hash
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 
 NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)

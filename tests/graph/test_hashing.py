@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentd.core.errors import GraphError
-from agentd.zero.naming import (
+from agentd.zero.hashes import (
     canonical,
     concept_hash,
     context_hash,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentd.memory.graph.importance import ImportanceParts, ImportanceWeights, rank, recency
 from agentd.memory.graph.traversal import Traversal, best_paths
-from agentd.zero.naming import concept_hash
+from agentd.zero.hashes import concept_hash
 from tests.graph.lines import NOW, LineGraph, edge
 
 A = concept_hash("a")

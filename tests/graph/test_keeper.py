@@ -15,8 +15,8 @@ from agentd.memory.graph.transfer import imported
 from agentd.testing.graph_doubles import InMemoryGraph
 from agentd.zero import parse_all
 from agentd.zero.compiler import compile as compiled
-from agentd.zero.compiler import emit
 from agentd.zero.decompiler import decompile
+from agentd.zero.record_graph import emit
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 from tests.graph.home import ALIASES, NOW, TODAY, Home, fact
 

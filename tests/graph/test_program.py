@@ -10,8 +10,8 @@ from agentd.core.errors import GraphError, InvalidRequest, ZeroError
 from agentd.memory.graph.program import ProgramMemory, run_all
 from agentd.testing import FakeClock
 from agentd.zero import Array, Map, parse
-from agentd.zero.compiler import emit, record_hash
 from agentd.zero.decompiler import decompile
+from agentd.zero.record_graph import emit, record_hash
 from agentd.zero.statements import SemanticTuple
 from tests.graph.formats.records import grown
 from tests.graph.test_runtime import COUNTER, LEARN

@@ -9,11 +9,11 @@ from agentd.core.errors import GraphError
 from agentd.core.graph import Record
 from agentd.memory.graph.transfer import NOTHING, homed, message, received, sender_of, shared
 from agentd.zero import parse
-from agentd.zero.compiler import emit
 from agentd.zero.decompiler import decompile
 from agentd.zero.delta import apply, diff, merged, read_delta, write_delta
 from agentd.zero.formats.records import verify
 from agentd.zero.formats.seal import sealed
+from agentd.zero.record_graph import emit
 from tests.graph.formats.records import NOON, concept, context, relation
 
 HOME = "space:household"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentd.memory.graph import traversal as walks
 from agentd.memory.graph.paths import PathLimits
 from agentd.memory.graph.traversal import along
-from agentd.zero.naming import concept_hash
+from agentd.zero.hashes import concept_hash
 from tests.graph.lines import LineGraph, edge
 
 A, B = concept_hash("a"), concept_hash("b")

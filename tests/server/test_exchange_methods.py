@@ -8,10 +8,10 @@ from agentd.core.errors import Busy, GraphError, InvalidRequest
 from agentd.interfaces.acp.declared import methods
 from agentd.interfaces.commands.exchange import EXCHANGE, ExchangeCommands
 from agentd.memory.graph.graph_exchange import snapshot
-from agentd.zero.compiler import emit
 from agentd.zero.delta import apply, as_json, checkpoint, read_delta
 from agentd.zero.formats.reading import read
 from agentd.zero.formats.writing import write
+from agentd.zero.record_graph import emit
 from tests.graph.home import fact
 from tests.graph.test_sharing import Agent
 

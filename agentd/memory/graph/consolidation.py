@@ -35,7 +35,7 @@ from agentd.core.text import Folded, trimmed
 from agentd.zero.formats.reading import read
 from agentd.zero.formats.records import canonical, told_by
 from agentd.zero.formats.writing import write
-from agentd.zero.naming import context_hash, episode_hash
+from agentd.zero.hashes import context_hash, episode_hash
 
 # Episodes that no fact says, as they are kept: what other agents said, and promotions. Pure.
 

@@ -16,14 +16,8 @@ from agentd.core.errors import GraphError
 from agentd.core.fact import Evidence, Fact, FactStatus, Triple
 from agentd.core.graph import ENDED, FACTS, SAID, EpisodeHash, Record
 from agentd.zero.compiler import record_of
-from agentd.zero.naming import (
-    Aliases,
-    context_hash,
-    episode_hash,
-    fact_hash,
-    normal_label,
-    normal_predicate,
-)
+from agentd.zero.hashes import context_hash, episode_hash, fact_hash
+from agentd.zero.naming import Aliases, normal_label, normal_predicate
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 
 # Which names mean the same thing: what the owner's facts call each other, and his own table. Pure.

@@ -20,7 +20,7 @@ from agentd.core.health import Problem
 from agentd.core.ports import Clock
 from agentd.core.workspace import CHAIN_HEAD_PATH, CHAIN_PATH
 from agentd.zero.formats.writing import write
-from agentd.zero.naming import stamp
+from agentd.zero.hashes import stamp
 
 log = structlog.get_logger()
 

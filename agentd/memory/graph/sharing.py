@@ -23,7 +23,8 @@ from agentd.memory.graph.keeper import GraphKeeper
 from agentd.memory.graph.transfer import message, scope_of
 from agentd.zero.compiler import record_of
 from agentd.zero.delta import merged
-from agentd.zero.naming import Aliases, context_hash, episode_hash, fact_hash
+from agentd.zero.hashes import context_hash, episode_hash, fact_hash
+from agentd.zero.naming import Aliases
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 
 MOST = 2_000  # facts of one space, and as many that are taken back

@@ -49,9 +49,9 @@ from agentd.core.workspace import GRAPH_FOLDER, SHARED_PATH, TAKEN_BACK_PATH, Re
 from agentd.memory.graph.consolidation import alone, rows
 from agentd.memory.graph.transfer import imported
 from agentd.zero import parse_all
-from agentd.zero.compiler import emit
 from agentd.zero.decompiler import decompile
 from agentd.zero.formats.records import canonical, told_by
+from agentd.zero.record_graph import emit
 
 log = structlog.get_logger()
 

@@ -21,14 +21,8 @@ from agentd.core.graph import (
 )
 from agentd.zero.delta import Delta, apply, checkpoint, diff, read_delta, united, write_delta
 from agentd.zero.formats.records import canonical, told_by
-from agentd.zero.naming import (
-    concept_hash,
-    context_hash,
-    episode_hash,
-    fact_hash,
-    normal_label,
-    normal_predicate,
-)
+from agentd.zero.hashes import concept_hash, context_hash, episode_hash, fact_hash
+from agentd.zero.naming import normal_label, normal_predicate
 
 SPACE = "space:"  # begins the scope of what is shared; any other scope is private
 MAIN = "main"  # the scope of what the owner alone sees

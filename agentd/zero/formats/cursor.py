@@ -1,13 +1,25 @@
-"""One line of `.0c` read from left to right, and how words are written that hold its marks."""
+"""One line of `.0c` read from left to right, and its words: texts that hold its marks, confidences,
+times and hashes, written and read back.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import TypeVar
 
 from agentd.core.errors import GraphError
-from agentd.zero.naming import utf8
+from agentd.core.graph import SIZE, Digest
+from agentd.zero.hashes import stamp, utf8
+
+_NUMBER = re.compile(r"[0-9](?:\.[0-9]{1,24})?(?:e-[0-9]{1,3})?")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{6})?Z")
+_WHOLE = re.compile(rf"[0-9a-f]{{{2 * SIZE}}}")
+_Kind = TypeVar("_Kind", bound=Digest)
+LEAST_DIGITS = 8  # of a short name
 
 CURE = "have it written again by agentd, or correct the line"
 
@@ -125,97 +137,54 @@ class Cursor:
         return chr(code)
 
 
-# The lines of `.0c`, taken apart but not yet believed.
-
-_ID = re.compile(r"[0-9a-f]{8,64}|[1-9][0-9]{0,6}")
-_TIMES = frozenset({"t", "u"})
-
-
-Fields = Mapping[str, Sequence[Word]]
+def confidence_word(confidence: float) -> str:
+    """The shortest number that reads as the same: `0.98`, `1`. Raises GraphError outside [0, 1]."""
+    if not 0 <= confidence <= 1:
+        raise GraphError(f"the confidence {confidence} is not between 0 and 1", cure=CURE)
+    return repr(abs(float(confidence))).removesuffix(".0")
 
 
-@dataclass(frozen=True, slots=True)
-class NamedLine:
-    """A concept or a context. A concept's `label` comes before its fields; a context has none."""
-
-    cursor: Cursor
-    id: Word
-    label: str
-    fields: Fields
+def read_confidence(word: Word, cursor: Cursor) -> float:
+    """The number. Raises GraphError for anything but one in [0, 1]."""
+    if _NUMBER.fullmatch(word.text) and (value := float(word.text)) <= 1:
+        return value
+    raise cursor.fault(f"{word.text[:20]!r} is no confidence between 0 and 1", word.column)
 
 
-@dataclass(frozen=True, slots=True)
-class RelationLine:
-    """A fact as it was said once."""
-
-    cursor: Cursor
-    subject: Word
-    predicate: str
-    object: Word
-    confidence: Word
-    fields: Fields
+def time_word(at: datetime) -> str:
+    """The time in UTC. Raises GraphError for a time without a zone, and for one without a year in UTC."""
+    try:
+        return stamp(at)
+    except OverflowError:
+        raise GraphError(f"the time {at.isoformat()} is none in UTC", cure=CURE) from None
 
 
-def concept_line(cursor: Cursor) -> NamedLine:
-    """What stands behind `C:`: `id:label`, and `:c=…,t=…,u=…,a=…` where needed. Raises GraphError."""
-    name = _id(cursor)
-    cursor.expect(":", "before the label (level L0 has none: ask for L2)")
-    label = cursor.word()
-    return NamedLine(cursor, name, label, _rest(cursor, once="ctu", repeated="a"))
+def read_time(word: Word, cursor: Cursor) -> datetime:
+    """The time, in UTC. Raises GraphError for anything but `time_word` writes."""
+    if _TIME.fullmatch(word.text):
+        try:
+            return datetime.fromisoformat(word.text.removesuffix("Z")).replace(tzinfo=UTC)
+        except ValueError:
+            pass
+    raise cursor.fault(f"{word.text[:40]!r} is no time such as 2026-02-18T09:30:00Z", word.column)
 
 
-def context_line(cursor: Cursor) -> NamedLine:
-    """What stands behind `X:`: `id:t=…,src=…,scope=…,agent=…,session=…`. Raises GraphError."""
-    name = _id(cursor)
-    fields = _rest(cursor, once=("t", "src", "scope", "agent", "session"))
-    for key in ("t", "src", "scope"):
-        if key not in fields:
-            raise cursor.fault(f"the context has no {key}=", name.column)
-    return NamedLine(cursor, name, "", fields)
+def read_whole(word: Word, kind: type[_Kind], cursor: Cursor) -> _Kind:
+    """The hash with all its digits. Raises GraphError for anything else."""
+    if not _WHOLE.fullmatch(word.text):
+        raise cursor.fault(
+            f"{word.text[:20]!r} is no hash of {2 * SIZE} hexadecimal digits", word.column
+        )
+    return kind.from_hex(word.text)
 
 
-def relation_line(cursor: Cursor) -> RelationLine:
-    """What stands behind `R:`: `subject>predicate>object:confidence`, and `:t=…,d=1,r=…` where needed.
-    Raises GraphError.
+def names(hashes: Sequence[_Kind]) -> Mapping[_Kind, str]:
+    """A name for each, in their order: as many of its hexadecimal digits as no other of these begins with,
+    at least eight.
     """
-    subject = _id(cursor)
-    cursor.expect(">", "before the predicate")
-    predicate = cursor.word()
-    cursor.expect(">", "before the object")
-    object_ = _id(cursor)
-    cursor.expect(":", "before the confidence (level L1 has none: ask for L2)")
-    confidence = cursor.placed()
-    fields = _rest(cursor, once="td", repeated="r")
-    if "d" in fields and fields["d"][0].text != "1":
-        raise cursor.fault("d= is 1 or not there", fields["d"][0].column)
-    return RelationLine(cursor, subject, predicate, object_, confidence, fields)
-
-
-def _id(cursor: Cursor) -> Word:
-    word = cursor.placed()
-    if not _ID.fullmatch(word.text):
-        msg = f"{word.text[:20]!r} is no id: an ordinal number, or 8 to 64 hexadecimal digits"
-        raise cursor.fault(msg, word.column)
-    return word
-
-
-def _rest(cursor: Cursor, *, once: Collection[str], repeated: Collection[str] = "") -> Fields:
-    """The fields behind the next colon, up to the line's end; none if it ends here."""
-    found: dict[str, list[Word]] = {}
-    known = (*once, *repeated)
-    if cursor.is_done:
-        return found
-    cursor.expect(":", "before the fields")
-    while True:
-        key = cursor.placed()
-        if key.text not in known:
-            msg = f"{key.text[:20]!r} is no field here: known are {', '.join(known)}"
-            raise cursor.fault(msg, key.column)
-        if key.text in found and key.text not in repeated:
-            raise cursor.fault(f"the field {key.text} stands here twice", key.column)
-        cursor.expect("=", f"behind the field {key.text}")
-        found.setdefault(key.text, []).append(cursor.placed(is_bare=key.text in _TIMES))
-        if not cursor.take(","):
-            break
-    cursor.end()
-    return found
+    lengths = dict.fromkeys(hashes, LEAST_DIGITS)
+    for one, other in pairwise(sorted(lengths)):
+        needed = next(n for n in range(2 * SIZE) if one.hex[n] != other.hex[n]) + 1
+        lengths[one] = max(lengths[one], needed)
+        lengths[other] = max(lengths[other], needed)
+    return {digest: digest.hex[:length] for digest, length in lengths.items()}

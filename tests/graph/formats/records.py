@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agentd.core.graph import Concept, ConceptContext, Record, Relation
 from agentd.zero.formats.records import canonical
-from agentd.zero.naming import concept_hash, context_hash, episode_hash, fact_hash
+from agentd.zero.hashes import concept_hash, context_hash, episode_hash, fact_hash
 
 NOON = datetime(2026, 2, 18, 12, 0, tzinfo=UTC)
 

@@ -6,12 +6,11 @@ from hypothesis import given, settings
 
 from agentd.core.errors import GraphError
 from agentd.core.graph import Record
-from agentd.zero.formats.cursor import Cursor, escape
+from agentd.zero.formats.cursor import Cursor, escape, names
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.records import names
 from agentd.zero.formats.seal import decoded, plain, sealed
 from agentd.zero.formats.writing import body, write
-from agentd.zero.naming import concept_hash
+from agentd.zero.hashes import concept_hash
 from tests.graph.formats.records import NOON, concept, context, grown, records, relation, texts
 
 AGENT, MEMORY = concept("agent", 0.98), concept("long-term-memory", 0.98)
