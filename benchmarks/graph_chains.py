@@ -17,8 +17,8 @@ from time import perf_counter
 
 from agentd.core.fact import Category, Fact, FactSource, Triple
 from agentd.memory.graph.derive import Names, derived
-from agentd.memory.graph.mentions import Meaning
 from agentd.memory.graph.recall import Recollection
+from agentd.memory.graph.relevance import Meaning
 from agentd.memory.index.embedding.late import packaged
 from agentd.storage.graph_store import SqliteGraph
 from agentd.storage.migrations import INDEX

@@ -16,8 +16,9 @@ from agentd.core.clock import SystemClock
 from agentd.core.erasure import Erasure
 from agentd.core.fact import Category, Evidence, Fact, FactSource, Triple
 from agentd.core.turn import SessionKey
+from agentd.memory.graph.earlier_text import EarlierText
 from agentd.memory.graph.keeper import GraphKeeper
-from agentd.memory.graph.text import EarlierText, GraphText
+from agentd.memory.graph.text import GraphText
 from agentd.storage.graph_records import SqliteGraphRecords
 from agentd.storage.graph_store import SqliteGraph
 from agentd.storage.index import SqliteChunks

@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from agentd.core.erasure import Erasure
 from agentd.core.fact import Category, Evidence, Fact, FactSource, FactStatus, Triple
 from agentd.core.turn import SessionKey
+from agentd.memory.graph.earlier_text import EarlierText
 from agentd.memory.graph.keeper import GraphKeeper
 from agentd.memory.graph.recall import Recollection
 from agentd.memory.graph.service import GraphService
-from agentd.memory.graph.text import EarlierText, GraphText
+from agentd.memory.graph.text import GraphText
 from agentd.testing.clock import FakeClock
 from agentd.testing.graph_doubles import (
     InMemoryGraph,

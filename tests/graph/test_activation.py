@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentd.memory.graph.paths import LIMITS, PathLimits
-from agentd.memory.graph.traversal import THRESHOLD, spread
+from agentd.memory.graph.spreading import THRESHOLD, spread
 from agentd.zero.hashes import concept_hash
 from tests.graph.lines import LineGraph
 

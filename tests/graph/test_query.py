@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentd.core.errors import GraphError, QueryError
+from agentd.memory.graph.conditions import normalised
 from agentd.memory.graph.paths import Way
 from agentd.memory.graph.query import (
     Comparison,
@@ -15,7 +16,6 @@ from agentd.memory.graph.query import (
     GraphQuery,
     Negation,
     QuestionKind,
-    normalised,
     parse,
 )
 

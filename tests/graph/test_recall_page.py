@@ -13,7 +13,7 @@ from agentd.memory.graph.paths import FANOUT, LEAST, MAX_RESULTS, Way
 from agentd.memory.graph.picture import Arrow, Picture, PictureNode
 from agentd.memory.graph.query import CLAUSES, LIMIT, MAX_NAMES, NUMBER_FIELDS, TEXT_FIELDS, parse
 from agentd.memory.graph.service import pointed
-from agentd.memory.graph.traversal import THRESHOLD
+from agentd.memory.graph.spreading import THRESHOLD
 
 PAGE = (Path(__file__).parents[2] / "docs/graph-recall.md").read_text(encoding="utf-8")
 QUESTIONS = [

@@ -6,8 +6,8 @@ import pytest
 
 from agentd.core.fact import Triple
 from agentd.memory.graph.derive import Names
-from agentd.memory.graph.mentions import Relevance
 from agentd.memory.graph.recall import Recollection
+from agentd.memory.graph.relevance import Relevance
 from agentd.testing.clock import FakeClock
 from agentd.zero.naming import Aliases
 from tests.graph.lines import NOW, LineGraph

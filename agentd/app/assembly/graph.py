@@ -21,14 +21,15 @@ from agentd.core.graph import Consolidated
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, GraphStore, ProgramStates
 from agentd.engine.workers import CoalescingWorker, Daily
+from agentd.memory.graph.earlier_text import EarlierText
 from agentd.memory.graph.graph_exchange import Exchange
 from agentd.memory.graph.journal import GraphJournal, JournalChain
 from agentd.memory.graph.keeper import GraphKeeper
-from agentd.memory.graph.mentions import Meaning
 from agentd.memory.graph.recall import Recollection
+from agentd.memory.graph.relevance import Meaning
 from agentd.memory.graph.service import GraphService
 from agentd.memory.graph.sharing import Sharing
-from agentd.memory.graph.text import EarlierText, GraphText
+from agentd.memory.graph.text import GraphText
 from agentd.storage.graph_records import SqliteGraphRecords
 from agentd.storage.keys import kept_key
 from agentd.workspace.logfiles import LogFiles

@@ -13,7 +13,7 @@ from agentd.app.cli.report import note, reporting, show
 from agentd.app.cli.texts import Output, write_text
 from agentd.core.errors import InvalidRequest
 from agentd.interfaces.commands.plain import visible
-from agentd.memory.graph.picture import aligned, as_dot, as_html
+from agentd.memory.graph.drawing import aligned, as_dot, as_html
 from agentd.memory.graph.wire import answer_of, picture_of
 from agentd.zero import parse, write_compatible
 

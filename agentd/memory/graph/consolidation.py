@@ -37,12 +37,12 @@ from agentd.zero.formats.records import canonical, told_by
 from agentd.zero.formats.writing import write
 from agentd.zero.hashes import context_hash, episode_hash
 
-# Episodes that no fact says, as they are kept: what other agents said, and promotions. Pure.
-
 
 @dataclass(frozen=True, slots=True)
 class KeptRecords:
-    """One episode, its row and what it says."""
+    """One episode that no fact says (another agent said it, or it is a promotion): its row, and what it
+    says.
+    """
 
     row: KeptEpisode
     record: Record

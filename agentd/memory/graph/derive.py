@@ -1,4 +1,5 @@
-"""What facts and their evidence say to the graph: episodes, each with what vouches for it. Pure.
+"""What facts and their evidence say to the graph: the names that mean the same thing, and episodes, each
+with what vouches for it. Pure.
 
 Each time a fact was said is an episode of its own. The first stands, since the page of facts vouches for
 it; the others fade, reinforce it meanwhile, and are promoted where they are many. What was replaced or has
@@ -20,13 +21,6 @@ from agentd.zero.hashes import context_hash, episode_hash, fact_hash
 from agentd.zero.naming import Aliases, normal_label, normal_predicate
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 
-# Which names mean the same thing: what the owner's facts call each other, and his own table. Pure.
-#
-# While it holds that the user's sister is Klara, and no other, "sister", "my sister", "the user's sister" and
-# "sister Klara" are names of Klara's, whatever the language of the relation; and while Klara's employer is
-# Bosch, "my sister's employer" is one of Bosch's. No word of any language is known here but `user`, the
-# possessive `'s`, and what the triples of facts are written with.
-
 OWNER = "user"
 OWNER_TOO = {"me": OWNER, "myself": OWNER}  # how the owner speaks of himself
 
@@ -40,7 +34,13 @@ _ROUNDS = 4  # of names that follow from others
 
 
 class Names:
-    """The names that hold while these triples do. `own` is the owner's table, which wins over them."""
+    """The names that hold while these triples do. `own` is the owner's table, which wins over them.
+
+    While it holds that the user's sister is Klara, and no other, "sister", "my sister", "the user's
+    sister" and "sister Klara" are names of Klara's, whatever the language of the relation; and while
+    Klara's employer is Bosch, "my sister's employer" is one of Bosch's. No word of any language is known
+    here but `user`, the possessive `'s`, and what the triples of facts are written with.
+    """
 
     def __init__(self, own: Aliases, triples: Iterable[Triple] = ()) -> None:
         self._own = dict(own.table)

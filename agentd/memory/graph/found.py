@@ -7,8 +7,9 @@ from typing import Final, NamedTuple, Protocol
 
 from agentd.core.graph import Concept, ConceptHash, Edge
 from agentd.memory.graph.answer import AnswerRow, AnswerTriple, Hop
+from agentd.memory.graph.conditions import Fields
 from agentd.memory.graph.paths import Path, PathStep, Way
-from agentd.memory.graph.query import Fields, QuestionKind
+from agentd.memory.graph.query import QuestionKind
 from agentd.memory.graph.traversal import Traversal
 
 Names = Mapping[bytes, frozenset[str]]  # all that concepts are called, by their hashes

@@ -1,4 +1,7 @@
-"""What happens to the graph, entered into its chain if one is kept."""
+"""What happens to the graph, entered into its chain if one is kept: a log that nobody can change unseen,
+since each entry is hashed with the one before. It holds no content, only salted digests, so erasing
+content leaves it valid.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,6 @@ from agentd.zero.hashes import stamp
 
 log = structlog.get_logger()
 
-
-# A log of what happened to the graph that nobody can change unseen: each entry is hashed with the one
-# before. It holds no content, only salted digests, so erasing content leaves it valid.
 
 LOG = CHAIN_PATH
 HEAD = CHAIN_HEAD_PATH

@@ -33,8 +33,9 @@ from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import GRAPH_FOLDER, Reader
 from agentd.memory.graph.consolidation import Consolidation, KeptRecords, read_rows, rows, valid
 from agentd.memory.graph.derive import OWNER_TOO, Derived, Names, Saying, derived
+from agentd.memory.graph.earlier_text import EarlierText
 from agentd.memory.graph.journal import GraphJournal
-from agentd.memory.graph.text import EarlierText, GraphText, WrittenGraph
+from agentd.memory.graph.text import GraphText, WrittenGraph
 from agentd.zero.naming import DEFAULT_ALIASES, Aliases, parse_aliases
 
 log = structlog.get_logger()

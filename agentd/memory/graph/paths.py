@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, Self
 
-from agentd.core.graph import Around, ConceptHash, Edge
-
-# Facts in a row: a step, a path of steps, the ways to go along them, and how far.
+from agentd.core.graph import ConceptHash, Edge
 
 DEPTH = 2  # facts in a row, unless a question says otherwise
 MAX_DEPTH = 4
@@ -165,84 +161,3 @@ class Path(NamedTuple):
     def nearness(self) -> tuple[int, tuple[float, int, bytes, bytes, bytes]]:
         """Sorts paths as `shorter` says."""
         return len(self.steps), self.order
-
-
-# What is around concepts: their facts as steps, asked for one batch at a time.
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What of the graph is seen: the facts of these audiences (None: of all), as sure as they are at
-    `now` (None: as they were when they were said).
-    """
-
-    scopes: Sequence[str] | None = None
-    now: datetime | None = None
-
-
-WHOLE = View()
-
-
-class Adjacency:
-    """The facts around concepts, each concept asked for once.
-
-    `preferred` are the predicates that a question is about: of their facts another `fanout` are taken
-    per concept, so that a concept with many others does not hide them.
-    """
-
-    def __init__(
-        self,
-        limits: PathLimits,
-        view: View = WHOLE,
-        *,
-        preferred: Collection[str] = (),
-    ) -> None:
-        self._limits = limits
-        self._view = view
-        self._preferred = frozenset(preferred)
-        self._steps: dict[bytes, tuple[PathStep, ...]] = {}
-
-    def load(self, concepts: Iterable[ConceptHash]) -> Generator[Around, Sequence[Edge], None]:
-        """Ask for the facts about those that were not asked for yet: once, or not at all."""
-        wanted = {c.value: c for c in concepts if c.value not in self._steps}
-        if not wanted:
-            return
-        view, about = self._view, sorted(self._preferred)
-        edges = yield Around([*wanted.values()], view.scopes, view.now, self._limits.fanout, about)
-        for concept, steps in _around(wanted, edges, self._limits.least).items():
-            self._steps[concept] = self._chosen(steps)
-
-    def steps(self, concept: ConceptHash) -> tuple[PathStep, ...]:
-        """The steps from a concept that was loaded. A fact about itself is one step."""
-        return self._steps[concept.value]
-
-    def _chosen(self, steps: list[PathStep]) -> tuple[PathStep, ...]:
-        most = self._limits.fanout
-        if len(steps) <= most:
-            return tuple(steps)
-        steps.sort(key=_surest)
-        about = [step for step in steps if step.edge.predicate in self._preferred][:most]
-        return tuple(
-            sorted({step.key: step for step in (*steps[:most], *about)}.values(), key=_surest)
-        )
-
-
-def _around(
-    concepts: Iterable[bytes], edges: Iterable[Edge], least: float
-) -> dict[bytes, list[PathStep]]:
-    """The steps from each concept along what is sure enough."""
-    found: dict[bytes, list[PathStep]] = {concept: [] for concept in concepts}
-    for edge in edges:
-        if edge.confidence < least:
-            continue
-        subject, target = edge.subject.value, edge.object.value
-        if (out := found.get(subject)) is not None:
-            out.append(PathStep(edge, True))
-        if target != subject and (back := found.get(target)) is not None:
-            back.append(PathStep(edge, False))
-    return found
-
-
-def _surest(step: PathStep) -> tuple[float, float, bytes]:
-    edge = step.edge
-    return -edge.confidence, -edge.newest.timestamp(), edge.fact.value

@@ -11,6 +11,7 @@ from agentd.core.graph import Concept, ConceptHash
 from agentd.core.ports import Clock, GraphReader, Walk
 from agentd.memory.graph import mentions
 from agentd.memory.graph.answer import AnswerRow, GraphAnswer, Unknown
+from agentd.memory.graph.conditions import Normalised, normalised
 from agentd.memory.graph.found import (
     GraphFound,
     Labels,
@@ -23,11 +24,12 @@ from agentd.memory.graph.found import (
     spellings,
 )
 from agentd.memory.graph.importance import Importance, rank
-from agentd.memory.graph.mentions import Relevance, told, words_of
-from agentd.memory.graph.paths import LIMITS, MAX_DEPTH, MAX_RESULTS, Path, PathLimits, View, Way
+from agentd.memory.graph.paths import LIMITS, MAX_DEPTH, MAX_RESULTS, Path, PathLimits, Way
 from agentd.memory.graph.picture import Picture, neighbourhood
-from agentd.memory.graph.query import LIMIT, GraphQuery, Normalised, QuestionKind, normalised, parse
-from agentd.memory.graph.traversal import Traversal, along, best_paths, fewest_hops, spread
+from agentd.memory.graph.query import LIMIT, GraphQuery, QuestionKind, parse
+from agentd.memory.graph.relevance import Relevance, told, words_of
+from agentd.memory.graph.spreading import spread
+from agentd.memory.graph.traversal import Traversal, View, along, best_paths, fewest_hops
 from agentd.zero.naming import Aliases, normal_label
 
 STATED = 500  # facts looked at for a question that begins nowhere

@@ -1,4 +1,6 @@
-"""What is asked of the graph, by people, commands and models: questions of its language, or plain words."""
+"""What is asked of the graph, by people, commands and models, in questions of its language or in plain
+words; and its working memory, by which a session is answered with what it dealt with last.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ from agentd.core.ports import Clock, GraphStore
 from agentd.core.turn import Kind, SessionKey
 from agentd.memory.graph import record
 from agentd.memory.graph.answer import GraphAnswer
+from agentd.memory.graph.drawing import columns
 from agentd.memory.graph.history import histories
 from agentd.memory.graph.keeper import GraphKeeper
 from agentd.memory.graph.paths import Way
-from agentd.memory.graph.picture import Picture, columns
+from agentd.memory.graph.picture import Picture
 from agentd.memory.graph.query import LIMIT
 from agentd.memory.graph.query import QuestionKind as Wanted
 from agentd.memory.graph.recall import Recollection
@@ -26,8 +29,6 @@ from agentd.memory.graph.wire import answer_json, picture_json
 
 log = structlog.get_logger()
 
-
-# Where in a question a mistake stands, shown below it. Pure.
 
 _AROUND = 36  # characters shown on each side of the place
 
@@ -52,14 +53,12 @@ def pointed(question: str, error: QueryError) -> QueryError:
     return QueryError(f"{error.message}\n{shown}", cure=error.cure)
 
 
-# Working memory: what each session dealt with last, for as long as the process lives.
-
 CAPACITY = 20  # episodes of one session
 SESSIONS = 256  # that are remembered, those used last
 
 
 class WorkingMemory:
-    """The last episodes of each session, the oldest out first. Raises ValueError for a capacity below
+    """The last episodes of each session, the oldest out first, for as long as the process lives. Raises ValueError for a capacity below
     one.
     """
 
