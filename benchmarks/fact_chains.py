@@ -21,8 +21,8 @@ from agentd.core.turn import MAIN, TurnRequest
 from agentd.engine import tokens
 from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.told import FactsInPrompt
-from agentd.memory.index.search.backfill import patient
 from agentd.memory.index.search.fact_search import LiveFacts
+from agentd.memory.index.search.patient_embedder import patient
 from agentd.storage.fact_store import SqliteFacts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database

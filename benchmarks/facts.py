@@ -23,9 +23,9 @@ from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.told import FactsInPrompt
 from agentd.memory.index.embedding.late import packaged
 from agentd.memory.index.embedding.static import load
-from agentd.memory.index.search.backfill import packed
 from agentd.memory.index.search.fact_search import SLICE
 from agentd.memory.index.search.facts_in_memory import FactMirror
+from agentd.memory.index.search.patient_embedder import packed
 from benchmarks import embedder, fact_questions
 from benchmarks.fact_chains import Held, found_in
 from benchmarks.invented import Inventor

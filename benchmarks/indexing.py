@@ -19,9 +19,9 @@ from agentd.core.clock import SystemClock
 from agentd.memory.index.embedding.late import packaged
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.index.search.audiences import Mirrors
-from agentd.memory.index.search.backfill import patient
 from agentd.memory.index.search.entries import entry
 from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.index.search.patient_embedder import patient
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database

@@ -24,8 +24,9 @@ from agentd.core.ports import Embedder
 from agentd.core.search import SearchOptions
 from agentd.memory.index.chunks import chunks_of_note
 from agentd.memory.index.embedding.static import load
-from agentd.memory.index.search import searcher as phrasings
-from agentd.memory.index.search.searcher import Phrasing, Searcher
+from agentd.memory.index.search import phrasings
+from agentd.memory.index.search.phrasings import Phrasing
+from agentd.memory.index.search.searcher import Searcher
 from agentd.memory.index.search.units import embedded_text
 from benchmarks import embedder
 from benchmarks.row import Row

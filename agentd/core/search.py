@@ -65,7 +65,7 @@ class Unembedded:
 
 
 class Fusion(StrEnum):
-    """How the scores of the keyword leg and of the vector leg become one."""
+    """How the scores of the keyword retriever and of the vector retriever become one."""
 
     RRF = "rrf"  # by ranks alone
     WEIGHTED = "weighted"  # by scores scaled per query
@@ -139,7 +139,7 @@ class SearchOptions:
     today: date | None = None  # what "yesterday" and ages count from; None: no date is used
 
     fusion: Fusion = Fusion.STRUCTURED
-    gate: bool = True  # each leg is trusted as far as this query lets it
+    gate: bool = True  # each retriever is trusted as far as this query lets it
     vector_weight: float = 0.7  # these two of `weighted` alone
     text_weight: float = 0.3
 

@@ -16,8 +16,8 @@ from agentd.memory.index.embedding.embedding_settings import (
     EmbedderSettings,
     ModelSettings,
 )
-from agentd.memory.index.search.backfill import LATE, patient
 from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.index.search.patient_embedder import LATE, patient
 from agentd.memory.index.search.search_settings import SearchSettings
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX

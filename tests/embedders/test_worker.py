@@ -15,8 +15,9 @@ from agentd.core.chunk import Chunk, Source
 from agentd.core.durations import parse_duration
 from agentd.core.errors import EmbedderFault
 from agentd.memory.index.embedding import worker as workers
-from agentd.memory.index.search.backfill import Backfill, ChunkBacklog, PatientEmbedder
+from agentd.memory.index.search.backfill import Backfill, ChunkBacklog
 from agentd.memory.index.search.entries import entry
+from agentd.memory.index.search.patient_embedder import PatientEmbedder
 from agentd.testing import MemoryChunks
 from tests.waiting import until
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentd.core.workspace import FileView
 from agentd.memory.index.chunks import FACTS, PARAGRAPHS, chunks_of, chunks_of_note, lines_of
-from agentd.memory.index.notes import Growing, NoteWay, Part
+from agentd.memory.index.note_growth import Growing, NoteWay, Part
 
 WAY = NoteWay(PARAGRAPHS, "main")
 LINES = st.sampled_from(

@@ -10,8 +10,8 @@ from agentd.core.search import SearchQuery
 from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import Reader
 from agentd.memory.index.indexer import Indexer
-from agentd.memory.index.search.backfill import patient
 from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.index.search.patient_embedder import patient
 from agentd.memory.recall import MemoryRecall
 from agentd.memory.settings import IndexSettings
 from agentd.storage.index import SqliteChunks

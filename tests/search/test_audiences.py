@@ -13,9 +13,9 @@ from agentd.core.search import SearchQuery
 from agentd.core.turn import MAIN, Kind, SessionKey
 from agentd.memory.index.search import words
 from agentd.memory.index.search.audiences import KEPT, Mirrors
-from agentd.memory.index.search.backfill import patient
 from agentd.memory.index.search.entries import entry
 from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.index.search.patient_embedder import patient
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database

@@ -11,10 +11,10 @@ from agentd.core.chunk import OWNER
 from agentd.core.errors import EmbedderFault
 from agentd.core.fact import Category, Fact, FactSource, FactWrite
 from agentd.core.search import SearchQuery
-from agentd.memory.index.search.backfill import FIRST, patient
 from agentd.memory.index.search.chain import FEW
 from agentd.memory.index.search.fact_search import LiveFacts
 from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.index.search.patient_embedder import FIRST, patient
 from agentd.storage.fact_store import SqliteFacts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database

@@ -17,8 +17,8 @@ from agentd.core.ports import FactIndex
 from agentd.memory.index.embedding.late import packaged
 from agentd.memory.index.search import chain
 from agentd.memory.index.search import facts_in_memory as facts_mirror
-from agentd.memory.index.search.backfill import patient
 from agentd.memory.index.search.fact_search import LiveFacts, pieces_of
+from agentd.memory.index.search.patient_embedder import patient
 from agentd.storage.fact_store import SqliteFacts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database

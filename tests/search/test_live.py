@@ -15,12 +15,12 @@ from agentd.core.chunk import OWNER, PUBLIC, Source
 from agentd.core.errors import EmbedderFault, StorageCorrupt, StorageFull
 from agentd.core.search import Patch, SearchQuery
 from agentd.memory.index.embedding.late import packaged
-from agentd.memory.index.search import backfill as patience_of
 from agentd.memory.index.search import chain, live
+from agentd.memory.index.search import patient_embedder as patience_of
 from agentd.memory.index.search.audiences import Mirrors
-from agentd.memory.index.search.backfill import patient
 from agentd.memory.index.search.entries import entry
 from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.index.search.patient_embedder import patient
 from agentd.memory.index.search.search_settings import SearchSettings
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX

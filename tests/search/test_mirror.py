@@ -10,9 +10,9 @@ import pytest
 from agentd.core.chunk import Chunk, Source
 from agentd.core.errors import EmbedderFault
 from agentd.core.search import SearchOptions, StoredChunk
-from agentd.memory.index.search.backfill import packed
 from agentd.memory.index.search.hits import joined
 from agentd.memory.index.search.in_memory import Mirror
+from agentd.memory.index.search.patient_embedder import packed
 
 NOTE = "memory/2026-11-21.md"
 

@@ -9,9 +9,9 @@ import pytest
 
 from agentd.core.chunk import OWNER, Chunk, Source
 from agentd.core.search import Ranking, SearchOptions, SearchQuery
-from agentd.memory.index.search import searcher as phrasings
-from agentd.memory.index.search.backfill import patient
+from agentd.memory.index.search import phrasings
 from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.index.search.patient_embedder import patient
 from agentd.memory.index.search.searcher import Searcher
 from agentd.testing import HashEmbedder
 

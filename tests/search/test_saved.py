@@ -22,9 +22,9 @@ from agentd.memory.index.embedding.late import packaged
 from agentd.memory.index.search import words
 from agentd.memory.index.search.arrays import Unusable, _table, read, strings, write
 from agentd.memory.index.search.audiences import Mirrors
-from agentd.memory.index.search.backfill import patient
 from agentd.memory.index.search.entries import entry
 from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.index.search.patient_embedder import patient
 from agentd.memory.index.search.saved import LEAST
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX

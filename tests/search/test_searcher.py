@@ -13,7 +13,7 @@ from agentd.core.search import EmptyReason, Fusion, SearchOptions
 from agentd.memory.index.ranking import structured
 from agentd.memory.index.ranking.fusion import FITTED
 from agentd.memory.index.ranking.kinds import Kinds
-from agentd.memory.index.search import searcher as phrasings
+from agentd.memory.index.search import phrasings
 from agentd.memory.index.search.searcher import Searcher
 
 TODAY = date(2026, 11, 1)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentd.memory.index.search import words
 from agentd.memory.index.search.query import parse
-from agentd.memory.index.search.vocabulary import Spelling
+from agentd.memory.index.search.spelling import Spelling
 
 
 @pytest.mark.parametrize(

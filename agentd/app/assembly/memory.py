@@ -23,8 +23,8 @@ from agentd.memory.flush import MemoryFlush
 from agentd.memory.index.embedding import assembly
 from agentd.memory.index.embedding.assembly import Embedders
 from agentd.memory.index.indexer import Indexer
-from agentd.memory.index.search.backfill import PatientEmbedder, patient
 from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.index.search.patient_embedder import PatientEmbedder, patient
 from agentd.memory.recall import MemoryRecall
 from agentd.workspace import template
 from agentd.workspace.archiving import Archiving

@@ -17,7 +17,7 @@ from agentd.core.ports import Clock, MemoryIndex, Transcripts, Workspace
 from agentd.core.turn import SessionKey
 from agentd.memory.index.chunks import chunker_of
 from agentd.memory.index.notes import NoteIndexer
-from agentd.memory.index.transcripts import SessionIndexer, TranscriptDelta
+from agentd.memory.index.session_indexer import SessionIndexer, TranscriptDelta
 from agentd.memory.settings import IndexSettings
 
 log = structlog.get_logger()

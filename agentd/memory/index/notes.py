@@ -1,13 +1,9 @@
-"""The part of the index that holds the workspace's markdown files."""
+"""Keeps the part of the index level that holds the workspace's markdown files."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from array import array
-from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 
 from agentd.core.chunk import OWNERS, SHARED, Chunk, Source
@@ -18,284 +14,21 @@ from agentd.core.ports import Clock, MemoryIndex, NoteReader
 from agentd.core.search import Patch
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import FACTS_PATH, FileView, Reader, TreeEntry
-from agentd.memory.index.chunking.paragraphs import HeadingStanding
-from agentd.memory.index.chunking.piece import Lines
 from agentd.memory.index.chunks import (
     PARAGRAPHS,
     Chunker,
     chunker_for,
-    chunks_of,
-    lines_of,
     without_boilerplate,
 )
-
-# What a look at the workspace has listed, sorted out. Pure.
-
-DEPTH = 32  # levels of folders that are looked at
-_MOST_NAMED = 20
-_GROUP = 16  # files that are taken at once: more keep others waiting and are no quicker
-_GROUP_BYTES = 4 * 1024 * 1024
-
-
-def sorted_out(
-    entries: Iterable[TreeEntry],
-) -> tuple[dict[str, TreeEntry], list[str]]:
-    """The notes by path, and the folders into which nobody has looked."""
-    notes: dict[str, TreeEntry] = {}
-    deep: list[str] = []
-    for entry in entries:
-        if entry.is_dir:
-            if entry.path.count("/") - entry.path.startswith("@") == DEPTH:
-                deep.append(entry.path)
-        elif entry.path.casefold().endswith(".md"):
-            notes[entry.path] = entry
-    return notes, deep
-
-
-def too_deep(folders: Sequence[str]) -> Iterator[Problem]:
-    """The first of them, and how many more there are."""
-    cure = "Move it up."
-    for path in folders[:_MOST_NAMED]:
-        text = f"{path} is {DEPTH} folders deep: nothing in it is searched"
-        yield Problem("folder_too_deep", text, cure)
-    if (more := len(folders) - _MOST_NAMED) > 0:
-        yield Problem("folder_too_deep", f"{more} more folders are as deep", cure)
-
-
-def groups(entries: Sequence[TreeEntry]) -> Iterator[list[TreeEntry]]:
-    """The entries in groups whose files fit into memory together."""
-    group: list[TreeEntry] = []
-    size = 0
-    for entry in entries:
-        if group and (len(group) == _GROUP or size + entry.size > _GROUP_BYTES):
-            yield group
-            group, size = [], 0
-        group.append(entry)
-        size += entry.size
-    if group:
-        yield group
-
-
-def is_scope(path: str) -> bool:
-    """Whether it is the root of another workspace."""
-    return path.startswith("@") and path.count("/") == 1
-
-
-# Notes that only grew, cut from where they grew: what a line added to a note costs does not depend on
-# the lines above it.
-
-_MOST = 64  # notes, those changed last
-_MARK = 8  # bytes that stand for a line
-_FAR = 64  # lines within which what is the same again is looked for
-_TOLD = 3  # lines by which it is known
-
-
-@dataclass(frozen=True, slots=True)
-class NoteWay:
-    """How a note is cut. Another one makes all of its chunks others."""
-
-    chunker: Chunker
-    scope: str
-    day: date | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The chunks of a note that begin at the line `since`, from 1, or later. All before it are as they
-    were.
-    """
-
-    since: int
-    chunks: Sequence[Chunk]
-
-
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """Where a note can be cut on: behind so many characters and lines, as long as it begins with the
-    `proven` characters that have this digest.
-    """
-
-    indexed: str  # what it was when it was cut so far
-    way: NoteWay
-    begin: int
-    above: int
-    proven: int
-    digest: bytes
-    standing: HeadingStanding
-
-
-class Growing:
-    """Remembers where notes can be cut on."""
-
-    def __init__(self) -> None:
-        self._marks: OrderedDict[str, _Mark] = OrderedDict()
-        self._lines: dict[str, _LineMarks] = {}  # of the files whose lines stand for themselves
-
-    def cut(
-        self, view: FileView, way: NoteWay, indexed: str, becomes: str
-    ) -> Part | Sequence[Patch[Chunk]]:
-        """What of a note is to be indexed anew, where the index holds what stands in its state `indexed`,
-        "" for none, and will hold its state `becomes`.
-        """
-        if way.chunker.is_by_line:
-            before = self._lines.pop(view.path, None)
-            now = self._lines[view.path] = _LineMarks.of(view, way, becomes)
-            if before and before.indexed == indexed and before.way == way:
-                return list(_patches(view, way, before.marks, now.marks))
-        return self._grown(view, way, indexed, becomes)
-
-    def remember(self, view: FileView, way: NoteWay, indexed: str) -> None:
-        """The index holds this note, whose lines stand for themselves, in the state `indexed`."""
-        self._lines[view.path] = _LineMarks.of(view, way, indexed)
-
-    def _grown(self, view: FileView, way: NoteWay, indexed: str, becomes: str) -> Part:
-        mark = self._marks.pop(view.path, None)
-        if mark and not (mark.indexed == indexed and mark.way == way and _goes_on(view.text, mark)):
-            mark = None
-        begin, above = (mark.begin, mark.above) if mark else (0, 0)
-        lines = lines_of(view.text[begin:])
-        pieces, standing = way.chunker.cut(lines, mark.standing if mark else None)
-        if mark and not pieces:
-            return self._grown(view, way, indexed, becomes)  # the whole of it
-        if standing is not None:
-            first, _ = lines.span(standing.line, standing.line + 1)
-            _, end = lines.span(standing.upto, standing.upto + 1)
-            digest = _digest(view.text, begin + end)
-            line = above + standing.line
-            mark = _Mark(becomes, way, begin + first, line, begin + end, digest, standing)
-        if mark is not None:
-            self._keep(view.path, replace(mark, indexed=becomes))
-        chunks = chunks_of(view.path, pieces, scope=way.scope, day=way.day, above=above)
-        return Part(above + 1, chunks)
-
-    def _keep(self, path: str, mark: _Mark) -> None:
-        self._marks[path] = mark
-        if len(self._marks) > _MOST:
-            self._marks.popitem(last=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _LineMarks:
-    """The lines of a note as numbers of `_MARK` bytes each, when it was in the state `indexed`."""
-
-    indexed: str
-    way: NoteWay
-    marks: bytes
-
-    @classmethod
-    def of(cls, view: FileView, way: NoteWay, indexed: str) -> _LineMarks:
-        """Those of a note."""
-        return cls(indexed, way, array("q", map(hash, lines_of(view.text).lines)).tobytes())
-
-
-def _patches(view: FileView, way: NoteWay, old: bytes, new: bytes) -> Iterator[Patch[Chunk]]:
-    """What of a note's lines is not what it was."""
-    lines = lines_of(view.text).lines
-    for first, end, start, stop in differing(old, new):
-        pieces = way.chunker.pieces(Lines(lines[start:stop]))
-        chunks = chunks_of(view.path, pieces, scope=way.scope, day=way.day, above=start)
-        yield Patch(first + 1, end + 1, stop - start, chunks)
-
-
-def differing(old: bytes, new: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Where lines are others, as runs of lines of the old and of the new: the beginning and the end of
-    either, counted from 0. All between them is the same.
-    """
-    i = j = 0
-    while True:
-        same = _same(old, new, i, j)
-        i, j = i + same, j + same
-        if i == len(old) and j == len(new):
-            return
-        end, stop = _meeting(old, new, i, j)
-        yield i // _MARK, end // _MARK, j // _MARK, stop // _MARK
-        i, j = end, stop
-
-
-def _same(old: bytes, new: bytes, i: int, j: int) -> int:
-    """How many bytes are the same from there on."""
-    least, size = 0, min(len(old) - i, len(new) - j)
-    while least < size:  # a half is compared at once
-        half = (least + size + 2 * _MARK - 1) // (2 * _MARK) * _MARK
-        if old[i + least : i + half] == new[j + least : j + half]:
-            least = half
-        else:
-            size = half - _MARK
-    return least
-
-
-def _meeting(old: bytes, new: bytes, i: int, j: int) -> tuple[int, int]:
-    """Where they are the same again: not far away, or nowhere."""
-    for apart in range(_MARK, _FAR * _MARK, _MARK):
-        for further in range(0, apart + 1, _MARK):
-            end, stop = i + further, j + apart - further
-            if end > len(old) or stop > len(new):
-                continue
-            told = old[end : end + _TOLD * _MARK]
-            if told == new[stop : stop + _TOLD * _MARK]:
-                return end, stop
-    return len(old), len(new)
-
-
-def _goes_on(text: str, mark: _Mark) -> bool:
-    """Whether a note still begins as it did, down to the end of a line."""
-    ends = len(text) == mark.proven or text[mark.proven : mark.proven + 1] == "\n"
-    return ends and _digest(text, mark.proven) == mark.digest
-
-
-def _digest(text: str, size: int) -> bytes:
-    return hashlib.sha256(text[:size].encode(errors="surrogatepass")).digest()
-
-
-# Whether notes have to be looked at before a search, or nothing can have changed since the last look.
-
-CHEAP = 0.010  # seconds: a look that takes no longer is not worth saving
-_LAST = 10  # looks whose quickest counts: others may have kept one waiting
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """One that has begun."""
-
-    mark: Hashable | None
-    began: float
-
-
-class Freshness:
-    """Keeps what looks cost, and what had been told of changes when the last one began."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._mark: Callable[[], Hashable | None] = lambda: None
-        self._costs: deque[float] = deque(maxlen=_LAST)
-        self._level: Hashable | None = None
-
-    def trust(self, mark: Callable[[], Hashable | None]) -> None:
-        """`mark` gives another value whenever a change is told; None while changes may go untold."""
-        self._mark = mark
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether looking would cost something and find nothing."""
-        is_cheap = min(self._costs, default=0.0) < CHEAP
-        return not is_cheap and self._level is not None and self._mark() == self._level
-
-    def begin(self) -> Look:
-        """A look begins."""
-        return Look(self._mark(), self._clock.monotonic())
-
-    def listed(self, look: Look) -> None:
-        """All files have been listed, which is what a look costs where nothing has changed."""
-        self._costs.append(self._clock.monotonic() - look.began)
-
-    def settle(self, look: Look) -> None:
-        """What the look has found is taken in."""
-        self._level = look.mark
-
-    def lose(self) -> None:
-        """Something is to be taken in."""
-        self._level = None
-
+from agentd.memory.index.note_growth import Growing, NoteWay, Part
+from agentd.memory.index.note_listing import (
+    DEPTH,
+    Freshness,
+    groups,
+    is_scope,
+    sorted_out,
+    too_deep,
+)
 
 _FEW = 2_000  # entries that are gone through at once
 _SHORT = 10_000  # letters that are cut at once; more would keep others waiting

@@ -1,24 +1,19 @@
-"""Conversations in the index: what of them is found, and how it is kept level."""
+"""Transcripts as virtual files `sessions/KEY.jsonl`, and cut into chunks. Pure.
+
+Line n of such a file is the row with the number n, whatever retention has erased before it: where one
+points to, one always will.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from zoneinfo import ZoneInfo
 
 from agentd.core.chunk import Chunk, Source, scope_of
-from agentd.core.errors import NotFound
-from agentd.core.ports import Clock, MemoryIndex, Transcripts
 from agentd.core.transcript import Row, RowRole, export_row, opens_turn
 from agentd.core.turn import SessionKey
 from agentd.memory.index.chunking import turns
-
-# Transcripts as virtual files `sessions/KEY.jsonl`, and cut into chunks. Pure.
-#
-# Line n of such a file is the row with the number n, whatever retention has erased before it: where one
-# points to, one always will.
 
 _FOLDER, _SUFFIX = "sessions/", ".jsonl"
 
@@ -85,171 +80,3 @@ def _is_open(row: Row) -> bool:
     if row.role is RowRole.ASSISTANT:
         return bool(row.as_message().tool_uses)
     return row.role is RowRole.USER
-
-
-# The part of the index that holds transcripts.
-
-_BATCH = 400  # rows read at once
-_SHORT = 20_000  # characters that are cut at once; more would keep others waiting
-_STALE = -1  # the mark of a transcript that was cut in another way
-
-
-@dataclass(frozen=True, slots=True)
-class TranscriptDelta:
-    """How much a session gathers before it is indexed: what is reached first counts, 0 does not. With
-    neither, every turn is indexed when it ends.
-    """
-
-    messages: int = 0
-    octets: int = 0
-
-    def is_reached(self, rows: Sequence[Row]) -> bool:
-        """Whether these rows are to be indexed now."""
-        if not self.messages and not self.octets:
-            return True
-        said = [row.text for row in rows if row.role.is_spoken]
-        enough = self.messages and len(said) >= self.messages
-        return bool(enough or (self.octets and sum(map(_octets, said)) >= self.octets))
-
-
-class SessionIndexer:
-    """Adds finished turns to the index, each session from its high-water mark. A transcript that was
-    cut in another way is cut again, and found in its old pieces until then.
-    """
-
-    def __init__(
-        self,
-        index: MemoryIndex,
-        store: Transcripts,
-        clock: Clock,
-        delta: TranscriptDelta | None = None,
-        *,
-        is_on: bool = True,
-    ) -> None:
-        """When it is off, the next look takes out what is in, down to the bytes."""
-        self.is_on = is_on
-        self._index = index
-        self._store = store
-        self._clock = clock
-        self._delta = delta or TranscriptDelta()
-        self._lock = asyncio.Lock()
-        self._marks: dict[str, int] | None = None
-        self._left = 0
-
-    @property
-    def left(self) -> int:
-        """How many sessions the look that is under way has still to take."""
-        return self._left
-
-    async def sync(
-        self,
-        only: Iterable[SessionKey] | None = None,
-        *,
-        gather: bool = False,
-        between: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
-        """Look at all sessions, or at these alone; with `gather` those wait that have gathered little
-        since. What `between` says is done between sessions. Raises StorageError.
-        """
-        if only is not None:
-            for session in only if self.is_on else ():
-                async with self._lock:
-                    await self._follow(session, await self._known(), gather=gather)
-            return
-        async with self._lock:
-            marks = await self._known()
-            infos = await self._store.sessions() if self.is_on else ()
-            gone = marks.keys() - {path_of(info.key) for info in infos}
-            begun_again = {path for i in infos if i.rows < marks.get(path := path_of(i.key), 0)}
-            await self._forget(gone | begun_again, marks)
-            changed = [i for i in infos if i.rows != marks.get(path_of(i.key), 0)]
-        self._left = len(changed)
-        try:
-            for info in changed:
-                if between is not None:
-                    await between()
-                async with self._lock:
-                    await self._follow(info.key, await self._known(), gather=gather)
-                self._left -= 1
-        finally:
-            self._left = 0
-
-    async def forget(self, sessions: Iterable[SessionKey]) -> None:
-        """Take sessions out of the index, down to the bytes."""
-        async with self._lock:
-            await self._forget(map(path_of, sessions), await self._known())
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether there are transcripts that are to be cut again."""
-        return self._marks is not None and _STALE in self._marks.values()
-
-    def reset(self) -> None:
-        """What is indexed is no longer what was known of it."""
-        self._marks = None
-
-    async def _known(self) -> dict[str, int]:
-        if self._marks is None:
-            digests = await self._index.digests(Source.SESSIONS)
-            self._marks = {path: _mark(digest) for path, digest in digests.items()}
-        return self._marks
-
-    async def _follow(self, session: SessionKey, marks: dict[str, int], *, gather: bool) -> None:
-        path = path_of(session)
-        try:
-            if marks.get(path) == _STALE:
-                await self._cut_again(session, marks)
-            while True:
-                mark = marks.get(path, 0)
-                ready, more = await self._after(session, mark)
-                waits = gather and not more and mark > 0 and not self._delta.is_reached(ready)
-                if not ready or waits:
-                    return
-                chunks = await self._cut(session, ready)
-                await self._index.extend(path, f"{turns.IDENTITY}:{ready[-1].seq}", chunks)
-                marks[path] = ready[-1].seq
-                if not more:
-                    return
-        except NotFound:
-            await self._forget([path], marks)
-
-    async def _cut_again(self, session: SessionKey, marks: dict[str, int]) -> None:
-        """Index a transcript anew in one piece: no part of it is missing in between."""
-        chunks: list[Chunk] = []
-        last, more = 0, True
-        while more:
-            ready, more = await self._after(session, last)
-            if ready:
-                chunks += await self._cut(session, ready)
-                last = ready[-1].seq
-        await self._index.replace(path_of(session), f"{turns.IDENTITY}:{last}", chunks)
-        marks[path_of(session)] = last
-
-    async def _after(self, session: SessionKey, mark: int) -> tuple[Sequence[Row], bool]:
-        """The next rows of finished turns, and whether there are more. Raises NotFound."""
-        rows = await self._store.rows(session, mark + 1, _BATCH)
-        more = len(rows) == _BATCH
-        return (rows[: last_turn(rows)] or rows if more else finished(rows)), more
-
-    async def _cut(self, session: SessionKey, rows: Sequence[Row]) -> Sequence[Chunk]:
-        zone = self._clock.zone
-        if sum(len(row.text) for row in rows) <= _SHORT:
-            return chunks_of_rows(session, rows, zone)
-        return await asyncio.to_thread(chunks_of_rows, session, rows, zone)
-
-    async def _forget(self, paths: Iterable[str], marks: dict[str, int]) -> None:
-        known = [path for path in paths if path in marks]
-        if known:
-            await self._index.erase(known)
-        for path in known:
-            del marks[path]
-
-
-def _mark(digest: str) -> int:
-    """The last row that is indexed, as the digest names it behind the way of cutting."""
-    identity, _, last = digest.rpartition(":")
-    return int(last) if identity == turns.IDENTITY and last.isdecimal() else _STALE
-
-
-def _octets(text: str) -> int:
-    return len(text.encode(errors="replace"))

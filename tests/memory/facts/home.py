@@ -26,8 +26,8 @@ from agentd.core.turn import MAIN, Kind, SessionKey, StopReason, Turn, TurnReque
 from agentd.core.workspace import Author, Reader
 from agentd.memory.facts.forgetting import Forgetting, ForgottenPlace
 from agentd.memory.index.indexer import Indexer
-from agentd.memory.index.search.backfill import patient
 from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.index.search.patient_embedder import patient
 from agentd.storage.chat_history import TypedWords
 from agentd.storage.copies import Copies
 from agentd.storage.erasures import SqliteErasures

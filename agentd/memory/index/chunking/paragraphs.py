@@ -17,9 +17,6 @@ from agentd.core.dated import date_in, without_dates
 from agentd.memory.index.chunking.piece import Lines, Piece, tokens_in
 from agentd.memory.index.chunking.tokens import packed
 
-# Markdown lines as blocks: headings, paragraphs, list entries with what is indented below them,
-# quotes, tables, code.
-
 _HEADING = re.compile(r"(#{1,6})(?:\s+(.*)|\s*)$")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _ENTRY = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])(?:\s+\S|\s*$)")
@@ -51,7 +48,9 @@ class ParagraphBlock:
 
 
 def blocks(lines: Sequence[str]) -> Iterator[ParagraphBlock]:
-    """The blocks of a file in order; every line that is not blank is in one."""
+    """Markdown lines as blocks, in order: headings, paragraphs, list entries with what is indented below
+    them, quotes, tables, code. Every line that is not blank is in one.
+    """
     at = 0
     while at < len(lines):
         if not lines[at].strip():

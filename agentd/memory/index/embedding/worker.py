@@ -31,15 +31,13 @@ from agentd.memory.index.embedding.spec import Spec
 log = structlog.get_logger()
 
 
-# The daemon's end of an embedder process.
-
 COMMAND = (sys.executable, "-P", "-m", "agentd.memory.index.embedding.worker_main")
 
 _ENDING = 3.0  # seconds that a process which has closed its pipes gets to end
 
 
 class Child:
-    """A process that takes frames and gives frames."""
+    """The daemon's end of an embedder process, which takes frames and gives frames."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

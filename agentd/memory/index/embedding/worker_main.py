@@ -25,13 +25,11 @@ from agentd.memory.index.embedding.frames import LENGTH, Frame, pack, size, unpa
 from agentd.memory.index.embedding.onnx_files import PACKAGED
 from agentd.memory.index.embedding.spec import Spec
 
-# The embedder process's end of the pipes.
-
 IDLE = None
 
 
 class Wire:
-    """Frames from standard input, frames to standard output; nothing else of the process gets there."""
+    """The process's end of the pipes: frames from standard input, frames to standard output; nothing else of the process gets there."""
 
     def __init__(self) -> None:
         self._in = os.dup(0)
@@ -65,8 +63,6 @@ class Wire:
             count -= len(part)
         return b"".join(parts)
 
-
-# What makes a process an embedder: its name, its limits, its end with the daemon.
 
 TITLE = "agentd-embedder"
 
@@ -107,9 +103,6 @@ def _rename_command_line() -> None:
         ctypes.memmove(start, title, room)
 
 
-# Several models as one: their vectors one behind the other, each with its weight.
-
-
 class Model(Protocol):
     """What turns texts into vectors."""
 
@@ -122,7 +115,9 @@ class Model(Protocol):
 
 
 class Joined:
-    """The cosine of two of its vectors is the weighted mean of the models' cosines."""
+    """Several models as one, their vectors one behind the other: the cosine of two of its vectors is the
+    weighted mean of the models' cosines.
+    """
 
     def __init__(self, parts: Sequence[tuple[Model, float]]) -> None:
         self._parts = parts

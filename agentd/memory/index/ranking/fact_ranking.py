@@ -61,16 +61,16 @@ def is_said(cover: Floats) -> NDArray[np.bool_]:
     return said
 
 
-def scores(legs: Sequence[Floats], worths: Floats, weak: int = 0) -> Floats:
+def scores(retrieved: Sequence[Floats], worths: Floats, weak: int = 0) -> Floats:
     """Reciprocal rank fusion with what facts are worth on top, which decides ties and near ties.
 
-    A leg gives each fact a score, `-inf` where it did not find it; the last `weak` legs count only
-    among facts that no other found. Whatever two facts are worth, the one of rank 1 in the same legs
+    A retriever gives each fact a score, `-inf` where it did not find it; the last `weak` ones count only
+    among facts that no other found. Whatever two facts are worth, the one of rank 1 in the same ones
     stays before that of rank 8.
     """
-    trust = [1.0] * (len(legs) - weak) + [WEAK] * weak
+    trust = [1.0] * (len(retrieved) - weak) + [WEAK] * weak
     boosts = np.float32(1.0) + np.float32(BOOST) * worths
-    return (fusion.rrf(legs, trust) * boosts).astype(np.float32)
+    return (fusion.rrf(retrieved, trust) * boosts).astype(np.float32)
 
 
 def varied(relevance: Floats, rows: Floats, trade: float = TRADE) -> list[int]:

@@ -1,4 +1,6 @@
-"""Two legs' scores made one, by ranks or by scaled scores: how far each is trusted, and what age takes off."""
+"""The scores of two retrievers made one, by ranks or by scaled scores: the fitted weights, how far each
+retriever is trusted for one query, and what age takes off.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# The weights of ranking, fitted by `python -m benchmarks.fit`.
-#
-# `structured.features` and `confidence.evidence` say what each of them weighs, docs/retrieval.md what each
-# fit finds in the collection that it did not see.
-
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """`structured`: of features, for searches with (`both`) and without (`keywords`) vectors.
+    """The weights of ranking, fitted by `python -m benchmarks.fit`. `structured.features` and
+    `confidence.evidence` say what each of them weighs, docs/retrieval.md what each fit finds in the
+    collection that it did not see.
+
+    `structured`: of features, for searches with (`both`) and without (`keywords`) vectors.
     `certainty`: for the same, bias and slope of the log-odds that a unit of a structured score answers.
     `confidence`: bias and weights of the log-odds that a query has an answer at all, by what is known.
     """
@@ -53,27 +54,27 @@ Floats = NDArray[np.float32]
 RRF_K = 60
 
 
-def rrf(legs: Sequence[Floats], trust: Sequence[float]) -> Floats:
-    """Reciprocal rank fusion: the sum of trust/(60 + rank), ranks from 1, over the legs that found
-    a candidate. A leg gives each candidate a score, `-inf` where it did not find it; equal scores
-    share a rank. Trusts are scaled so that the highest is 1: first in two trusted legs is 2/61.
+def rrf(retrieved: Sequence[Floats], trust: Sequence[float]) -> Floats:
+    """Reciprocal rank fusion: the sum of trust/(60 + rank), ranks from 1, over the retrievers
+    that found a candidate. A retriever gives each candidate a score, `-inf` where it did not find it; equal scores
+    share a rank. Trusts are scaled so that the highest is 1: first in two trusted ones is 2/61.
     """
     most = max(trust, default=0.0) or 1.0
-    total = np.zeros(len(legs[0]) if legs else 0, np.float32)
-    for scores, weight in zip(legs, trust, strict=True):
+    total = np.zeros(len(retrieved[0]) if retrieved else 0, np.float32)
+    for scores, weight in zip(retrieved, trust, strict=True):
         found = np.isfinite(scores)
         ranks = np.searchsorted(np.sort(-scores[found]), -scores[found]) + 1
         total[found] += weight / most / (RRF_K + ranks)
     return total
 
 
-def weighted(legs: Sequence[Floats], weights: Sequence[float]) -> Floats:
-    """The weighted mean of scores already scaled to 0..1, over the legs there are; `-inf`, where a
-    leg did not find a candidate, counts as 0. Weights need not sum to 1.
+def weighted(retrieved: Sequence[Floats], weights: Sequence[float]) -> Floats:
+    """The weighted mean of scores already scaled to 0..1, over the retrievers there are; `-inf`, where
+    one did not find a candidate, counts as 0. Weights need not sum to 1.
     """
     whole = sum(weights)
-    total = np.zeros(len(legs[0]) if legs else 0, np.float32)
-    for scores, weight in zip(legs, weights, strict=True):
+    total = np.zeros(len(retrieved[0]) if retrieved else 0, np.float32)
+    for scores, weight in zip(retrieved, weights, strict=True):
         share = weight / whole if whole > 0 else 1.0 / len(weights)
         total += np.float32(share) * np.where(np.isfinite(scores), scores, np.float32(0.0))
     return total
@@ -88,13 +89,10 @@ def scaled(scores: Floats) -> Floats:
     return np.where(found, np.clip(scores / high, 0.0, 1.0), scores).astype(np.float32)
 
 
-# Temporal decay: what is old counts a little less.
-
-
 def age_factors(
     ages: NDArray[np.float32], half_life_days: float, floor: float
 ) -> NDArray[np.float32]:
-    """What scores of these ages (days; NaN for evergreen) are multiplied with: from 1 down to
+    """Temporal decay: what scores of these ages (days; NaN for evergreen) are multiplied with: from 1 down to
     `floor`. The future counts as today; a half-life that is not positive means no decay.
     """
     if not (half_life_days > 0 and math.isfinite(half_life_days)):
@@ -104,15 +102,13 @@ def age_factors(
     return (floor + (1.0 - floor) * fresh).astype(np.float32)
 
 
-# How far each leg can be trusted for one query.
-
-LEAST = 0.15  # a leg is never silenced: the other may know nothing either
+LEAST = 0.15  # a retriever is never silenced: the other may know nothing either
 
 
 def trust(
     idf: NDArray[np.float32], units: int, exact: float, *, vectors: bool
 ) -> tuple[float, float]:
-    """Trust in the keyword leg and in the vector leg, each 0.15..1.
+    """Trust in the keyword retriever and in the vector retriever, each 0.15..1, for one query.
 
     `idf` is that of the query's terms which some unit holds; `exact` the share of the query's
     quoted phrases and identifiers that the best candidate holds. Keywords that stand in every

@@ -1,4 +1,6 @@
-"""Newest first among hits that say how one thing stands."""
+"""How time decides between hits: how near they are to the days that a query names, and the newest first
+among those that say how one thing stands.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-
-# How near days are to those that a query names.
 
 Floats = NDArray[np.float32]
 

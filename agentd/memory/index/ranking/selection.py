@@ -1,4 +1,6 @@
-"""Who may stand among the first: not too much chatter, and no question before its answer."""
+"""Which hits may stand among the first: no near copies of a better one (maximal marginal relevance), not
+too much chatter, and no question before its answer.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-
-# Maximal marginal relevance: near copies of a better hit go down.
 
 Likeness = Callable[
     [int, NDArray[np.intp]], NDArray[np.float32]

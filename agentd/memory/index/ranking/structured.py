@@ -1,7 +1,7 @@
 """Structured fusion: a unit is scored by its own words and meaning, and by what stands around it.
 
 Every feature is of one query and comparable from collection to collection: shares of the query, or
-distances from the other candidates, never raw scores of a leg. How much words count follows from the
+distances from the other candidates, never raw scores of a retriever. How much words count follows from the
 query: `nearness_covered` takes from meaning what the best candidate holds of the query's words, so that
 a query whose rare words occur nowhere is ranked by meaning alone.
 """
@@ -32,7 +32,7 @@ class RankingEvidence:
 
     impacts: Floats  # n × w × t: BM25 that each of t query terms adds
     idf: Floats  # t
-    cosines: Floats | None  # n × w; None without a vector leg
+    cosines: Floats | None  # n × w; None without a vector retriever
     question: Flags  # n × w: whether a question mark ends it
     asks: Flags  # n: whether it says nothing but questions
     spoken: Flags  # n: whether somebody says it, in a conversation

@@ -1,4 +1,4 @@
-"""Which units are worth ranking for a query: the best of each leg, and what stands beside them."""
+"""Which units are worth ranking for a query: the best of each retriever, and what stands beside them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from agentd.core.search import SearchOptions
 from agentd.memory.index.ranking import temporal
 from agentd.memory.index.ranking.temporal import Anchored
 from agentd.memory.index.search import words
-from agentd.memory.index.search.corpus import Asked, Corpus
+from agentd.memory.index.search.corpus import Corpus
 from agentd.memory.index.search.entries import UNDATED
+from agentd.memory.index.search.gathering import Asked
 from agentd.memory.index.search.postings import Floats, Postings, Slots, best
 from agentd.memory.index.search.query import Query, parse
+from agentd.memory.index.search.spelling import Spelling
 from agentd.memory.index.search.vectors import Vectors
-from agentd.memory.index.search.vocabulary import Spelling
 
-DEPTH = 200  # units that each leg proposes
+DEPTH = 200  # units that each retriever proposes
 SEEDS = 60  # of which the neighbours are proposed too
 EVENTS = 30  # units among which the days of an event are looked for
 QUIET = 20  # units that are no transcripts' and are ranked at least
@@ -118,31 +119,31 @@ class Proposer:
         return days[0].toordinal(), days[1].toordinal()
 
     def propose(self, asked: Asked, vectors: Vectors | None) -> Candidates:
-        """The best of each leg and what stands beside them, in the order of their places."""
+        """The best of each retriever and what stands beside them, in the order of their places."""
         allowed = self._corpus.allowed(asked.options.sources)
-        mask = None if asked.options.sources is None else allowed  # legs know what is alive
+        mask = None if asked.options.sources is None else allowed  # retrievers know what is alive
         terms = asked.terms
-        legs = [self._settled(*self._postings.top(terms, DEPTH, mask))]
+        found = [self._settled(*self._postings.top(terms, DEPTH, mask))]
         if asked.vector is not None and vectors is not None:
-            legs.append(self._settled(*vectors.top(asked.vector, DEPTH, mask)))
+            found.append(self._settled(*vectors.top(asked.vector, DEPTH, mask)))
         if asked.window is not None:
             inside = allowed & self._corpus.within(asked.window)
-            legs.append(self._postings.top(terms, SEEDS, inside)[0])
+            found.append(self._postings.top(terms, SEEDS, inside)[0])
             if asked.vector is not None and vectors is not None:
-                legs.append(vectors.top(asked.vector, SEEDS, inside)[0])
+                found.append(vectors.top(asked.vector, SEEDS, inside)[0])
         if asked.only_days:
-            legs.append(self._dated(asked, allowed))
-        legs += self._quiet(asked, vectors, np.concatenate(legs))
-        near = self._corpus.around(np.concatenate([leg[:SEEDS] for leg in legs]), 1).ravel()
+            found.append(self._dated(asked, allowed))
+        found += self._quiet(asked, vectors, np.concatenate(found))
+        near = self._corpus.around(np.concatenate([some[:SEEDS] for some in found]), 1).ravel()
         near = near[near >= 0]
-        slots = np.unique(np.concatenate([*legs, near[allowed[near]]])).astype(np.int64)
+        slots = np.unique(np.concatenate([*found, near[allowed[near]]])).astype(np.int64)
         slots = np.array(sorted(slots.tolist(), key=self._corpus.place), np.int64)
         weights = np.array([weight for _, weight in terms], np.float32)
         keyword = (self._postings.impacts(slots, [term for term, _ in terms]) * weights).sum(axis=1)
-        partial = {"keyword": np.where(np.isin(slots, legs[0]), keyword, NOWHERE)}
+        partial = {"keyword": np.where(np.isin(slots, found[0]), keyword, NOWHERE)}
         if asked.vector is not None and vectors is not None:
             cosine = vectors.some(asked.vector, slots)
-            partial["vector"] = np.where(np.isin(slots, legs[1]), cosine, NOWHERE)
+            partial["vector"] = np.where(np.isin(slots, found[1]), cosine, NOWHERE)
         if asked.window is not None and asked.only_days:
             dated = self._corpus.dated(slots, asked.window)
             if dated.any():
@@ -162,7 +163,7 @@ class Proposer:
         return np.concatenate([slots[at[scores > scores[-1:]]], np.array(equals, np.int64)])[:DEPTH]
 
     def _settled(self, slots: Slots, scores: Floats) -> Slots:
-        """A leg's units with those that tie for the last seed in the order of their places, so that
+        """A retriever's units with those that tie for the last seed in the order of their places, so that
         the same texts give the same seeds whatever was indexed first.
         """
         if len(slots) <= SEEDS or scores[SEEDS - 1] != scores[SEEDS]:
@@ -181,7 +182,7 @@ class Proposer:
         others = self._corpus.allowed(asked.options.sources) & (source != talk)
         if not others.any():
             return []
-        legs = [self._postings.top(asked.terms, QUIET, others)[0]]
+        found = [self._postings.top(asked.terms, QUIET, others)[0]]
         if asked.vector is not None and vectors is not None:
-            legs.append(vectors.top(asked.vector, QUIET, others)[0])
-        return legs
+            found.append(vectors.top(asked.vector, QUIET, others)[0])
+        return found

@@ -22,8 +22,9 @@ from agentd.core.health import Problem
 from agentd.core.ports import Clock, FactVectorStore
 from agentd.core.text import sentences
 from agentd.memory.index.search import words
-from agentd.memory.index.search.backfill import Backfill, FactBacklog, PatientEmbedder
+from agentd.memory.index.search.backfill import Backfill, FactBacklog
 from agentd.memory.index.search.chain import EmbedderChain
+from agentd.memory.index.search.patient_embedder import PatientEmbedder
 
 if TYPE_CHECKING:
     from agentd.memory.index.search.facts_in_memory import FactMirror
@@ -32,7 +33,7 @@ log = structlog.get_logger()
 
 
 SIMILARITY = 0.35  # cosine, on the scale of sentence transformers
-CANDIDATES = 50  # of each leg
+CANDIDATES = 50  # of each retriever
 PATIENCE = 0.1  # seconds for the vector of a text that is looked for; then keywords alone answer
 LOADING = 10  # times as many until the last embedder has answered once
 JUDGING = 50  # times as many for a text that is compared

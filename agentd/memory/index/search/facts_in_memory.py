@@ -50,7 +50,7 @@ class FactQuestion:
 
 
 class FactMirror:
-    """Keywords and vectors of active facts. Each leg proposes at most so many `candidates`;
+    """Keywords and vectors of active facts. Each retriever proposes at most so many `candidates`;
     `similarity` is the cosine that makes one, on the scale of sentence transformers.
     """
 
@@ -150,14 +150,15 @@ class FactMirror:
         by_words = held & ranking.is_said(np.where(held, cover, np.float32(0.0)))
         by_words &= self._named(slots, asked, held)
         impacts = self._postings.impacts(slots, asked.terms).sum(axis=1)
-        legs = [("keyword", impacts, by_words), ("keyword", impacts, held & ~by_words)]
+        retrieved = [("keyword", impacts, by_words), ("keyword", impacts, held & ~by_words)]
         by_meaning = np.isin(slots, meant)
         if asked.cosines is not None:
             # What the words found has a rank among meanings, too, however far it is.
-            legs[1:1] = [("vector", asked.cosines.max(axis=0)[slots], by_meaning | by_words)]
+            retrieved[1:1] = [("vector", asked.cosines.max(axis=0)[slots], by_meaning | by_words)]
         keep = np.flatnonzero(held | by_meaning)
         ranked = [
-            (name, np.where(by, leg, -np.inf).astype(np.float32)[keep]) for name, leg, by in legs
+            (name, np.where(by, scores, -np.inf).astype(np.float32)[keep])
+            for name, scores, by in retrieved
         ]
         return self._ranked(slots[keep], ranked, related[keep], model, now)
 
@@ -210,22 +211,24 @@ class FactMirror:
     def _ranked(
         self,
         slots: Slots,
-        legs: Sequence[tuple[str, Floats]],
+        retrieved: Sequence[tuple[str, Floats]],
         related: Floats,
         model: str,
         now: datetime,
     ) -> list[FoundFacts]:
-        """Candidates in their order. `legs` have names; the last one has what its words hardly found."""
+        """Candidates in their order. `retrieved` have names; the last one has what its words hardly found."""
         facts = [self._facts[slot] for slot in slots.tolist()]
         worths = [importance.worth(fact, now) if fact else 0.0 for fact in facts]
-        fused = ranking.scores([leg for _, leg in legs], np.array(worths, np.float32), weak=1)
+        fused = ranking.scores(
+            [scores for _, scores in retrieved], np.array(worths, np.float32), weak=1
+        )
         first = np.argsort(-fused, kind="stable")
         known = self._vectors.get(model)
         rows = np.zeros((len(slots), 1), np.float32) if known is None else known.rows(slots)
         found = []
         for at in first[ranking.varied(fused[first], rows[first])].tolist():
             # A fact that has no vector yet is as far as can be.
-            parts = {name: float(leg[at]) for name, leg in legs if leg[at] > -1.0}
+            parts = {name: float(scores[at]) for name, scores in retrieved if scores[at] > -1.0}
             parts |= {"worth": worths[at], "relation": float(related[at])}
             if (fact := facts[at]) is not None:
                 found.append(FoundFacts(fact.id, float(fused[at]), parts))

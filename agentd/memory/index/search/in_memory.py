@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from agentd.core.chunk import Chunk, Hit, Source
 from agentd.core.search import EmptyReason, Ranked, SearchOptions, StoredChunk
 from agentd.memory.index.ranking.kinds import kinds_of
-from agentd.memory.index.search import searcher as phrasings
+from agentd.memory.index.search import phrasings
 from agentd.memory.index.search.arrays import (
     Arrays,
     Unusable,
@@ -38,8 +38,6 @@ from agentd.memory.index.search.hits import hit_of
 from agentd.memory.index.search.searcher import Searcher
 from agentd.memory.index.search.vectors import Vectors
 
-# What chunks say, by slot: pressed together in memory, so that hits need no disk.
-
 _BLOCK = 16  # chunks that are pressed together to a third; they take .1 ms to read
 _PLAIN = (
     "path", "start_line", "end_line", "text", "scope", "speaker", "context", "importance",
@@ -49,7 +47,9 @@ _Row = list[Any] | None  # a chunk as JSON holds it; None once it is forgotten
 
 
 class Texts:
-    """Chunks by slot, from 0 on. What is forgotten leaves no copy here."""
+    """What chunks say, by slot, from 0 on: pressed together in memory, so that hits need no disk. What is
+    forgotten leaves no copy here.
+    """
 
     def __init__(self) -> None:
         self._blocks: list[bytes] = []

@@ -25,9 +25,10 @@ from agentd.core.redaction import Redactor
 from agentd.core.search import EmptyReason, Entry, Lack, Patch, SearchQuery, heavier
 from agentd.memory.index.search import words
 from agentd.memory.index.search.audiences import Mirrors
-from agentd.memory.index.search.backfill import Backfill, ChunkBacklog, PatientEmbedder
+from agentd.memory.index.search.backfill import Backfill, ChunkBacklog
 from agentd.memory.index.search.chain import EmbedderChain
 from agentd.memory.index.search.hits import hit_of
+from agentd.memory.index.search.patient_embedder import PatientEmbedder
 from agentd.memory.index.search.saved import LEAST
 from agentd.memory.index.search.search_settings import SearchSettings
 

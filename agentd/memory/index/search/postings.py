@@ -1,4 +1,4 @@
-"""The keyword leg: BM25 over numpy postings, every change visible at once.
+"""The keyword retriever: BM25 over numpy postings, every change visible at once.
 
 Documents are added as small segments, and a new segment takes in those before it that are not larger:
 each posting is copied a few times in its life, and a search meets a handful of segments. Of 60,000 documents
@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from agentd.memory.index.search.arrays import Arrays, inside, part
 from agentd.memory.index.search.vocabulary import Vocabulary
 
-# A run of documents with its terms inverted, in flat arrays: four bytes for each posting.
-
 Codes = NDArray[np.uint16]
 Ints = NDArray[np.int64]
 
@@ -36,7 +34,8 @@ _AT_ONCE = 1 << 14  # postings that are copied in one go
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Documents `first` to `first + count`. The postings of `terms[i]` (numbers, ascending) are
+    """A run of documents with its terms inverted, in flat arrays, four bytes for each posting: documents
+    `first` to `first + count`. The postings of `terms[i]` (numbers, ascending) are
     those from `starts[i]` to `starts[i + 1]`, none if all that held it went: which document, and
     how often beside how many terms (see `impact_table`).
     """

@@ -1,8 +1,8 @@
-"""Search in memory: legs, gate, fusion, decay, importance, diversity, threshold, token budget."""
+"""Search in memory: retrievers, gate, fusion, decay, importance, diversity, threshold, token budget."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,11 +26,13 @@ from agentd.memory.index.ranking.kinds import Kinds
 from agentd.memory.index.search import words
 from agentd.memory.index.search.arrays import Arrays, inside, of_strings, part, strings
 from agentd.memory.index.search.candidates import QUIET, Candidates, Proposer
-from agentd.memory.index.search.corpus import NOBODY, Asked, Corpus, Gatherer
+from agentd.memory.index.search.corpus import NOBODY, Corpus
 from agentd.memory.index.search.entries import entry, head_size
+from agentd.memory.index.search.gathering import Asked, Gatherer
 from agentd.memory.index.search.postings import Floats, Postings, Slots
+from agentd.memory.index.search.spelling import Spelling
 from agentd.memory.index.search.vectors import Vectors
-from agentd.memory.index.search.vocabulary import Spelling, Vocabulary
+from agentd.memory.index.search.vocabulary import Vocabulary
 
 HEAD = 30  # units that are compared with each other for diversity
 RIVAL = 0.2  # of the best score: below that a unit is no answer
@@ -119,7 +121,7 @@ class Searcher:
     def search(
         self, query: str, vector: NDArray[np.float32] | None, options: SearchOptions
     ) -> Ranking:
-        """The best units for any text; `vector` is None when there is no vector leg."""
+        """The best units for any text; `vector` is None when there is no vector retriever."""
         if not len(self):
             return Ranking((), EmptyReason.NOTHING_INDEXED)
         if not query.strip():
@@ -144,7 +146,7 @@ class Searcher:
         self, query: str, vector: NDArray[np.float32] | None, options: SearchOptions
     ) -> tuple[Slots, dict[str, Floats], NDArray[np.float32]]:
         """What weights are fitted to: the candidates for a text, what structured fusion looks at of each,
-        by name, and the cosines of those that the vector leg found.
+        by name, and the cosines of those that the vector retriever found.
         """
         asked = self._proposer.asked(query, self._usable(vector), options)
         found = self._proposer.propose(asked, self.vectors)
@@ -183,22 +185,24 @@ class Searcher:
         return sure
 
     def _by_legs(self, found: Candidates, asked: Asked, exact: float) -> Floats:
-        """The legs' scores fused by ranks or by weights, each leg trusted as far as the query lets it;
+        """The retrievers' scores fused by ranks or by weights, each trusted as far as the query lets it;
         `exact` is the share of its phrases and identifiers that the best candidate holds.
         """
         options = asked.options
-        legs = [found.partial[name] for name in ("keyword", "vector") if name in found.partial]
+        retrieved = [found.partial[name] for name in ("keyword", "vector") if name in found.partial]
         trust = (1.0, 1.0)
         if options.gate:
             idf = self.postings.idfs([term for term, _ in asked.terms])
             held = np.array(
                 [self.postings.frequency(term) > 0 for term, _ in asked.terms], np.bool_
             )
-            trust = fusion.trust(idf[held], len(self), exact, vectors=len(legs) > 1)
+            trust = fusion.trust(idf[held], len(self), exact, vectors=len(retrieved) > 1)
         if options.fusion is Fusion.RRF:
-            return fusion.rrf(legs, trust[: len(legs)])
+            return fusion.rrf(retrieved, trust[: len(retrieved)])
         weights = (options.text_weight * trust[0], options.vector_weight * trust[1])
-        return fusion.weighted([fusion.scaled(leg) for leg in legs], weights[: len(legs)])
+        return fusion.weighted(
+            [fusion.scaled(scores) for scores in retrieved], weights[: len(retrieved)]
+        )
 
     def _confidence(self, asked: Asked, found: Candidates, structure: Floats) -> float:
         """How likely any candidate answers."""
@@ -360,88 +364,3 @@ def _related(partial: Mapping[str, Floats]) -> NDArray[np.intp]:
         if name in partial:
             related |= partial[name] > least
     return np.flatnonzero(related)
-
-
-# One ranking of the same thing asked in several ways: in other words, in other languages.
-
-DEPTH = 100  # units that each way of asking proposes
-# Added to ranks before they count by their reciprocals. Of 1, 5, 20 and 60 this is best over two years
-# of notes by different authors: what one phrasing finds first outweighs what all of them find far down.
-RANK = 5
-
-Phrasing = tuple[str, NDArray[np.float32] | None]
-
-
-def search(searcher: Searcher, asked: Sequence[Phrasing], options: SearchOptions) -> Ranking:
-    """The best units for a text and its vector, or for several that ask the same: ranked for each, and
-    then by the sum of their reciprocal ranks. A unit is found once, with the score and the parts of
-    where it scores highest; joined, limited and within the budget are those of all together.
-    """
-    if len(asked) == 1:
-        return searcher.search(*asked[0], options)
-    wide = replace(options, limit=max(DEPTH, options.limit), max_tokens=None, join=False)
-    rankings = [searcher.search(text, vector, wide) for text, vector in asked]
-    confidence = max(
-        ranking.confidence for ranking in rankings if ranking.hits or not any(rankings)
-    )
-    hits = _newest_first(_fused(rankings))
-    if not hits:
-        return Ranking((), rankings[0].reason, confidence)
-    chosen = tuple(_packed(searcher, hits, options))
-    is_best_told = bool(chosen) and hits[0].slots[0] in chosen[0].slots
-    return Ranking(chosen, None if is_best_told else EmptyReason.BUDGET, confidence)
-
-
-def _fused(rankings: Iterable[Ranking]) -> list[Ranked]:
-    """Every unit once, best first; scores are the highest that were found, in falling order."""
-    worth: dict[int, float] = {}
-    best: dict[int, Ranked] = {}
-    for ranking in rankings:
-        for rank, hit in enumerate(ranking, 1):
-            (slot,) = hit.slots
-            worth[slot] = worth.get(slot, 0.0) + 1.0 / (RANK + rank)
-            known = best.get(slot, hit)
-            newer = hit.superseded_by if known.superseded_by is None else known.superseded_by
-            best[slot] = replace(max(known, hit, key=_score), superseded_by=newer)
-    order = sorted(worth, key=lambda slot: -worth[slot])
-    return _scored([best[slot] for slot in order])
-
-
-def _newest_first(hits: Sequence[Ranked]) -> list[Ranked]:
-    """The hits, those that are outdated behind what is newer."""
-    place = {hit.slots[0]: at for at, hit in enumerate(hits)}
-    newer = {
-        at: place[hit.superseded_by]
-        for at, hit in enumerate(hits)
-        if hit.superseded_by is not None and hit.superseded_by in place
-    }
-    return _scored([hits[at] for at in newest.behind(len(hits), newer)])
-
-
-def _scored(hits: Sequence[Ranked]) -> list[Ranked]:
-    """The hits in this order, each with the score of the place where it is now."""
-    scores = sorted((hit.score for hit in hits), reverse=True)
-    return [replace(hit, score=score) for hit, score in zip(hits, scores, strict=True)]
-
-
-def _packed(searcher: Searcher, hits: Sequence[Ranked], options: SearchOptions) -> Iterable[Ranked]:
-    """Neighbours as one hit, as many as are wanted and fit the budget."""
-    by_slot = {hit.slots[0]: hit for hit in hits}
-    slots = list(by_slot)
-    before, after = (searcher.corpus.column(n)[slots].tolist() for n in ("previous", "next"))
-    units = [
-        packing.PackedUnit(hit.slots[0], hit.tokens, earlier, later, hit.score)
-        for hit, earlier, later in zip(hits, before, after, strict=True)
-    ]
-    horizon = packing.JOIN_TOKENS if options.join else 0
-    if options.max_tokens is not None:
-        horizon = min(horizon, options.max_tokens)
-    groups = packing.join(units, horizon)
-    costs = [sum(by_slot[slot].tokens for slot in group) for group in groups]
-    for at in packing.within(costs, options.max_tokens, options.limit):
-        best = max((by_slot[slot] for slot in groups[at]), key=_score)
-        yield replace(best, slots=groups[at], tokens=costs[at])
-
-
-def _score(hit: Ranked) -> float:
-    return hit.score

@@ -1,4 +1,4 @@
-"""What a chunk is found by: the words of the keyword leg, the text that is embedded."""
+"""What a chunk is found by: the words of the keyword retriever, the text that is embedded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vector leg: unit vectors, one row per slot, compared with a query exactly.
+"""The vector retriever: unit vectors, one row per slot, compared with a query exactly.
 
 Up to some size with all of them; then with those that their codes (see `codes.py`) single out, and the
 rows are kept in 16 bits for each number, whose error is far below what tells two texts apart.

@@ -13,8 +13,7 @@ import Stemmer
 
 from agentd.core.text import at_first_use
 
-# Words that say too little to be searched for, per language. All folded as `words.fold` folds.
-
+# Words that say too little to be searched for, per language, folded as `fold` folds.
 _ENGLISH = """
 a about after all also am an and any are aren as at be because been before being between both but by
 can cannot could couldn did didn do does doesn doing don done down during each else ever few for from

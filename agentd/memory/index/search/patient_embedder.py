@@ -1,0 +1,159 @@
+"""One embedder, asked with patience: its answers are checked, after a failure it is left alone for a while,
+and it is given no more at once than it can do in time. All that search with it share what is known of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Sequence
+from itertools import chain
+from math import isfinite
+
+import structlog
+
+from agentd.core.errors import EmbedderFault
+from agentd.core.health import Problem
+from agentd.core.ports import Clock, Embedder
+
+log = structlog.get_logger()
+
+FIRST, MOST = 16, 128  # texts at once
+SECONDS = 120.0  # for one batch
+QUICK = SECONDS / 4  # what takes longer is not done for twice as many at once
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds after failures in a row, doubling
+LATE = 3  # questions in a row that it answers too late for
+FEWER = 8  # so many times fewer texts at once after a failure; twice as many after a success
+_MOST_HALF = 65504.0  # of float16
+
+
+class PatientEmbedder:
+    """An embedder, and how it is: `problem` says why it fails, `size` how many texts to try at once. What
+    failed is to be tried again in smaller batches.
+    """
+
+    def __init__(self, embedder: Embedder, clock: Clock) -> None:
+        self.problem: Problem | None = None  # why it fails; None while it works
+        self.size = FIRST  # texts to try at once: how slow it is shows at them
+        self.has_answered = False
+        self._late = 0  # questions in a row that it did not answer in time
+        self._waited = 0.0  # seconds that the last of them had
+        self._embedder = embedder
+        self._clock = clock
+        self._resume = 0.0
+        self._pause = FIRST_PAUSE
+
+    @property
+    def model(self) -> str:
+        """The embedder's."""
+        return self._embedder.model
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector."""
+        return self._embedder.dimension
+
+    @property
+    def pause(self) -> float:
+        """How many seconds it is left alone after a failure."""
+        return max(0.0, self._resume - self._clock.monotonic())
+
+    @property
+    def fails(self) -> bool:
+        """Whether it is down, or too slow for questions: then others stand in for it."""
+        return self.problem is not None or self._late >= LATE
+
+    def was_late(self, seconds: float) -> None:
+        """A question was not waited for any longer than that."""
+        self._late += 1
+        self._waited = seconds
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Why others stand in for it."""
+        if self.problem is not None:
+            return (self.problem,)
+        if not self.fails:
+            return ()
+        text = f"{self.model} took longer than {self._waited:g} s for each of the last {self._late} questions"
+        cure = "raise query_timeout_ms in [memory_search], or choose a quicker embedder"
+        return (Problem("embedder_slow", text, cure),)
+
+    async def ask(self, texts: Sequence[str], *, query: bool) -> Sequence[bytes]:
+        """The vectors of what is looked for. Raises EmbedderFault."""
+        try:
+            found = await self._found(texts, query=query)
+        except EmbedderFault as fault:
+            self._fail(fault)
+            raise
+        self._recover()
+        self._late = 0
+        return found
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[bytes] | None:
+        """The vectors, as they are stored, of at most `size` texts; None if the embedder fails."""
+        begun = self._clock.monotonic()
+        try:
+            async with asyncio.timeout(SECONDS):
+                found = await self._found(texts, query=False)
+            stored = await asyncio.to_thread(packed, found)
+        except TimeoutError:
+            self._fail(EmbedderFault(f"{self.model} gave no vectors in {SECONDS:g} seconds"))
+        except EmbedderFault as fault:
+            self._fail(fault)
+        else:
+            self._recover()
+            if self._clock.monotonic() - begun < QUICK:
+                self.size = min(MOST, 2 * self.size)
+            return stored
+        self.size = max(1, len(texts) // FEWER)
+        return None
+
+    def acquit(self) -> None:
+        """Its failure was the fault of one text."""
+        self.problem = None
+
+    async def _found(self, texts: Sequence[str], *, query: bool) -> Sequence[bytes]:
+        found = await self._embedder.embed(texts, query=query)
+        self._check(found, len(texts))
+        return found
+
+    def _check(self, vectors: Sequence[bytes], count: int) -> None:
+        if len(vectors) != count:
+            raise EmbedderFault(f"{self.model} gave {len(vectors)} vectors for {count} texts")
+        wrong = next((len(it) for it in vectors if len(it) != 4 * self.dimension), None)
+        if wrong is not None:
+            raise EmbedderFault(
+                f"{self.model} gave a vector of {wrong // 4} numbers instead of {self.dimension}",
+                cure="name another model in [memory_search], or set provider",
+            )
+
+    def _recover(self) -> None:
+        self.problem = None
+        self.has_answered = True
+        self._pause = FIRST_PAUSE
+
+    def _fail(self, fault: EmbedderFault) -> None:
+        self.problem = Problem("embedder_down", fault.message, fault.cure)
+        self._resume = self._clock.monotonic() + self._pause
+        log.warning("embedder_failed", model=self.model, error=fault.message, again_in=self._pause)
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+
+
+def patient(embedders: Sequence[Embedder], clock: Clock) -> tuple[PatientEmbedder, ...]:
+    """Each of them asked with patience."""
+    return tuple(PatientEmbedder(embedder, clock) for embedder in embedders)
+
+
+def packed(vectors: Sequence[bytes]) -> list[bytes]:
+    """Vectors of float32, all of one length, as they are stored: of float16, whose error is far below that
+    of any model. Needs no numpy. Raises EmbedderFault for numbers that are none.
+    """
+    if not vectors:
+        return []
+    count = len(vectors[0]) // 4
+    rows = [struct.unpack(f"<{count}f", vector) for vector in vectors]
+    numbers = chain.from_iterable(rows)
+    if not all(isfinite(number) and abs(number) <= _MOST_HALF for number in numbers):
+        raise EmbedderFault("a vector holds what is no number", cure="name another model")
+    half = struct.Struct(f"<{count}e")
+    return [half.pack(*row) for row in rows]
