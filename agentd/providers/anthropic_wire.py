@@ -1,4 +1,6 @@
-"""Claude's wire: a prompt as a request, and its stream as an answer."""
+"""The wire of the Messages API: a prompt as the body of a request, and the events of a stream put together
+to one whole answer or to an error.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,6 @@ from agentd.providers.received import (
 log = structlog.get_logger()
 
 
-# A prompt as the body of a request to the Messages API.
-
 PROVIDER = "anthropic"
 
 _CACHE = {"type": "ephemeral"}
@@ -52,7 +52,7 @@ Json = dict[str, Any]
 def request_body(
     prompt: Prompt, settings: ServiceSettings, model: str, pictures: Pictures = NO_PICTURES
 ) -> Json:
-    """The body without `stream`. `pictures` are the bytes of the prompt's images.
+    """The body of a request, without `stream`. `pictures` are the bytes of the prompt's images.
 
     Cache breakpoints (the API allows four) stand behind the tools, the system text, the messages
     that stay, and the last message. `thinking = "off"` sends nothing, since not every model lets
@@ -127,8 +127,6 @@ def _tool(spec: ToolSpec) -> Json:
         "input_schema": dict(spec.input_schema),
     }
 
-
-# The events of one Messages API stream, put together to one whole answer or to an error.
 
 _STOPS = {
     "end_turn": ModelStop.END_TURN,

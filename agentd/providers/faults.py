@@ -291,11 +291,9 @@ def _by_class(status: int) -> str:
     return "server_error"
 
 
-# An HTTP response that refuses, as an error: the service's words are looked at, never repeated.
-
-
 def refused(status: int, error_type: str, text: str, headers: Mapping[str, str]) -> ProviderError:
-    """The error for a response with this status, the service's own error type, and its body.
+    """The error for a response that refuses, with this status, the service's own error type, and its body:
+    the service's words are looked at, never repeated.
 
     `headers` are asked by lower-case names.
     """

@@ -27,11 +27,6 @@ from agentd.providers.provider_settings import ServiceSettings
 log = structlog.get_logger()
 
 
-# Server-sent events out of bytes, as the HTML standard reads them.
-#
-# Lines end at LF, CR or both and at nothing else: what else Unicode calls a line end is part of the
-# data. What stands behind the last blank line is no event.
-
 _BLANK = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _LONGEST = 4 * 1024 * 1024  # bytes of one event
@@ -39,7 +34,9 @@ _MARK = b"\xef\xbb\xbf"
 
 
 async def data_of(pieces: AsyncIterable[bytes]) -> AsyncGenerator[str, None]:
-    """The data of each event; comments and other fields are left out.
+    """The data of each server-sent event in these bytes, as the HTML standard reads them; comments and other
+    fields are left out. Lines end at LF, CR or both and at nothing else: what else Unicode calls a line
+    end is part of the data. What stands behind the last blank line is no event.
 
     Raises UnicodeDecodeError, and ProviderError for an event without an end.
     """

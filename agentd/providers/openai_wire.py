@@ -1,4 +1,6 @@
-"""The wire of chat-completions servers: a prompt as a request, and its stream as an answer."""
+"""The wire of chat-completions servers: a prompt as the body of a request, thinking told apart from text, and
+the chunks of a stream put together to one whole answer or to an error.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,6 @@ from agentd.providers.received import (
     tool_call,
     tool_name,
 )
-
-# A prompt as the body of a request to a chat-completions server.
 
 PROVIDER = "openai"
 
@@ -125,13 +125,13 @@ def _tool(spec: ToolSpec) -> Json:
     return {"type": "function", "function": function}
 
 
-# Thinking that a model writes into its text, told apart while it streams.
-
 _OPEN, _CLOSE = "<think>", "</think>"
 
 
 class ThinkTags:
-    """Splits a text that may begin with `<think>…</think>`; later tags are text like any other."""
+    """Tells apart, while it streams, the thinking that a model writes into its text: the text may begin with
+    `<think>…</think>`; later tags are text like any other.
+    """
 
     def __init__(self) -> None:
         self._place = _Place.BEGINNING
@@ -187,11 +187,6 @@ def _beginning_of_tag(text: str) -> str:
     return next((_CLOSE[:size] for size in sizes if text.endswith(_CLOSE[:size])), "")
 
 
-# The chunks of one chat-completions stream, put together to one whole answer or to an error.
-#
-# The stop reason is what makes an answer whole. The token counts and `[DONE]` come behind it, and not
-# every server sends them: their absence loses figures, never words.
-
 DONE = "[DONE]"
 
 _STOPS = {
@@ -207,6 +202,9 @@ Shown = TextDelta | ThoughtDelta
 
 class OpenAIAssembly:
     """Takes a stream's events in order.
+
+    The stop reason is what makes an answer whole. The token counts and `[DONE]` come behind it, and not
+    every server sends them: their absence loses figures, never words.
 
     Raises ProviderError for an event that cannot follow the ones before, and for reported errors.
     """

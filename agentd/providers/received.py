@@ -2,6 +2,10 @@
 
 Models write halves of surrogate pairs, services count oddly, and an id may be one that the same service
 refuses later. What went through here has none of it: nothing behind this edge looks again.
+
+The ids and names of tool calls are kept as they came: from another service, from another program's
+transcripts, or from a model that made a name up. A service that refuses one of them refuses every later
+request of that conversation, so they are spelled anew on the way out, always in the same way.
 """
 
 from __future__ import annotations
@@ -14,12 +18,6 @@ from agentd.core import strict
 from agentd.core.message import ToolUse
 from agentd.engine.tokens import of_bytes
 from agentd.providers.faults import failure
-
-# The ids and names of tool calls in the spelling that a service takes.
-#
-# A conversation keeps them as they came: from another service, from another program's transcripts, or
-# from a model that made a name up. A service that refuses one of them refuses every later request of
-# that conversation, so they are spelled anew on the way out, always in the same way.
 
 _STRICT_ID = re.compile(r"[A-Za-z0-9_-]+")
 _ID = re.compile(r"[A-Za-z0-9_.:|=+-]+")

@@ -1,4 +1,6 @@
-"""Providers around a provider: retry, breaker, fallback and meter."""
+"""Providers around a provider, for when a service fails: one that tries again, patiently and not for ever,
+a breaker that leaves it alone for a while, and a fallback that asks another model.
+"""
 
 from __future__ import annotations
 
@@ -7,33 +9,24 @@ import random
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from typing import Any, NoReturn
 
 import structlog
 
 from agentd.core.durations import format_duration
-from agentd.core.errors import BudgetReached, ProviderError
+from agentd.core.errors import ProviderError
 from agentd.core.health import Problem
-from agentd.core.offloading import ROWS, offload
-from agentd.core.ports import Clock, Ledger, Provider
+from agentd.core.ports import Clock, Provider
 from agentd.core.prompt import (
     Answered,
     Prompt,
     ProviderEvent,
     Restarted,
     RetryScheduled,
-    TextDelta,
-    ThoughtDelta,
     closing,
 )
-from agentd.core.turn import SessionKey, Usage
-from agentd.engine import tokens
-from agentd.engine.budget import Budget, BudgetSettings
 from agentd.providers.faults import FAULTS, ONCE_MORE, failure
 from agentd.providers.provider_settings import ServiceSettings
-
-# Trying again, patiently and not for ever.
 
 log = structlog.get_logger()
 
@@ -114,8 +107,6 @@ def _refuse(error: ProviderError, asked: float, limit: float) -> NoReturn:
         away=error.away,
     ) from error
 
-
-# Not calling a service that keeps failing.
 
 _FAILURES = 5
 _FIRST_PAUSE = 30.0  # seconds, doubled by each failed probe
@@ -218,8 +209,6 @@ class CircuitBreaker:
         kind = self._cause.kind if self._cause else ""
         log.warning("provider_paused", failures=self._failures, pause_s=pause, kind=kind)
 
-
-# Asking another model when the first one's service fails.
 
 # No failures of the service, but reasons to ask the next one: it may be free.
 _GIVE_WAY = frozenset({"breaker_open", "budget"})
@@ -339,90 +328,3 @@ def _all_failed(failures: Sequence[tuple[CircuitBreaker, ProviderError]]) -> Pro
 
 def _label(provider: CircuitBreaker) -> str:
     return f"{provider.name} {provider.model}"
-
-
-# A provider that never spends more than `[budget]` allows.
-#
-# The most that a call can use is set aside before it is made, and what it did use is charged after it.
-# So no call goes over a limit, however many run at once and however often the daemon restarts.
-
-# The estimate may be under what the service counts; the reservation must not be.
-_MARGIN = 1.3
-
-
-class Metered:
-    """Wraps a provider; each call is one reservation."""
-
-    def __init__(
-        self,
-        provider: Provider,
-        ledger: Ledger,
-        limits: BudgetSettings | Budget,
-        clock: Clock,
-        max_tokens: int,
-    ) -> None:
-        self._provider = provider
-        self._ledger = ledger
-        self._limits = limits
-        self._clock = clock
-        self._max_tokens = max_tokens
-
-    @property
-    def name(self) -> str:
-        """The wrapped provider's."""
-        return self._provider.name
-
-    @property
-    def model(self) -> str:
-        """The wrapped provider's."""
-        return self._provider.model
-
-    async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """The wrapped provider's events; `Answered` carries the reservation to be charged.
-
-        Raises ProviderError of kind `budget` instead of making a call that could pass a limit.
-        """
-        now = self._clock.now().astimezone(self._clock.zone)
-        caps = self._limits.caps(now, prompt.origin)
-        if not caps:
-            async with closing(self._provider.stream(prompt)) as events:
-                async for event in events:
-                    yield event
-            return
-        model = prompt.model or self.model
-        count = await offload(len(prompt.messages), partial(_input_tokens, prompt), light=ROWS)
-        most = most_of(count, prompt.max_tokens or self._max_tokens)
-        price = self._limits.price
-        try:
-            held = await self._ledger.reserve(prompt.origin, model, most, price(model, most), caps)
-        except BudgetReached as error:
-            refusal = failure("budget", error.message)
-            raise ProviderError(refusal.message, cure=error.cure, kind="budget") from error
-        used, answered = Usage(), False  # what to charge if no answer comes
-        try:
-            async with closing(self._provider.stream(prompt)) as events:
-                async for event in events:
-                    if isinstance(event, Answered):
-                        answered = True
-                        yield replace(event, reservation=held)
-                        return
-                    if isinstance(event, TextDelta | ThoughtDelta):
-                        begun = used if used.total_tokens else Usage(most.input_tokens)
-                        said = begun.output_tokens + tokens.of_text(event.text)
-                        used = replace(begun, output_tokens=said)
-                    yield event
-        finally:
-            if not answered:  # cut: a service that had begun to answer has counted the input
-                await self._ledger.charge(
-                    SessionKey(""), prompt.origin, model, used, price(model, used), reservation=held
-                )
-
-
-def most_of(input_tokens: int, max_tokens: int) -> Usage:
-    """What is set aside for a call of about so many tokens and an answer of `max_tokens` at most."""
-    return Usage(round(input_tokens * _MARGIN), max_tokens)
-
-
-def _input_tokens(prompt: Prompt) -> int:
-    words = sum(tokens.of_block(b) for m in prompt.messages for b in m.blocks)
-    return words + tokens.of_fixed(prompt.system, prompt.tools)

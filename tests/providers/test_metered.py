@@ -13,7 +13,7 @@ from agentd.core.message import user
 from agentd.core.prompt import Answered, Prompt, closing
 from agentd.core.turn import MAIN, Origin, Usage
 from agentd.engine.budget import BudgetSettings
-from agentd.providers.resilience import Metered
+from agentd.providers.metered import Metered
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database

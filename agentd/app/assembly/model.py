@@ -18,8 +18,8 @@ from agentd.engine.workers import CoalescingWorker
 from agentd.providers import assembly
 from agentd.providers.assembly import ProviderModel
 from agentd.providers.choice import ProviderChoice, choose
+from agentd.providers.metered import Metered
 from agentd.providers.provider_settings import ServiceSettings
-from agentd.providers.resilience import Metered
 
 
 @asynccontextmanager

@@ -52,7 +52,7 @@ from agentd.interfaces.acp.server import Server
 from agentd.interfaces.commands.logs import LOGS, LogCommands, LogPlace
 from agentd.interfaces.commands.units import unit_of
 from agentd.interfaces.commands.upkeep import UPKEEP, UpkeepCommands
-from agentd.providers.resilience import most_of
+from agentd.providers.metered import most_of
 from agentd.storage.ownership import configuration
 from agentd.workspace.injection import CUT
 from agentd.workspace.listing import IRREGULAR

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from agentd.core.workspace import FACTS_PATH
 from agentd.providers.offline.intent import ForgetIntent, intent
-from agentd.providers.offline.language import sentences as words
+from agentd.providers.offline.language import word_forms as words
 from agentd.providers.offline.language.claims import Claim, claims, claims_of
 from agentd.providers.offline.language.sentences import is_question, order, split, without_order
 from agentd.providers.offline.phrases import (
@@ -27,13 +27,7 @@ from agentd.providers.offline.phrases import (
     is_ours,
 )
 
-# What `memory_search` and `memory_read` have answered, as lines that name their place. Pure.
-#
-# memory/2026-11-21.md:1-3 (2026-11-21, notes)
-# ```text
-# …
-# ```
-
+# Above each piece stands `memory/2026-11-21.md:1-3 (2026-11-21, notes)`, then the piece between fences.
 _HEAD = re.compile(
     r"(?P<path>\S.{0,400}):(?P<first>\d{1,9})-(?P<last>\d{1,9})"
     r"(?: \((?:(?P<date>[\d-]{10}), )?(?:notes|sessions)(?P<older>; older, see \S.{0,420})?\))?"
@@ -89,7 +83,9 @@ class _Block:
 
 
 def lines(output: str) -> tuple[AnswerLine, ...]:
-    """All lines with words of a tool's output, in its order."""
+    """What `memory_search` or `memory_read` has answered, as lines that name their place, in its order; none
+    without words.
+    """
     return tuple(line for block in _blocks(output) for line in _lines_of(block) if line.text)
 
 

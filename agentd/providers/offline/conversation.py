@@ -1,4 +1,5 @@
-"""Reading a prompt: which words are the user's own, and what this turn's tools have answered. Pure.
+"""Reading a prompt: which words are the user's own, and what this turn's tools have answered; and what may
+be done next, which is to say something or to call one tool. Pure.
 
 The user's words are the last text block of the last user message that has one. Blocks before it may
 be fenced data (a summary, an alert) or the line with the time; they are never taken for the user's.
@@ -13,8 +14,6 @@ from datetime import datetime
 
 from agentd.core.message import Image, JsonObject, Message, Role, Text, ToolResult, ToolUse
 from agentd.core.prompt import Prompt
-
-# What the offline provider may do next: say something, or call one tool.
 
 
 @dataclass(frozen=True, slots=True)

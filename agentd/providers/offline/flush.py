@@ -17,7 +17,7 @@ from agentd.engine.compaction.extract import identifiers
 from agentd.providers.offline import conversation
 from agentd.providers.offline.conversation import OfflineCall, Reply, Say
 from agentd.providers.offline.intent import RememberIntent, Small, intent
-from agentd.providers.offline.language import sentences
+from agentd.providers.offline.language import word_forms
 from agentd.providers.offline.language.sentences import split, without_order
 
 NOTHING = "NO_REPLY"
@@ -71,7 +71,7 @@ def statements(texts: Iterable[str], already: str = "") -> tuple[str, ...]:
     found: list[_Statement] = []
     for text in texts:
         for statement in _stated(text):
-            normal = sentences.normal(statement.text)
+            normal = word_forms.normal(statement.text)
             if normal and normal not in seen and f" {normal} " not in already:
                 seen.add(normal)
                 found.append(statement)
@@ -85,7 +85,7 @@ def known(prompt: Prompt) -> str:
     """
     kept = map(without_order, conversation.remembered(prompt))
     texts = (*prompt.system[1:], *conversation.written(prompt), *kept)
-    return " ".join(("", *map(sentences.normal, texts), ""))
+    return " ".join(("", *map(word_forms.normal, texts), ""))
 
 
 def _stated(text: str) -> Iterator[_Statement]:
@@ -111,7 +111,7 @@ def _rank(sentence: str, *, is_pasted: bool) -> int | None:
         return _ORDERED if wanted.text else None
     if wanted not in (Small.STATEMENT, Small.UNKNOWN) or _REQUEST.match(sentence):
         return None
-    count = len(sentences.terms(sentence))
+    count = len(word_forms.terms(sentence))
     if is_own and count:
         return _OWN
     head = sentence[:_LINE_CHARS]

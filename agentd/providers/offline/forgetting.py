@@ -17,8 +17,9 @@ from agentd.core.fact import Triple
 from agentd.core.prompt import Prompt
 from agentd.providers.offline.conversation import Reply, Say, entries, fenced, own_words
 from agentd.providers.offline.language.claims import claims_of, slot
-from agentd.providers.offline.language.rule import canonical, normalised
-from agentd.providers.offline.language.sentences import order, sentences, telling
+from agentd.providers.offline.language.relations import canonical, normalised
+from agentd.providers.offline.language.sentences import order, sentences
+from agentd.providers.offline.language.word_forms import telling
 
 FACTS, CANDIDATES = "facts to forget", "candidates"
 _FACT = re.compile(r"\[(?P<id>[^\s\[\]]{1,40})(?: since [\d-]{10})?\]\s?(?P<text>.*)")

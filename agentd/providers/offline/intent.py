@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 
-from agentd.providers.offline.language import sentences
+from agentd.providers.offline.language import word_forms
 from agentd.providers.offline.language.calendar import is_time, plain_entry, timed
 from agentd.providers.offline.language.claims import claims
 from agentd.providers.offline.language.sentences import bare, is_question, order, split
@@ -184,10 +184,10 @@ def intent(text: str, now: datetime | None = None) -> Intent:
     """What the words ask for. `now` is the owner's wall time, for relative dates."""
     if not any(map(str.isalnum, text)):
         return Small.EMPTY if not text.strip() else Small.UNKNOWN
-    plain = sentences.normal(bare(text)[:200]).removesuffix(" please").removesuffix(" bitte")
+    plain = word_forms.normal(bare(text)[:200]).removesuffix(" please").removesuffix(" bitte")
     if plain in _FORGET_WHAT:
         return ForgetIntent("")
-    if small := _BY_WORDS.get(sentences.normal(text[:200]).removesuffix(" please")):
+    if small := _BY_WORDS.get(word_forms.normal(text[:200]).removesuffix(" please")):
         return small
     if (fact := order(text)) is not None:
         return RememberIntent(fact, _is_note(text, fact))
@@ -212,7 +212,7 @@ def _is_note(said: str, asked: str) -> bool:
         return True
     if _NOTE.match(bare(said)) and not claims(text):
         return True
-    return _ENTRY.match(text) is not None or bool(text and not sentences.terms(text))
+    return _ENTRY.match(text) is not None or bool(text and not word_forms.terms(text))
 
 
 def _asked(text: str) -> str:

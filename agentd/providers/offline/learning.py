@@ -26,9 +26,11 @@ from agentd.providers.offline.language.claims import (
     slot,
     thing,
 )
-from agentd.providers.offline.language.rule import NAME, canonical, is_single, normalised
-from agentd.providers.offline.language.sentences import Sentence, bare, order, sentences, telling
+from agentd.providers.offline.language.relations import canonical, is_single, normalised
+from agentd.providers.offline.language.rule import NAME
+from agentd.providers.offline.language.sentences import Sentence, bare, order, sentences
 from agentd.providers.offline.language.statements import is_retraction
+from agentd.providers.offline.language.word_forms import telling
 
 KNOWN, CONVERSATION = "known facts", "conversation"
 _KNOWN_HEAD = re.compile(

@@ -16,7 +16,7 @@ from agentd.engine.compaction.extract import identifiers, needed
 from agentd.engine.compaction.summary import LONGEST
 from agentd.providers.offline.conversation import Reply, Say, own_words
 from agentd.providers.offline.flush import statements
-from agentd.providers.offline.language import sentences
+from agentd.providers.offline.language import word_forms
 from agentd.providers.offline.language.sentences import is_question
 
 _HEAD = (
@@ -82,7 +82,7 @@ def summarised(
     old = [
         line
         for line in earlier.lines
-        if sentences.normal(line) not in set(map(sentences.normal, stated))
+        if word_forms.normal(line) not in set(map(word_forms.normal, stated))
     ]
     sections = (
         _section(_EARLIER, _fitting(old, share * _EARLIER_CHARS)),

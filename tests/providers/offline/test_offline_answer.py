@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from agentd.interfaces.tools.fence import fenced
 from agentd.providers.offline.answer import AnswerLine, answer, lines
 from agentd.providers.offline.language.german import ENGLISH
-from agentd.providers.offline.language.sentences import query, terms
+from agentd.providers.offline.language.word_forms import query, terms
 from agentd.providers.offline.phrases import NOTHING
 
 NOTE = """memory/2026-11-02.md:5-12 (2026-11-02, notes)

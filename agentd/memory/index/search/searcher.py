@@ -171,7 +171,7 @@ class Searcher:
         sure = self._confidence(asked, found, structure)
         fused = structure
         if options.fusion is not Fusion.STRUCTURED:
-            fused = self._by_legs(found, asked, float(columns["exact"].max()))
+            fused = self._fused_scores(found, asked, float(columns["exact"].max()))
             certain = (fused / max(float(fused.max()), 1e-9) * certain.max()).astype(np.float32)
         found.partial |= {"fused": fused, "structure": structure, "certainty": certain}
         found.score = confidence.scaled(certain, sure)
@@ -184,7 +184,7 @@ class Searcher:
         found.take(np.concatenate([order[:TAIL], quiet]))
         return sure
 
-    def _by_legs(self, found: Candidates, asked: Asked, exact: float) -> Floats:
+    def _fused_scores(self, found: Candidates, asked: Asked, exact: float) -> Floats:
         """The retrievers' scores fused by ranks or by weights, each trusted as far as the query lets it;
         `exact` is the share of its phrases and identifiers that the best candidate holds.
         """

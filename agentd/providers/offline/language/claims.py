@@ -14,7 +14,8 @@ from datetime import date
 from agentd.core.fact import Category, Triple
 from agentd.providers.offline.language import english, german, statements
 from agentd.providers.offline.language.calendar import dated, last_day
-from agentd.providers.offline.language.rule import Rule, canonical, ends, is_single, normalised
+from agentd.providers.offline.language.relations import canonical, ends, is_single, normalised
+from agentd.providers.offline.language.rule import Rule
 from agentd.providers.offline.language.sentences import Sentence, own_words, sentences
 from agentd.providers.offline.language.statements import (
     core,

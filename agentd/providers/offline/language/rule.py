@@ -3,75 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
 from agentd.core.fact import Category
 from agentd.providers.offline.language.calendar import MONTHS, WEEKDAYS
-
-# Relations of facts: which hold one value at a time, which deny another. Pure.
-
-_OPPOSITES = {
-    "dislikes": "likes",
-    "does not eat": "eats",
-    "does not drink": "drinks",
-    "does not smoke": "smokes",
-}
-_NO_LONGER = "no longer "
-_SINGLE = re.compile(
-    r"name|called name|(?:first|last|middle|maiden|family) name|age|blood type|birthday|birthplace"
-    r"|home|moving to|(?:.+ )?address|employer|job|diet|car|bike|motorbike|van|laptop|computer"
-    r"|phone|smartphone|tablet|camera|printer|editor|ide|shell|terminal|browser|operating system|bank"
-    r"|(?:health )?insurance|gym|(?:phone|internet) provider|search engine|password manager|calendar app"
-    r"|school|university|(?:.+ )?phone number|(?:.+ )?email|deadline|due date"
-    r"|release date|launch date|prefers|preference between .+|favourite .+|number of .+"
-    r"|.+ (?:home|employer|age|birthday|job|expiry date)"
-    r"|(?:wife|husband|partner|girlfriend|boyfriend|spouse|fianc[ée]e?|mother|father|mom|mum|dad|boss"
-    r"|landlord|landlady|mother-in-law|father-in-law|project|company|blog|house|car|bike|boat) name"
-    r"|(?:flight to|(?:.+ )?(?:wedding|flight|appointment|interview|exam|surgery|operation|viva|graduation)\b) ?.*"
-)
-_OF_SEVERAL = re.compile(
-    r"(?:son|daughter|brother|sister|cousin|aunt|uncle) (?:home|employer|age|birthday|job)"
-)
-_LONGEST = 120  # characters: a relation is a few words
-_SIGNS = str.maketrans(
-    {
-        **dict.fromkeys("‘’‚‛′`´ʼ", "'"),
-        **dict.fromkeys("“”„‟«»", '"'),
-        **dict.fromkeys("‐‑‒–—−", "-"),
-    }
-)
-_OUTER = " \t\"'.!?…。！？,;:"
-
-
-def canonical(relation: str) -> tuple[str, bool]:
-    """The relation that is spoken of, and whether its value is denied: `dislikes` is `likes`, denied."""
-    if relation in _OPPOSITES:
-        return _OPPOSITES[relation], True
-    return relation.removeprefix(_NO_LONGER), relation.startswith(_NO_LONGER)
-
-
-def ends(relation: str) -> bool:
-    """Whether the relation says no more than that something is over."""
-    return relation.startswith(_NO_LONGER)
-
-
-def is_single(relation: str) -> bool:
-    """Whether a subject has one value of it at a time, so that a new one replaces the old."""
-    if len(relation) > _LONGEST or _OF_SEVERAL.fullmatch(relation):
-        return False
-    return _SINGLE.fullmatch(relation) is not None
-
-
-def normalised(text: str) -> str:
-    """The text without what says nothing: case, widths, kinds of quotes and dashes, blanks,
-    punctuation at its ends.
-    """
-    text = unicodedata.normalize("NFKC", text.translate(_SIGNS)).casefold()
-    return " ".join(text.split()).strip(_OUTER)
-
 
 MY = r"(?:my|our)"
 I_AM = r"(?:i am|i'm|im|we are|we're)"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.providers.offline.language.rule import canonical, is_single, normalised
+from agentd.providers.offline.language.relations import canonical, is_single, normalised
 from agentd.providers.offline.language.sentences import HOLE, order, own_words, sentences, split
 
 
