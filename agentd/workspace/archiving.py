@@ -16,6 +16,7 @@ import structlog
 
 from agentd.core.errors import WorkspaceError
 from agentd.core.health import Problem
+from agentd.core.offloading import to_the_end
 from agentd.core.ports import Clock
 from agentd.core.tool import FileAction
 from agentd.core.workspace import Author
@@ -23,8 +24,7 @@ from agentd.engine.workers import Daily
 from agentd.workspace.changes import MAX_READ_BYTES, Changes
 from agentd.workspace.files import Files
 from agentd.workspace.folder import Folder
-from agentd.workspace.locks import to_the_end
-from agentd.workspace.resolver import translated
+from agentd.workspace.os_errors import translated
 from agentd.workspace.versions import Versions, digest_of
 from agentd.workspace.workspace_settings import WorkspaceSettings
 

@@ -16,7 +16,7 @@ from agentd.core.errors import EditConflict, WorkspaceError
 from agentd.core.tool import FileAction, FileIntent
 from agentd.core.workspace import FACTS_PATH, Author, is_graph_text
 from agentd.workspace.folder import Folder, too_large
-from agentd.workspace.resolver import missing, translated
+from agentd.workspace.os_errors import missing, translated
 from agentd.workspace.versions import Content, GrowingDigest, Versions, digest_of
 
 log = structlog.get_logger()

@@ -25,6 +25,7 @@ from agentd.core.errors import (
     WorkspaceError,
 )
 from agentd.core.health import Problem
+from agentd.core.offloading import to_the_end
 from agentd.core.outside import is_marked
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
@@ -35,11 +36,12 @@ from agentd.workspace.changes import MAX_READ_BYTES, Changes
 from agentd.workspace.folder import Folder, outside
 from agentd.workspace.listing import SCOPE, UNREADABLE, LeftOut, Listing, ProblemList
 from agentd.workspace.lives import Lives
-from agentd.workspace.locks import Locks, to_the_end
+from agentd.workspace.locks import Locks
 from agentd.workspace.names import Name, is_injected, is_protected, parse, parse_file
-from agentd.workspace.places import NotePlaces, Place, Reading, Visibility
-from agentd.workspace.resolver import missing, translated
+from agentd.workspace.os_errors import missing, translated
+from agentd.workspace.places import NotePlaces, Place, Reading
 from agentd.workspace.versions import GrowingDigest, Versions
+from agentd.workspace.visibility import Visibility
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
 log = structlog.get_logger()

@@ -311,11 +311,9 @@ def append_durably(fd: int, data: bytes) -> None:
         raise
 
 
-# Folders and files outside the workspace, which are only read.
-
-
 def outside(path: Path, setting: str) -> Folder:
-    """The folder, or one with nothing but the file in it, which ends in `.md`; `setting` has named it.
+    """A folder outside the workspace, which is only read; or, of a file that ends in `.md`, one with nothing
+    else in it. `setting` has named it.
     Where neither is there, every use of it raises ScopeMissing.
     """
     gone = partial(_gone, setting, path)

@@ -12,6 +12,7 @@
 
 All blocks are stable, the most stable first, so that a provider's cache holds for as long as no file
 changes. Files are looked at every turn and read when they have changed; the day is the owner's.
+`sections` makes the text of them. Pure from there on.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from agentd.core.prompt import ContextBlock, Rank
 from agentd.core.turn import MAIN, Context, Kind, Origin, TurnRequest
 from agentd.core.workspace import FileView, Reader
 from agentd.workspace.files import Files
-from agentd.workspace.places import IN_EVERY_PROMPT
+from agentd.workspace.visibility import IN_EVERY_PROMPT
 from agentd.workspace.workspace_settings import USUAL_ORDER, WorkspaceSettings
 
 log = structlog.get_logger()
@@ -174,12 +175,6 @@ def _blocks(*ranked: tuple[Rank, str]) -> tuple[ContextBlock, ...]:
     return tuple(ContextBlock(text, stable=True, rank=rank) for rank, text in ranked if text)
 
 
-# Makes prompt text from workspace files. Pure.
-#
-# The user's own files stand as they are, without their lines that are marked as coming from outside: a
-# line says how many there are, and where. Files of other scopes stand in a fence longer than any run of
-# backticks inside it, so that they cannot end the fence, and are called data.
-
 SEPARATOR = "\n\n---\n\n"
 PROJECT_HEADING = (
     "# Project Context\nThe following project context files have been loaded:"  # as they stand now
@@ -223,6 +218,10 @@ class Room:
 def sections(items: Iterable[Section], room: Room) -> tuple[list[str], list[Cut], Room]:
     """Each section as `heading`, newline, text; empty ones left out. What is too long ends at a
     boundary with a marker that says so. Also returns the cuts and the room that is left.
+
+    The user's own files stand as they are, without their lines that are marked as coming from outside: a
+    line says how many there are, and where. Files of other scopes stand in a fence longer than any run
+    of backticks inside it, so that they cannot end the fence, and are called data.
     """
     texts, cuts = [], []
     for item in items:

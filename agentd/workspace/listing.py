@@ -1,4 +1,6 @@
-"""What stands below a folder, for whom it may concern, and what of it no path can reach."""
+"""What stands below a folder for those who may see it, what of it no path can reach, and what is wrong with
+single files.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,10 @@ from agentd.core.turn import Kind
 from agentd.core.workspace import TreeEntry
 from agentd.workspace.folder import FOLDER_LINK, Folder, FolderEntry
 from agentd.workspace.names import Name, below, is_plain
-from agentd.workspace.places import Visibility
+from agentd.workspace.visibility import Visibility
 
 log = structlog.get_logger()
 
-
-# What is wrong with single files now: told once to the log, listed until it is cured.
 
 UNREADABLE = "file_unreadable"
 SCOPE = "scope_unreadable"
@@ -28,7 +28,9 @@ IRREGULAR = "file_irregular"  # named like a note, but a link, a pipe or a devic
 
 
 class ProblemList:
-    """Problems by path and code."""
+    """What is wrong with single files now, by path and code: written to the log once, listed until it is
+    cured.
+    """
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, str], Problem] = {}

@@ -9,12 +9,10 @@ replacement swaps its inode, and a lock file would litter the user's folder. A s
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from agentd.core.errors import WorkspaceError
@@ -81,26 +79,3 @@ def _try_flock(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-# Work in a thread that nobody walks away from, while a lock is held.
-
-T = TypeVar("T")
-
-
-async def to_the_end(work: Callable[[], T]) -> T:
-    """The result of blocking `work`, done in a thread. Who is cancelled meanwhile leaves only when it
-    has ended, since a thread cannot be stopped: a lock that is held around this must not be given
-    back, nor the outcome looked at, while the file still changes.
-    """
-    running = asyncio.get_running_loop().run_in_executor(None, work)
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        while not running.done():
-            # Being cancelled again changes nothing, and nobody is left to tell a failure to.
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait([running])
-        if not running.cancelled():
-            running.exception()  # looked at, so that it is not logged as one that was forgotten
-        raise

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from weakref import finalize
 
+from agentd.core.offloading import to_the_end
 from agentd.workspace.folder import Folder, append_durably
-from agentd.workspace.locks import to_the_end
-from agentd.workspace.resolver import translated
+from agentd.workspace.os_errors import translated
 from agentd.workspace.versions import Versions
 
 MOST_BYTES = 64 << 20

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentd.core.errors import FileMissing, FileUnreadable, PathRefused, WorkspaceError
+from agentd.core.errors import PathRefused, WorkspaceError
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -214,57 +214,3 @@ def _make_child(fd: int, part: str) -> int:
         os.fchmod(child, FOLDER_MODE)
         os.fsync(fd)
     return child
-
-
-# What the operating system says about a file, in agentd's words.
-
-
-def missing(path: str) -> FileMissing:
-    """The one answer for a file that is absent and for one that must not be seen."""
-    return FileMissing(
-        f"there is no {path!r} here", cure="memory_tree (`agentd memory tree`) shows what there is"
-    )
-
-
-@contextmanager
-def translated(path: str) -> Iterator[None]:
-    """Turns the OSErrors of the body into errors about `path`.
-
-    Raises the WorkspaceError that fits in their place.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise _translate(error, path) from error
-
-
-def _translate(error: OSError, path: str) -> WorkspaceError:
-    match error.errno:
-        case errno.ENOENT | errno.ENOTDIR:
-            return missing(path)
-        case errno.ELOOP | errno.EXDEV:
-            return PathRefused(
-                f"{path} goes through a symbolic link", cure="put the file itself in its place"
-            )
-        case errno.EISDIR | errno.ENXIO | errno.ENODEV:
-            return PathRefused(f"{path} is no regular file", cure="name a text file")
-        case errno.ENAMETOOLONG:
-            return PathRefused(f"{path} is too long a name", cure="choose a shorter name")
-        case errno.EACCES | errno.EPERM:
-            return FileUnreadable(
-                f"agentd has no permission for {path}",
-                cure="give the file to the user that runs agentd: chown it, chmod 600",
-            )
-        case errno.EROFS:
-            return WorkspaceError(
-                f"{path} cannot be changed: the file system is mounted read-only",
-                cure="mount the workspace writable; chatting and reading go on meanwhile",
-            )
-        case errno.ENOSPC | errno.EDQUOT:
-            return WorkspaceError(
-                f"{path} was not written: the disk is full",
-                cure="free some space (`df`), or delete files where inodes are used up (`df -i`), then try again",
-            )
-    return WorkspaceError(
-        f"{path} cannot be used: {error.strerror}", cure="look at the disk and its mount"
-    )

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from agentd.core.dated import date_in
 from agentd.core.erasure import Erasure, Written, moved, replaced
+from agentd.core.offloading import to_the_end
 from agentd.core.outside import marks_in
 from agentd.core.ports import Wanted
 from agentd.core.text import Span, apart
@@ -26,11 +27,8 @@ from agentd.core.workspace import FACTS_PATH, Reader, TreeEntry, is_graph_text
 from agentd.workspace.changes import MAX_READ_BYTES
 from agentd.workspace.files import Files
 from agentd.workspace.folder import Folder
-from agentd.workspace.locks import to_the_end
-from agentd.workspace.resolver import translated
+from agentd.workspace.os_errors import translated
 from agentd.workspace.versions import Versions, home_of
-
-# The paragraphs of a note: what is read, and masked, as one. Pure.
 
 _BEGINS = re.compile(r"\s*(?:[-*+•–#>|]|\d{1,3}[.)]\s)")
 _MOST = 20  # lines of one
@@ -46,7 +44,7 @@ class Hand(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Lines of one author that belong together: a list's entry with what is below it, a heading, a few
+    """What of a note is read, and masked, as one: lines of one author that belong together, a list's entry with what is below it, a heading, a few
     lines of prose. `line` is the first one, from 1 on; `start` and `end` are characters.
     """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agentd.core.paths import ensure_private_dir, sync_directory
 from agentd.workspace.folder import Folder
-from agentd.workspace.resolver import translated
+from agentd.workspace.os_errors import translated
 
 BOOTSTRAP = "BOOTSTRAP.md"
 NAMES = (

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from agentd.workspace.locks import to_the_end
+from agentd.core.offloading import to_the_end
 
 
 async def test_a_failure_that_nobody_waits_for_any_more_is_not_logged() -> None:

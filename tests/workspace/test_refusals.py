@@ -6,7 +6,7 @@ import os
 import pytest
 
 from agentd.core.errors import AgentdError, FileMissing, FileUnreadable, PathRefused, WorkspaceError
-from agentd.workspace.resolver import translated
+from agentd.workspace.os_errors import translated
 
 
 @pytest.mark.parametrize(
