@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import tomli
 
-from agentd.app.config import Config, describe, example, load, placed, read, toml
+from agentd.app.config import Config, describe, example, load, placed, read
+from agentd.app.config_text import toml
 from agentd.core.errors import ConfigError
 from agentd.core.paths import daemon_places
 

@@ -6,33 +6,28 @@ file, which wins over the default. Run as a module, it writes the example file t
 
 from __future__ import annotations
 
-import difflib
-import json
 import os
-import re
 import stat
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from pathlib import Path
-from types import UnionType
-from typing import Any, Self, Union, get_args, get_origin
+from typing import Any, Self
 
 import tomli
 from pydantic import BaseModel, ValidationError, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
 
+from agentd.app.config_mistakes import mistyped, pasted_secrets, refusal, told
+from agentd.app.config_text import Key, key_lines, plain, toml
 from agentd.app.logs import LogSettings
 from agentd.automation.alerts.alert_settings import AlertsSettings, resolve
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.jobs.job_settings import JobsSettings
-from agentd.core.durations import format_duration, format_time
 from agentd.core.errors import ConfigError
 from agentd.core.paths import Places
-from agentd.core.redaction import holds_secret, redact
-from agentd.core.settings import Apart, Reaches, Settings, Shown, TimeOfDay, at_defaults
+from agentd.core.redaction import redact
+from agentd.core.settings import Apart, Reaches, Settings, Shown, at_defaults
 from agentd.engine.budget import BudgetSettings
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.settings import AgentSettings, ToolsSettings
@@ -47,211 +42,6 @@ from agentd.memory.settings import IndexSettings, MemoryFlushSettings
 from agentd.providers.provider_settings import ProviderSettings
 from agentd.storage.storage_settings import StorageSettings
 from agentd.workspace.workspace_settings import WorkspaceSettings
-
-# How settings are spelled: as plain values, as TOML, and on which line of a file they stand.
-
-Key = tuple[str, ...]
-
-_HEADER_LINE = re.compile(r"\s*+\[\[?([^\[\]]++)\]")
-_HOLE = re.compile(r"\{[a-z0-9_]+\}")  # in an address, where a secret belongs that stands elsewhere
-_KEY_LINE = re.compile(r"\s*+([A-Za-z0-9_\"'-]++(?:\s*+\.\s*+[A-Za-z0-9_\"'-]++)*+)\s*+=")
-
-
-def plain(value: Any, field: FieldInfo | None = None) -> Any:
-    """The value as JSON has it: durations and times of day are text, as in the file."""
-    if isinstance(value, timedelta):
-        return format_duration(value)
-    if isinstance(value, int) and field is not None and _is_time(field):
-        return format_time(value)
-    if isinstance(value, Settings):
-        fields = type(value).model_fields.items()
-        found = {name: plain(getattr(value, name), inner) for name, inner in fields}
-        return {name: inner for name, inner in found.items() if inner is not None}
-    if isinstance(value, Mapping):
-        return {str(name): plain(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(inner) for inner in value]
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    return str(value)
-
-
-def toml(value: Any) -> str:
-    """A plain value as TOML."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{json.dumps(k)} = {toml(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(toml(inner) for inner in value) + "]"
-    if isinstance(value, str) and "\n" in value:
-        inner = value.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-        return f'"""\n{inner}"""'
-    return json.dumps(value, ensure_ascii=False)
-
-
-def key_lines(text: str) -> dict[Key, int]:
-    """Where each table and key begins. Good for messages: it does not read every TOML there is."""
-    found: dict[Key, int] = {}
-    table: Key = ()
-    fence = ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if fence:
-            fence = "" if line.count(fence) % 2 else fence
-            continue
-        fence = next((mark for mark in ('"""', "'''") if line.count(mark) % 2), "")
-        if header := _HEADER_LINE.match(line):
-            table = _dotted(header[1])
-            found.setdefault(table, number)
-        elif match := _KEY_LINE.match(line):
-            found.setdefault((*table, *_dotted(match[1])), number)
-    return found
-
-
-def _is_time(field: FieldInfo) -> bool:
-    marker = TimeOfDay.__metadata__[0]  # type: ignore[attr-defined]  # Annotated has it at run time
-    return marker in field.metadata or marker in getattr(
-        next(iter(getattr(field.annotation, "__args__", ())), None), "__metadata__", ()
-    )
-
-
-def _dotted(text: str) -> Key:
-    return tuple(part.strip().strip("\"'") for part in text.split("."))
-
-
-# What is wrong in a configuration, in words of its file.
-
-_INSTEAD = (
-    "put it into an environment variable, a systemd credential or a file that only you can read, "
-    "and name that place here (keys like api_key_env)"
-)
-
-
-_KINDS: Mapping[Any, tuple[tuple[type, ...], str]] = {
-    bool: ((bool,), "true or false, without quotation marks"),
-    int: ((int,), "a whole number like 10, without quotation marks"),
-    float: ((int, float), "a number like 0.5, without quotation marks"),
-}
-
-
-def told(
-    detail: ErrorDetails, data: Any, known: Collection[Key], hushed: Collection[str] = ()
-) -> tuple[Key, str]:
-    """Where a mistake is, in words of the file, and what is wrong there. `known` are all keys that
-    there are, `hushed` the names of those whose values may hold a secret of any form.
-    """
-    key: Key = ()
-    for part in detail["loc"]:
-        if isinstance(data, dict):
-            key, data = (*key, str(part)), data.get(part)
-        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
-            data = data[part]
-        else:
-            break
-    if detail["type"] == "extra_forbidden":
-        return key, _unknown(key, known)
-    if detail["type"] in ("model_type", "model_attributes_type"):
-        return key, "is a table, not a single value"
-    text = detail["msg"].removeprefix("Value error, ")
-    if detail["type"] == "tuple_type":
-        text = 'has to be a list, like ["one", "two"]'
-    is_told = detail["type"] in ("value_error", "missing") or isinstance(data, dict)
-    given = (
-        "a value that is not shown here, since it may be secret"
-        if not set(hushed).isdisjoint(key)
-        else repr(data)
-    )
-    return key, redact(text if is_told else f"{text[:1].lower()}{text[1:]}, got {given}")
-
-
-def mistyped(model: type[BaseModel], data: Any, key: Key = ()) -> Iterator[tuple[Key, str]]:
-    """Where values of a file are of another kind than the settings, though they could be converted, and
-    what is wrong there. TOML has kinds, so `"yes"` is a text; in the environment everything is one.
-    """
-    for name, field in model.model_fields.items() if isinstance(data, dict) else ():
-        if name in data:
-            yield from _mistyped(field.annotation, data[name], (*key, name), field)
-
-
-def _mistyped(
-    kind: Any, value: Any, key: Key, field: FieldInfo | None = None
-) -> Iterator[tuple[Key, str]]:
-    inner = [one for one in get_args(kind) if one not in (type(None), ...)]
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        yield from mistyped(kind, value, key)
-    elif get_origin(kind) is tuple and isinstance(value, list):
-        for one in value:
-            yield from _mistyped(inner[0], one, key)
-    elif get_origin(kind) is dict and isinstance(value, dict):
-        for name, one in value.items():
-            yield from _mistyped(inner[1], one, (*key, str(name)))
-    elif get_origin(kind) in (UnionType, Union) and len(inner) == 1:
-        yield from _mistyped(inner[0], value, key)
-    elif kind in _KINDS and not (kind is int and field is not None and _is_time(field)):
-        taken, wanted = _KINDS[kind]
-        if type(value) not in taken:
-            yield key, redact(f"has to be {wanted}, got {toml(plain(value))}")
-
-
-def pasted_secrets(data: Mapping[str, Any]) -> dict[Key, str]:
-    """What to do about each value that looks like a secret."""
-    return dict.fromkeys(_secrets(data), f"holds a secret; {_INSTEAD}")
-
-
-def refusal(path: Path, marks: Mapping[Key, str], mistakes: Mapping[Key, str]) -> ConfigError:
-    """The error that names every mistake; `marks` say where keys stand: `line 3` of the file, or
-    `$NAME` for a variable of the environment.
-    """
-    lines, places = [], set[str]()
-    for key, text in sorted(mistakes.items()):
-        ends = range(len(key), 0, -1)
-        mark = next((marks[key[:end]] for end in ends if key[:end] in marks), "")
-        told = " ".join(filter(None, (".".join(key), text)))
-        lines.append(f"{mark + ': ' if mark else ''}{told}")
-        places |= {mark} | _set_in(key, marks)
-    variables = sorted(place for place in places if place.startswith("$"))
-    is_file = not variables or any(place.startswith("line") for place in places)
-    count = "a mistake" if len(lines) == 1 else f"{len(lines)} mistakes"
-    where = [str(path)] * is_file + ["the environment"] * bool(variables)
-    head = f"{' and '.join(where)} {'have' if len(where) > 1 else 'has'} {count}:"
-    wrong = " and ".join(["the file"] * is_file + variables)
-    return ConfigError(
-        "\n  ".join([head, *lines]), cure=f"correct {wrong}; config.example.toml lists every key"
-    )
-
-
-def _set_in(table: Key, marks: Mapping[Key, str]) -> set[str]:
-    """Where keys of the table stand: what is wrong with it as a whole may be wrong in any of them.
-    Of all tables together nobody knows which, so there it is the file, if that says anything.
-    """
-    below = {at for key, at in marks.items() if key[: len(table)] == table}
-    lines = {at for at in below if not at.startswith("$")}
-    return below if table else lines or below
-
-
-def _unknown(key: Key, known: Collection[Key]) -> str:
-    known = [name for name in known if name != key]
-    siblings = [name[-1] for name in known if name[:-1] == key[:-1]]
-    near = difflib.get_close_matches(key[-1], siblings, n=1)
-    elsewhere = [name for name in known if name[-1] == key[-1]]
-    hint = ""
-    if near:
-        hint = f"; did you mean {near[0]!r}?"
-    elif elsewhere:
-        hint = f"; it belongs to [{'.'.join(elsewhere[0][:-1])}]"
-    elif re.search("key|token|secret|password", key[-1]):
-        hint = f"; if it is a secret, {_INSTEAD}"
-    return f"is no key that agentd knows{hint}"
-
-
-def _secrets(value: Any, key: Key = ()) -> Iterator[Key]:
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _secrets(inner, (*key, name))
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _secrets(inner, key)
-    elif isinstance(value, str) and holds_secret(_HOLE.sub("", value)):
-        yield key
-
 
 _PREFIX = "AGENTD__"
 _HEAD = """\

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from agentd.app.chat.catalog import Catalog
 from agentd.app.chat.chat import Chat
 from agentd.app.chat.pasting import TypedText
 from agentd.app.chat.screen import Screen
-from agentd.app.chat.slash import Catalog
 from agentd.app.chat.statusline import StatusLine
 from agentd.core.text import Spans
 from agentd.interfaces.commands.plain import Times

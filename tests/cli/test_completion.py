@@ -9,9 +9,9 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+from agentd.app.chat.completer import ChatCompleter, may_complete
 from agentd.app.chat.slash import OWN, chosen, help_text, misspelt, parse, session_table
 from agentd.app.chat.statusline import worded
-from agentd.app.chat.terminal import ChatCompleter, may_complete
 from agentd.interfaces.commands.plain import Times
 from agentd.testing import FakeClock
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentd.app.chat.chat import last_of
+from agentd.app.chat.last_exchange import last_of
 from agentd.core.message import Text, ToolResult, ToolUse, encode_blocks
 from tests.cli.test_chat import answering, daemon, talk
 

@@ -7,21 +7,21 @@ import signal
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from agentd.app.chat.asking import CTRL_C, Asking, AskingPrompt
+from agentd.app.chat.catalog import Catalog
 from agentd.app.chat.forms import LEAVE, FormField, form_fields, shown_form
+from agentd.app.chat.last_exchange import fetch_last, show_exchange
 from agentd.app.chat.pasting import TypedText, carried
 from agentd.app.chat.screen import Display
-from agentd.app.chat.slash import Catalog, chosen, help_text, misspelt, parse, session_table
+from agentd.app.chat.slash import chosen, help_text, misspelt, parse, session_table
 from agentd.app.chat.statusline import StatusLine
 from agentd.app.chat.toolcalls import ShownCalls
 from agentd.core.errors import AgentdError
-from agentd.core.message import Text, decode_block
 from agentd.core.text import Spans
 from agentd.interfaces.client.attachments import smaller
 from agentd.interfaces.client.connection import alone
@@ -416,70 +416,3 @@ class Chat:
 def _read_field(field: FormField, line: str) -> Any:
     """The value that was typed; LEAVE itself where the user leaves the form. Raises ValueError."""
     return LEAVE if line.strip() == LEAVE else field.read(line)
-
-
-# What was said last in a session that a chat opens again.
-
-_ROWS = 40  # of the end of the transcript, among which the exchange is looked for
-_PATIENCE = 2.0  # seconds for each of two questions; a chat begins without it rather than late
-_QUESTION_LINES, _ANSWER_LINES = 4, 16
-
-Line = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class LastExchange:
-    """A message and its answer; `at` is the ISO time of the answer."""
-
-    question: str
-    answer: str
-    at: str
-
-
-async def fetch_last(conversation: Conversation) -> LastExchange | None:
-    """The last message of the conversation's session that was answered, None where there is none
-    among the newest rows or the daemon does not tell in time.
-    """
-    try:
-        told = await conversation.call("_agentd/sessions/list", within=_PATIENCE)
-        here = [one for one in told["sessions"] if one["key"] == conversation.session]
-        if not here or not here[0].get("rows"):
-            return None
-        asked = {"key": conversation.session, "first": max(1, here[0]["rows"] - _ROWS + 1)}
-        page = await conversation.call("_agentd/sessions/export", asked, within=_PATIENCE)
-    except AgentdError:
-        return None  # what was said stands in the transcript; that is no reason to disturb
-    return last_of(page["lines"])
-
-
-def last_of(lines: Sequence[Line]) -> LastExchange | None:
-    """The last answered message among exported rows."""
-    answer: Line | None = None
-    for line in reversed(lines):
-        if line["role"] == "assistant" and answer is None and _text(line):
-            answer = line
-        elif line["role"] == "user" and answer is not None and _text(line):
-            return LastExchange(_text(line), _text(answer), answer["at"])
-    return None
-
-
-def _text(line: Line) -> str:
-    blocks = (decode_block(block) for block in line["content"])
-    return "\n".join(block.text.strip() for block in blocks if isinstance(block, Text)).strip()
-
-
-def show_exchange(exchange: LastExchange, session: str, screen: Display, times: Times) -> None:
-    """Put it on the screen, with its time, cut where it is long."""
-    question, question_is_cut = _beginning(exchange.question, _QUESTION_LINES)
-    answer, answer_is_cut = _beginning(exchange.answer, _ANSWER_LINES)
-    screen.aside(f"said last, {times.told(exchange.at)}")
-    screen.line(f"> {question}")
-    screen.words(answer)
-    screen.end_line()
-    if question_is_cut or answer_is_cut:
-        screen.aside(f"cut here; `agentd sessions show {session}` has it whole")
-
-
-def _beginning(text: str, most: int) -> tuple[str, bool]:
-    lines = text.split("\n")
-    return "\n".join(lines[:most]), len(lines) > most

@@ -1,4 +1,6 @@
-"""Blocks of markdown as lines for a terminal."""
+"""A streamed answer in markdown: cut into blocks that can be shown once and for all, and these as lines for
+a terminal.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,6 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from agentd.interfaces.commands.plain import visible
-
-# A streamed answer in markdown, cut into blocks that can be shown once and for all. Pure.
 
 _FENCE = re.compile(r"(\s*)(`{3,}|~{3,})\s*+([^`]*)$")
 _FENCE_BEGUN = re.compile(r"\s*(`{1,}|~{2,})[^`]*$")

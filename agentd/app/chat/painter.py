@@ -15,8 +15,6 @@ from agentd.app.chat.toolcalls import ShownCall
 from agentd.core.ports import Clock
 from agentd.interfaces.commands.plain import folded, visible
 
-# The last lines on a terminal, which may still change; what is above them is final.
-
 Size = Callable[[], tuple[int, int]]  # columns, rows
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
@@ -25,7 +23,8 @@ _END_SCREEN = "\x1b[J"
 
 
 class Canvas:
-    """Changes lines in place, with few bytes and without clearing what stays. Returns what is to be
+    """The last lines on a terminal, which may still change; what is above them is final. Changes lines in
+    place, with few bytes and without clearing what stays. Returns what is to be
     written; the cursor then stands behind the last line.
     """
 

@@ -1,4 +1,6 @@
-"""Which parts of a message were pasted, and not typed."""
+"""A message as it was typed: which parts of it were pasted, and what it carries, its words and an image if
+it begins with /image.
+"""
 
 from __future__ import annotations
 
@@ -59,11 +61,8 @@ def _common(one: str, other: str) -> int:
     return low
 
 
-# What a message that was typed carries: its words, and an image if it begins with /image.
-
-
 def carried(message: TypedText) -> tuple[TypedText, tuple[Attachment, ...]]:
-    """Words and images. Blocks. Raises InvalidRequest and what `read_image` raises."""
+    """The words of a message, and the images that it carries. Reads files, so it blocks. Raises InvalidRequest and what `read_image` raises."""
     command = parse(message.text)
     if command is None or command[0] != "image":
         return message, ()

@@ -1,22 +1,18 @@
-"""The keyboard of a terminal, and what can be completed at it."""
+"""The keyboard of a terminal."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
 import termios
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
@@ -26,13 +22,12 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import Style
 
 from agentd.app.chat.asking import CTRL_C, AskingPrompt
+from agentd.app.chat.completer import ChatCompleter, Sources, may_complete
 from agentd.app.chat.pasting import TypedText
-from agentd.app.chat.slash import Suggestion
 from agentd.core.paths import ensure_private_dir
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.core.text import Spans
-from agentd.interfaces.commands.plain import visible
 
 _LONGEST_HISTORY = 256 * 1024  # bytes; of a longer one the newer half stays
 _MENU_ROWS = 6
@@ -247,96 +242,3 @@ def _keys(paste: Callable[[Buffer, str], None]) -> KeyBindings:
 
 def _may_complete() -> bool:
     return may_complete(get_app().current_buffer.document.text_before_cursor)
-
-
-# What can be completed in a chat: commands, sessions, files of the workspace and resources of servers after
-# an `@`, and images of the user's after `/image`.
-
-_FILE = re.compile(r"(?:^|(?<=\s))@(\S*)$")
-_RESOURCE = re.compile(r"([a-z0-9][a-z0-9-]{0,23}):")
-_KEY = re.compile(r"/switch\s+(\S*)$")
-_IMAGE = re.compile(r"/image\s+((?:\\ |[^\s\"'])*)$")
-_MOST = 200  # files of one folder
-
-
-class Sources(Protocol):
-    """Where suggestions come from. An empty answer stands for one that cannot be had now."""
-
-    def commands(self) -> Sequence[Suggestion]:
-        """Slash commands, without the slash."""
-
-    async def sessions(self) -> Sequence[Suggestion]:
-        """Keys and titles."""
-
-    async def paths(self, folder: str) -> Sequence[Suggestion]:
-        """What lies in a folder of the workspace; folders end in a slash."""
-
-    async def resources(self, server: str) -> Sequence[Suggestion]:
-        """What a server of tools offers to be read, as NAME:URI; for "" the servers, as NAME:."""
-
-
-class ChatCompleter(Completer):
-    """Asks the daemon only for what stands at the cursor."""
-
-    def __init__(self, sources: Sources) -> None:
-        self._sources = sources
-
-    def get_completions(
-        self, document: Document, complete_event: CompleteEvent
-    ) -> Iterable[Completion]:
-        """Nothing without waiting: see `get_completions_async`."""
-        return ()
-
-    async def get_completions_async(
-        self, document: Document, complete_event: CompleteEvent
-    ) -> AsyncGenerator[Completion, None]:
-        """What may follow at the cursor."""
-        begun, known = await self._known(document.text_before_cursor)
-        for text, what in known:
-            if text.lower().startswith(begun.lower()) and text.isprintable():
-                yield Completion(text, -len(begun), display_meta=visible(what))
-
-    async def _known(self, before: str) -> tuple[str, Sequence[Suggestion]]:
-        if file := _FILE.search(before):
-            if of_server := _RESOURCE.match(file[1]):
-                return file[1], await self._sources.resources(of_server[1])
-            folder, slash, _ = file[1].rpartition("/")
-            if not slash:
-                servers = await self._sources.resources("")
-                return file[1], [*servers, *await self._sources.paths("")]
-            return file[1], await self._sources.paths(folder + slash)
-        if image := _IMAGE.fullmatch(before):
-            return image[1], await asyncio.to_thread(_own_files, image[1])
-        if key := _KEY.fullmatch(before):
-            return key[1], await self._sources.sessions()
-        if before.startswith("/") and not re.search(r"\s", before):
-            return before[1:], self._sources.commands()
-        return before, ()
-
-
-def may_complete(before: str) -> bool:
-    """Whether something can be completed behind this text."""
-    return before.startswith("/") or bool(_FILE.search(before))
-
-
-def _own_files(begun: str) -> Sequence[Suggestion]:
-    """What a path of this machine may go on with, as `/image` takes it; nothing where nobody may look.
-    Hidden files are offered to whoever has begun one.
-    """
-    folder, slash, name = begun.rpartition("/")
-    name = name.replace("\\ ", " ").lower()
-    try:
-        place = Path((folder + slash).replace("\\ ", " ") or ".").expanduser()
-        with os.scandir(place) as found:
-            entries = sorted((entry.name, entry.is_dir()) for entry in found)
-    except (OSError, RuntimeError):  # the latter for the home of nobody
-        return ()
-    meant = [
-        (entry.replace(" ", "\\ "), is_folder)
-        for entry, is_folder in entries
-        if entry.lower().startswith(name) and (name or not entry.startswith("."))
-    ]
-    return [
-        (f"{folder}{slash}{entry}/", "folder") if is_folder else (f"{folder}{slash}{entry}", "")
-        for entry, is_folder in meant[:_MOST]
-    ]

@@ -37,7 +37,7 @@ import tomli
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from agentd.app.config import key_lines, plain, toml
+from agentd.app.config_text import key_lines, plain, toml
 
 app = CommandGroup()
 

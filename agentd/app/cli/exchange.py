@@ -1,4 +1,6 @@
-"""What agents tell each other of their graphs, where it takes a file: `agentd facts send`, `take` and the like."""
+"""What agents tell each other of their graphs, where it takes a file: `agentd facts send`, `take` and the
+like; and `snapshot`, `graph-changes` and `apply`, for whole states and what leads between them.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,6 @@ from agentd.zero.formats.writing import write
 if TYPE_CHECKING:
     from agentd.core.graph import Record
 
-
-# `agentd facts snapshot`, `graph-changes` and `apply`: whole states of the graph, and what leads between them.
 
 _TRIES = 5  # to read a graph that is being changed
 _Old = Annotated[Path, typer.Argument(metavar="OLD.0c", help="A state that `snapshot` wrote.")]

@@ -1,4 +1,6 @@
-"""`agentd export`: everything that is yours, as plain files."""
+"""`agentd export`: everything that is yours, gathered from the daemon and the workspace, as plain files in a
+folder or an archive.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,6 @@ from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.paths import daemon_places
 from agentd.interfaces.client.connection import DaemonConnection, connected
 from agentd.interfaces.commands.plain import counted
-
-# The files of an export, gathered from the daemon and the workspace, into a folder or an archive.
 
 _COSTS = (
     "at",

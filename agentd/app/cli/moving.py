@@ -21,10 +21,10 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from agentd.app.cli import suggestions
+from agentd.app.cli.transcript_formats import Line
 from agentd.app.cli.transcripts import (
     MOST_BYTES,
     BroughtTranscript,
-    Line,
     checked,
     existing,
     read_files,

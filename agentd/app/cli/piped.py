@@ -1,4 +1,6 @@
-"""Messages from programs: one at a time, nobody there to be asked."""
+"""Messages from programs: lines of standard input, read beside the event loop and sent one at a time, with
+nobody there to be asked.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,6 @@ from agentd.core.errors import AgentdError, DaemonUnreachable, InvalidRequest
 from agentd.interfaces.client.attachments import Attachment, smaller
 from agentd.interfaces.client.conversation import Conversation, joined
 from agentd.interfaces.client.reply import Reply, marks, words
-
-# Lines of standard input, read beside the event loop.
 
 _BLOCK = 65536
 _AHEAD = 16  # blocks read before anybody wants them

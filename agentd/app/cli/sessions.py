@@ -21,15 +21,15 @@ from agentd.core.turn import SessionKey
 from agentd.interfaces.commands.plain import table, visible
 from agentd.interfaces.commands.sessions import SESSIONS
 
-# A transcript as a person reads it: who said what and when, calls of tools as one line each.
-
 _SPEAKERS = {"user": "you", "assistant": "agent", "summary": "summary", "notice": "notice"}
 
 Line = dict[str, Any]
 
 
 def conversation(lines: Sequence[Line]) -> str:
-    """Exported lines, times in words already, one paragraph for each who spoke."""
+    """A transcript as a person reads it: who said what and when, one paragraph for each who spoke, calls of
+    tools as one line each. `lines` are exported ones, with times in words.
+    """
     spoken = [(line, [decode_block(block) for block in line["content"]]) for line in lines]
     failed = {
         block.tool_use_id

@@ -1,4 +1,8 @@
-"""The standard streams of a command: there, whatever the caller closed, and their faults in words."""
+"""What a command has to do with its caller: Ctrl-C ends it silently, at whatever it is, and its standard
+streams are there whatever the caller closed, with their faults in words.
+
+Imports little: until this is loaded, Ctrl-C ends the interpreter with a traceback.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,6 @@ import sys
 from io import BufferedWriter, FileIO, TextIOWrapper
 from types import FrameType
 from typing import Any, TextIO, cast
-
-# What Ctrl-C does to a command: it ends it silently, at whatever it is.
-#
-# Imports little: until it is loaded, Ctrl-C ends the interpreter with a traceback.
 
 STATUS = 130  # what shells say of a program that Ctrl-C ended
 

@@ -6,10 +6,10 @@ import os
 import shutil
 import sys
 
+from agentd.app.chat.catalog import Catalog
 from agentd.app.chat.chat import Chat
 from agentd.app.chat.painter import Painter
 from agentd.app.chat.screen import Screen
-from agentd.app.chat.slash import Catalog
 from agentd.app.chat.statusline import StatusLine
 from agentd.app.chat.terminal import Terminal, history_in
 from agentd.app.cli.ask import sockets

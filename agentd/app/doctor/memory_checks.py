@@ -15,7 +15,7 @@ from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.core.workspace import FileView, Reader, TreeEntry
 from agentd.memory.graph.graph_exchange import Logged
 
-_EYES = Reader(SessionKey("doctor"), Kind.MAIN)
+_DOCTOR = Reader(SessionKey("doctor"), Kind.MAIN)
 _DEPTH = 20
 _MOST_FILES = 5000
 _MOST_NAMED = 5
@@ -75,7 +75,7 @@ class Readable:
     async def look(self) -> Finding:
         """Fails with the first that cannot and a cure for each, warns of what is never read since it is no file."""
         paths = await _paths(self.files, lambda path: path.endswith(".md"))
-        views, absent = await self.files.snapshot(paths, _EYES)
+        views, absent = await self.files.snapshot(paths, _DOCTOR)
         bad = [path for path in paths if path not in views and path not in absent]
         if bad:
             named = bad[:_MOST_NAMED]
@@ -98,7 +98,7 @@ class Screened:
     async def look(self) -> Finding:
         """Warns of what is found, with its place."""
         paths = await _paths(self.files, self._counts)
-        views, _ = await self.files.snapshot(paths, _EYES)
+        views, _ = await self.files.snapshot(paths, _DOCTOR)
         there = [path for path in paths if path in views]
         found: list[str] = []
         for first in range(0, len(there), _PORTION):
@@ -150,7 +150,7 @@ class Shared:
 
     async def look(self) -> Finding:
         """Warns of shared files that they do not find, and where such sessions find no file at all."""
-        notes = [e for e in await self.files.tree("", _DEPTH, _EYES) if not e.is_dir]
+        notes = [e for e in await self.files.tree("", _DEPTH, _DOCTOR) if not e.is_dir]
         linked = [e.path for e in notes if not (e.is_shared or self.files.is_owner_only(e.path))]
         if linked:
             text = (
@@ -183,7 +183,7 @@ class Shared:
 
 
 async def _paths(files: NoteFiles, counts: Callable[[str], bool]) -> list[str]:
-    entries = await files.tree("", _DEPTH, _EYES)
+    entries = await files.tree("", _DEPTH, _DOCTOR)
     return [e.path for e in entries if not e.is_dir and counts(e.path)][:_MOST_FILES]
 
 
@@ -199,8 +199,6 @@ def _cures(paths: Sequence[str], problems: Sequence[Problem]) -> str:
         return next(iter(files))
     return "; ".join(f"{', '.join(some)}: {cure}" for cure, some in files.items())
 
-
-# Checks of what is known about the user.
 
 _WAITING = frozenset({"facts_parked", "facts_unread", "facts_skipped", "facts_revived"})
 
@@ -228,9 +226,6 @@ class LearntCheck:
         if all(problem.code in _WAITING for problem in found):
             return Finding.warn(self.code, text, cure)
         return Finding.fail(self.code, text, cure)
-
-
-# Checks of the concept graph.
 
 
 @dataclass(frozen=True, slots=True)

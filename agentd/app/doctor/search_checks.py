@@ -14,7 +14,7 @@ from agentd.core.search import Lack, SearchQuery
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import Reader
 
-_EYES = Reader(SessionKey("doctor"), Kind.MAIN)
+_DOCTOR = Reader(SessionKey("doctor"), Kind.MAIN)
 _NOTES = 5  # the newest are looked at
 _HITS = 5
 _NOTE = re.compile(r"memory/\d{4}-\d{2}-\d{2}\.md")
@@ -38,9 +38,9 @@ class Searchable:
         if state.state in _BUSY:
             text = f"the index is being built: {state.pending} files are left"
             return Finding.warn(self.code, text, "wait, then run this again")
-        entries = await self.files.tree("memory", 1, _EYES)
+        entries = await self.files.tree("memory", 1, _DOCTOR)
         notes = sorted((e.path for e in entries if _NOTE.fullmatch(e.path)), reverse=True)[:_NOTES]
-        views, _ = await self.files.snapshot(notes, _EYES)
+        views, _ = await self.files.snapshot(notes, _DOCTOR)
         for path in notes:
             if path in views and (words := _telling(views[path].text)):
                 return await self._found(path, words)
@@ -48,7 +48,7 @@ class Searchable:
 
     async def _found(self, path: str, words: Sequence[str]) -> Finding:
         query = SearchQuery(" ".join(words), limit=_HITS, sources=frozenset({Source.NOTES}))
-        found = await self.recall.search(query, _EYES)
+        found = await self.recall.search(query, _DOCTOR)
         if any(_holds(hit, words) for hit in found.hits):
             return Finding.ok(self.code, f"words of {path} are found")
         why = f" ({found.reason})" if found.reason else ""
@@ -72,7 +72,7 @@ class Meaningful:
         choice = self.chosen()
         if choice["provider"] == "none":
             return Finding.ok(self.code, f"words alone are searched: {choice['why']}")
-        found = await self.recall.search(SearchQuery("memory", limit=1), _EYES)
+        found = await self.recall.search(SearchQuery("memory", limit=1), _DOCTOR)
         if found.reason in {Lack.EMBEDDER_DOWN, Lack.EMBEDDER_SLOW}:
             what = "fails" if found.reason == Lack.EMBEDDER_DOWN else "takes too long"
             text = (
