@@ -14,17 +14,8 @@ from datetime import datetime
 from itertools import chain, pairwise
 from typing import Any
 
-from agentd.core.text import (
-    Folded,
-    Span,
-    is_unspaced,
-    letters,
-    merged,
-    plain,
-    shifted,
-    stretches,
-    trimmed,
-)
+from agentd.core.spans import Span, merged, shifted
+from agentd.core.text import Folded, is_unspaced, letters, plain, stretches, trimmed
 
 MASK = "[forgotten]"
 

@@ -1,4 +1,4 @@
-"""Messages and their blocks, and how they are written as JSON.
+"""Messages and their blocks, who wrote their texts, and how they are written as JSON.
 
 The JSON spelling follows the Messages API where it has one: `text`, `tool_use`, `tool_result`. An
 `image` is a reference: its bytes are kept elsewhere, under their digest.
@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self, assert_never
 
-from agentd.core.text import Span, Spans, united
-
-# Where text comes from: who wrote it, and whether text from outside has a part in it.
+from agentd.core.spans import Span, Spans, united
 
 _TAINT = "tainted"
 
@@ -30,7 +28,7 @@ class Writer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextSource:
-    """Who wrote a text. It is tainted when it holds text from outside (a tool's output, an attachment,
+    """Where a text comes from: who wrote it. It is tainted when it holds text from outside (a tool's output, an attachment,
     words of others), or was made from such text.
     """
 
@@ -63,8 +61,6 @@ BY_AGENT = TextSource(Writer.AGENT)
 BY_OTHERS = TextSource(Writer.OTHER, tainted=True)
 
 
-# Which bytes are an image that models take. Pure.
-
 _MARKS = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -75,7 +71,7 @@ TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 def media_type(data: bytes) -> str | None:
-    """The type of an image, told by how its bytes begin, whatever its sender calls it; None for
+    """The type of an image that models take, known by how its bytes begin, whatever its sender calls it; None for
     anything but PNG, JPEG, GIF and WebP.
     """
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":

@@ -21,7 +21,7 @@ from agentd.core.message import (
     ToolUse,
     Writer,
 )
-from agentd.core.text import Span, united
+from agentd.core.spans import Span, united
 from agentd.core.transcript import Row, RowRole, opens_turn
 from agentd.core.turn import SessionKey
 

@@ -1,4 +1,6 @@
-"""How a search of memory is to be done, and what it ranked."""
+"""What the search index keeps of a chunk beside the chunk itself, how a search of memory is to be done, and
+what it ranked.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,6 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from agentd.core.chunk import Chunk, Source
-
-# What the search index keeps of a chunk beside the chunk itself.
-
 
 MOVES = "moves"  # in what a ChunkStore keeps by name: how often chunks have moved to other lines
 

@@ -1,4 +1,10 @@
-"""Text as it is compared and taken apart: scripts without blanks, spans, sentences, folding."""
+"""Text as it is taken apart and compared: scripts without blanks, sentences, and the form in which words are
+compared, with the way back to the original. Pure.
+
+Letters are compared after NFKC and without case; quotation marks are one and dashes are one, blanks and
+ends of lines are one blank, what no reader sees is nothing. What JSON escapes counts as what it stands
+for. Words that were encoded otherwise (percent signs, base64) are not seen.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +13,12 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import accumulate, islice
+from itertools import accumulate
 
-# Scripts that put no blanks between words.
+from agentd.core.spans import Span, merged
 
-# The inside of a character class: Thai, Lao, Tibetan, Burmese, Khmer, Kana and Han, with the signs that
-# belong to their words.
+# Scripts that put no blanks between words, as the inside of a character class: Thai, Lao,
+# Tibetan, Burmese, Khmer, Kana and Han, with the signs that belong to their words.
 UNSPACED = (
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uaa60-\uaa7f\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
@@ -26,77 +32,6 @@ def at_first_use(pattern: str, flags: int = 0) -> Callable[[], re.Pattern[str]]:
     return cache(partial(re.compile, pattern, flags))
 
 
-# Parts of a text: pairs of places counted in characters, the end not among them. Pure.
-
-Span = tuple[int, int]
-Spans = tuple[Span, ...]
-
-
-def united(spans: Iterable[Span], length: int) -> Spans:
-    """The same characters of a text of this length as spans in order, no two touching."""
-    made: list[Span] = []
-    first = last = -1  # the span that may still grow
-    for start, end in sorted(spans):
-        if start >= min(end, length):
-            continue
-        if start > last:
-            if first >= 0:
-                made.append((first, last))
-            first, last = start, end
-        elif end > last:
-            last = end
-    if first >= 0:
-        made.append((first, min(last, length)))
-    return tuple(made)
-
-
-def shifted(spans: Iterable[Span], by: int) -> Spans:
-    """The spans in a text that begins `by` characters later."""
-    return tuple((start + by, end + by) for start, end in spans)
-
-
-def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Parts of a text in order, those that overlap as one."""
-    found: list[Span] = []
-    for start, end in sorted(spans):
-        if found and start < found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
-        else:
-            found.append((start, end))
-    return tuple(found)
-
-
-def apart(spans: Iterable[Span], kept: Iterable[Span]) -> tuple[Span, ...]:
-    """What of these parts of a text lies in none of those that are `kept`, which are in order."""
-    left: list[Span] = []
-    between = list(kept)
-    n = 0
-    for start, end in merged(spans):
-        while n < len(between) and between[n][1] <= start:
-            n += 1
-        at = start
-        for first, last in islice(between, n, None):
-            if first >= end:
-                break
-            if at < first:
-                left.append((at, first))
-            at = max(at, last)
-        if at < end:
-            left.append((at, end))
-    return tuple(left)
-
-
-def within(spans: Iterable[Span], start: int, end: int) -> tuple[Span, ...]:
-    """What of these parts lies in a part of the text, counted from its beginning."""
-    cut = ((max(first, start) - start, min(last, end) - start) for first, last in spans)
-    return tuple((first, last) for first, last in cut if first < last)
-
-
-# Where the sentences of a text end. Pure.
-#
-# A sentence ends with its marks before a blank, with the full stop of a script without blanks, or with
-# its line. Short forms are not known: “Dr. Almeida” is two, which whoever looks for words can bear.
-
 # A run of marks is taken whole or not at all: trying it from each of its marks takes quadratic time.
 _END = re.compile(r"(?<![.!?…])[.!?…]++(?=\s|\Z)|[。！？]+|\n")
 
@@ -104,6 +39,9 @@ _END = re.compile(r"(?<![.!?…])[.!?…]++(?=\s|\Z)|[。！？]+|\n")
 def sentences(text: str) -> Iterator[str]:
     """The sentences in order, without blanks around them; those without a letter or digit are left
     out.
+
+    A sentence ends with its marks before a blank, with the full stop of a script without blanks, or with
+    its line. Short forms are not known: “Dr. Almeida” is two, which whoever looks for words can bear.
     """
     start = 0
     for found in _END.finditer(text):
@@ -116,12 +54,6 @@ def _sentence(text: str) -> Iterator[str]:
     if any(map(str.isalnum, text)):
         yield text.strip()
 
-
-# Text in the form in which words are compared, with the way back to the original. Pure.
-#
-# Letters are compared after NFKC and without case; quotation marks are one and dashes are one, blanks and
-# ends of lines are one blank, what no reader sees is nothing. What JSON escapes counts as what it stands
-# for. Words that were encoded otherwise (percent signs, base64) are not seen.
 
 _TAGS = range(0xE0000, 0xE0200)
 _SAME = str.maketrans(

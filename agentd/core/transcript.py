@@ -1,4 +1,6 @@
-"""Rows of a session's transcript and the part of it that a model sees."""
+"""A session: what its user may choose for it, the rows of its transcript, and the part of them that a model
+sees.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,6 @@ from agentd.core.message import (
 )
 from agentd.core.turn import Kind, SessionKey, Usage, kind_of
 
-# What a user may choose for one session.
-
 
 class Mode(StrEnum):
     """When the user is asked before a file changes."""
@@ -36,7 +36,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """A session's choices; "" leaves it to the configuration."""
+    """What a user has chosen for one session; "" leaves it to the configuration."""
 
     mode: Mode = Mode.AUTO
     model: str = ""

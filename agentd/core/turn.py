@@ -17,7 +17,7 @@ from agentd.core.message import (
     Writer,
     spoken,
 )
-from agentd.core.text import Spans
+from agentd.core.spans import Spans
 
 SessionKey = NewType("SessionKey", str)
 MAIN = SessionKey("main")

@@ -18,7 +18,7 @@ from agentd.core.offloading import ROWS, offload
 from agentd.core.outside import cleaned, from_outside
 from agentd.core.paths import prompt
 from agentd.core.ports import Clock, Contexts
-from agentd.core.text import Span, shifted, within
+from agentd.core.spans import Span, shifted, within
 from agentd.core.transcript import NO_MEMORY, Coverage, Row, RowRole
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.core.verdict import is_no_reply

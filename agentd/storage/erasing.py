@@ -19,7 +19,7 @@ from pathlib import Path
 
 from agentd.core.errors import StorageError
 from agentd.core.paths import sync_directory, sync_file
-from agentd.core.text import Span
+from agentd.core.spans import Span
 
 _PART = 1 << 20  # bytes that are read at once; a multiple of every page size
 _HEADER = 100  # bytes of the file's own, on page 1

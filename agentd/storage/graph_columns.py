@@ -10,11 +10,20 @@ from math import log2
 from operator import attrgetter
 from typing import Any
 
-from agentd.core.graph import (
+from agentd.core.evidence import (
     CONSOLIDATION,
     HALF_LIFE,
     LEAST,
     STANDING,
+    Trace,
+    Weight,
+    belief,
+    faded,
+    independent,
+    read_evidence,
+    teller_of,
+)
+from agentd.core.graph import (
     Concept,
     ConceptContext,
     ConceptHash,
@@ -24,13 +33,6 @@ from agentd.core.graph import (
     Held,
     Record,
     Relation,
-    Trace,
-    Weight,
-    belief,
-    faded,
-    independent,
-    read_evidence,
-    teller_of,
 )
 from agentd.storage.codec import dumps
 

@@ -8,14 +8,8 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
-from agentd.core.graph import (
-    ConceptContext,
-    Inserted,
-    Record,
-    Relation,
-    check,
-    teller_of,
-)
+from agentd.core.evidence import check, teller_of
+from agentd.core.graph import ConceptContext, Inserted, Record, Relation
 from agentd.storage.graph_columns import (
     LONE,
     WORTH,

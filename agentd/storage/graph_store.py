@@ -8,16 +8,12 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
+from agentd.core.evidence import FACTS, GROUP, LEAST, SURVIVING, Consolidated, Trace
 from agentd.core.graph import (
-    FACTS,
-    GROUP,
-    LEAST,
-    SURVIVING,
     Around,
     Concept,
     ConceptContext,
     ConceptHash,
-    Consolidated,
     ContextHash,
     Edge,
     EpisodeHash,
@@ -27,7 +23,6 @@ from agentd.core.graph import (
     Inserted,
     Record,
     Relation,
-    Trace,
 )
 from agentd.core.ports import Walk
 from agentd.storage import graph_rows as rows

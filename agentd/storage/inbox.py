@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from agentd.core.errors import InvalidRequest, NotFound
 from agentd.core.message import decode_spans
-from agentd.core.text import united
+from agentd.core.spans import united
 from agentd.core.transcript import NewRow, Row, RowRole
 from agentd.core.turn import (
     Context,

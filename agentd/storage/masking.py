@@ -29,7 +29,7 @@ from agentd.core.message import (
     encode_block,
 )
 from agentd.core.ports import Wanted
-from agentd.core.text import Span
+from agentd.core.spans import Span
 from agentd.core.turn import SessionKey
 from agentd.storage.codec import dumps, maybe_moment
 from agentd.storage.proofs import digest_of

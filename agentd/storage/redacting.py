@@ -19,7 +19,7 @@ from agentd.core.message import (
     ToolUse,
 )
 from agentd.core.redaction import KeptSecrets, Redactor
-from agentd.core.text import Spans, united
+from agentd.core.spans import Spans, united
 from agentd.core.tool import Intent, ToolOutput
 from agentd.core.transcript import NewRow
 from agentd.core.turn import (

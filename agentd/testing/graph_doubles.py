@@ -8,16 +8,24 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from agentd.core.graph import (
+from agentd.core.evidence import (
     CONSOLIDATION,
     FACTS,
     GROUP,
     LEAST,
     SURVIVING,
+    Consolidated,
+    Trace,
+    belief,
+    check,
+    independent,
+    read_evidence,
+    teller_of,
+)
+from agentd.core.graph import (
     Concept,
     ConceptContext,
     ConceptHash,
-    Consolidated,
     ContextHash,
     Edge,
     EpisodeHash,
@@ -29,12 +37,6 @@ from agentd.core.graph import (
     Record,
     Relation,
     Share,
-    Trace,
-    belief,
-    check,
-    independent,
-    read_evidence,
-    teller_of,
 )
 from agentd.core.ports import GraphStore, Walk
 

@@ -21,7 +21,7 @@ from agentd.core.erasure import Erasure, Written, moved, replaced
 from agentd.core.offloading import to_the_end
 from agentd.core.outside import marks_in
 from agentd.core.ports import Wanted
-from agentd.core.text import Span, apart
+from agentd.core.spans import Span, apart
 from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import FACTS_PATH, Reader, TreeEntry, is_graph_text
 from agentd.workspace.changes import MAX_READ_BYTES

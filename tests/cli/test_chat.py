@@ -17,7 +17,7 @@ from agentd.app.chat.chat import Chat
 from agentd.app.chat.pasting import TypedText
 from agentd.app.chat.screen import Screen
 from agentd.app.chat.statusline import StatusLine
-from agentd.core.text import Spans
+from agentd.core.spans import Spans
 from agentd.interfaces.commands.plain import Times
 from agentd.testing import PNG, FakeClock
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon

@@ -9,7 +9,7 @@ from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.beat import Beat, Outcome, Reason, Standing
 from agentd.core.errors import GraphOff, InvalidRequest, NotFound
-from agentd.core.graph import Consolidated
+from agentd.core.evidence import Consolidated
 from agentd.core.job import Ending, JobOutcome, JobReason, Step
 from agentd.interfaces.acp.declared import methods
 from agentd.interfaces.commands.jobs import JOBS, ConsolidationJob, HeartbeatJob, JobCommands

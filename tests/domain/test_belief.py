@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.core.graph import belief, faded
+from agentd.core.evidence import belief, faded
 
 WEEK = 7 * 86_400
 SURE = st.lists(st.floats(0, 1), max_size=8)

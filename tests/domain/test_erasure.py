@@ -20,7 +20,7 @@ from agentd.core.erasure import (
     replaced,
     sentences_in,
 )
-from agentd.core.text import merged, within
+from agentd.core.spans import merged, within
 
 LONDON = Erasure(spans=("I live in London.", "The user lives in London."))
 ROW = "sessions/main.jsonl:4"

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.core.text import Folded, plain, shifted, stretches, trimmed
+from agentd.core.spans import shifted
+from agentd.core.text import Folded, plain, stretches, trimmed
 
 
 def found(words: str, text: str) -> list[str]:

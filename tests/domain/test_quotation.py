@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.core.text import shifted, united
+from agentd.core.spans import shifted, united
 from agentd.memory.facts.quotation import quoted_spans
 from tests.growth import QUADRATIC, growth
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agentd.core.errors import StorageError
-from agentd.core.graph import Consolidated
+from agentd.core.evidence import Consolidated
 from agentd.memory.graph.consolidation import MOST, Consolidation
 from agentd.memory.graph.history import FactHistory, histories
 from agentd.storage.graph_store import SqliteGraph

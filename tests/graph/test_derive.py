@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from agentd.core.evidence import ENDED, FACTS, SAID
 from agentd.core.fact import Evidence, Fact, FactStatus
-from agentd.core.graph import ENDED, FACTS, SAID
 from agentd.core.turn import SessionKey
 from agentd.memory.graph.derive import derived
 from agentd.zero.naming import Aliases

@@ -11,16 +11,21 @@ from hashlib import sha256
 import pytest
 
 from agentd.core.errors import GraphError
-from agentd.core.graph import (
+from agentd.core.evidence import (
     CONSOLIDATION,
     FACTS,
     SAID,
     SHARED,
+    Consolidated,
+    belief,
+    evidence,
+    faded,
+)
+from agentd.core.graph import (
     Around,
     Concept,
     ConceptContext,
     ConceptHash,
-    Consolidated,
     ContextHash,
     EpisodeHash,
     FactHash,
@@ -29,9 +34,6 @@ from agentd.core.graph import (
     Inserted,
     Record,
     Relation,
-    belief,
-    evidence,
-    faded,
 )
 from agentd.memory.graph.history import histories
 from agentd.storage.graph_store import SWEPT, SqliteGraph

@@ -17,7 +17,7 @@ from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.assembly.storage import Stores
 from agentd.core.errors import AgentdError
-from agentd.core.graph import Consolidated
+from agentd.core.evidence import Consolidated
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, GraphStore, ProgramStates
 from agentd.engine.workers import CoalescingWorker, Daily

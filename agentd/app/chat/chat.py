@@ -22,7 +22,7 @@ from agentd.app.chat.slash import chosen, help_text, misspelt, parse, session_ta
 from agentd.app.chat.statusline import StatusLine
 from agentd.app.chat.toolcalls import ShownCalls
 from agentd.core.errors import AgentdError
-from agentd.core.text import Spans
+from agentd.core.spans import Spans
 from agentd.interfaces.client.attachments import smaller
 from agentd.interfaces.client.connection import alone
 from agentd.interfaces.client.conversation import Conversation, joined

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentd.app.chat.slash import image_and_words, parse
 from agentd.core.errors import InvalidRequest
-from agentd.core.text import Span, Spans, united
+from agentd.core.spans import Span, Spans, united
 from agentd.interfaces.client.attachments import Attachment, read_image
 
 LONG = 200  # characters from which a single line that is pasted counts

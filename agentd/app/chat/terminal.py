@@ -27,7 +27,7 @@ from agentd.app.chat.pasting import TypedText
 from agentd.core.paths import ensure_private_dir
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
-from agentd.core.text import Spans
+from agentd.core.spans import Spans
 
 _LONGEST_HISTORY = 256 * 1024  # bytes; of a longer one the newer half stays
 _MENU_ROWS = 6

@@ -4,7 +4,8 @@ runtime     Clock, Probe
 model       Provider, Breaker, ServiceRecord, Ledger, Tool, ToolSource, Gate, Approver, FormAsker, EventSink, TurnAudience, ContextSource, CompactionHook
 session_stores  Inbox, Transcripts, Contexts, SessionRegistry, SessionStore, Blobs, Journal
 workspace   NoteRules, NoteReader, NoteWriter, Workspace
-knowledge   Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser, GraphRecords, GraphWriter, GraphReader, EpisodeReader, GraphStore, ProgramStates, ShareStore, Walk, Writings, Wanted
+user_facts  Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser, Writings, Wanted
+concept_graph  GraphRecords, GraphWriter, GraphReader, EpisodeReader, GraphStore, ProgramStates, ShareStore, Walk
 searching   Recall, IndexWriter, IndexSearch, MemoryIndex, ChunkIndex, ChunkWriter, ChunkReader, VectorBacklog, ChunkStore, Embedder
 automation  BeatStore, JobBook, JobRuns, JobStore, Triggers, Outbox, AlertSink
 
@@ -25,25 +26,15 @@ from agentd.core.ports.automation import (
     Outbox,
     Triggers,
 )
-from agentd.core.ports.knowledge import (
+from agentd.core.ports.concept_graph import (
     EpisodeReader,
-    Eraser,
-    ErasureStore,
-    FactIndex,
-    Facts,
-    FactService,
-    FactStore,
-    FactVectorStore,
     GraphReader,
     GraphRecords,
     GraphStore,
     GraphWriter,
     ProgramStates,
-    ProposalStore,
     ShareStore,
     Walk,
-    Wanted,
-    Writings,
 )
 from agentd.core.ports.model import (
     Approver,
@@ -81,6 +72,18 @@ from agentd.core.ports.session_stores import (
     SessionRegistry,
     SessionStore,
     Transcripts,
+)
+from agentd.core.ports.user_facts import (
+    Eraser,
+    ErasureStore,
+    FactIndex,
+    Facts,
+    FactService,
+    FactStore,
+    FactVectorStore,
+    ProposalStore,
+    Wanted,
+    Writings,
 )
 from agentd.core.ports.workspace import NoteReader, NoteRules, NoteWriter, Workspace
 

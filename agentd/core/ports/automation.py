@@ -1,4 +1,4 @@
-"""Beats and jobs, and the alerts that come of them."""
+"""Beats and jobs, when they are due, and the alerts by which they reach the user."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from agentd.core.beat import Beat, HeartbeatState, ItemState, Reason
 from agentd.core.beat_finding import BeatFinding
 from agentd.core.job import Ending, Job, JobRun, NewJob, Schedule, Step
 from agentd.core.watch import WatchedEntry
-
-# Beats, jobs, and when they are due.
 
 
 class BeatStore(Protocol):
@@ -134,9 +132,6 @@ class Triggers(Protocol):
 
     def after(self, schedule: Schedule, moment: datetime) -> datetime | None:
         """The first slot after the moment; None when there is none."""
-
-
-# Reaching the user.
 
 
 class Outbox(Protocol):

@@ -1,4 +1,6 @@
-"""A language model, what guards it, and what it costs."""
+"""A language model, what guards it and what it costs; and what takes part in a turn with it: tools, those
+who are asked and who hear of it, and what goes into its context.
+"""
 
 from __future__ import annotations
 
@@ -89,9 +91,6 @@ class Ledger(Protocol):
         """Tokens read from a cache since then, and all tokens read by models that have one: not by
         those that make vectors.
         """
-
-
-# What takes part in a turn.
 
 
 class Tool(Protocol):

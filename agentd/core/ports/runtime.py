@@ -8,11 +8,9 @@ from zoneinfo import ZoneInfo
 
 from agentd.core.health import Problem
 
-# Time, for all of agentd.
-
 
 class Clock(Protocol):
-    """The one source of time."""
+    """The one source of time, for all of agentd."""
 
     @property
     def zone(self) -> ZoneInfo:
@@ -26,9 +24,6 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Return after `seconds` of monotonic time."""
-
-
-# Whether a part is well.
 
 
 class Probe(Protocol):

@@ -65,15 +65,14 @@ def disguised(text: str) -> Iterator[tuple[str, int]]:
             yield "mixes Latin letters with look-alikes of other alphabets", word.start()
 
 
-# Text that is to be judged, with nothing in it that looks like something else. Pure.
-
 _WITHOUT_SHAPE = frozenset("\u2800\U0001d159")  # signs that are drawn as nothing, yet are no blanks
 _HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 
 
 def spelled(text: str) -> str:
-    """The text with each character that nobody sees, that turns or steers what is seen, or that passes
-    for a Latin letter beside Latin ones, as its number: `⟨U+202E⟩`. What scripts and emoji need stays.
+    """The text as somebody who is to judge it should see it: each character that nobody sees, that turns
+    or steers what is seen, or that passes for a Latin letter beside Latin ones, stands as its number,
+    `⟨U+202E⟩`. What scripts and emoji need stays.
     """
     if text.isascii() and text.isprintable():
         return text

@@ -17,8 +17,6 @@ from enum import StrEnum
 from agentd.core.screening.ignorable import IGNORABLE, suspect
 from agentd.core.screening.lookalikes import disguised, passes_for
 
-# Text that is not what it looks like, or that speaks to the agent.
-
 
 class Severity(StrEnum):
     """What a piece of text deserves."""
@@ -57,8 +55,6 @@ class Suspicion:
         }
 
 
-# Characters that nobody sees, and that a model reads all the same. Pure.
-
 _MANY = 16  # in one text, wherever they stand: more can carry a word
 _OVERRIDE = re.compile("[\u202d\u202e]")
 _RUN = re.compile(f"[{IGNORABLE}]+")
@@ -68,7 +64,9 @@ _LONG = 8
 
 
 def hidden(text: str) -> Iterator[tuple[str, int]]:
-    """What is hidden and where: reason and index."""
+    """Characters that nobody sees, and that a model reads all the same: the reason to warn of them, and where
+    they stand.
+    """
     if text.isascii():
         return
     for found in _OVERRIDE.finditer(text):
@@ -94,11 +92,9 @@ def _in_run(text: str, run: re.Match[str], places: frozenset[int]) -> Iterator[t
         yield "has invisible characters within words", start
 
 
-# A few things that attackers write to models, in English. Pure.
-#
-# They are worth a warning and no more: who knows the list writes something else, and it speaks one
-# language. docs/security.md says how much of other people's attacks it finds.
-
+# A few things that attackers write to models, in English. They are worth a warning and no more: who
+# knows the list writes something else, and it speaks one language. docs/security.md says how much of other
+# people's attacks it finds.
 _PHRASES = tuple(
     (reason, re.compile(pattern))
     for reason, pattern in (

@@ -19,7 +19,7 @@ from agentd.core import message as picture
 from agentd.core.errors import InvalidRequest
 from agentd.core.message import decode_spans
 from agentd.core.outside import typed
-from agentd.core.text import Span, Spans, shifted, united
+from agentd.core.spans import Span, Spans, shifted, united
 from agentd.interfaces.acp.faults import wrong_params
 
 

@@ -26,7 +26,7 @@ from agentd.core.message import (
     decode_block,
     media_type,
 )
-from agentd.core.text import shifted
+from agentd.core.spans import shifted
 from agentd.core.transcript import NewRow, RowRole, holds_attachments, opens_turn
 
 _CLIP = 2000  # characters of a call or result that becomes words

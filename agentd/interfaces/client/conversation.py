@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from agentd.core.errors import AgentdError, Busy, DaemonUnreachable
-from agentd.core.text import Spans
+from agentd.core.spans import Spans
 from agentd.interfaces.client.attachments import Attachment
 from agentd.interfaces.client.connection import (
     MAX_FRAME_BYTES,

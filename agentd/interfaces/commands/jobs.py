@@ -15,7 +15,7 @@ from agentd.interfaces.commands.plain import fields, table, visible, words
 if TYPE_CHECKING:
     from agentd.automation.jobs.agenda import Agenda
     from agentd.core.beat import Beat, Standing
-    from agentd.core.graph import Consolidated
+    from agentd.core.evidence import Consolidated
     from agentd.core.job import JobRun
     from agentd.core.ports import BeatStore
 

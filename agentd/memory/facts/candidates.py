@@ -17,7 +17,8 @@ from math import log
 
 from agentd.core.erasure import Erasure, Mark, Sought, Written, replaced, sentences_in
 from agentd.core.fact import Mention
-from agentd.core.text import UNSPACED, Span, at_first_use, plain, within
+from agentd.core.spans import Span, within
+from agentd.core.text import UNSPACED, at_first_use, plain
 from agentd.memory.facts.known import names_in
 
 Near = tuple[str, int, int]  # path, first and last line

@@ -8,7 +8,8 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from agentd.core.text import UNSPACED, Span, Spans, at_first_use, united
+from agentd.core.spans import Span, Spans, united
+from agentd.core.text import UNSPACED, at_first_use
 
 LEAST_WORDS = 6  # between marks; what is shorter may be a name, or a word that he stresses
 LEAST_UNSPACED = 16  # characters, where no blanks tell words apart

@@ -15,7 +15,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 
-from agentd.core.text import UNSPACED, Span, at_first_use
+from agentd.core.spans import Span
+from agentd.core.text import UNSPACED, at_first_use
 
 _ASCII_MARKS = str.maketrans('"`', "''")
 _UNSPACED = at_first_use(f"[{UNSPACED}]")

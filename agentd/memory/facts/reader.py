@@ -27,7 +27,8 @@ from agentd.core.fact import (
 from agentd.core.message import Text
 from agentd.core.paths import prompt
 from agentd.core.ports import Clock, Facts, FactStore, Transcripts
-from agentd.core.text import Span, sentences, shifted
+from agentd.core.spans import Span, shifted
+from agentd.core.text import sentences
 from agentd.core.transcript import Row, RowRole, opens_turn
 from agentd.core.turn import Origin, SessionKey
 from agentd.engine import tokens

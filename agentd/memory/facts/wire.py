@@ -17,7 +17,7 @@ from typing import Any
 
 from agentd.core.fact import Category, Evidence, Fact, FactOperation, FactSource, Op, Triple
 from agentd.core.outside import typed
-from agentd.core.text import Span
+from agentd.core.spans import Span
 from agentd.core.turn import SessionKey
 from agentd.engine.context import fence
 from agentd.memory.facts.model_answer import line, number, objects

@@ -14,7 +14,7 @@ from hashlib import sha256
 from agentd.core.erasure import sentences_in
 from agentd.core.fact import Category, Evidence, Fact, FactSource, Triple
 from agentd.core.redaction import Telling, tellings
-from agentd.core.text import Spans
+from agentd.core.spans import Spans
 from agentd.core.transcript import Row, opens_turn
 from agentd.core.turn import SessionKey
 from agentd.memory.facts.known import folded

@@ -14,21 +14,16 @@ from datetime import datetime
 from hashlib import sha256
 
 from agentd.core.erasure import Erasure
+from agentd.core.evidence import CONSOLIDATION, Consolidated, Trace, belief, evidence, read_evidence
 from agentd.core.graph import (
-    CONSOLIDATION,
     Concept,
     ConceptContext,
     ConceptHash,
-    Consolidated,
     EpisodeHash,
     FactHash,
     KeptEpisode,
     Record,
     Relation,
-    Trace,
-    belief,
-    evidence,
-    read_evidence,
 )
 from agentd.core.ports import Clock, GraphRecords, GraphStore
 from agentd.core.text import Folded, trimmed

@@ -14,8 +14,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from agentd.core.errors import GraphError
+from agentd.core.evidence import ENDED, FACTS, SAID
 from agentd.core.fact import Evidence, Fact, FactStatus, Triple
-from agentd.core.graph import ENDED, FACTS, SAID, EpisodeHash, Record
+from agentd.core.graph import EpisodeHash, Record
 from agentd.zero.compiler import record_of
 from agentd.zero.hashes import context_hash, episode_hash, fact_hash
 from agentd.zero.naming import Aliases, normal_label, normal_predicate

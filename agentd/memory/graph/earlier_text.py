@@ -15,14 +15,8 @@ from itertools import pairwise
 import structlog
 
 from agentd.core.errors import FileMissing, GraphError
-from agentd.core.graph import (
-    FACTS,
-    SHARED,
-    EpisodeHash,
-    KeptEpisode,
-    Record,
-    Share,
-)
+from agentd.core.evidence import FACTS, SHARED
+from agentd.core.graph import EpisodeHash, KeptEpisode, Record, Share
 from agentd.core.ports import Clock, GraphRecords, NoteReader
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import GRAPH_FOLDER, SHARED_PATH, TAKEN_BACK_PATH, Reader

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from agentd.core.errors import GraphError, InvalidRequest
-from agentd.core.graph import SHARED, ConceptContext, Record, Relation
+from agentd.core.evidence import SHARED
+from agentd.core.graph import ConceptContext, Record, Relation
 from agentd.core.ports import Clock, GraphStore
 from agentd.memory.graph.journal import GraphJournal, Verdict
 from agentd.memory.graph.keeper import GraphKeeper

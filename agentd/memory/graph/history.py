@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from agentd.core.graph import FactHash, Trace, independent, read_evidence
+from agentd.core.evidence import Trace, independent, read_evidence
+from agentd.core.graph import FactHash
 
 SEMANTIC, EPISODIC = "semantic", "episodic"
 

@@ -12,12 +12,10 @@ import structlog
 
 from agentd.core.erasure import Erasure
 from agentd.core.errors import AgentdError, FileMissing, GraphError, WorkspaceError
+from agentd.core.evidence import LEAST, SAID, Consolidated, faded
 from agentd.core.fact import Evidence, Fact, FactStatus
 from agentd.core.failpoints import hit
 from agentd.core.graph import (
-    LEAST,
-    SAID,
-    Consolidated,
     EpisodeHash,
     GraphCounts,
     Held,
@@ -25,7 +23,6 @@ from agentd.core.graph import (
     KeptEpisode,
     Record,
     Relation,
-    faded,
 )
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, GraphRecords, GraphStore, NoteReader

@@ -12,7 +12,8 @@ from typing import Any
 import structlog
 
 from agentd.core.errors import AgentdError, InvalidRequest, QueryError
-from agentd.core.graph import OWN, SHARED, EpisodeHash, FactHash, Relation, Trace
+from agentd.core.evidence import OWN, SHARED, Trace
+from agentd.core.graph import EpisodeHash, FactHash, Relation
 from agentd.core.ports import Clock, GraphStore
 from agentd.core.turn import Kind, SessionKey
 from agentd.memory.graph import record

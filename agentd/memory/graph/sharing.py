@@ -14,8 +14,9 @@ from datetime import datetime
 
 from agentd.core.erasure import Erasure
 from agentd.core.errors import FactsOff, InvalidRequest, NotFound
+from agentd.core.evidence import SHARED
 from agentd.core.fact import Fact, Triple
-from agentd.core.graph import SHARED, EpisodeHash, Record, Share
+from agentd.core.graph import EpisodeHash, Record, Share
 from agentd.core.ports import ShareStore
 from agentd.memory.graph.derive import Derived
 from agentd.memory.graph.journal import GraphJournal

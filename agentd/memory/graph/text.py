@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, Protocol, TypeVar
 
+from agentd.core.evidence import OWN
 from agentd.core.graph import (
-    OWN,
     Concept,
     ConceptContext,
     ConceptHash,

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from agentd.core.errors import GraphError
+from agentd.core.evidence import CONSOLIDATION, SHARED
 from agentd.core.graph import (
-    CONSOLIDATION,
-    SHARED,
     Concept,
     ConceptContext,
     ConceptHash,
