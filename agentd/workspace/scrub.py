@@ -28,13 +28,13 @@ from agentd.workspace.changes import MAX_READ_BYTES
 from agentd.workspace.files import Files
 from agentd.workspace.folder import Folder
 from agentd.workspace.os_errors import translated
-from agentd.workspace.versions import Versions, home_of
+from agentd.workspace.versions import Versions, folder_of
 
 _BEGINS = re.compile(r"\s*(?:[-*+•–#>|]|\d{1,3}[.)]\s)")
 _MOST = 20  # lines of one
 
 
-class Hand(Enum):
+class LineAuthor(Enum):
     """Who wrote a line."""
 
     USER = auto()
@@ -51,16 +51,16 @@ class Paragraph:
     line: int
     start: int
     end: int
-    hand: Hand
+    author: LineAuthor
 
     @property
     def is_own(self) -> bool:
         """Whether agentd wrote it."""
-        return self.hand is Hand.AGENT
+        return self.author is LineAuthor.AGENT
 
 
-def paragraphs(text: str, hands: Sequence[Hand]) -> Iterator[Paragraph]:
-    """The paragraphs, in order. `hands` says for each line who wrote it."""
+def paragraphs(text: str, authors: Sequence[LineAuthor]) -> Iterator[Paragraph]:
+    """The paragraphs, in order. `authors` says for each line who wrote it."""
     first, begun, at = 0, 0, 0
     lines = text.split("\n")
     for number, line in enumerate(lines):
@@ -68,13 +68,13 @@ def paragraphs(text: str, hands: Sequence[Hand]) -> Iterator[Paragraph]:
             not line.strip()
             or not lines[number - 1].strip()
             or _BEGINS.match(line)
-            or hands[number] is not hands[number - 1]
+            or authors[number] is not authors[number - 1]
             or number - first == _MOST
         ):
-            yield Paragraph(first + 1, begun, at - 1, hands[first])
+            yield Paragraph(first + 1, begun, at - 1, authors[first])
             first, begun = number, at
         at += len(line) + 1
-    yield Paragraph(first + 1, begun, len(text), hands[first])
+    yield Paragraph(first + 1, begun, len(text), authors[first])
 
 
 _OWNER = Reader(MAIN, Kind.MAIN)
@@ -222,18 +222,22 @@ class NoteEraser:
 
     def _written(self, path: str, text: str) -> Iterator[Written]:
         at = _written_by(path)
-        for one in paragraphs(text, self._hands(path, text)):
-            if one.start < one.end and one.hand is not Hand.SHIPPED:
+        for one in paragraphs(text, self._authors(path, text)):
+            if one.start < one.end and one.author is not LineAuthor.SHIPPED:
                 said = text[one.start : one.end]
                 yield Written(f"{path}:{one.line}", said, at, by_user=not one.is_own)
 
-    def _hands(self, path: str, text: str) -> list[Hand]:
+    def _authors(self, path: str, text: str) -> list[LineAuthor]:
         """Who wrote each line."""
         lines = text.split("\n")
         shipped = self._shipped.get(path, ())
         own = self._versions.own(path, [_encoded(line) for line in lines])
         return [
-            Hand.SHIPPED if line.strip() in shipped else Hand.AGENT if is_own else Hand.USER
+            LineAuthor.SHIPPED
+            if line.strip() in shipped
+            else LineAuthor.AGENT
+            if is_own
+            else LineAuthor.USER
             for line, is_own in zip(lines, own, strict=True)
         ]
 
@@ -241,13 +245,13 @@ class NoteEraser:
         """Mask what stands in agentd's lines alone, and what is marked; returns how much that was."""
         parts = path.split("/")
         text = _decoded(self._folder.read_for_change(parts, MAX_READ_BYTES) or b"")
-        hands, starts = self._hands(path, text), _starts(text)
+        authors, starts = self._authors(path, text), _starts(text)
         spans = [
             span
             for span in erasure.found(text)
-            if all(hands[n] is Hand.AGENT for n in _lines_of(span, starts))
+            if all(authors[n] is LineAuthor.AGENT for n in _lines_of(span, starts))
         ]
-        for one in paragraphs(text, hands):
+        for one in paragraphs(text, authors):
             if one.line in marks:
                 found = marks[one.line].found(text[one.start : one.end])
                 spans += [(one.start + start, one.start + end) for start, end in found]
@@ -274,12 +278,12 @@ class VersionEraser:
         """See Eraser; counts versions. Raises WorkspaceError."""
         count = 0
         with translated("the versions of files"):
-            for some in _portions(list((await self._homes()).items())):
+            for some in _portions(list((await self._folders()).items())):
                 said = await asyncio.to_thread(self._saying, some, erasure)
-                for home, path in (one for one in some if one in said):
+                for folder, path in (one for one in some if one in said):
                     # Of a file that is neither known by name nor there nobody makes a version.
                     async with self._files.lock(path):
-                        count += await to_the_end(partial(self._rewrite, home, path, erasure))
+                        count += await to_the_end(partial(self._rewrite, folder, path, erasure))
         return count
 
     async def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
@@ -287,29 +291,31 @@ class VersionEraser:
         line by line. Raises WorkspaceError.
         """
         with translated("the versions of files"):
-            for some in _portions(list((await self._homes()).items())):
+            for some in _portions(list((await self._folders()).items())):
                 found = await asyncio.to_thread(self._written_in, some, wanted)
                 if found:
                     yield found
 
-    async def _homes(self) -> dict[str, str]:
+    async def _folders(self) -> dict[str, str]:
         """The folders with versions, and whose they are; a folder's own name where that is not known."""
-        homes = await asyncio.to_thread(self._versions.homes)
-        entries = () if all(homes.values()) else await self._files.tree("", _DEPTH, _OWNER)
-        paths = {home_of(entry.path): entry.path for entry in entries}
-        return {home: path or paths.get(home, home) for home, path in homes.items()}
+        folders = await asyncio.to_thread(self._versions.folders)
+        entries = () if all(folders.values()) else await self._files.tree("", _DEPTH, _OWNER)
+        paths = {folder_of(entry.path): entry.path for entry in entries}
+        return {folder: path or paths.get(folder, folder) for folder, path in folders.items()}
 
-    def _written_in(self, homes: Sequence[tuple[str, str]], wanted: Wanted | None) -> list[Written]:
+    def _written_in(
+        self, folders: Sequence[tuple[str, str]], wanted: Wanted | None
+    ) -> list[Written]:
         return [
             one
-            for home, path in homes
+            for folder, path in folders
             if path != FACTS_PATH
-            for one in self._written(home, path, wanted)
+            for one in self._written(folder, path, wanted)
         ]
 
-    def _written(self, home: str, path: str, wanted: Wanted | None) -> Iterator[Written]:
+    def _written(self, folder: str, path: str, wanted: Wanted | None) -> Iterator[Written]:
         first: dict[str, str] = {}  # where each paragraph stood first
-        for number, data in self._versions.contents(home):
+        for number, data in self._versions.contents(folder):
             for line, text in _paragraphs_of(_decoded(data)):
                 first.setdefault(text, f"{path}@{number}:{line}")
         at = _written_by(path)
@@ -320,15 +326,15 @@ class VersionEraser:
                 wanted.pass_over(1)
 
     def _saying(
-        self, homes: Sequence[tuple[str, str]], erasure: Erasure
+        self, folders: Sequence[tuple[str, str]], erasure: Erasure
     ) -> frozenset[tuple[str, str]]:
         """Those of which something is to be masked."""
         marked = {name.rpartition("@")[0] for name in _by_path(erasure)}
         return frozenset(
-            (home, path)
-            for home, path in homes
+            (folder, path)
+            for folder, path in folders
             if path in marked
-            or any(self._says(data, path, erasure) for data in self._versions.longest(home))
+            or any(self._says(data, path, erasure) for data in self._versions.longest(folder))
         )
 
     def _says(self, data: bytes, path: str, erasure: Erasure) -> bool:
@@ -336,7 +342,7 @@ class VersionEraser:
         ids = erasure.ids if path == FACTS_PATH else ()
         return any(f"id={i}" in text for i in ids) or erasure.glimpsed(text)
 
-    def _rewrite(self, home: str, path: str, erasure: Erasure) -> int:
+    def _rewrite(self, folder: str, path: str, erasure: Erasure) -> int:
         marks = {
             int(number): at_lines
             for name, at_lines in _by_path(erasure).items()
@@ -344,12 +350,12 @@ class VersionEraser:
             if file == path and number.isdecimal()
         }
         marked: dict[str, Erasure] = {}
-        for number, data in self._versions.contents(home) if marks else ():
+        for number, data in self._versions.contents(folder) if marks else ():
             for line, text in _paragraphs_of(_decoded(data)):
                 if line in marks.get(number, {}):
                     marked[text] = marks[number][line]
         ids = erasure.ids if path == FACTS_PATH else ()
-        return self._versions.rewrite(home, _Cut(erasure, marked, ids))
+        return self._versions.rewrite(folder, _Cut(erasure, marked, ids))
 
 
 class _Cut:
@@ -457,9 +463,9 @@ def _paragraphs_of(text: str) -> Iterator[tuple[int, str]]:
             yield one.line, text[one.start : one.end]
 
 
-def _unknown(text: str) -> list[Hand]:
-    """As if one hand had written all lines."""
-    return [Hand.USER] * (text.count("\n") + 1)
+def _unknown(text: str) -> list[LineAuthor]:
+    """As if one author had written all lines."""
+    return [LineAuthor.USER] * (text.count("\n") + 1)
 
 
 def _written_by(path: str) -> datetime | None:

@@ -85,9 +85,9 @@ class Versions:
         """Kept of one file are the last `keep` versions, as far as together they have `afforded` bytes,
         and the last two in any case.
         """
-        self._folder = Folder(root, passing=_pass_by)
-        self._authored = Authored(self._folder)
-        self._outside = Authored(self._folder, OUTSIDE, forgets=False)
+        self._root = Folder(root, passing=_pass_by)
+        self._authored = Authored(self._root)
+        self._outside = Authored(self._root, OUTSIDE, forgets=False)
         self._keep = keep
         self._most_bytes = afforded
         self._bare: dict[str, int] = {}  # folders without contents, and when they were changed last
@@ -96,47 +96,49 @@ class Versions:
     def begin(self, path: str, old: Content, new: Content, by: Author, at: datetime) -> None:
         """Keep `old`, and note that `by` is about to make it `new`."""
         self._make_root()
-        home = home_of(path)
-        log = _settled(self._load(home), old.digest)
-        if old.data is not None and not self._is_kept(home, log, old.digest):
-            blob = self._keep_content(home, old)
+        folder = folder_of(path)
+        log = _settled(self._load(folder), old.digest)
+        if old.data is not None and not self._is_kept(folder, log, old.digest):
+            blob = self._keep_content(folder, old)
             if not log or log[-1].version.digest != old.digest:
                 before = Version(_next(log), at, old.digest, len(old.data), HAND)
                 log.append(_Entry(before, blob))
         after = Version(_next(log), at, new.digest, len(new.data or b""), by)
         log.append(_Entry(after, after.digest, is_done=False))
-        if _PATH not in self._names(home):
-            self._folder.replace((home, _PATH), path.encode())
+        if _PATH not in self._names(folder):
+            self._root.replace((folder, _PATH), path.encode())
         lines = added(old.data, new.data, by)
-        self._authored.note(home, lines)
+        self._authored.note(folder, lines)
         self._note_outside(path, old.data, new.data, lines, by)
-        self._save(home, log)
+        self._save(folder, log)
 
     def finish(self, path: str, old: Content, new: Content) -> None:
         """Note that the file has become `new`."""
-        home = home_of(path)
-        log = self._load(home)
+        folder = folder_of(path)
+        log = self._load(folder)
         last = log.pop()
         version = replace(last.version, digest=new.digest, size=len(new.data or b""))
-        if self._has_grown(home, log, old.data, new.data):
-            log, blob = self._grown(home, log, new)
+        if self._has_grown(folder, log, old.data, new.data):
+            log, blob = self._grown(folder, log, new)
         else:
             is_kept = bool(log) and log[-1].blob != _ABSENT and log[-1].version.digest == old.digest
-            blob = self._keep_content(home, new, old.data if is_kept else None)
-        self._save(home, _afforded([*log, _Entry(version, blob)][-self._keep :], self._most_bytes))
+            blob = self._keep_content(folder, new, old.data if is_kept else None)
+        self._save(
+            folder, _afforded([*log, _Entry(version, blob)][-self._keep :], self._most_bytes)
+        )
 
     def of(self, path: str, now: str) -> tuple[Version, ...]:
         """The versions of `path`, the newest first; `now` is the digest of the file as it stands."""
-        return tuple(e.version for e in reversed(_settled(self._load(home_of(path)), now)))
+        return tuple(e.version for e in reversed(_settled(self._load(folder_of(path)), now)))
 
     def read(self, path: str, number: int) -> bytes:
         """What the file was in this version. Raises NotFound."""
-        home = home_of(path)
-        for entry in self._load(home):
+        folder = folder_of(path)
+        for entry in self._load(folder):
             version = entry.version
             if version.number == number and version.digest:
                 try:
-                    data = self._folder.read((home, entry.blob), _LIMIT)[: version.size]
+                    data = self._root.read((folder, entry.blob), _LIMIT)[: version.size]
                 except FileNotFoundError:
                     break
                 if digest_of(data) == version.digest:
@@ -147,11 +149,11 @@ class Versions:
 
     def own(self, path: str, lines: Sequence[bytes]) -> list[bool]:
         """For each line of the file whether agentd wrote it, as far as is known."""
-        home = home_of(path)
-        if not self._names(home):
+        folder = folder_of(path)
+        if not self._names(folder):
             return [False] * len(lines)
-        seen = {line.strip() for line in self._own_lines(home)}
-        noted = self._authored.own(home, lines)
+        seen = {line.strip() for line in self._own_lines(folder)}
+        noted = self._authored.own(folder, lines)
         return [
             is_noted or line.strip() in seen for is_noted, line in zip(noted, lines, strict=True)
         ]
@@ -160,69 +162,69 @@ class Versions:
         """For each whole line of the file whether tainted changes have brought it, or all of the file:
         none is shown without the name.
         """
-        home = home_of(path)
-        if not self._names(home):
+        folder = folder_of(path)
+        if not self._names(folder):
             return [False] * len(lines)
-        named, *brought = self._outside.own(home, [_name_line(path), *lines])
+        named, *brought = self._outside.own(folder, [_name_line(path), *lines])
         return [True] * len(lines) if named else brought
 
     def name_outside(self, paths: Iterable[str]) -> None:
         """Text from outside has named these: folders that a tainted change is about to make, transcripts."""
         for path in paths:
             self._make_root()
-            self._outside.note(home_of(path), [_name_line(path)])
+            self._outside.note(folder_of(path), [_name_line(path)])
 
     def will_be_outside(self, path: str, lines: Iterable[bytes]) -> None:
         """A file of which no versions are kept is about to have these lines from outside."""
         self._make_root()
-        self._outside.note(home_of(path), lines)
+        self._outside.note(folder_of(path), lines)
 
     def is_outside_now(self, path: str, lines: Iterable[bytes]) -> None:
         """Such a file has these lines from outside now, and no others."""
         self._make_root()
-        self._outside.set(home_of(path), lines)
+        self._outside.set(folder_of(path), lines)
 
     def masked(self, path: str, old: bytes, new: bytes) -> None:
         """Words of the file were masked: what is left of a line from outside stays so."""
-        self._keep_outside(home_of(path), old, new)
+        self._keep_outside(folder_of(path), old, new)
 
     def inherit(self, path: str, source: str, lines: Sequence[bytes]) -> None:
         """Those of the lines that are agentd's, or from outside, in the file `source` are so in `path`,
         too.
         """
-        home = home_of(path)
-        self._authored.note(home, compress(lines, self.own(source, lines)))
-        self._outside.note(home, compress(lines, self.outside(source, lines)))
+        folder = folder_of(path)
+        self._authored.note(folder, compress(lines, self.own(source, lines)))
+        self._outside.note(folder, compress(lines, self.outside(source, lines)))
 
-    def homes(self) -> dict[str, str]:
+    def folders(self) -> dict[str, str]:
         """The folders of files of which contents are kept, with the paths; "" where it is not known:
         it was not always written down.
         """
-        if not self._folder.root.is_dir():
+        if not self._root.root.is_dir():
             return {}
         now = time.time_ns()
-        homes = {entry.name: entry.mtime_ns for entry in self._folder.entries(()) if entry.is_dir}
-        bare = {home: at for home, at in self._bare.items() if homes.get(home) == at}
-        for home, at in homes.items():
-            if home not in bare and not any(map(_is_listed, self._names(home))):
-                bare[home] = at
+        folders = {entry.name: entry.mtime_ns for entry in self._root.entries(()) if entry.is_dir}
+        bare = {folder: at for folder, at in self._bare.items() if folders.get(folder) == at}
+        for folder, at in folders.items():
+            if folder not in bare and not any(map(_is_listed, self._names(folder))):
+                bare[folder] = at
         # Of transcripts by the thousand there are marks alone. What has just changed is looked at again.
-        self._bare = {home: at for home, at in bare.items() if at < now - _FRESH_NS}
-        return {home: self._path(home) for home in homes if home not in bare}
+        self._bare = {folder: at for folder, at in bare.items() if at < now - _FRESH_NS}
+        return {folder: self._path(folder) for folder in folders if folder not in bare}
 
-    def contents(self, home: str) -> Iterator[tuple[int, bytes]]:
+    def contents(self, folder: str) -> Iterator[tuple[int, bytes]]:
         """What is kept in this folder, by the numbers of the versions, the oldest first."""
-        log = self._load(home)
-        kept = _Kept(self._folder, home, log)
+        log = self._load(folder)
+        kept = _Kept(self._root, folder, log)
         for entry in log:
             data = kept.content(entry)
             if data is not None:
                 yield entry.version.number, data
 
-    def longest(self, home: str) -> Iterator[bytes]:
+    def longest(self, folder: str) -> Iterator[bytes]:
         """What is kept in this folder, the newest first, without what something given before begins with."""
-        log = self._load(home)
-        kept = _Kept(self._folder, home, log)
+        log = self._load(folder)
+        kept = _Kept(self._root, folder, log)
         form: bytes | None = None
         for entry in reversed(log):
             data = kept.content(entry)
@@ -230,17 +232,17 @@ class Versions:
                 form = data
                 yield data
 
-    def rewrite(self, home: str, change: Callable[[bytes], bytes]) -> int:
+    def rewrite(self, folder: str, change: Callable[[bytes], bytes]) -> int:
         """Change every content that is kept in this folder; returns how many versions became others.
         Which lines are agentd's is known afterwards, too. They are given the newest first.
         """
-        log = self._load(home)
-        kept = _Kept(self._folder, home, log)
+        log = self._load(folder)
+        kept = _Kept(self._root, folder, log)
         rewritten: list[_Entry] = []
         changed = 0
         form, blob = b"", _ABSENT  # the longest of a content that only grew, and its file
         grown: list[int] = []  # the versions that are its beginnings
-        sizes = {entry.name: entry.size for entry in self._folder.entries((home,))}
+        sizes = {entry.name: entry.size for entry in self._root.entries((folder,))}
         for entry in reversed(log):
             data = kept.content(entry)
             if data is None:
@@ -249,27 +251,27 @@ class Versions:
             new = change(data)
             if new != data:
                 changed += 1
-                self._keep_outside(home, data, new)
+                self._keep_outside(folder, data, new)
             if not (form and form.startswith(new)):
                 _digest(rewritten, grown, form)
                 form, grown = new, []
                 is_alone = new == data and sizes.get(entry.blob) == len(data)
-                blob = entry.blob if is_alone else self._keep_alone(home, form, data)
+                blob = entry.blob if is_alone else self._keep_alone(folder, form, data)
             grown.append(len(rewritten))
             version = replace(entry.version, size=len(new))
             rewritten.append(_Entry(version, blob, entry.is_done))
         _digest(rewritten, grown, form)
         if changed:
-            self._authored.note(home, self._own_lines(home))
-            self._save(home, rewritten[::-1])
+            self._authored.note(folder, self._own_lines(folder))
+            self._save(folder, rewritten[::-1])
         return changed
 
     def clear_strays(self) -> int:
         """Remove what a crash left half written; returns how many files that were."""
-        return self._folder.clear_strays() if self._folder.root.is_dir() else 0
+        return self._root.clear_strays() if self._root.root.is_dir() else 0
 
     def _make_root(self) -> None:
-        ensure_private_dir(self._folder.root).chmod(FOLDER_MODE)
+        ensure_private_dir(self._root.root).chmod(FOLDER_MODE)
 
     def _note_outside(
         self,
@@ -282,38 +284,38 @@ class Versions:
         """Lines that tainted changes bring are from outside, and so is the name of a file; what the owner
         writes or has allowed is his: these lines and this name, and nothing that stands beside them.
         """
-        home, name = home_of(path), [_name_line(path)] if old is None else []
+        folder, name = folder_of(path), [_name_line(path)] if old is None else []
         if by.tainted:
-            self._outside.note(home, [*lines, *name])
+            self._outside.note(folder, [*lines, *name])
         elif by.approved:
-            self._outside.drop(home, lines)
+            self._outside.drop(folder, lines)
             for named in (path, *map(str, PurePosixPath(path).parents)):
-                self._outside.drop(home_of(named), [_name_line(named)])
+                self._outside.drop(folder_of(named), [_name_line(named)])
         elif by.kind == OWNER.kind:
-            self._outside.drop(home, [*lines, *name])
+            self._outside.drop(folder, [*lines, *name])
 
-    def _keep_outside(self, home: str, old: bytes, new: bytes) -> None:
-        if self._outside.is_empty(home):
+    def _keep_outside(self, folder: str, old: bytes, new: bytes) -> None:
+        if self._outside.is_empty(folder):
             return
         before, after = old.splitlines(), new.splitlines()
-        gone = set(compress(before, self._outside.own(home, before))).difference(after)
+        gone = set(compress(before, self._outside.own(folder, before))).difference(after)
         if gone:
-            self._outside.note(home, set(after).difference(before))
+            self._outside.note(folder, set(after).difference(before))
 
-    def _path(self, home: str) -> str:
+    def _path(self, folder: str) -> str:
         try:
-            return self._folder.read((home, _PATH), _LIMIT).decode()
+            return self._root.read((folder, _PATH), _LIMIT).decode()
         except FileNotFoundError:
             return ""
 
-    def _own_lines(self, home: str) -> Iterator[bytes]:
+    def _own_lines(self, folder: str) -> Iterator[bytes]:
         """The lines that kept versions of agentd's brought."""
         before: bytes | None = None
-        log = self._load(home)
+        log = self._load(folder)
         if not any(writes_lines(entry.version.by) for entry in log):
             return
         is_known = bool(log) and log[0].version.number == 1
-        kept = _Kept(self._folder, home, log)
+        kept = _Kept(self._root, folder, log)
         for entry in log:
             data = kept.content(entry)
             if is_known:
@@ -321,44 +323,44 @@ class Versions:
             before = data
             is_known = data is not None or not entry.version.digest
 
-    def _is_kept(self, home: str, log: Sequence[_Entry], digest: str) -> bool:
+    def _is_kept(self, folder: str, log: Sequence[_Entry], digest: str) -> bool:
         """Whether the newest version is this content, and is kept as far as that may be."""
         if not log or log[-1].version.digest != digest:
             return False
-        return log[-1].blob == _ABSENT or log[-1].blob in self._names(home)
+        return log[-1].blob == _ABSENT or log[-1].blob in self._names(folder)
 
     def _has_grown(
-        self, home: str, log: Sequence[_Entry], old: bytes | None, new: bytes | None
+        self, folder: str, log: Sequence[_Entry], old: bytes | None, new: bytes | None
     ) -> bool:
         """Whether the newest version is `old`, as its file has it, too, and `new` begins with it."""
         if not (old and new and log and new.startswith(old) and log[-1].version.size == len(old)):
             return False
         try:
-            return self._folder.read((home, log[-1].blob), _LIMIT).startswith(old)
+            return self._root.read((folder, log[-1].blob), _LIMIT).startswith(old)
         except FileNotFoundError:
             return False
 
-    def _keep_content(self, home: str, content: Content, before: bytes | None = None) -> str:
+    def _keep_content(self, folder: str, content: Content, before: bytes | None = None) -> str:
         """The name of the file that holds it, "" for an absent one. What it was `before` is kept already."""
         data = content.data
         if data is None:
             return ""
         if self._holds(data, before):
             return _ABSENT
-        if content.digest not in self._names(home):
-            self._folder.replace((home, content.digest), data)
+        if content.digest not in self._names(folder):
+            self._root.replace((folder, content.digest), data)
         return content.digest
 
-    def _keep_alone(self, home: str, data: bytes, before: bytes) -> str:
+    def _keep_alone(self, folder: str, data: bytes, before: bytes) -> str:
         """The name of a file that holds what is left of a content that was kept, and nothing behind it."""
         if self._holds(data, before):
             return _ABSENT
-        sizes = {entry.name: entry.size for entry in self._folder.entries((home,))}
+        sizes = {entry.name: entry.size for entry in self._root.entries((folder,))}
         digest = digest_of(data)
         names = (f"{digest}.{number}" if number else digest for number in count())
         name = next(name for name in names if sizes.get(name, len(data)) == len(data))
         if name not in sizes:
-            self._folder.replace((home, name), data)
+            self._root.replace((folder, name), data)
         return name
 
     def _holds(self, data: bytes, before: bytes | None) -> bool:
@@ -368,27 +370,27 @@ class Versions:
             return self._redactor.holds(text)
         return self._redactor.holds_beside(text, before.decode(errors="replace"))
 
-    def _grown(self, home: str, log: list[_Entry], new: Content) -> tuple[list[_Entry], str]:
+    def _grown(self, folder: str, log: list[_Entry], new: Content) -> tuple[list[_Entry], str]:
         """Keep a content that begins with the newest version: behind that, if nothing else stands there.
         The versions that are its beginnings, and the name of the file that holds all of them.
         """
         blob, size, data = log[-1].blob, log[-1].version.size, new.data or b""
         if self._redactor.holds_behind(data, size):
             return log, _ABSENT
-        if self._folder.extend((home, blob), data[size:], size):
+        if self._root.extend((folder, blob), data[size:], size):
             return log, blob
         name = new.digest
-        if name not in self._names(home):
-            self._folder.replace((home, name), data)
+        if name not in self._names(folder):
+            self._root.replace((folder, name), data)
         is_in = [entry.blob == blob and entry.version.size <= size for entry in log]
         return [
             replace(e, blob=name) if one else e for e, one in zip(log, is_in, strict=True)
         ], name
 
-    def _load(self, home: str) -> list[_Entry]:
-        sizes = self._sizes(home)
+    def _load(self, folder: str) -> list[_Entry]:
+        sizes = self._sizes(folder)
         if _LOG in sizes:
-            rows = json.loads(self._folder.read((home, _LOG), _LIMIT))
+            rows = json.loads(self._root.read((folder, _LOG), _LIMIT))
             return [_loaded(row) for row in rows]
         return self._unlisted(sizes)
 
@@ -402,26 +404,26 @@ class Versions:
             entries.append(_Entry(version, name))
         return entries
 
-    def _save(self, home: str, log: Sequence[_Entry]) -> None:
+    def _save(self, folder: str, log: Sequence[_Entry]) -> None:
         """First the list, then away with what it no longer names: a crash leaves too much, never
         too little.
         """
         rows = [_dumped(entry) for entry in log]
-        self._folder.replace((home, _LOG), json.dumps(rows).encode())
+        self._root.replace((folder, _LOG), json.dumps(rows).encode())
         wanted = {entry.blob for entry in log} | {_LOG, _PATH, LINES, OUTSIDE}
-        for name in self._names(home):
+        for name in self._names(folder):
             if name not in wanted:
-                self._folder.delete((home, name))
+                self._root.delete((folder, name))
 
-    def _names(self, home: str) -> list[str]:
-        return list(self._sizes(home))
+    def _names(self, folder: str) -> list[str]:
+        return list(self._sizes(folder))
 
-    def _sizes(self, home: str) -> dict[str, int]:
+    def _sizes(self, folder: str) -> dict[str, int]:
         """The files that are kept in this folder, each with its bytes."""
-        if not self._folder.root.is_dir():
+        if not self._root.root.is_dir():
             return {}
         try:
-            entries = self._folder.entries((home,))
+            entries = self._root.entries((folder,))
         except FileNotFoundError:
             return {}
         return {e.name: e.size for e in entries if not e.name.startswith(".")}
@@ -432,9 +434,9 @@ class _Kept:
     as long as they are asked for one after the other.
     """
 
-    def __init__(self, folder: Folder, home: str, log: Sequence[_Entry]) -> None:
+    def __init__(self, files: Folder, folder: str, log: Sequence[_Entry]) -> None:
+        self._root = files
         self._folder = folder
-        self._home = home
         self._sizes: dict[str, set[int]] = {}
         for entry in log:
             self._sizes.setdefault(entry.blob, set()).add(entry.version.size)
@@ -449,7 +451,7 @@ class _Kept:
             return None
         if entry.blob != self._blob:
             try:
-                self._data = self._folder.read((self._home, entry.blob), _LIMIT)
+                self._data = self._root.read((self._folder, entry.blob), _LIMIT)
             except FileNotFoundError:
                 return None
             self._blob = entry.blob
@@ -518,7 +520,7 @@ class GrowingDigest:
         self._last = tuple(one for one in self._last if one[0] != data)
 
 
-def home_of(path: str) -> str:
+def folder_of(path: str) -> str:
     """The folder in which versions of this file are kept."""
     return hashlib.sha256(path.encode()).hexdigest()[:32]
 

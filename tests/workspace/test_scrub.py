@@ -15,7 +15,7 @@ from agentd.core.tool import FileAction
 from agentd.core.workspace import HAND, OWNER, RESTORE, Author
 from agentd.workspace.authored import MOST
 from agentd.workspace.scrub import NoteEraser, VersionEraser, _Cut
-from agentd.workspace.versions import Content, Versions, home_of
+from agentd.workspace.versions import Content, Versions, folder_of
 
 WORDS = Erasure(spans=("Quastel",))
 FLUSH, MODEL = Author("flush", "main"), Author("model", "main", "call-1")
@@ -162,8 +162,8 @@ async def test_a_version_whose_content_is_damaged_loses_it(home, owner) -> None:
     files = home.files()
     await change(files, "a.md", "Quastel\n", owner, MODEL, FileAction.WRITE)
     await change(files, "a.md", "Quastel too\n", owner, MODEL, FileAction.WRITE)
-    home_of = next(home.versions.glob("*/log")).parent
-    (home_of / hashlib.sha256(b"Quastel\n").hexdigest()).write_text("Quastel cut")
+    folder_of = next(home.versions.glob("*/log")).parent
+    (folder_of / hashlib.sha256(b"Quastel\n").hexdigest()).write_text("Quastel cut")
     await VersionEraser(files, home.versions).erase(WORDS)
     assert left(home.versions) == 0
     with pytest.raises(NotFound):
@@ -320,7 +320,7 @@ async def test_versions_that_do_not_say_it_are_not_written_again(home, owner) ->
     files = home.files()
     for text in ("one thing\n", "Quastel, it said\n", "another thing\n"):
         await change(files, NOTE, text, owner, action=FileAction.WRITE)
-    folder = home.versions / home_of(NOTE)
+    folder = home.versions / folder_of(NOTE)
     before = {file.name: file.stat().st_ino for file in folder.iterdir()}
     assert await VersionEraser(files, home.versions).erase(WORDS) == 1
     after = {file.name: file.stat().st_ino for file in folder.iterdir()}
@@ -385,7 +385,7 @@ async def test_a_page_that_grew_is_looked_through_once(home, owner) -> None:
             return super().found(text, *where, begins=begins)
 
     cut = _Cut(Looked(spans=("Tea 1",)), {}, ("abc0",))
-    assert Versions(home.versions).rewrite(home_of(page), cut) == 5
+    assert Versions(home.versions).rewrite(folder_of(page), cut) == 5
     assert len(looked) == 1
     assert await files.version(page, 2) == f"- {MASK}. <!-- fact id=abc1 -->\n".encode()
     _, versions = await files.history(page)

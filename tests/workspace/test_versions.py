@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentd.core.errors import AgentdError, EditConflict, NotFound, PathRefused
 from agentd.core.tool import FileAction
 from agentd.core.workspace import OWNER, RESTORE, Author
-from agentd.workspace.versions import Content, GrowingDigest, Versions, home_of
+from agentd.workspace.versions import Content, GrowingDigest, Versions, folder_of
 from tests import finding
 
 MODEL = Author("model", "main", "call-1")
@@ -122,7 +122,7 @@ async def test_words_that_are_masked_are_in_no_content_that_had_grown(home, owne
     await change(files, "a.md", "one\n", owner, action=FileAction.APPEND)
     await change(files, "a.md", "secret\n", owner, action=FileAction.APPEND)
     versions = Versions(home.versions)
-    for kept in versions.homes():
+    for kept in versions.folders():
         versions.rewrite(kept, lambda data: data.replace(b"secret\n", b""))
     assert not [p for p in home.versions.rglob("*") if p.is_file() and b"secret" in p.read_bytes()]
     assert await files.version("a.md", 1) == await files.version("a.md", 2) == b"one\n"
@@ -306,21 +306,21 @@ async def test_of_contents_that_grew_the_longest_are_told(home, owner) -> None:
     for text in ("one\n", "two\n"):
         await change(files, "a.md", text, owner, action=FileAction.APPEND)
     await change(files, "a.md", "other\n", owner)
-    assert list(Versions(home.versions).longest(home_of("a.md"))) == [b"other\n", b"one\ntwo\n"]
+    assert list(Versions(home.versions).longest(folder_of("a.md"))) == [b"other\n", b"one\ntwo\n"]
 
 
 async def test_folders_of_marks_alone_are_not_told_until_contents_are_kept_there(
     home, owner
 ) -> None:
     files, versions = home.files(), Versions(home.versions)
-    assert versions.homes() == {}
+    assert versions.folders() == {}
     await files.name_outside(["sessions/chat:a.jsonl"])
-    folder = home.versions / home_of("sessions/chat:a.jsonl")
+    folder = home.versions / folder_of("sessions/chat:a.jsonl")
     long_ago = 1_000_000_000
     os.utime(folder, (long_ago, long_ago))
     assert folder.is_dir()
-    assert versions.homes() == versions.homes() == {}
+    assert versions.folders() == versions.folders() == {}
     await change(files, "a.md", "one\n", owner)
-    assert versions.homes() == {home_of("a.md"): "a.md"}
+    assert versions.folders() == {folder_of("a.md"): "a.md"}
     (folder / "log").write_text("[]")
-    assert set(versions.homes()) == {home_of("a.md"), folder.name}
+    assert set(versions.folders()) == {folder_of("a.md"), folder.name}
