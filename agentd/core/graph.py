@@ -194,8 +194,9 @@ class GraphCounts:
 
 @dataclass(frozen=True, slots=True)
 class KeptEpisode:
-    """An episode that no fact says, as it is kept. `said` is its record as `.0c` text, `teller` who says it, "" for a
-    promotion; `receipt` names its entry in the chain of the graph, "" where none is kept.
+    """An episode that no fact says, as it is kept. `said` is its record as `.0c` text, `teller` who
+    says it, "" for a promotion; `receipt` names its entry in the chain of the graph, "" where none is
+    kept.
     """
 
     episode: EpisodeHash

@@ -28,8 +28,8 @@ class Writer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextSource:
-    """Where a text comes from: who wrote it. It is tainted when it holds text from outside (a tool's output, an attachment,
-    words of others), or was made from such text.
+    """Where a text comes from: who wrote it. It is tainted when it holds text from outside (a tool's
+    output, an attachment, words of others), or was made from such text.
     """
 
     writer: Writer
@@ -71,8 +71,8 @@ TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 def media_type(data: bytes) -> str | None:
-    """The type of an image that models take, known by how its bytes begin, whatever its sender calls it; None for
-    anything but PNG, JPEG, GIF and WebP.
+    """The type of an image that models take, known by how its bytes begin, whatever its sender calls
+    it; None for anything but PNG, JPEG, GIF and WebP.
     """
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"

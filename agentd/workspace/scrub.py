@@ -44,8 +44,9 @@ class LineAuthor(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """What of a note is read, and masked, as one: lines of one author that belong together, a list's entry with what is below it, a heading, a few
-    lines of prose. `line` is the first one, from 1 on; `start` and `end` are characters.
+    """What of a note is read, and masked, as one: lines of one author that belong together, a list's
+    entry with what is below it, a heading, a few lines of prose. `line` is the first one, from 1 on;
+    `start` and `end` are characters.
     """
 
     line: int

@@ -62,7 +62,9 @@ def _common(one: str, other: str) -> int:
 
 
 def carried(message: TypedText) -> tuple[TypedText, tuple[Attachment, ...]]:
-    """The words of a message, and the images that it carries. Reads files, so it blocks. Raises InvalidRequest and what `read_image` raises."""
+    """The words of a message, and the images that it carries. Reads files, so it blocks. Raises
+    InvalidRequest and what `read_image` raises.
+    """
     command = parse(message.text)
     if command is None or command[0] != "image":
         return message, ()

@@ -19,8 +19,8 @@ from agentd.interfaces.commands.keys import parse_key
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """The bytes of a file of another agent. Raises InvalidRequest for what is no regular file, cannot be read, or has more
-    than `most` bytes. Nobody waits for a pipe, and a device is not read.
+    """The bytes of a file of another agent. Raises InvalidRequest for what is no regular file, cannot
+    be read, or has more than `most` bytes. Nobody waits for a pipe, and a device is not read.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)

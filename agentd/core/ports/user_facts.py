@@ -208,8 +208,8 @@ class Wanted(Protocol):
     """Who looks through texts, of which he has to be given few. Methods may be called in threads."""
 
     def may_be(self, text: str, where: str) -> bool:
-        """Whether it is to be given a text that is kept there, or any part of a file with this text. The text
-        may stand there as JSON.
+        """Whether it is to be given a text that is kept there, or any part of a file with this text.
+        The text may stand there as JSON.
         """
 
     def among(self, texts: Sequence[str]) -> Sequence[int]:

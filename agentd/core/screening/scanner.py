@@ -64,8 +64,8 @@ _LONG = 8
 
 
 def hidden(text: str) -> Iterator[tuple[str, int]]:
-    """Characters that nobody sees, and that a model reads all the same: the reason to warn of them, and where
-    they stand.
+    """Characters that nobody sees, and that a model reads all the same: the reason to warn of them, and
+    where they stand.
     """
     if text.isascii():
         return

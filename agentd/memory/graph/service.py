@@ -59,8 +59,8 @@ SESSIONS = 256  # that are remembered, those used last
 
 
 class WorkingMemory:
-    """The last episodes of each session, the oldest out first, for as long as the process lives. Raises ValueError for a capacity below
-    one.
+    """The last episodes of each session, the oldest out first, for as long as the process lives. Raises
+    ValueError for a capacity below one.
     """
 
     def __init__(self, capacity: int = CAPACITY, sessions: int = SESSIONS) -> None:

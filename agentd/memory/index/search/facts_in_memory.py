@@ -216,7 +216,9 @@ class FactMirror:
         model: str,
         now: datetime,
     ) -> list[FoundFacts]:
-        """Candidates in their order. `retrieved` have names; the last one has what its words hardly found."""
+        """Candidates in their order. `retrieved` have names; the last one has what its words hardly
+        found.
+        """
         facts = [self._facts[slot] for slot in slots.tolist()]
         worths = [importance.worth(fact, now) if fact else 0.0 for fact in facts]
         fused = ranking.scores(
