@@ -1,5 +1,5 @@
-"""Which hits may stand among the first: no near copies of a better one (maximal marginal relevance), not
-too much chatter, and no question before its answer.
+"""Which hits may stand among the first: no near copies of a better one, not too much
+chatter, and no question before its answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ Likeness = Callable[
 
 
 def mmr(relevance: NDArray[np.float32], likeness: Likeness, trade: float) -> list[int]:
-    """All candidates, best first: each next one has the most of trade·relevance minus
+    """Maximal marginal relevance (Carbonell and Goldstein, 1998), by which near copies of a better hit go
+    down: all candidates, best first; each next one has the most of trade·relevance minus
     (1 - trade)·likeness to those before it. Relevance is scaled to 0..1; the first is always the
     most relevant. Equals keep their order.
     """

@@ -1,4 +1,5 @@
-"""The keyword retriever: BM25 over numpy postings, every change visible at once.
+"""The keyword retriever: BM25 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009) over
+numpy postings, every change visible at once.
 
 Documents are added as small segments, and a new segment takes in those before it that are not larger:
 each posting is copied a few times in its life, and a search meets a handful of segments. Of 60,000 documents
