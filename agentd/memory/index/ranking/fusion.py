@@ -56,8 +56,9 @@ RRF_K = 60
 
 def rrf(retrieved: Sequence[Floats], trust: Sequence[float]) -> Floats:
     """Reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009): the sum of trust/(60 + rank), ranks
-    from 1, over the retrievers that found a candidate. A retriever gives each candidate a score, `-inf` where it did not find it; equal
-    scores share a rank. Trusts are scaled so that the highest is 1: first in two trusted ones is 2/61.
+    from 1, over the retrievers that found a candidate. A retriever gives each candidate a score, `-inf`
+    where it did not find it; equal scores share a rank. Trusts are scaled so that the highest is 1:
+    first in two trusted ones is 2/61.
     """
     most = max(trust, default=0.0) or 1.0
     total = np.zeros(len(retrieved[0]) if retrieved else 0, np.float32)
