@@ -510,7 +510,7 @@ def test_as_long_as_there_is_no_fact_nothing_heavy_is_loaded() -> None:
         "from agentd.memory.facts.fact_settings import FactsSettings\n"
         "from agentd.memory.facts.told import FactsInPrompt\n"
         "from agentd.memory.index.search.fact_search import LiveFacts\n"
-        "from agentd.memory.index.search.backfill import patient\n"
+        "from agentd.memory.index.search.patient_embedder import patient\n"
         "class Nothing:\n"
         "    async def all(self):\n"
         "        return ()\n"
