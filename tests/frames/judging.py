@@ -15,6 +15,7 @@ INTERNAL, WITHDRAWN = -32603, -32800
 _DEPTH = 64
 _HALF = re.compile("[\ud800-\udfff]")
 _TOO_LONG = "the frame is longer than"  # which says that the line could not be read for its id
+_SHOWN = 300  # letters of what did not fit
 _LONGEST = 64  # times as long as a line may be, after which a connection ends
 
 Json = dict[str, Any]
@@ -122,7 +123,7 @@ class Judge:
     answers: Counter[str] = field(default_factory=Counter)
     ends: bool = False  # something was sent after which it closes
     may_end: bool = False
-    _calls: dict[Any, list[tuple[int | None, str]]] = field(
+    _calls: dict[Any, list[tuple[int | None, str, bytes]]] = field(
         default_factory=lambda: defaultdict(list)
     )
     _errors: deque[int] = field(default_factory=deque)
@@ -137,7 +138,7 @@ class Judge:
         match one.kind:
             case "answer":
                 method = one.call[0] if one.call else ""
-                self._calls[_key(one.id)].append((one.code, method))
+                self._calls[_key(one.id)].append((one.code, method, line[:_SHOWN]))
             case "error":
                 assert one.code is not None
                 self._errors.append(one.code)
@@ -169,7 +170,7 @@ class Judge:
 
     def waits_for(self) -> list[str]:
         """What is still owed."""
-        calls = [f"{method} {key!r}" for key, all_ in self._calls.items() for _, method in all_]
+        calls = [f"{method} {key!r}" for key, all_ in self._calls.items() for _, method, _ in all_]
         return [*calls, *map(str, self._errors), *["a line that is too long"] * self._too_long]
 
     def only_open(self, method: str) -> list[Any]:
@@ -203,7 +204,7 @@ class Judge:
         if not fits:
             self.wrong.append(f"not owed: {_short(frame)}{why}")
 
-    def _of(self, frame: Json) -> list[tuple[int | None, str]]:
+    def _of(self, frame: Json) -> list[tuple[int | None, str, bytes]]:
         return self._calls.get(_key(frame["id"]), [])
 
 
@@ -212,4 +213,4 @@ def _key(call_id: Any) -> tuple[str, Any]:
 
 
 def _short(frame: Json) -> str:
-    return json.dumps(frame)[:300]
+    return json.dumps(frame)[:_SHOWN]

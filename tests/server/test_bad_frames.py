@@ -90,7 +90,7 @@ async def tried(folder: Path, seed: int, frames: int, capsys: Any) -> None:
     with capsys.disabled():
         rate = frames * 0.8 / seconds
         print(f"\n{told}; {alive} sessions alive; {grown >> 10} KiB; {rate:.0f} a second of CPU")
-    assert not told.wrong, "\n".join(told.wrong)
+    assert not told.wrong, "\n".join([*told.wrong, *map(str, failures(places))])
     assert not failures(places)
     assert told.frames >= frames
     assert grown <= GROWTH

@@ -84,6 +84,9 @@ def _operation(number: int, row: Mapping[str, Any]) -> FactOperation:
     text = row.get("text")
     if not isinstance(text, str) or not text.strip():
         raise _wrong(number, "text", "is missing")
+    for name in ("id", "superseded_by"):
+        if not isinstance(row.get(name), str | None):
+            raise _wrong(number, name, "is no id")
     since = _time(number, "valid_from", row.get("valid_from"))
     until = row.get("valid_to")
     return FactOperation(
