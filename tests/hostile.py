@@ -44,6 +44,9 @@ _NESTED = ("([{", ")]}", "<a>", "[](", "**", "``", '\\"', "a ", " \n", "\r\n", "
 _EVERYWHERE = {"finditer", "findall", "sub", "subn", "split"}
 _SINGLES = 4
 _METHODS = {"search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
+_USE = re.compile(
+    rf"\.(?:compile|{'|'.join(sorted(_METHODS))})\b"
+)  # without it a file uses no pattern
 _MOST = 24  # units of one pattern
 
 
@@ -176,7 +179,7 @@ def _made(module: ModuleType) -> Iterator[tuple[int, str, Any]]:
 
 def _calls(module: ModuleType) -> Iterator[ast.Call]:
     """The calls of `re` within functions of a module."""
-    for function in ast.walk(_tree(module)):
+    for function in ast.walk(_tree(Path(str(module.__file__)))):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             for node in ast.walk(function):
                 if (
@@ -190,8 +193,10 @@ def _calls(module: ModuleType) -> Iterator[ast.Call]:
 
 
 @cache
-def _tree(module: ModuleType) -> ast.Module:
-    return ast.parse(Path(str(module.__file__)).read_text("utf-8"))
+def _tree(file: Path) -> ast.Module:
+    """Of a file that may use patterns; an empty one of any other."""
+    source = file.read_text("utf-8")
+    return ast.parse(source if _USE.search(source) else "")
 
 
 class _Words(dict[str, Any]):
@@ -217,7 +222,7 @@ def _used() -> dict[str, dict[str, set[str]]]:
     root = Path(agentd.__path__[0])
     for file in root.rglob("*.py"):
         module = ".".join(file.relative_to(root.parent).with_suffix("").parts)
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        for node in ast.walk(_tree(file)):
             if not isinstance(node, ast.Attribute) or node.attr not in _METHODS:
                 continue
             owner = node.value
