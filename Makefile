@@ -34,6 +34,9 @@ venv: $(CORE) ## make .venv with the core (EXTRAS=a,b adds extras)
 run: $(CORE) ## start the daemon if none runs, and chat (one message a line when piped)
 	@exec $(BIN)/agentd up
 
+# Each worker reads what pytest made of the tests, also where Python is told to keep nothing of the kind.
+test coverage: export PYTHONDONTWRITEBYTECODE :=
+
 test: $(DEV) ## run the whole test-suite
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not torture" $(ARGS)
 
