@@ -16,7 +16,8 @@ import pytest
 
 from tests.e2e.harness import Client, Daemon, Home, ModelServer, Refused, a_home, texts
 
-LIVES, HOMES = 25, 10  # in every run, for each wire
+# In every run, for each wire. What is said to be there too early is found lost within six lives.
+LIVES, HOMES = 25, 6
 LONG_LIVES, LONG_HOMES, BLOCKS = 75, 4, 17  # in the long proof, for each wire
 SESSIONS = ("main", "chat:side")
 
@@ -145,7 +146,7 @@ async def killed_often(
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("wire", ["anthropic", "openai"])
-async def test_five_hundred_random_kills_lose_nothing(model: ModelServer, wire: str) -> None:
+async def test_three_hundred_random_kills_lose_nothing(model: ModelServer, wire: str) -> None:
     accepted, _ = await killed_often(model, range(1000, 1000 + HOMES), LIVES, wire)
     assert accepted > HOMES * LIVES / 2
 
