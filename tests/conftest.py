@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import socket
 import sys
 import tempfile
@@ -39,6 +40,10 @@ _FOREIGN = (
 _outside: list[str] = []
 
 tempfile.tempdir = memory_disk.folder()
+
+# A shell that puts the tests into the background has them ignore it, and so all that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes is the machine's affair; other tests look at what grows how.
 settings.register_profile(
