@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 
@@ -23,7 +24,7 @@ async def reader(home: Home, can: dict[str, object]) -> Client:
     client = await daemon.connect()
     await client.call("initialize", {"protocolVersion": 1, "clientCapabilities": can})
     while not (await client.call("_agentd/status"))["mcp"][0]["tools"]:
-        pass
+        await asyncio.sleep(0.05)  # which leaves the server the processor
     return client
 
 

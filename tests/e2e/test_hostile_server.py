@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -125,7 +126,7 @@ async def scene(home: Home, more: str = "") -> AsyncIterator[tuple[Scene, Client
         daemon = await home.start()
         client = await daemon.connect()
         while not all(s["tools"] for s in (await client.call("_agentd/status"))["mcp"]):
-            pass
+            await asyncio.sleep(0.05)  # which leaves the server the processor
         await client.call("_agentd/facts/add", {"text": "The dog is called canary-in-facts."})
         await client.say("say I know canary-in-transcript", "m0")
         yield found, client

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import sys
@@ -38,7 +39,7 @@ async def known(home: Home) -> tuple[Daemon, Client]:
     daemon = await home.start()
     client = await daemon.connect()
     while not (await client.call("_agentd/status"))["mcp"][0]["tools"]:
-        pass
+        await asyncio.sleep(0.05)  # which leaves the server the processor
     return daemon, client
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 
@@ -19,7 +20,7 @@ async def reader(home: Home) -> Client:
     daemon = await home.start()
     client = await daemon.connect()
     while not (await client.call("_agentd/resources"))["servers"]:
-        pass
+        await asyncio.sleep(0.05)  # which leaves the server the processor
     return client
 
 
