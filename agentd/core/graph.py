@@ -1,9 +1,8 @@
-"""The values of the concept graph: concepts, what relates them, when and where that was said, and what
-agents tell each other of it.
+"""The values of the concept graph: concepts, what relates them, and when and where that was said.
 
 A fact is a subject, a predicate and an object. Each time it is said is an episode of it, said in a
 context. All four are named by a SHA-256 of what they are (agentd/zero/hashes.py), so that the same
-thing said twice, or on another machine, has the same name.
+thing said twice, or on another machine, has the same name. What agents tell each other stands here too.
 """
 
 from __future__ import annotations

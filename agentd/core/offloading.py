@@ -1,6 +1,4 @@
-"""Work that would keep the event loop from everything else, done in a thread: so that it can be left, or so
-that nobody walks away from it while a lock is held.
-"""
+"""Work that would keep the event loop from everything else, done in a thread."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What the search index keeps of a chunk beside the chunk itself, how a search of memory is to be done, and
-what it ranked.
-"""
+"""What the index keeps of a chunk beside it, how a search is to be done, and what it ranked."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Text as it is taken apart and compared: scripts without blanks, sentences, and the form in which words are
-compared, with the way back to the original. Pure.
+"""Text as it is taken apart and compared: scripts without blanks, sentences, folded letters. Pure.
 
 Letters are compared after NFKC and without case; quotation marks are one and dashes are one, blanks and
 ends of lines are one blank, what no reader sees is nothing. What JSON escapes counts as what it stands

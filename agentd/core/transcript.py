@@ -1,6 +1,4 @@
-"""A session: what its user may choose for it, the rows of its transcript, and the part of them that a model
-sees.
-"""
+"""A session's choices, the rows of its transcript, and the part of them that a model sees."""
 
 from __future__ import annotations
 

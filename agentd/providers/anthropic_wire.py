@@ -1,6 +1,4 @@
-"""The wire of the Messages API: a prompt as the body of a request, and the events of a stream put together
-to one whole answer or to an error.
-"""
+"""The wire of the Messages API: a prompt as a request, and its stream as an answer or an error."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The wire of chat-completions servers: a prompt as the body of a request, thinking told apart from
-text, and the chunks of a stream put together to one whole answer or to an error.
-"""
+"""The wire of chat-completions servers: a prompt as a request, its stream as an answer or an error."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Providers around a provider, for when a service fails: one that tries again, patiently and not for ever,
-a breaker that leaves it alone for a while, and a fallback that asks another model.
-"""
+"""Providers around a provider that fails: one tries again, one leaves it alone, one asks another."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What stands below a folder for those who may see it, what of it no path can reach, and what is wrong with
-single files.
-"""
+"""What stands below a folder for those who may see it, and what is wrong with single files."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The operations of the language by name, group by group: on Maps and Arrays, those that compare and
-choose, on numbers, those that name and sign, on Strings, and those that reach outside the run.
-"""
+"""The operations of the language by name, group by group."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What an operation works with: what a run is given from outside and may take, and one call of the
-operation with its inputs and parameters, taken with their kinds.
-"""
+"""What a run is given from outside, and one call of an operation, its inputs taken with their kinds."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What changed between two states of the graph, the same change made elsewhere, and its text for the way
-between. Pure.
-"""
+"""What changed between two states of the graph, the same change made elsewhere, and its text. Pure."""
 
 from __future__ import annotations
 

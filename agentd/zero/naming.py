@@ -1,6 +1,4 @@
-"""One spelling for each name: labels and predicates in normal form, and the other names of concepts
-that a workspace has.
-"""
+"""One spelling for each name: labels and predicates in normal form, and a workspace's other names."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Text to graphs, by way of values and fields: a tolerant reader that names the line and column of
-whatever it cannot accept.
-"""
+"""Text to graphs, by way of values and fields: a tolerant reader that names where it must refuse."""
 
 from __future__ import annotations
 

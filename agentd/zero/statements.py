@@ -1,5 +1,4 @@
-"""What the compiler is given: who said what of what, when and where; and the file in which people write
-that down, as lines or JSON. Pure.
+"""What the compiler is given: who said what of what; and the file that people write it in. Pure.
 
 A line is `subject | relation | object`, with `| 0.8` behind it for how sure it is. Blank lines and lines that
 begin with `#` say nothing. JSON is a list of `[subject, relation, object]` or of objects with `subject`,

@@ -1,6 +1,4 @@
-"""What can be completed in a chat: commands, sessions, files of the workspace and resources of servers after
-an `@`, and images of the user's after `/image`.
-"""
+"""What can be completed in a chat: commands and sessions; files and resources behind `@`; images."""
 
 from __future__ import annotations
 

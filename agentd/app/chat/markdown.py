@@ -1,6 +1,4 @@
-"""A streamed answer in markdown: cut into blocks that can be shown once and for all, and these as lines for
-a terminal.
-"""
+"""A streamed answer in markdown: cut into blocks that are shown once, and these as lines."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A message as it was typed: which parts of it were pasted, and what it carries, its words and an image if
-it begins with /image.
-"""
+"""A message as it was typed: which parts of it were pasted, and the image that it may carry."""
 
 from __future__ import annotations
 

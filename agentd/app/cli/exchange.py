@@ -1,6 +1,4 @@
-"""What agents tell each other of their graphs, where it takes a file: `agentd facts send`, `take` and the
-like; and `snapshot`, `graph-changes` and `apply`, for whole states and what leads between them.
-"""
+"""What agents tell each other of their graphs, and whole states of one, where it takes a file."""
 
 from __future__ import annotations
 

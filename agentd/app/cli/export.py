@@ -1,6 +1,4 @@
-"""`agentd export`: everything that is yours, gathered from the daemon and the workspace, as plain files in a
-folder or an archive.
-"""
+"""`agentd export`: everything that is yours, as plain files in a folder or an archive."""
 
 from __future__ import annotations
 

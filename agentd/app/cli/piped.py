@@ -1,6 +1,4 @@
-"""Messages from programs: lines of standard input, read beside the event loop and sent one at a time, with
-nobody there to be asked.
-"""
+"""Messages from programs: lines of standard input, sent one at a time, nobody there to be asked."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a command has to do with its caller: Ctrl-C ends it silently, at whatever it is, and its standard
-streams are there whatever the caller closed, with their faults in words.
+"""What a command shares with its caller: its standard streams, and the end by Ctrl-C.
 
 Imports little: until this is loaded, Ctrl-C ends the interpreter with a traceback.
 """

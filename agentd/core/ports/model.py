@@ -1,6 +1,4 @@
-"""A language model, what guards it and what it costs; and what takes part in a turn with it: tools, those
-who are asked and who hear of it, and what goes into its context.
-"""
+"""A language model, what guards it and what it costs; and what takes part in a turn with it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What is known about the user: where it is kept, how it is found, and what forgets it, there and in all
-other texts that agentd keeps.
-"""
+"""What is known about the user: where it is kept, how it is found, and what forgets it."""
 
 from __future__ import annotations
 

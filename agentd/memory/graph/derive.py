@@ -1,5 +1,4 @@
-"""What facts and their evidence say to the graph: the names that mean the same thing, and episodes, each
-with what vouches for it. Pure.
+"""What facts and their evidence say to the graph: names for the same thing, and episodes. Pure.
 
 Each time a fact was said is an episode of its own. The first stands, since the page of facts vouches for
 it; the others fade, reinforce it meanwhile, and are promoted where they are many. What was replaced or has

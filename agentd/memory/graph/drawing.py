@@ -1,6 +1,4 @@
-"""What is shown of the graph: tables as plain text, and pictures in the language of Graphviz or as a page
-of HTML that loads nothing. Pure.
-"""
+"""What is shown of the graph: tables as plain text, and pictures for Graphviz or a browser. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What happens to the graph, entered into its chain if one is kept: a log that nobody can change unseen,
-since each entry is hashed with the one before. It holds no content, only salted digests, so erasing
-content leaves it valid.
+"""What happens to the graph, entered into a chain, if one is kept, that nobody changes unseen.
+
+Each entry is hashed with the one before. It holds no content, only salted digests, so erasing content
+leaves it valid.
 """
 
 from __future__ import annotations

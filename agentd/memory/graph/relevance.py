@@ -1,6 +1,4 @@
-"""What facts have to do with a question, by letters and by the meaning that an embedder finds in them, and
-which of the facts around the things that it names belong into the answer.
-"""
+"""What facts have to do with a question, by letters and by meaning, and which are told."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What is asked of the graph, by people, commands and models, in questions of its language or in plain
-words; and its working memory, by which a session is answered with what it dealt with last.
-"""
+"""What is asked of the graph, by people, commands and models; and what a session last dealt with."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Notes that only grew, cut from where they grew: what a line added to a note costs does not depend on
-the lines above it.
-"""
+"""Notes that only grew, cut from where they grew: a new line costs the same in any note."""
 
 from __future__ import annotations
 

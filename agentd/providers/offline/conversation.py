@@ -1,5 +1,4 @@
-"""Reading a prompt: which words are the user's own, and what this turn's tools have answered; and what may
-be done next, which is to say something or to call one tool. Pure.
+"""Reading a prompt: the user's own words, what tools have answered, and what may be done next. Pure.
 
 The user's words are the last text block of the last user message that has one. Blocks before it may
 be fenced data (a summary, an alert) or the line with the time; they are never taken for the user's.

@@ -1,6 +1,4 @@
-"""One line of `.0c` read from left to right, and its words: texts that hold its marks, confidences,
-times and hashes, written and read back.
-"""
+"""One line of `.0c` read from left to right, and its words, written and read back."""
 
 from __future__ import annotations
 

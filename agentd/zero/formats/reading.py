@@ -1,6 +1,4 @@
-"""`.0c` as records: lines are taken apart, every one is checked, every hash computed again from what it
-names.
-"""
+"""`.0c` as records: every line taken apart and checked, every hash computed again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Whether records are what their hashes say, the one order in which they are written, and what episodes
-say of their concepts.
-"""
+"""Whether records are what their hashes say, and the one order in which they are written."""
 
 from __future__ import annotations
 

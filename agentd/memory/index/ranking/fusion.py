@@ -1,6 +1,4 @@
-"""The scores of two retrievers made one, by ranks or by scaled scores: the fitted weights, how far each
-retriever is trusted for one query, and what age takes off.
-"""
+"""The scores of two retrievers made one: by weights, by ranks, by trust, and less for what is old."""
 
 from __future__ import annotations
 

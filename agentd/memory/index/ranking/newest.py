@@ -1,6 +1,4 @@
-"""How time decides between hits: how near they are to the days that a query names, and the newest first
-among those that say how one thing stands.
-"""
+"""How time decides between hits: nearness to the days of a query, and the newest first."""
 
 from __future__ import annotations
 

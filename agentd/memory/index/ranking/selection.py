@@ -1,6 +1,4 @@
-"""Which hits may stand among the first: no near copies of a better one, not too much
-chatter, and no question before its answer.
-"""
+"""Which hits may stand among the first: no near copies, little chatter, no bare questions."""
 
 from __future__ import annotations
 

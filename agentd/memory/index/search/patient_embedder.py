@@ -1,5 +1,7 @@
-"""One embedder, asked with patience: its answers are checked, after a failure it is left alone for a while,
-and it is given no more at once than it can do in time. All that search with it share what is known of it.
+"""One embedder, asked with patience, and what is known of how it is.
+
+Its answers are checked, after a failure it is left alone for a while, and it is given no more at once
+than it can do in time. All that search with it share what is known of it.
 """
 
 from __future__ import annotations

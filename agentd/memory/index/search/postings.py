@@ -1,5 +1,4 @@
-"""The keyword retriever: BM25 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009) over
-numpy postings, every change visible at once.
+"""The keyword retriever: BM25 over numpy postings, every change visible at once.
 
 Documents are added as small segments, and a new segment takes in those before it that are not larger:
 each posting is copied a few times in its life, and a search meets a handful of segments. Of 60,000 documents
@@ -131,7 +130,7 @@ def merge(one: Segment, other: Segment) -> Segment:
 
 
 def impact_table(k1: float, b: float, mean: float) -> NDArray[np.float32]:
-    """BM25 of each code without the term's idf: of how often a term stands in a document beside the
+    """BM25 (Robertson and Zaragoza, 2009) of each code without the term's idf: of how often a term stands in a document beside the
     document's length, when documents have `mean` terms.
     """
     often = np.arange(1, OFTENEST + 1, dtype=np.float32)[:, None]
