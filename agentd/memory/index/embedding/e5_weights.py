@@ -47,7 +47,9 @@ class Table:
 
 
 class PackedWeights:
-    """The file that agentd comes with, as scripts/pack_e5.py writes it: there a piece's vector is put together from parts."""
+    """The file that agentd comes with, as scripts/pack_e5.py writes it: there a piece's vector is put
+    together from parts.
+    """
 
     def __init__(self, path: Path) -> None:
         """Raises OSError, ValueError, KeyError, zipfile.BadZipFile for what is no such file."""

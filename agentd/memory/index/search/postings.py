@@ -130,8 +130,8 @@ def merge(one: Segment, other: Segment) -> Segment:
 
 
 def impact_table(k1: float, b: float, mean: float) -> NDArray[np.float32]:
-    """BM25 (Robertson and Zaragoza, 2009) of each code without the term's idf: of how often a term stands in a document beside the
-    document's length, when documents have `mean` terms.
+    """BM25 (Robertson and Zaragoza, 2009) of each code without the term's idf: of how often a term
+    stands in a document beside the document's length, when documents have `mean` terms.
     """
     often = np.arange(1, OFTENEST + 1, dtype=np.float32)[:, None]
     norm = np.float32(k1) * ((1.0 - b) + np.float32(b / mean) * np.arange(LONGEST + 1))
