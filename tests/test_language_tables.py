@@ -21,7 +21,7 @@ EXEMPT = {
     "zero/__init__.py": "names that the language exports",
     "zero/builtins.py": "names of its operations",
     "zero/values.py": "names of its types",
-    "memory/facts/page.py": "fields of an annotation",
+    "memory/facts/page_entry.py": "fields of an annotation",
     "memory/facts/proposals.py": "fields of an answer",
 }
 

@@ -10,7 +10,7 @@ from agentd.core.tool import Decision
 from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import SessionKey
 from agentd.core.workspace import FACTS_PATH
-from agentd.memory.facts.page import bullet
+from agentd.memory.facts.page_entry import bullet
 from agentd.testing import Answers
 from tests.privacy.conftest import GROUP, SHARED, House
 

@@ -24,6 +24,13 @@ def test_every_candidate_comes_once_and_the_best_first(terms, data, trade):
     assert relevance[found[0]] == max(relevance)
 
 
+@given(term_sets, st.integers(1, 12))
+def test_the_first_are_those_that_all_begin_with(terms, most):
+    relevance = np.arange(len(terms), 0, -1).astype(np.float32)
+    likeness = by_terms(terms)
+    assert mmr(relevance, likeness, 0.7, most) == mmr(relevance, likeness, 0.7)[:most]
+
+
 def test_a_copy_goes_behind_what_is_new():
     assert order([10.0, 9.9, 8.0, 0.0], [{1, 2}, {1, 2}, {3, 4}, {5}]) == [0, 2, 1, 3]
 

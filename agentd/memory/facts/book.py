@@ -43,7 +43,8 @@ from agentd.memory.facts import changes
 from agentd.memory.facts.keeping import Keeping, PendingForgetting, moved, parsed, quietly
 from agentd.memory.facts.known import Digests, Known
 from agentd.memory.facts.operations import Batch, OperationContext
-from agentd.memory.facts.page import MOST_CHARS, Trouble, clean, clean_triple
+from agentd.memory.facts.page import Trouble
+from agentd.memory.facts.page_entry import MOST_CHARS, clean, clean_triple
 from agentd.memory.facts.reconcile import Differences, PageChange, compare, page_facts, reconciled
 
 log = structlog.get_logger()

@@ -246,12 +246,10 @@ class PassageReader:
         shown = _fitting(active)
         if len(shown) < len(active):
             near = [await self._facts.nearest(text, _NEAREST) for text in _asked_by(spoken)]
-            in_turn = [fact.id for each in zip_longest(*near) for fact in each if fact is not None]
-            named = {*hinted, *in_turn}
-            held = {fact.id: fact for fact in active if fact.id in named}
+            in_turn = (fact for each in zip_longest(*near) for fact in each if fact is not None)
+            held = {fact.id: fact for fact in active if fact.id in hinted} if hinted else {}
             first = (held[i] for i in hinted if i in held)
-            newest = active[-_NEWEST:]
-            shown = _fitting(chain(first, newest, (held[i] for i in in_turn if i in held)))
+            shown = _fitting(chain(first, active[-_NEWEST:], in_turn))
         return sorted(shown.values(), key=_creation)
 
     async def _before(self, session: SessionKey, first: int) -> Spoken | None:

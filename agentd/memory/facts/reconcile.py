@@ -24,7 +24,8 @@ from agentd.core.fact import (
 )
 from agentd.memory.facts.known import Known
 from agentd.memory.facts.operations import Batch
-from agentd.memory.facts.page import Page, PageEntry, PagePart, Placed, Trouble
+from agentd.memory.facts.page import Page, PagePart, Placed, Trouble
+from agentd.memory.facts.page_entry import PageEntry
 
 Screen = Callable[[str], Refusal | None]
 

@@ -73,8 +73,10 @@ def scores(retrieved: Sequence[Floats], worths: Floats, weak: int = 0) -> Floats
     return (fusion.rrf(retrieved, trust) * boosts).astype(np.float32)
 
 
-def varied(relevance: Floats, rows: Floats, trade: float = TRADE) -> list[int]:
-    """All candidates by maximal marginal relevance, with the cosines of unit rows as likeness; a
-    row of zeros is like nothing. The first is the most relevant; equals keep their order.
+def varied(
+    relevance: Floats, rows: Floats, trade: float = TRADE, most: int | None = None
+) -> list[int]:
+    """All candidates, or the first `most`, by maximal marginal relevance, with the cosines of unit rows
+    as likeness; a row of zeros is like nothing. The first is the most relevant; equals keep their order.
     """
-    return selection.mmr(relevance, selection.by_cosine(rows), trade)
+    return selection.mmr(relevance, selection.by_cosine(rows), trade, most)

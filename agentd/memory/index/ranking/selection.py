@@ -12,9 +12,11 @@ Likeness = Callable[
 ]  # of one candidate to others, 0..1
 
 
-def mmr(relevance: NDArray[np.float32], likeness: Likeness, trade: float) -> list[int]:
+def mmr(
+    relevance: NDArray[np.float32], likeness: Likeness, trade: float, most: int | None = None
+) -> list[int]:
     """Maximal marginal relevance (Carbonell and Goldstein, 1998), by which near copies of a better hit go
-    down: all candidates, best first; each next one has the most of trade·relevance minus
+    down: all candidates, or the first `most`, best first; each next one has the most of trade·relevance minus
     (1 - trade)·likeness to those before it. Relevance is scaled to 0..1; the first is always the
     most relevant. Equals keep their order.
     """
@@ -31,7 +33,7 @@ def mmr(relevance: NDArray[np.float32], likeness: Likeness, trade: float) -> lis
         order.append(at)
         left[at] = False
         others = np.flatnonzero(left)
-        if not len(others):
+        if not len(others) or len(order) == most:
             return order
         nearest[others] = np.maximum(nearest[others], likeness(at, others))
         gain = np.where(left, trade * scaled - (1.0 - trade) * nearest, -np.inf)

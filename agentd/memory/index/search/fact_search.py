@@ -161,7 +161,8 @@ class LiveFacts:
             return ()
         pieces = pieces_of(text)
         asked = await self._chain.vectors(pieces)
-        found = await self._run(mirror.find, pieces, asked.vectors, asked.model, self._clock.now())
+        now = self._clock.now()
+        found = await self._run(mirror.find, pieces, asked.vectors, asked.model, now, limit)
         held = self._facts or {}
         return [FactHit(held[f.id], f.score, f.scores) for f in found if f.id in held][:limit]
 

@@ -134,9 +134,14 @@ class FactMirror:
         return {fact_id: cosine for fact_id, cosine, length in told if length}
 
     def find(
-        self, pieces: Sequence[str], vectors: Sequence[bytes] | None, model: str, now: datetime
+        self,
+        pieces: Sequence[str],
+        vectors: Sequence[bytes] | None,
+        model: str,
+        now: datetime,
+        limit: int,
     ) -> list[FoundFacts]:
-        """The facts that have to do with a text, best first. `pieces` are the text and parts of it,
+        """The first `limit` of the facts that have to do with a text, best first. `pieces` are the text and parts of it,
         `vectors` theirs, of `model`.
         """
         asked = self._question(pieces, vectors, model)
@@ -160,7 +165,7 @@ class FactMirror:
             (name, np.where(by, scores, -np.inf).astype(np.float32)[keep])
             for name, scores, by in retrieved
         ]
-        return self._ranked(slots[keep], ranked, related[keep], model, now)
+        return self._ranked(slots[keep], ranked, related[keep], model, now, limit)
 
     def _question(
         self, pieces: Sequence[str], vectors: Sequence[bytes] | None, model: str
@@ -215,9 +220,10 @@ class FactMirror:
         related: Floats,
         model: str,
         now: datetime,
+        limit: int,
     ) -> list[FoundFacts]:
-        """Candidates in their order. `retrieved` have names; the last one has what its words hardly
-        found.
+        """The first candidates in their order. `retrieved` have names; the last one has what its words
+        hardly found.
         """
         facts = [self._facts[slot] for slot in slots.tolist()]
         worths = [importance.worth(fact, now) if fact else 0.0 for fact in facts]
@@ -228,7 +234,7 @@ class FactMirror:
         known = self._vectors.get(model)
         rows = np.zeros((len(slots), 1), np.float32) if known is None else known.rows(slots)
         found = []
-        for at in first[ranking.varied(fused[first], rows[first])].tolist():
+        for at in first[ranking.varied(fused[first], rows[first], most=limit)].tolist():
             # A fact that has no vector yet is as far as can be.
             parts = {name: float(scores[at]) for name, scores in retrieved if scores[at] > -1.0}
             parts |= {"worth": worths[at], "relation": float(related[at])}
