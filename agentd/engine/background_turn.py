@@ -13,7 +13,7 @@ import structlog
 from agentd.core.durations import format_duration
 from agentd.core.errors import AgentdError, ShuttingDown
 from agentd.core.ports import TurnAudience
-from agentd.core.turn import Origin, SessionKey, StopReason, Turn, TurnRequest
+from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
 from agentd.core.verdict import Empty, Failed, Told, Verdict, judge
 
 log = structlog.get_logger()
@@ -39,8 +39,8 @@ class TurnRunner(Protocol):
     def is_busy(self, session: SessionKey) -> bool:
         """Whether anything of the session runs or waits."""
 
-    def cancel(self, session: SessionKey, origin: Origin) -> bool:
-        """Have the session's running turn of that origin end soon; False if there is none."""
+    def cancel_message(self, session: SessionKey, message_id: str) -> bool:
+        """Have the turn of that message end soon, or not begin; False if there is none."""
 
 
 def compose(prompt: str, title: str, matter: str, now: datetime, zone: ZoneInfo) -> str:
@@ -71,7 +71,7 @@ async def run_background_turn(
             turn = await ticket.wait()
     except TimeoutError:
         log.warning("background_turn_timed_out", origin=request.origin, message=request.message_id)
-        turns.cancel(request.session, request.origin)
+        turns.cancel_message(request.session, request.message_id)
         return Failed(f"no answer within {format_duration(limit)}")
     except ShuttingDown as error:
         return Failed(error.message, is_cut=True)

@@ -95,13 +95,11 @@ class Loop:
         """
         if not progress.rows:
             receipt = progress.receipt
-            progress.rows.extend(await self.begin(receipt))
+            await self.resume(progress)
             hit("turn.begun")
             self._restore_words(progress)
-            if len(progress.rows) > 1:  # a crash or a stop has cut it before
-                progress.recount(lambda used: self._price(self._provider.model, used))
-                if progress.rows[-1].role is RowRole.ASSISTANT:
-                    await self._calls.settle(receipt.turn_id)
+            if len(progress.rows) > 1 and progress.rows[-1].role is RowRole.ASSISTANT:
+                await self._calls.settle(receipt.turn_id)
             if not progress.is_announced:
                 announce(progress.context.request, receipt, progress.sink)
         while True:
@@ -116,10 +114,12 @@ class Loop:
                 if turn is not None:
                     return turn
 
-    async def begin(self, receipt: Receipt) -> list[Row]:
-        """Count an attempt; the turn's rows so far."""
-        rows = await when_space(self._clock, lambda: self._store.begin(receipt.turn_id))
-        return list(rows)
+    async def resume(self, progress: Progress) -> None:
+        """Count an attempt, and take over the turn's rows so far with what they have used and called."""
+        turn_id = progress.receipt.turn_id
+        progress.rows.extend(await when_space(self._clock, lambda: self._store.begin(turn_id)))
+        if len(progress.rows) > 1:  # a crash, a stop or an outage has cut it before
+            progress.recount(lambda used: self._price(self._provider.model, used))
 
     async def cancelled(self, progress: Progress) -> Turn:
         """Store a turn that the user cancelled: shown text is kept, open calls are answered."""

@@ -38,7 +38,9 @@ class Interrupt:
         self._guards: set[asyncio.Timeout] = set()
 
     def request(self) -> None:
-        """End every guarded wait now, and every later one at once."""
+        """End every guarded wait now, and every later one at once. Asking again changes nothing."""
+        if self.requested:
+            return  # a guard that is ending takes no other time
         self.requested = True
         for guard in self._guards:
             guard.reschedule(0)

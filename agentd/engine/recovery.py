@@ -74,6 +74,6 @@ class Recovery:
             message_id=request.message_id,
             reason=why.code,
         )
-        rows = list(await self._store.begin(pending.turn_id))
-        progress = Progress(pending.receipt, bare(request), NullSink(), rows)
+        progress = Progress(pending.receipt, bare(request), NullSink())
+        await self._loop.resume(progress)
         await self._loop.failed(progress, why)

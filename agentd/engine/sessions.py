@@ -128,19 +128,21 @@ class Sessions:
             ended.set_result(receipt.ended)
         return Ticket(receipt, ended)
 
-    def cancel(
-        self, session: SessionKey, origin: Origin = Origin.USER, *, message_id: str = ""
-    ) -> bool:
-        """Stop the session's running turn of that origin as soon as nothing is half done, or the one of
-        that message, which may be waiting for its place or for the model's service.
-
-        False if there is none.
+    def cancel(self, session: SessionKey) -> bool:
+        """Stop the user's oldest message in the session as soon as nothing is half done: the one that
+        runs, or else that is the next to run. False if there is none.
         """
-        submission = self._running.get((session, origin))
-        if message_id:
-            submission = self._submitted.get((session, message_id))
-        elif submission is None and origin is Origin.USER and session in self._waiting:
-            submission, _ = self._waiting[session]
+        for (key, _), submission in self._submitted.items():
+            if key == session and submission.request.origin is Origin.USER:
+                submission.interrupt.request()
+                return True
+        return False
+
+    def cancel_message(self, session: SessionKey, message_id: str) -> bool:
+        """Stop the turn of that message, of whatever origin, as `cancel` does; it may be waiting for its
+        place. False if there is none.
+        """
+        submission = self._submitted.get((session, message_id))
         if submission is None:
             return False
         submission.interrupt.request()

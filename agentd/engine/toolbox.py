@@ -302,17 +302,18 @@ class Toolbox:
         Raises StorageError, Interrupted.
         """
         seconds = self._settings.tool_timeout.total_seconds()
+        limit = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds) as limit:
+            async with limit:
                 return await run(limit)
         except (StorageError, Interrupted):
             raise
         except AgentdError as error:
             return _refusal(error)
-        except TimeoutError:
-            text = f"{call.name} took longer than {seconds:g} s and was stopped."
-            return ToolOutput(text, is_error=True)
         except Exception:
+            if limit.expired():
+                text = f"{call.name} took longer than {seconds:g} s and was stopped."
+                return ToolOutput(text, is_error=True)
             # A defect in one tool ends neither turn nor beat: it is told, and the log has the trace.
             log.exception("tool_crashed", tool=call.name, session=call.session)
             return ToolOutput(f"{call.name} failed inside agentd; the log says why.", is_error=True)

@@ -70,6 +70,8 @@ class Turns:
     async def _run(self, submission: Submission) -> Turn:
         progress: Progress | None = None
         try:
+            if submission.interrupt.requested:  # while it waited for its place
+                raise Interrupted
             progress = await self._prepare(submission)
             return await self._attempt(submission, progress)
         except Interrupted:
@@ -115,21 +117,21 @@ class Turns:
             log.warning("turn_not_parked", reason=error.reason)  # it counts as crashed once
 
     async def _attempt(self, submission: Submission, progress: Progress) -> Turn:
-        """Run, and once or twice again with more room if the prompt turns out too long."""
-        try:
-            return await self._loop.run(progress)
-        except ContextOverflow:
-            if progress.can_clip:
-                log.info("overflow", cure="clip tool results")
-                progress.clip = CLIP_RESULTS
-            elif not await self._make_room(submission, progress):
-                raise
-        try:
-            return await self._loop.run(progress)
-        except ContextOverflow:
-            if progress.clip is None or not await self._make_room(submission, progress):
-                raise
-        return await self._loop.run(progress)
+        """Run, and again each time the prompt turns out too long and there is a way left to shorten it:
+        tool results are clipped once, room is made once.
+        """
+        has_made_room = False
+        while True:
+            try:
+                return await self._loop.run(progress)
+            except ContextOverflow:
+                if progress.can_clip:
+                    log.info("overflow", cure="clip tool results")
+                    progress.clip = CLIP_RESULTS
+                elif has_made_room or not await self._make_room(submission, progress):
+                    raise
+                else:
+                    has_made_room = True
 
     async def _prepare(self, submission: Submission) -> Progress:
         request = submission.request
@@ -170,9 +172,12 @@ class Turns:
         return True
 
     async def _bare(self, submission: Submission) -> Progress:
-        """Enough to end a turn that failed before it had a context."""
-        rows = await self._loop.begin(submission.receipt)
-        return Progress(submission.receipt, bare(submission.request), submission.sink, rows)
+        """The turn's stored rows under an empty prompt: enough to end a turn, not to run it. Counts an
+        attempt.
+        """
+        progress = Progress(submission.receipt, bare(submission.request), submission.sink)
+        await self._loop.resume(progress)
+        return progress
 
 
 def _after_waiting(submission: Submission, error: ProviderError) -> Failure:

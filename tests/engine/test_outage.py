@@ -251,11 +251,11 @@ async def test_each_message_that_waits_can_be_cancelled(world) -> None:
     tickets = {name: await world.submit(name, name) for name in ("first", "second", "third")}
     other = await world.submit("other", "other", "chat:b")
     await pass_time(world, MINUTE, 5.0)
-    assert world.sessions.cancel(MAIN, message_id="second")
+    assert world.sessions.cancel_message(MAIN, "second")
     assert (await tickets["second"].wait()).stop_reason is StopReason.CANCELLED
     assert world.sessions.cancel(MAIN)
     assert (await tickets["first"].wait()).stop_reason is StopReason.CANCELLED
-    assert not world.sessions.cancel(MAIN, message_id="unknown")
+    assert not world.sessions.cancel_message(MAIN, "unknown")
     world.service_double.fault = ""
     await pass_time(world, 12 * MINUTE, MINUTE)
     assert (await tickets["third"].wait()).text == "answer to third"

@@ -111,7 +111,7 @@ class Turns:
     def is_busy(self, session: SessionKey) -> bool:
         return session in self.busy
 
-    def cancel(self, session: SessionKey, origin: Origin) -> bool:
+    def cancel_message(self, session: SessionKey, message_id: str) -> bool:
         self.cancelled.append(session)
         return True
 

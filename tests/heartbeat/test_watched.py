@@ -26,7 +26,6 @@ from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.turn import (
     OTHERS,
     CallMade,
-    Origin,
     SessionKey,
     StopReason,
     Turn,
@@ -123,7 +122,7 @@ class Turns:
     def is_busy(self, session: SessionKey) -> bool:
         return False
 
-    def cancel(self, session: SessionKey, origin: Origin) -> bool:
+    def cancel_message(self, session: SessionKey, message_id: str) -> bool:
         return True
 
 

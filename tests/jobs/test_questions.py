@@ -77,8 +77,8 @@ class Turns:
     def is_busy(self, session):
         return session in self.busy
 
-    def cancel(self, session, origin):
-        self.cancelled.append((session, origin))
+    def cancel_message(self, session, message_id):
+        self.cancelled.append((session, message_id))
         return True
 
 
@@ -224,7 +224,7 @@ async def test_a_question_that_takes_too_long_is_cancelled():
     world.turns.hangs = True
     await world.add()
     assert (await world.come()).ending.reason is JobReason.PROVIDER_ERROR
-    assert world.turns.cancelled == [(ISOLATED, Origin.JOB)]
+    assert world.turns.cancelled == [(ISOLATED, "job:1")]
 
 
 async def test_no_money_or_no_service_skips_questions_and_no_reminder():

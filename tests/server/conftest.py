@@ -93,11 +93,12 @@ class ScriptedTurns:
         self.waiting[session, request.message_id].set_result(turn)
         self.hub.emit(TurnEnded(session, turn))
 
-    def cancel(self, session: str, *, message_id: str = "") -> bool:
-        if message_id and (session, message_id) not in self.waiting:
-            return False
+    def cancel(self, session: str) -> bool:
         self.cancelled.append(session)
         return True
+
+    def cancel_message(self, session: str, message_id: str) -> bool:
+        return (session, message_id) in self.waiting and self.cancel(session)
 
     def is_waiting(self, session: str) -> bool:
         return False

@@ -50,8 +50,11 @@ class SessionTurns(WorkingSessions, Protocol):
     async def submit(self, request: TurnRequest) -> CommandTicket:
         """Raises QueueFull, ShuttingDown, StorageFull, InvalidRequest."""
 
-    def cancel(self, session: SessionKey, *, message_id: str = "") -> bool:
-        """End the running turn, or that of a message; False if there is none."""
+    def cancel(self, session: SessionKey) -> bool:
+        """End the user's oldest message there; False if there is none."""
+
+    def cancel_message(self, session: SessionKey, message_id: str) -> bool:
+        """End the turn of that message; False if there is none."""
 
 
 class Attach(Protocol):
@@ -118,7 +121,7 @@ class Prompts:
         try:
             return _answer(await self._turn(request, call.images, peer))
         except asyncio.CancelledError:
-            if peer.is_withdrawn() and not self._turns.cancel(session, message_id=message_id):
+            if peer.is_withdrawn() and not self._turns.cancel_message(session, message_id):
                 self._hub.once_started(session, message_id, lambda: self._turns.cancel(session))
             raise
 
