@@ -141,7 +141,8 @@ class Turns:
         context = await self._builder.for_turn(request, past, sent)
         used: int | None = None
         if request.origin is Origin.USER:
-            used = await self._context_manager.before_turn(past, context)
+            async with submission.interrupt.guard():  # what is cut is made up for at the next turn
+                used = await self._context_manager.before_turn(past, context)
             if used is None:
                 past = await self._context_manager.past(request.session, turn_id)
                 context = await self._builder.for_turn(request, past, sent)
@@ -164,7 +165,9 @@ class Turns:
         ):
             return False
         turn_id = submission.receipt.turn_id
-        if not await self._context_manager.after_overflow(progress.context):
+        async with submission.interrupt.guard():
+            has_room = await self._context_manager.after_overflow(progress.context)
+        if not has_room:
             return False
         past = await self._context_manager.past(submission.request.session, turn_id)
         sent = submission.receipt.at

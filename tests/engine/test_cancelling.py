@@ -155,3 +155,43 @@ async def test_a_tool_whose_own_wait_ran_out_is_not_told_to_have_taken_too_long(
     await world.say("go")
     (result,) = world.provider.prompts[-1].messages[-1].blocks[:1]
     assert "failed inside agentd" in result.text
+
+
+class Counting:
+    """A provider that never answers a silent question, and says ok to everything else."""
+
+    name, model = "scripted", "scripted-1"
+
+    def __init__(self, inner) -> None:
+        self.inner = inner
+        self.asked: list[Origin] = []
+        self.is_making_room = asyncio.Event()
+
+    async def stream(self, prompt: Prompt):
+        self.asked.append(prompt.origin)
+        if prompt.origin is not Origin.USER:
+            self.is_making_room.set()
+            await asyncio.Event().wait()
+        async for event in self.inner.stream(prompt):
+            yield event
+
+
+async def test_a_cancel_is_heard_while_room_is_made(world) -> None:
+    world.window = 60_000
+    await world.start()
+    for _ in range(3):
+        await world.say("some words here " * 300)
+    await world.stop()
+    silent = world.provider
+    world.provider = counting = Counting(silent)
+    await world.start()
+    ticket = await world.submit("other words " * 20_000)
+    await counting.is_making_room.wait()
+    assert world.sessions.cancel(MAIN)
+    async with asyncio.timeout(10):
+        assert (await ticket.wait()).stop_reason is StopReason.CANCELLED
+    assert len(counting.asked) == 1
+    await world.stop()
+    world.provider = silent
+    await world.start()
+    assert (await world.say("and now?")).stop_reason is StopReason.END_TURN
