@@ -10,7 +10,9 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 from functools import partial
 
-from agentd.core.errors import BudgetReached, ProviderError
+import structlog
+
+from agentd.core.errors import BudgetReached, ProviderError, StorageError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.ports import Clock, Ledger, Provider
 from agentd.core.prompt import (
@@ -25,6 +27,8 @@ from agentd.core.turn import SessionKey, Usage
 from agentd.engine import tokens
 from agentd.engine.budget import Budget, BudgetSettings
 from agentd.providers.faults import failure
+
+log = structlog.get_logger()
 
 # The estimate may be under what the service counts; the reservation must not be.
 _MARGIN = 1.3
@@ -93,9 +97,19 @@ class Metered:
                     yield event
         finally:
             if not answered:  # cut: a service that had begun to answer has counted the input
-                await self._ledger.charge(
-                    SessionKey(""), prompt.origin, model, used, price(model, used), reservation=held
-                )
+                await self._charge_cut(prompt, model, used, held)
+
+    async def _charge_cut(self, prompt: Prompt, model: str, used: Usage, held: int) -> None:
+        """Charge what a call had used that got no answer. A ledger that cannot be written must not hide
+        what ended the call: a cancel has to stay one. The reservation stays then, which is more.
+        """
+        usd = self._limits.price(model, used)
+        try:
+            await self._ledger.charge(
+                SessionKey(""), prompt.origin, model, used, usd, reservation=held
+            )
+        except StorageError as error:
+            log.warning("cut_call_not_charged", reason=error.reason, action="all set aside counts")
 
 
 def most_of(input_tokens: int, max_tokens: int) -> Usage:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
-from agentd.core.errors import ProviderError
+from agentd.core.errors import ProviderError, StorageFull
 from agentd.core.message import user
-from agentd.core.prompt import Answered, Prompt, closing
+from agentd.core.prompt import Answered, Prompt, ProviderEvent, TextDelta, closing
 from agentd.core.turn import MAIN, Origin, Usage
 from agentd.engine.budget import BudgetSettings
+from agentd.engine.queue import Interrupt, Interrupted
 from agentd.providers.metered import Metered
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import STATE
@@ -96,6 +100,61 @@ async def test_a_call_that_is_left_in_the_middle_is_charged_for_what_it_had_begu
     tokens, usd = await ledger.spent(clock.now() - timedelta(days=1))
     assert 170 < tokens < 300
     assert usd > 0
+
+
+class FullLedger(MemoryLedger):
+    """Has room for reservations and none for charges."""
+
+    async def charge(self, *args: object, **kwargs: object) -> int:
+        raise StorageFull("the disk is full")
+
+
+class Hanging(ScriptedProvider):
+    """Begins to answer, and never ends."""
+
+    def __init__(self, begun: asyncio.Event) -> None:
+        super().__init__()
+        self._begun = begun
+
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
+        yield TextDelta("one")
+        self._begun.set()
+        await asyncio.Event().wait()
+
+
+async def run_through(metered: Metered, interrupt: Interrupt | None = None) -> None:
+    async with closing(metered.stream(HELLO)) as events, (interrupt or Interrupt()).guard():
+        async for _ in events:
+            pass
+
+
+@pytest.mark.parametrize("by", ["user", "stop"])
+async def test_a_cancel_stays_one_though_the_cut_call_cannot_be_charged(by: str) -> None:
+    clock, begun, interrupt = FakeClock(), asyncio.Event(), Interrupt()
+    ledger = FullLedger(clock)
+    metered = Metered(Hanging(begun), ledger, budget(daily_usd=10.0), clock, 1000)
+    running = asyncio.create_task(run_through(metered, interrupt))
+    await begun.wait()
+    with capture_logs() as logs:
+        if by == "user":
+            interrupt.request()
+        else:
+            running.cancel()
+        with pytest.raises(Interrupted if by == "user" else asyncio.CancelledError):
+            await running
+    assert [(e["event"], e["reason"]) for e in logs] == [("cut_call_not_charged", "storage_full")]
+    _, usd = await ledger.spent(clock.now() - timedelta(days=1))
+    assert usd > 0.05  # all that was set aside: 1000 tokens of an answer
+
+
+async def test_why_a_call_failed_is_told_though_it_cannot_be_charged() -> None:
+    clock = FakeClock()
+    down = ProviderError("down", kind="server_error")
+    metered = Metered(
+        ScriptedProvider(down), FullLedger(clock), budget(daily_usd=10.0), clock, 1000
+    )
+    with pytest.raises(ProviderError, match="down"):
+        await run_through(metered)
 
 
 async def test_a_month_of_restarts_never_spends_more_than_its_limits(tmp_path: Path) -> None:
