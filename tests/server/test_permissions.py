@@ -10,6 +10,7 @@ from agentd.core.tool import Approval, Decision
 
 WRITE = Approval("Write MEMORY.md", "d1", "MEMORY.md", "old", "new")
 QUESTION = "session/request_permission"
+REFUSED = b'{"jsonrpc":"2.0","id":"%s","error":{"code":-32601,"message":"no"}}\n'
 
 
 @pytest.fixture
@@ -99,12 +100,38 @@ async def test_a_client_that_cannot_answer_counts_as_none(asking):
     client = await (await asking.client()).hello()
     await client.prompt("main", "hi")
     question = await client.until(QUESTION)
-    error = b'{"jsonrpc":"2.0","id":"%s","error":{"code":-32601,"message":"no"}}\n'
-    await client.raw(error % question["id"].encode())
+    await client.raw(REFUSED % question["id"].encode())
     await client.call("session/list")
     assert asking.verdicts == []
     await asking.clock.advance(301)
     assert asking.verdicts == [Decision.UNASKED]
+
+
+async def test_a_client_that_cannot_answer_does_not_end_the_question_of_another_conversation(house):
+    first, second = await (await house.client()).hello(), await (await house.client()).hello()
+    await first.resume("main")
+    await second.new()
+    asking = asyncio.create_task(house.permissions.ask_owner("c1", WRITE))
+    question = await first.until(QUESTION)
+    pending = await second.until(QUESTION)
+    await first.raw(REFUSED % question["id"].encode())
+    await first.call("session/list")
+    await house.clock.advance(301)  # the first conversation has nobody to ask for so long
+    assert not asking.done()
+    await second.reply(pending, "allow_once")
+    assert await asking == Decision.ONCE
+
+
+async def test_a_question_to_the_owner_that_nobody_can_answer_counts_as_unasked(house):
+    clients = [await (await house.client()).hello() for _ in range(2)]
+    for client in clients:
+        await client.new()
+    asking = asyncio.create_task(house.permissions.ask_owner("c1", WRITE))
+    for client in clients:
+        await client.raw(REFUSED % (await client.until(QUESTION))["id"].encode())
+        await client.call("session/list")
+    await house.clock.advance(301)
+    assert await asking == Decision.UNASKED
 
 
 async def test_a_lasting_yes_is_offered_for_a_scope_by_what_it_covers(asking):

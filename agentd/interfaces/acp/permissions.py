@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -21,6 +21,7 @@ from agentd.interfaces.acp.peer import Peer, PeerGone, PeerRefused
 from agentd.interfaces.acp.socket_settings import ServerSettings
 
 log = structlog.get_logger()
+A = TypeVar("A")
 
 Content = dict[str, Any]
 
@@ -61,30 +62,21 @@ class Permissions:
         author = self._hub.author(session)
         if author is not None and author.profile.denies:
             return Decision.UNASKED
-        questions = await self._questions(session, call_id, approval)
-        decision = await self._poll(session, questions)
+        decision = await self._put(session, call_id, approval)
         # Not the title: it may hold the words of a fact, or of whoever chose a tool's input.
         log.info("permission_answered", session=session, call=call_id, answer=str(decision))
         return decision
 
     async def ask_owner(self, call_id: str, approval: Approval) -> Decision:
         """His answer in whichever conversation of his it comes first; UNASKED at once where no client that
-        answers is in one. Cancelling takes the question back.
+        answers is in one, and later once none of those who were asked has answered. Cancelling takes the
+        question back.
         """
         sessions = list(self._conversations())
         if not sessions:
             return Decision.UNASKED
-        async with asyncio.TaskGroup() as group:
-            polls = [
-                group.create_task(
-                    self._poll(session, await self._questions(session, call_id, approval))
-                )
-                for session in sessions
-            ]
-            done, _ = await asyncio.wait(polls, return_when=asyncio.FIRST_COMPLETED)
-            for poll in polls:
-                poll.cancel()
-        decision = next(iter(done)).result()
+        asked = (self._put(session, call_id, approval) for session in sessions)
+        decision = await _first_answer(asked, Decision.UNASKED)
         log.info("permission_answered", call=call_id, answer=str(decision))
         return decision
 
@@ -103,15 +95,7 @@ class Permissions:
             "requestedSchema": dict(form.schema),
             "_meta": {"agentd/server": form.asker},
         }
-        async with asyncio.TaskGroup() as group:
-            asked = {group.create_task(_filled(peer, question)) for peer in peers}
-            waiting, answer = set(asked), UNASKED
-            while waiting and answer is UNASKED:
-                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                answers = (task.result() for task in done)
-                answer = next((one for one in answers if one is not UNASKED), UNASKED)
-            for task in asked:
-                task.cancel()
+        answer = await _first_answer((_filled(peer, question) for peer in peers), UNASKED)
         log.info("form_answered", session=session, server=form.asker, answer=str(answer.action))
         return answer
 
@@ -123,6 +107,10 @@ class Permissions:
             if kind_of(session) is Kind.MAIN and not peers <= reached:
                 reached |= peers
                 yield session
+
+    async def _put(self, session: SessionKey, call_id: str, approval: Approval) -> Decision:
+        """Put the question to all clients of the session."""
+        return await self._poll(session, await self._questions(session, call_id, approval))
 
     async def _poll(self, session: SessionKey, questions: Sequence[dict[str, Any]]) -> Decision:
         async with asyncio.TaskGroup() as group:
@@ -263,6 +251,22 @@ def _turning(page: int, total: int) -> Iterator[tuple[str, str, str]]:
 def _answers(peer: Peer) -> bool:
     """Whether the owner may be asked over it."""
     return peer.role.is_owner and not peer.profile.denies
+
+
+async def _first_answer(asked: Iterable[Coroutine[Any, Any, A]], unasked: A) -> A:
+    """The first answer of all, and the others are cancelled; `unasked` once each has given that: one who
+    leaves must not end the question of those who think yet.
+    """
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one) for one in asked]
+        waiting, answer = set(tasks), unasked
+        while waiting and answer == unasked:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            answers = (task.result() for task in done)
+            answer = next((one for one in answers if one != unasked), unasked)
+        for task in tasks:
+            task.cancel()
+    return answer
 
 
 async def _filled(peer: Peer, question: dict[str, Any]) -> FormAnswer:
