@@ -205,6 +205,7 @@ class Learning:
     async def _work(self) -> None:
         await self._look()
         while True:
+            self._wake.clear()  # before the round: what comes in it has a round of its own
             now = self._clock.monotonic()
             due = sorted((at, session) for session, at in self._due.items() if at <= now)
             for _, session in due if now >= self._rests_until else ():
@@ -214,7 +215,6 @@ class Learning:
                     return  # it goes on from the mark at the next start
                 if self._clock.monotonic() < self._rests_until:
                     break
-            self._wake.clear()
             await self._wake.wait()
 
     async def _look(self) -> None:

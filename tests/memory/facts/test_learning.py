@@ -110,6 +110,23 @@ async def test_a_session_that_is_left_is_read_at_once(talk):
         assert DOG in home.shown()
 
 
+async def test_a_session_that_is_left_while_another_is_read_is_read_at_once_too(talk):
+    class Leaving(ScriptedProvider):
+        async def stream(self, prompt):
+            if not self.prompts:
+                home.learning.finish(CHAT)
+            async for event in super().stream(prompt):
+                yield event
+
+    home = talk(provider=Leaving(default="[]"))
+    async with home.running():
+        await home.say(DRINK, CHAT)
+        await home.say(DOG)
+        home.learning.finish(MAIN)
+        await home.settle()
+        assert [DOG in home.shown(0), DRINK in home.shown()] == [True, True]
+
+
 async def test_imported_conversations_are_found(talk):
     home = talk()
     rows = [(NewRow(RowRole.USER, (Text(DOG),)), home.clock.now())]
