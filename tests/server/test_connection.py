@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentd.core.errors import NotFound
+from agentd.interfaces.acp.peer import PeerGone
 from agentd.interfaces.acp.socket_settings import ServerSettings
 
 
@@ -279,6 +280,54 @@ async def test_calls_in_flight_are_answered_when_the_daemon_stops(open_house):
     assert "_agentd/stopping" in [f["method"] for f in client.seen]
     assert await client.read() is None
     await client.close()
+
+
+async def test_a_bad_frame_lets_the_calls_in_flight_clean_up(open_house):
+    begun, cleaning, go, cleaned = (asyncio.Event() for _ in range(4))
+
+    async def wait(params, peer):
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            cleaning.set()
+            await go.wait()
+            cleaned.set()
+
+    async with open_house(methods={"_agentd/wait": wait}) as house:
+        client = await house.client()
+        call_id = await client.send("_agentd/wait")
+        await begun.wait()
+        client.writer.write(b"\xff\n")
+        client.writer.write_eof()
+        await cleaning.wait()
+        await house.clock.settle()  # reading has come to its end
+        go.set()
+        assert (await client.answer(call_id))["error"]["data"]["code"] == "busy"
+        assert cleaned.is_set()
+        assert await client.read() is None
+
+
+async def test_who_has_sent_a_bad_frame_is_not_asked_any_more(open_house):
+    begun, gone = asyncio.Event(), asyncio.Event()
+
+    async def wait(params, peer):
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            try:
+                await peer.call("_agentd/why", {})
+            except PeerGone:
+                gone.set()
+
+    async with open_house(methods={"_agentd/wait": wait}) as house:
+        client = await house.client()
+        call_id = await client.send("_agentd/wait")
+        await begun.wait()
+        await client.raw(b"\xff\n")  # and does not leave: what comes after it is not looked at
+        assert (await client.answer(call_id))["error"]["data"]["code"] == "busy"
+        assert gone.is_set()
 
 
 async def test_a_client_that_stops_writing_still_gets_its_answers(open_house):

@@ -87,6 +87,7 @@ class ClientConnection:
         self._ids = itertools.count(1)
         self._reading: asyncio.Task[None] | None = None
         self._is_stopping = False
+        self._has_ended = False
         self._idle = asyncio.Event()  # no call is in flight
 
     async def run(self) -> None:
@@ -132,7 +133,7 @@ class ClientConnection:
 
     async def call(self, method: str, params: dict[str, Any]) -> Any:
         """Ask the client. Raises PeerGone, PeerRefused."""
-        if self._reading is None or self._reading.done():
+        if self._has_ended or self._reading is None or self._reading.done():
             raise PeerGone
         call_id = f"agentd-{next(self._ids)}"
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -316,6 +317,10 @@ class ClientConnection:
             answer.set_exception(PeerRefused())
 
     def _end(self) -> None:
+        """Cut what is in flight, once: cancelled again, the calls could not clean up."""
+        if self._has_ended:
+            return
+        self._has_ended = True
         for task in self._in_flight:
             task.cancel()
         for answer in self._asked.values():
