@@ -89,8 +89,14 @@ def is_unclean(path: Path) -> bool:
 
 
 def unmark(path: Path) -> None:
-    """Forget it: nothing was deleted, or nothing is left."""
-    _marker(path).unlink(missing_ok=True)
+    """Forget it: nothing was deleted, or nothing is left. Raises StorageError."""
+    try:
+        _marker(path).unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"{_marker(path).name} cannot be removed ({error.strerror})",
+            cure=f"check the disk and the rights of {path.parent}; agentd tries again with the next write",
+        ) from error
 
 
 def clear(conn: sqlite3.Connection, path: Path) -> None:

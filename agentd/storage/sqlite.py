@@ -7,6 +7,7 @@ import sqlite3
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
@@ -242,13 +243,31 @@ class Database:
         looks, group = taken(self._reads), taken(self._writes)  # a look sees all writes before it
         if group:
             self._commit(group)
-            self._cut()
+            self._beside(self._cut)
         for waiting in looks:
             waiting.run(self._thread._conn)
             if isinstance(waiting.error, sqlite3.Error):
-                self._note(waiting.error)
+                self._beside(partial(self._note, waiting.error))
         if self._guard is not None:
-            self._guard.name_broken(self._thread._conn)
+            self._beside(partial(self._guard.name_broken, self._thread._conn))
+
+    def _beside(self, step: Callable[[], None]) -> None:
+        """Do what nobody waits for. It fails as a problem of the database: raised, it would tell all who
+        share the trip that theirs was not stored, though it was.
+        """
+        try:
+            try:
+                step()
+            except sqlite3.Error as error:
+                self._note(error)
+        except (StorageError, OSError) as error:
+            if not isinstance(error, StorageError):
+                error = StorageError(
+                    f"{self.path.name} could not be looked after ({error.strerror})",
+                    cure=f"check the disk and the rights of {self.path.parent}, then restart agentd",
+                )
+            log.exception("storage_upkeep_failed", database=self.path.name)
+            self._failing = error
 
     def _clear(self) -> None:
         try:
@@ -271,8 +290,6 @@ class Database:
             self._uncut = None
         except StorageError as error:
             self._uncut = error
-        except sqlite3.Error as error:
-            self._note(error)
         finally:
             conn.execute(f"PRAGMA busy_timeout = {1000 * PATIENCE:.0f}")
 
@@ -311,9 +328,9 @@ class Database:
             if conn.in_transaction:
                 conn.execute("ROLLBACK")
         except sqlite3.Error as second:
-            self._note(second)
+            self._beside(partial(self._note, second))
         if isinstance(error, sqlite3.Error):
-            self._note(error)
+            self._beside(partial(self._note, error))
         if len(group) == 1 or self._latched:
             for waiting in group:
                 waiting.error = error

@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from agentd.core.errors import NotFound, StorageError, StorageFull
+from agentd.core.errors import NotFound, StorageCorrupt, StorageError, StorageFull
 from agentd.engine.durable import together
 from agentd.storage.migrations import STATE, Schema
 from agentd.storage.sqlite import Database
@@ -80,10 +80,7 @@ async def pile_up(db, *fns):
     outcomes = [None] * len(fns)
 
     async def run(n, fn):
-        try:
-            outcomes[n] = await db.write(fn)
-        except Exception as error:  # noqa: BLE001 - the test looks at it
-            outcomes[n] = error
+        outcomes[n] = await outcome(db.write(fn))
 
     async with asyncio.TaskGroup() as group:
         group.create_task(db.read(gate.wait))
@@ -93,6 +90,13 @@ async def pile_up(db, *fns):
         await asyncio.sleep(0)
         gate.open()
     return outcomes
+
+
+async def outcome(call):
+    try:
+        return await call
+    except Exception as error:  # noqa: BLE001 - the test looks at it
+        return error
 
 
 async def test_waiting_writes_share_a_commit(db):
@@ -142,6 +146,45 @@ async def test_a_look_sees_the_writes_that_wait_with_it(db):
         await asyncio.sleep(0)
         gate.open()
     assert look.result() == {"a"}
+
+
+async def test_a_write_is_stored_though_the_damage_that_a_look_finds_cannot_be_mended(tmp_path):
+    def find_damage(conn):
+        error = sqlite3.DatabaseError("database disk image is malformed")
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
+
+    derived = Schema("toy", 77, TOY.steps, derived=True)
+    path = tmp_path / ("x" * 246)  # which leaves no room for the name under which it is put aside
+    gate = Gate()
+    async with Database.open(path, derived) as db:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(db.read(gate.wait))
+            await asyncio.sleep(0)
+            write = group.create_task(db.write(insert("a")))
+            looks = [group.create_task(outcome(db.read(find_damage))) for _ in range(2)]
+            await asyncio.sleep(0)
+            gate.open()
+        assert write.result() == "a"
+        assert [type(look.result()) for look in looks] == [StorageCorrupt] * 2
+        (problem,) = [p for p in db.problems() if p.code == "storage"]
+        assert "File name too long" in problem.text
+
+
+async def test_a_write_is_stored_though_the_marker_of_a_deletion_cannot_be_removed(db):
+    marker = db.path.with_name(f"{db.path.name}-unclean")
+    await db.write(insert("a"))
+    marker.mkdir()  # which nobody can remove as a file
+    with pytest.raises(StorageError, match=marker.name):
+        await db.erase(lambda conn: conn.execute("DELETE FROM t"))
+    assert await db.write(insert("b")) == "b"
+    (problem,) = db.problems()
+    assert problem.code == "storage_not_cut"
+    assert marker.name in problem.text
+    marker.rmdir()
+    assert await db.write(insert("c")) == "c"
+    assert db.problems() == ()
+    assert await stored(db) == {"b", "c"}
 
 
 async def test_no_call_is_left_waiting_however_many_come_and_go(db):
