@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -66,13 +66,20 @@ class SqliteBeats:
         await self._db.execute("UPDATE heartbeat SET paused_until = ?", (maybe_stamp(until),))
 
     async def begin_beat(
-        self, due: datetime | None, next_due: datetime | None, file_hash: str
+        self,
+        due: datetime | None,
+        next_due: datetime | None,
+        file_hash: str,
+        *,
+        listed: Collection[str] | None = None,
     ) -> int:
         """See BeatStore."""
         values = (stamp(self._clock.now()), maybe_stamp(due), file_hash)
 
         def begin(conn: sqlite3.Connection) -> int:
             _schedule(conn, next_due)
+            if listed is not None:
+                _forget_unlisted(conn, frozenset(listed))
             ((beat_id,),) = conn.execute(_BEGIN, values).fetchall()
             return int(beat_id)
 
@@ -137,32 +144,26 @@ class SqliteBeats:
     async def items(self, hashes: Sequence[str]) -> Mapping[str, ItemState]:
         """See BeatStore."""
         now = stamp(self._clock.now())
-        listed = dict.fromkeys(hashes)
+        asked = dict.fromkeys(hashes)
         # Most beats see nothing new; looking first spares them a sync.
         known = await self._db.read(_items)
-        if listed.keys() == known.keys():
-            return {item: known[item] for item in listed}
+        if asked.keys() <= known.keys():
+            return {item: known[item] for item in asked}
 
-        def renew(conn: sqlite3.Connection) -> dict[str, ItemState]:
-            gone = [(item,) for item in _items(conn) if item not in listed]
-            conn.executemany("DELETE FROM items WHERE hash = ?", gone)
+        def see(conn: sqlite3.Connection) -> dict[str, ItemState]:
             conn.executemany(
                 "INSERT INTO items (hash, first_seen) VALUES (?, ?) ON CONFLICT DO NOTHING",
-                [(item, now) for item in listed],
+                [(item, now) for item in asked],
             )
             stored = _items(conn)
-            return {item: stored[item] for item in listed}
+            return {item: stored[item] for item in asked}
 
-        return await self._db.write(renew)
+        return await self._db.write(see)
 
     async def watches(self, entries: Sequence[str]) -> Mapping[str, WatchedEntry]:
         """See BeatStore."""
         known = await self._db.read(_watches)
-        if gone := [(entry,) for entry in known if entry not in entries]:
-            await self._db.write(
-                lambda conn: conn.executemany("DELETE FROM watches WHERE entry = ?", gone)
-            )
-        return {entry: watch for entry, watch in known.items() if entry in entries}
+        return {entry: known[entry] for entry in entries if entry in known}
 
 
 def _put_alerts(
@@ -177,6 +178,14 @@ def _put_alerts(
         if alert is not None:
             put.append(alert)
     return told, tuple(put)
+
+
+def _forget_unlisted(conn: sqlite3.Connection, listed: frozenset[str]) -> None:
+    items = [(item,) for item in _items(conn) if item not in listed]
+    conn.executemany("DELETE FROM items WHERE hash = ?", items)
+    watched = [row["entry"] for row in conn.execute("SELECT entry FROM watches")]
+    entries = [(entry,) for entry in watched if entry not in listed]
+    conn.executemany("DELETE FROM watches WHERE entry = ?", entries)
 
 
 def _watches(conn: sqlite3.Connection) -> dict[str, WatchedEntry]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -59,9 +59,17 @@ class MemoryBeats:
         self._state = replace(self._state, paused_until=until)
 
     async def begin_beat(
-        self, due: datetime | None, next_due: datetime | None, file_hash: str
+        self,
+        due: datetime | None,
+        next_due: datetime | None,
+        file_hash: str,
+        *,
+        listed: Collection[str] | None = None,
     ) -> int:
         await self.schedule(next_due)
+        if listed is not None:
+            self._items = {h: item for h, item in self._items.items() if h in listed}
+            self._watches = {e: watch for e, watch in self._watches.items() if e in listed}
         beat = self._beat(due, Outcome.FAILED, Reason.INTERRUPTED, file_hash)
         self._running[beat.id] = beat
         return beat.id
@@ -119,12 +127,10 @@ class MemoryBeats:
 
     async def items(self, hashes: Sequence[str]) -> Mapping[str, ItemState]:
         now = self._clock.now()
-        self._items = {h: self._items.get(h, ItemState(h, now)) for h in hashes}
-        return dict(self._items)
+        return {h: self._items.setdefault(h, ItemState(h, now)) for h in hashes}
 
     async def watches(self, entries: Sequence[str]) -> Mapping[str, WatchedEntry]:
-        self._watches = {e: self._watches[e] for e in entries if e in self._watches}
-        return dict(self._watches)
+        return {e: self._watches[e] for e in entries if e in self._watches}
 
     def _beat(self, due: datetime | None, outcome: Outcome, reason: Reason, file_hash: str) -> Beat:
         return Beat(next(self._ids), self._clock.now(), due, outcome, reason, file_hash=file_hash)

@@ -371,6 +371,29 @@ async def test_a_file_that_cannot_be_read_is_told_until_it_can() -> None:
     assert world.heartbeat.problems() == ()
 
 
+@pytest.mark.parametrize("gone", [FileMissing(), FileUnreadable("HEARTBEAT.md is a directory")])
+async def test_what_was_done_is_kept_while_the_file_cannot_be_had(gone: Exception) -> None:
+    world = World("- [ ] pay the rent (due: 2026-05-04 09:00)")
+    await world.beat()
+    world.file, file = gone, world.file
+    await world.live(timedelta(hours=1))
+    await world.heartbeat.explain()
+    await world.beat(force=True)
+    world.file = file
+    rows = await world.live(timedelta(hours=1))
+    assert {beat.reason for beat in rows} == {Reason.NOTHING_DUE}
+
+
+async def test_an_entry_that_was_taken_out_before_a_beat_is_a_new_one_after_it() -> None:
+    rent = "- [ ] pay the rent (due: 2026-05-04 09:00)"
+    world = World(f"{rent}\n- [ ] look at the disk")
+    await world.beat()
+    world.file = "- [ ] look at the disk"
+    await world.beat()
+    world.file = rent
+    assert (await world.beat()).reason is Reason.ACK
+
+
 async def test_a_forced_beat_asks_no_model_about_a_file_that_cannot_be_read() -> None:
     world = World()
     world.file = FileUnreadable("HEARTBEAT.md is a directory", cure="remove it")

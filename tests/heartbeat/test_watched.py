@@ -372,6 +372,24 @@ async def test_an_entry_that_is_changed_is_a_new_one() -> None:
     assert "What has changed" not in world.turns.requests[-1].text
 
 
+async def test_a_look_at_the_schedule_forgets_nothing_that_is_watched() -> None:
+    world = World()
+    await world.beat()
+    world.file = DISK
+    await world.heartbeat.explain()
+    world.file = MAIL
+    assert (await world.beat()).reason is Reason.UNCHANGED
+
+
+async def test_an_entry_that_is_taken_out_is_forgotten_at_the_next_beat() -> None:
+    world = World()
+    await world.beat()
+    gone = [entry.hash for entry in _entries(world)]
+    world.file = DISK
+    await world.beat()
+    assert await world.beats.watches(gone) == {}
+
+
 async def test_a_dated_entry_is_looked_at_when_it_is_due() -> None:
     world = World(f"{MAIL} (every: 2h)")
     await world.beat()

@@ -10,6 +10,7 @@ from agentd.core.alert import NewAlert
 from agentd.core.beat import HeartbeatState, ItemState, Outcome, Reason
 from agentd.core.beat_finding import BeatFinding
 from agentd.core.errors import NotFound
+from agentd.core.watch import WatchedEntry
 
 ALERT = NewAlert("look", "heartbeat", "d1", ("main",))
 ALARM = BeatFinding(Outcome.ALERT, Reason.ALERT, "look", alert=ALERT)
@@ -107,11 +108,40 @@ async def test_a_skip_is_a_row_and_moves_the_schedule(stores, clock):
     assert (await stores.beats.heartbeat()).next_due == later
 
 
-async def test_items_no_longer_listed_are_forgotten(stores, clock):
+async def test_a_look_at_some_items_and_entries_forgets_no_others(stores, clock):
     seen = clock.now()
-    await stores.beats.items(["a", "b"])
+    await _done_and_watched(stores, "a")
     clock.jump(timedelta(hours=1))
-    assert set(await stores.beats.items(["b", "c"])) == {"b", "c"}
-    states = await stores.beats.items(["a", "b"])
-    assert (states["a"].first_seen, states["b"].first_seen) == (clock.now(), seen)
     assert await stores.beats.items([]) == {}
+    assert await stores.beats.watches([]) == {}
+    assert set(await stores.beats.items(["c"])) == {"c"}
+    assert await stores.beats.items(["a"]) == {"a": ItemState("a", seen, seen)}
+    assert (await stores.beats.watches(["c", "a"])).keys() == {"a"}
+
+
+async def test_a_beat_forgets_what_is_no_longer_listed(stores, clock):
+    seen = clock.now()
+    await _done_and_watched(stores, "a", "b")
+    clock.jump(timedelta(hours=1))
+    await stores.beats.begin_beat(None, None, "", listed={"b", "c"})
+    assert (await stores.beats.watches(["a", "b"])).keys() == {"b"}
+    states = await stores.beats.items(["a", "b"])
+    assert states == {"a": ItemState("a", clock.now()), "b": ItemState("b", seen, seen)}
+    await stores.beats.begin_beat(None, None, "", listed=())
+    assert await stores.beats.watches(["a", "b"]) == {}
+
+
+async def test_a_beat_without_a_checklist_forgets_nothing(stores, clock):
+    await _done_and_watched(stores, "a")
+    await stores.beats.begin_beat(None, None, "")
+    assert (await stores.beats.items(["a"]))["a"].last_done == clock.now()
+    assert (await stores.beats.watches(["a"])).keys() == {"a"}
+
+
+async def _done_and_watched(stores, *entries):
+    beat_id = await stores.beats.begin_beat(None, None, "")
+    findings = [
+        BeatFinding(Outcome.QUIET, Reason.ACK, done_items=(entry,), watch=WatchedEntry(entry))
+        for entry in entries
+    ]
+    await stores.beats.end_beat(beat_id, findings)

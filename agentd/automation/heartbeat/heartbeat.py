@@ -259,7 +259,7 @@ class Heartbeat:
         if isinstance(decision, Skip) and not unreadable:
             return await self._skipped(slot, next_due, decision.reason, sight)
         self._retry_at = self._busy_slot = None
-        beat_id = await self._beats.begin_beat(slot, next_due, sight.digest)
+        beat_id = await self._beats.begin_beat(slot, next_due, sight.digest, listed=sight.listed)
         self._next_due = next_due
         failpoints.hit("beat.begun")
         if isinstance(decision, Run) and not unreadable:

@@ -68,6 +68,15 @@ class Snapshot:
     digest: str
     item_time: datetime | None
 
+    @property
+    def listed(self) -> frozenset[str] | None:
+        """The hashes of all entries; None when there is no file that can be read, which may hold any."""
+        if not self.digest:
+            return None
+        checklist = self.view.checklist
+        entries = frozenset(entry.hash for entry in checklist.entries)
+        return entries | frozenset(item.hash for item in checklist.items)
+
 
 class SnapshotReader:
     """Fetches what the gate needs. `session` is the conversation that settings name, `awaited` are the

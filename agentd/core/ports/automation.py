@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -26,9 +26,17 @@ class BeatStore(Protocol):
         """Pause until then; None resumes."""
 
     async def begin_beat(
-        self, due: datetime | None, next_due: datetime | None, file_hash: str
+        self,
+        due: datetime | None,
+        next_due: datetime | None,
+        file_hash: str,
+        *,
+        listed: Collection[str] | None = None,
     ) -> int:
-        """Store a running beat and the next due time in one transaction; returns its id."""
+        """Store a running beat and the next due time in one transaction; returns its id. `listed` are the
+        hashes of everything in the checklist: what is known of other items and entries is forgotten. None,
+        where the checklist cannot be read or is not there, forgets nothing.
+        """
 
     async def end_beat(
         self,
@@ -57,12 +65,10 @@ class BeatStore(Protocol):
         """The newest beats first, finished ones only."""
 
     async def items(self, hashes: Sequence[str]) -> Mapping[str, ItemState]:
-        """The states of checklist items; those seen for the first time are stored as seen now, and
-        items no longer listed are forgotten.
-        """
+        """The states of these checklist items; those seen for the first time are stored as seen now."""
 
     async def watches(self, entries: Sequence[str]) -> Mapping[str, WatchedEntry]:
-        """What was seen of those of the entries, by their hashes, that are watched; others are forgotten."""
+        """What was seen of those of the entries, by their hashes, that are watched."""
 
 
 class JobBook(Protocol):
