@@ -123,7 +123,8 @@ class SqliteBeats:
         values = (stamp(self._clock.now()), maybe_stamp(due), reason, file_hash)
 
         def skip(conn: sqlite3.Connection) -> Beat:
-            _schedule(conn, next_due)
+            if due is not None:
+                _schedule(conn, next_due)
             (row,) = conn.execute(_SKIP, values).fetchall()
             return _load_beat(row)
 

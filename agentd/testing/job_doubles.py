@@ -110,7 +110,8 @@ class MemoryBeats:
     async def skip_beat(
         self, due: datetime | None, next_due: datetime | None, reason: Reason, file_hash: str = ""
     ) -> Beat:
-        await self.schedule(next_due)
+        if due is not None:
+            await self.schedule(next_due)
         beat = self._beat(due, Outcome.SKIPPED, reason, file_hash)
         self._finished[beat.id] = beat
         return beat

@@ -768,6 +768,42 @@ async def test_a_tick_that_only_looks_does_not_refuse_a_manual_beat() -> None:
     assert second.result().reason is Reason.BUSY
 
 
+async def test_a_beat_asked_for_while_one_begins_gives_its_slot_no_second() -> None:
+    world = World()
+    due = await world.heartbeat.next_due()
+    assert due is not None
+    world.clock.jump(due - world.clock.now())
+    looking, seen, stored = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    read, skip = world.read, world.beats.skip_beat
+
+    async def slow_read() -> FileView:
+        looking.set()
+        await seen.wait()
+        return await read()
+
+    async def slow_skip(
+        due: datetime | None, next_due: datetime | None, reason: Reason, file_hash: str = ""
+    ) -> Beat:
+        await stored.wait()
+        return await skip(due, next_due, reason, file_hash)
+
+    world.read = slow_read  # type: ignore[method-assign]  # the heartbeat below is made with it
+    world.beats.skip_beat = slow_skip  # type: ignore[method-assign]  # stores after the beat has begun
+    world.restart()
+    async with asyncio.TaskGroup() as group:
+        beat = group.create_task(world.heartbeat.tick())
+        await looking.wait()
+        refused = group.create_task(world.beat())
+        await asyncio.sleep(0)
+        seen.set()
+        await beat
+        stored.set()
+    assert refused.result().reason is Reason.BUSY
+    assert world.beats.next_due == due + timedelta(minutes=30)
+    await world.heartbeat.tick()
+    assert len(world.turns.requests) == 1
+
+
 async def test_a_beat_cut_by_a_crash_is_interrupted_and_not_run_again() -> None:
     world = World()
     failpoints.arm("beat.verdict:1:raise")

@@ -108,6 +108,14 @@ async def test_a_skip_is_a_row_and_moves_the_schedule(stores, clock):
     assert (await stores.beats.heartbeat()).next_due == later
 
 
+async def test_a_skip_of_a_beat_asked_for_leaves_the_schedule_alone(stores, clock):
+    due = clock.now() + timedelta(hours=1)
+    await stores.beats.schedule(due)
+    await stores.beats.skip_beat(None, None, Reason.BUSY)
+    await stores.beats.skip_beat(None, clock.now(), Reason.BUSY)
+    assert (await stores.beats.heartbeat()).next_due == due
+
+
 async def test_a_look_at_some_items_and_entries_forgets_no_others(stores, clock):
     seen = clock.now()
     await _done_and_watched(stores, "a")

@@ -90,7 +90,7 @@ class Heartbeat:
         the schedule stay where they are. While another beat runs, the answer is `busy`.
         """
         if self._is_beating:
-            return await self._skip(None, await self._settled(), Reason.BUSY)
+            return await self._skip(None, None, Reason.BUSY)
         with self._beating():
             async with self._lock:
                 return await self._beat(None, await self._settled(), force=force)
@@ -305,11 +305,11 @@ class Heartbeat:
         self, slot: datetime | None, next_due: datetime | None, reason: Reason, digest: str = ""
     ) -> Beat:
         beat = await self._beats.skip_beat(slot, next_due, reason, digest)
-        self._next_due = next_due
         self._rest()
         if slot is not None:
+            self._next_due = next_due
             self._last = beat
-        log.info("beat_skipped", reason=reason, next_due=_iso(next_due))
+        log.info("beat_skipped", reason=reason, next_due=_iso(self._next_due))
         return beat
 
 

@@ -56,7 +56,9 @@ class BeatStore(Protocol):
     async def skip_beat(
         self, due: datetime | None, next_due: datetime | None, reason: Reason, file_hash: str = ""
     ) -> Beat:
-        """Store a skipped beat and the next due time in one transaction."""
+        """Store a skipped beat and the next due time in one transaction. A skip without a due time, of a beat
+        asked for, leaves the next due time alone.
+        """
 
     async def interrupt_beats(self) -> int:
         """Mark beats that a crash left running as failed with reason `interrupted`."""
