@@ -99,6 +99,7 @@ class World:
         self.turns = Turns(MemoryLedger(self.clock))
         self.breaker = Breaker()
         self.over_budget = False
+        self.taken_meanwhile: set[SessionKey] = set()  # taken while the budget is looked at
         self.wakes = 0
         around = RunDependencies(
             self.clock,
@@ -115,6 +116,7 @@ class World:
         )
 
     async def budget(self) -> bool:
+        self.turns.busy |= self.taken_meanwhile
         return self.over_budget
 
     def wake(self) -> None:
@@ -255,6 +257,30 @@ async def test_a_question_waits_for_the_conversation_and_has_one_row():
     await line.tick()
     (run,) = await world.book.runs(10)
     assert run.due == run.at - timedelta(seconds=90)
+
+
+async def test_a_question_whose_conversation_is_taken_at_the_last_moment_keeps_its_slot():
+    world = World()
+    job = await world.add(session=JobSession.MAIN)
+    world.clock.jump(HOUR)
+    world.taken_meanwhile.add(SessionKey("main"))
+    line = world.jobs.lines["questions"]
+    await line.tick()
+    assert await world.book.runs(10) == ()
+    assert await line.next_due() == world.clock.now() + timedelta(seconds=30)
+    world.taken_meanwhile.clear()
+    world.turns.busy.clear()
+    await world.clock.advance(30)
+    await line.tick()
+    (run,) = await world.book.runs(10)
+    assert (run.due, run.ending.reason) == (job.next_due, JobReason.ACK)
+
+
+async def test_a_run_by_hand_whose_conversation_is_taken_at_the_last_moment_is_busy():
+    world = World()
+    job = await world.add(session=JobSession.MAIN)
+    world.taken_meanwhile.add(SessionKey("main"))
+    assert (await world.jobs.run(job.id)).ending.reason is JobReason.BUSY
 
 
 async def test_a_question_that_a_crash_cut_is_not_asked_again():

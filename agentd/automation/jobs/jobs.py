@@ -13,7 +13,7 @@ from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.jobs.runs import Questions, Reminders, RunDependencies
 from agentd.automation.jobs.slots import After, settled, step
 from agentd.core.alert import Recipients
-from agentd.core.errors import InvalidRequest, NotFound
+from agentd.core.errors import Busy, InvalidRequest, NotFound
 from agentd.core.health import Problem
 from agentd.core.job import Job, JobKind, JobRun, Step
 from agentd.core.ports import Clock, JobStore, Triggers
@@ -30,7 +30,9 @@ class Work(Protocol):
         """Whether the job can run at this moment."""
 
     async def run(self, job: Job, step: Step) -> JobRun | None:
-        """Use the step's slot; None if that was done before. Raises StorageError."""
+        """Use the step's slot; None if that was done before. Raises StorageError, and Busy where the slot is
+        not used yet since the job can no longer run at this moment.
+        """
 
 
 class JobLine:
@@ -71,8 +73,7 @@ class JobLine:
             elif self._work.is_free(job):
                 await self._run(job, todo)
             else:
-                wait = self._clock.monotonic() + _RETRY_BUSY
-                self._waiting[job.id] = wait
+                self._wait(job)
 
     async def next_due(self) -> datetime | None:
         """When to call `tick` next; None while nothing is to come."""
@@ -118,11 +119,18 @@ class JobLine:
 
     async def _run(self, job: Job, todo: Step) -> None:
         self._waiting.pop(job.id, None)
-        run = await self._work.run(job, todo)
+        try:
+            run = await self._work.run(job, todo)
+        except Busy:
+            self._wait(job)
+            return
         if todo.missed is not None:
             log.warning("job_slots_missed", job=job.id, until=todo.missed.last.isoformat())
         if run is not None:
             log.info("job_done", job=job.id, outcome=run.ending.outcome, reason=run.ending.reason)
+
+    def _wait(self, job: Job) -> None:
+        self._waiting[job.id] = self._clock.monotonic() + _RETRY_BUSY
 
     async def _settle(self) -> None:
         """Bring due times forward that a clock set wrong has put too far ahead."""

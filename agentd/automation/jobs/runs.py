@@ -12,6 +12,7 @@ from typing import assert_never
 from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.core import failpoints
 from agentd.core.alert import AlertSeverity, Recipients, alert_digest
+from agentd.core.errors import Busy
 from agentd.core.job import Ending, Job, JobOutcome, JobReason, JobRun, JobSession, Step
 from agentd.core.ports import Breaker, Clock, JobStore, Ledger
 from agentd.core.turn import MAIN, OTHERS, Context, Origin, SessionKey, TurnRequest
@@ -94,8 +95,14 @@ class Questions:
         return not self._lock.locked() and not self._around.turns.is_busy(_session(job))
 
     async def run(self, job: Job, step: Step) -> JobRun | None:
-        """Ask, or skip it for a reason; None if this slot was used before. Raises StorageError."""
-        if (reason := await self._closed(job)) is not None:
+        """Ask, or skip it for a reason; None if this slot was used before. Raises StorageError, and Busy where
+        a slot has to wait, which is not used then.
+        """
+        reason = await self._closed(job)
+        if reason is JobReason.BUSY and step.due is not None:
+            # The line found it free before the budget was looked at.
+            raise Busy(f"the conversation of job {job.id} is taken")
+        if reason is not None:
             return await self._around.book.record(step, Ending(JobOutcome.SKIPPED, reason))
         async with self._lock:
             run_id = await self._around.book.begin(step)
