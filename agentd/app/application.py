@@ -6,7 +6,7 @@ How each part is built stands in `agentd/app/assembly/`, in the module of its na
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 
 from agentd.app.assembly.model import warming
@@ -28,23 +28,27 @@ class App:
     def __init__(
         self,
         parts: Parts,
-        work: Sequence[Work],
+        work: Mapping[str, Sequence[Work]],
         hangup: Callable[[], Awaitable[None]],
         monitor: LoopMonitor,
     ) -> None:
         self._sessions = parts.engine.sessions
         self._scheduler = parts.schedule.scheduler
-        self._work = tuple(work)
+        self._background = parts.background
+        self._work = work
         self._hangup = hangup
         self._monitor = monitor
         self.probes: tuple[Probe, ...] = (parts.stores.db, self._scheduler)
         self.stop_requested = asyncio.Event()
 
     async def serve(self) -> None:
-        """Go on with what was cut, beat, deliver and index until cancelled."""
+        """Go on with what was cut, beat, deliver and index until cancelled. What of that breaks
+        is started again, and ends nothing else.
+        """
         async with self._monitor, asyncio.TaskGroup() as group, self._scheduler:
-            for work in self._work:
-                group.create_task(work())
+            for part, works in self._work.items():
+                for work in works:
+                    group.create_task(self._background.keep(part, work))
             await self._sessions.start()
             await asyncio.Event().wait()
 
@@ -80,15 +84,15 @@ async def open_app(
         warm, upkeep, monitor = warming(parts.model), Upkeep(parts, output), LoopMonitor(clock)
         app = App(
             parts,
-            (
-                *parts.alerts.work,
-                *parts.stores.work,
-                *parts.memory.work,
-                *parts.graph.work,
-                *parts.facts.work,
-                *parts.tools.servers.work,
-                warm.run,
-            ),
+            {
+                "alerts": parts.alerts.work,
+                "storage": parts.stores.work,
+                "memory": parts.memory.work,
+                "graph": parts.graph.work,
+                "facts": parts.facts.work,
+                "mcp": parts.tools.servers.work,
+                "model": (warm.run,),
+            },
             upkeep.hangup,
             monitor,
         )

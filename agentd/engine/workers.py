@@ -1,4 +1,4 @@
-"""Work that waits: for a nudge, several of which count once, or for the next day."""
+"""Work that waits, for a nudge, several of which count once, or for the next day; and what keeps work going."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ log = structlog.get_logger()
 FIRST = 600.0  # seconds after the start: what a start has to do comes before
 DAY = 86_400.0
 AGAIN = 3_600.0  # seconds after a failure
+PAUSES = (5.0, 30.0, 300.0, 1800.0)  # seconds after the first, second, ... break in a row
+STEADY = 3_600.0  # seconds at work after which the next break is a first one
 
 
 class CoalescingWorker:
@@ -96,3 +98,51 @@ class Daily:
         else:
             self._failure = None
         return self._failure is None
+
+
+class Supervisor:
+    """Keeps the work of the parts going as long as the daemon runs. What breaks is logged, told as a
+    problem, and started again after a pause that grows: the flaw of one part must not end the others.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._broken: dict[object, tuple[float, Problem]] = {}  # until when it is told
+
+    async def keep(self, part: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do the work of that part until it comes to its end by itself, or is cancelled."""
+        key, breaks = object(), 0
+        while True:
+            begun = self._clock.monotonic()
+            try:
+                await work()
+            except Exception as error:
+                # The boundary of work that nobody waits for, whatever it raises.
+                is_first = self._clock.monotonic() - begun >= STEADY
+                breaks = 1 if is_first else breaks + 1
+                pause = PAUSES[min(breaks, len(PAUSES)) - 1]
+                log.exception("background_work_broke", part=part, breaks=breaks, again_in=pause)
+                until = self._clock.monotonic() + pause + STEADY
+                self._broken[key] = (until, _broke(part, breaks, error))
+            else:
+                self._broken.pop(key, None)
+                return
+            await self._clock.sleep(pause)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What broke, until it has been at work for an hour since."""
+        now = self._clock.monotonic()
+        return tuple(problem for until, problem in self._broken.values() if now < until)
+
+
+def _broke(part: str, breaks: int, error: Exception) -> Problem:
+    while isinstance(error, ExceptionGroup):  # which says nothing itself
+        error = error.exceptions[0]
+    reason = error.reason if isinstance(error, AgentdError) else type(error).__name__
+    often = "once" if breaks == 1 else f"{breaks} times in a row"
+    cure = error.cure if isinstance(error, AgentdError) else ""
+    return Problem(
+        "background_work_broke",
+        f"Work of the part {part} in the background broke {often} ({reason}); it is started again by itself.",
+        cure or "Read the log: `agentd logs`; `agentd restart` if it stays.",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,16 +12,19 @@ from typing import Any
 
 import pytest
 
+from agentd.app.application import App
 from agentd.app.assembly.parts import Parts, open_parts
 from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.upkeep import Upkeep
 from agentd.app.config import Config
 from agentd.app.logs import OpenLog
+from agentd.app.loop_delay import LoopMonitor
 from agentd.core.errors import ConfigError
 from agentd.core.job import Cron, NewJob
 from agentd.core.paths import daemon_places
 from agentd.core.redaction import Redactor
 from agentd.engine.budget import Budget
+from agentd.engine.workers import PAUSES
 from agentd.interfaces.acp.peer import Clients
 from agentd.testing import Answers, FakeClock, RecordingSink
 
@@ -115,3 +119,35 @@ async def test_doctor_tells_a_limit_that_every_call_would_pass(
         found = await check(parts, "budget")
         assert found["level"] == level
         assert words in found["text"]
+
+
+async def test_work_that_breaks_is_told_and_started_again_and_ends_nothing_else(
+    parts: Parts,
+) -> None:
+    begun: list[float] = []
+    clock = parts.runtime.clock
+    assert isinstance(clock, FakeClock)
+    others = asyncio.Event()
+
+    async def breaking() -> None:
+        begun.append(clock.monotonic())
+        if len(begun) < 3:
+            raise KeyError("a flaw")
+        await asyncio.Event().wait()
+
+    async def other() -> None:
+        await others.wait()
+
+    work = {"alerts": (breaking,), "memory": (other,)}
+    app = App(parts, work, Upkeep(parts, LOG).hangup, LoopMonitor(clock))
+    serving = asyncio.create_task(app.serve())
+    await clock.settle()
+    assert not serving.done()
+    assert "part alerts" in await complaint(parts)
+    assert [p.code for p in parts.problems()].count("background_work_broke") == 1
+    await clock.advance(PAUSES[0])
+    await clock.advance(PAUSES[1])
+    assert [at - begun[0] for at in begun] == [0, PAUSES[0], PAUSES[0] + PAUSES[1]]
+    serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await serving

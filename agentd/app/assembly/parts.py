@@ -22,6 +22,7 @@ from agentd.core.health import Problem
 from agentd.core.ports import Approver, FormAsker, Provider, TurnAudience
 from agentd.engine.assembly import Engine
 from agentd.engine.watchers import Watchers, WhenEnded
+from agentd.engine.workers import Supervisor
 from agentd.interfaces.acp.peer import Clients
 from agentd.providers.assembly import ProviderModel
 
@@ -40,6 +41,7 @@ class Parts:
     tools: Offered
     engine: Engine
     schedule: Schedule
+    background: Supervisor
 
     def problems(self) -> tuple[Problem, ...]:
         """All that any of them says is wrong."""
@@ -62,6 +64,7 @@ class Parts:
             self.tools.web.browser,
             self.engine.compaction,
             self.engine.outage,
+            self.background,
         )
         told = (problem for part in asked for problem in part.problems())
         return tuple(dict.fromkeys(told))  # several may have met the same one
@@ -92,8 +95,7 @@ async def open_parts(
         facts = await opened(
             open_facts(runtime, stores, memory, graph, calls, shown=shown, output=output)
         )
-        looks = WhenEnded(ThoroughLooks().ended)
-        events = Watchers(shown, *memory.watchers, *facts.watchers, looks)
+        events = _watchers(shown, memory, facts)
         alerts = await opened(open_alerting(runtime, stores, clients, events))
         # Tools need the agenda, and the schedule, which is opened last, needs the engine with its tools.
         agenda = build_agenda(runtime, stores, wake=lambda: schedule.scheduler.poke())
@@ -122,4 +124,11 @@ async def open_parts(
                 engine=engine,
             )
         )
-        yield Parts(runtime, stores, memory, graph, facts, model, alerts, tools, engine, schedule)
+        kept = (tools, engine, schedule, Supervisor(runtime.clock))
+        yield Parts(runtime, stores, memory, graph, facts, model, alerts, *kept)
+
+
+def _watchers(shown: TurnAudience, memory: Memory, facts: FactParts) -> Watchers:
+    """All that is told what happens in turns."""
+    looks = WhenEnded(ThoroughLooks().ended)
+    return Watchers(shown, *memory.watchers, *facts.watchers, looks)
