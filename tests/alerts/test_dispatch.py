@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -75,6 +75,27 @@ async def test_an_alert_reaches_every_sink_once() -> None:
         await world.clock.advance(3600)
     assert (one.taken, two.taken) == (["disk full"], ["disk full"])
     assert set((await world.states()).values()) == {DeliveryState.SENT}
+
+
+async def test_after_a_break_every_sink_is_served_again() -> None:
+    class Breaking(MemoryOutbox):
+        breaks = True
+
+        async def next_due(self) -> datetime | None:
+            if self.breaks:
+                raise KeyError("a flaw")
+            return await super().next_due()
+
+    one = Sink("one")
+    world = World(one)
+    world.outbox = outbox = Breaking(world.clock)
+    world.dispatcher = Dispatcher(outbox, [one], world.clock)
+    await world.put("disk full")
+    with pytest.raises(ExceptionGroup):
+        await world.dispatcher.run()
+    outbox.breaks = False
+    async with world.running():
+        assert one.taken == ["disk full"]
 
 
 async def test_what_was_put_before_the_start_is_delivered() -> None:

@@ -77,6 +77,26 @@ async def test_no_process_runs_before_the_first_text_or_after_the_end(serving):
     assert await gone(pid)
 
 
+async def test_it_may_be_run_again(serving):
+    async with serving() as worker:
+        before = await worker.embed(["a"])
+    async with asyncio.TaskGroup() as group:
+        run = group.create_task(worker.run())
+        await asyncio.sleep(0)
+        assert await worker.embed(["a"]) == before
+        run.cancel()
+
+
+async def test_who_asked_is_told_when_a_flaw_ends_it(tmp_path, clock, fake):
+    spec = workers.Spec("onnx", "fake-4", "fine", 4)
+    worker = workers.Worker(spec, {"NO_ENVIRONMENT": "\0"}, tmp_path, clock, fake)
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(10):
+        assert "has stopped" in (await fault(worker, "a")).message
+    with pytest.raises(ValueError, match="null byte"):
+        await running
+
+
 async def test_a_killed_process_costs_its_batch_and_a_pause(serving, clock, told):
     async with serving() as worker:
         told_so = await fault(worker, "crash")

@@ -73,7 +73,8 @@ class Dispatcher:
         self._woken.set()
 
     async def run(self) -> None:
-        """Deliver until cancelled."""
+        """Deliver until cancelled. It may be run again after a break."""
+        self._at_work.clear()  # a task that was cancelled before it began has not
         async with asyncio.TaskGroup() as group:
             while True:
                 self._woken.clear()

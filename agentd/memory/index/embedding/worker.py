@@ -189,7 +189,8 @@ class Worker:
         return found
 
     async def run(self) -> None:
-        """Answer what is asked until cancelled; then the process is gone, too."""
+        """Answer what is asked until cancelled; then the process is gone, too. It may be run again."""
+        self._is_over = False
         try:
             while True:
                 job = await self._jobs.get()
@@ -216,7 +217,7 @@ class Worker:
             found = await self._vectors(job)
         except EmbedderFault as fault:
             _refuse(job, fault)
-        except asyncio.CancelledError:
+        except BaseException:  # who asked must not wait for ever, whatever ends this
             _refuse(job, EmbedderFault("The embedder has stopped."))
             raise
         else:
