@@ -203,6 +203,14 @@ def _lines(lines: Iterable[str], most: int) -> int:
     return count
 
 
+def shortened(text: str, most: int, why: str = "") -> str:
+    """The text, or its first `most` characters and a line that says how many are left out (and `why`)."""
+    left = len(text) - most
+    if left <= 0:
+        return text
+    return f"{text[:most]}\n[… {left} of {len(text)} characters left out{why and f' {why}'}]"
+
+
 def is_unspaced(text: str) -> bool:
     """Whether the text has letters of a script that puts no blanks between words."""
     return not text.isascii() and _UNSPACED().search(text) is not None

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentd.core.erasure import MASK
 from agentd.core.message import JsonObject
-from agentd.core.text import well_formed
+from agentd.core.text import shortened, well_formed
 
 MOST_CALLS = 8  # of one entry; a first look that makes more repeats the first of them
 _KEPT = 32_000  # characters of an answer that are kept, to show what has changed in it
@@ -112,22 +112,18 @@ def changes(before: Mapping[str, WatchedCall], now: Iterable[WatchedCall]) -> st
         if sum(map(len, lines)) > room:
             lines = ["(what is gone is left out)", *(line for line in lines if line[0] == "+")]
         shown = "\n".join(lines) or "(beyond what is kept of the answer)"
-        parts.append(f"{_named(call)}\n{_cut(shown, room)}")
+        parts.append(f"{_named(call)}\n{shortened(shown, room)}")
     return well_formed("\n\n".join(parts))
 
 
 def answers(calls: Iterable[WatchedCall]) -> str:
     """What they answered, cut to 12,000 characters, which it says."""
     text = "\n\n".join(f"{_named(call)}\n{call.answer}" for call in calls)
-    return well_formed(_cut(text, _SHOWN))
+    return well_formed(shortened(text, _SHOWN))
 
 
 def _named(call: WatchedCall) -> str:
     return f"{call.name} {json.dumps(dict(call.input), ensure_ascii=False, sort_keys=True)}"
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}\n[… {len(text) - most} more characters]"
 
 
 def _diff(old: str, new: str) -> list[str]:

@@ -18,6 +18,7 @@ from agentd.core.message import Block, Image, Message, Role, Text, ToolResult
 from agentd.core.outside import cleaned
 from agentd.core.ports import Clock, ContextSource, Provider
 from agentd.core.prompt import Prompt, ToolSpec
+from agentd.core.text import shortened
 from agentd.core.transcript import UNCHOSEN, Choices, History, Offer, Row, RowRole, opens_turn
 from agentd.core.turn import Context, Kind, Origin, TurnRequest, kind_of
 from agentd.engine.toolbox import Toolbox
@@ -28,7 +29,6 @@ FAILURE_TAG = "failure"
 _TAG = re.compile(r"<(?=\s*+(?:/\s*+)?data)", re.IGNORECASE)
 _BLANK = "(a message without words)"
 _BEGINNING = "(The conversation begins here.)"
-CLIPPED = "\n[… {cut} of {total} characters left out to make room]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +170,7 @@ def clip(block: Block, limit: int) -> Block:
     """A tool result cut to `limit` characters, saying so; any other block as it is."""
     if not isinstance(block, ToolResult) or len(block.text) <= limit:
         return block
-    cut = len(block.text) - limit
-    return replace(block, text=block.text[:limit] + CLIPPED.format(cut=cut, total=len(block.text)))
+    return replace(block, text=shortened(block.text, limit, "to make room"))
 
 
 @dataclass(frozen=True, slots=True)

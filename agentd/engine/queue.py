@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 INTERNAL = Failure("internal", "Something went wrong inside agentd.", "Look at `agentd logs`.")
 TAKES_NO_MORE = "agentd is stopping and takes no new messages."
-_LAST_WORDS = 1  # seconds that cancelled tasks have to put their work aside
+_CANCEL_GRACE = 1  # seconds that cancelled tasks have to put their work aside
 
 
 class Interrupted(Exception):
@@ -118,7 +118,9 @@ class SessionQueue:
             self._lines.pop(session, None)
 
     def line(self, session: SessionKey) -> asyncio.Lock:
-        """Of the user's messages in the session, for one with a place: who has it is the next."""
+        """The lock that keeps the user's messages of the session in order: its holder is the next to be answered,
+        also while it waits for the model's service. Only for one with a place in the queue.
+        """
         return self._lines.setdefault(session, asyncio.Lock())
 
     @asynccontextmanager
@@ -232,7 +234,7 @@ class Tasks:
         for task in self._tasks:
             task.cancel()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_LAST_WORDS)
+            await asyncio.wait(self._tasks, timeout=_CANCEL_GRACE)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Begin work that nobody waits for; it tells of its failures itself."""

@@ -22,6 +22,7 @@ from agentd.core.links import FETCH, is_known
 from agentd.core.ports import Approver, Clock, Journal, Tool, ToolSource
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.redaction import Redactor
+from agentd.core.text import shortened
 from agentd.core.tool import (
     Approval,
     Decision,
@@ -202,7 +203,7 @@ class Toolbox:
         output = await self._attempt(turn_id, call, request, interrupt, show)
         room = self._settings.max_turn_tool_output - told
         most = max(0, min(self._settings.max_tool_output, room))
-        output = replace(output, text=_shortened(output.text, most))
+        output = replace(output, text=shortened(output.text, most))
         hit("tool.done")
         await when_space(self._clock, lambda: self._journal.settle(turn_id, call.id, output))
         hit("tool.settled")
@@ -234,7 +235,7 @@ class Toolbox:
             return await tool.run(meant, _NobodyThere())
 
         output = await self._bounded(call, run)
-        return replace(output, text=_shortened(output.text, self._settings.max_tool_output))
+        return replace(output, text=shortened(output.text, self._settings.max_tool_output))
 
     async def recover(self, found: OpenCall) -> None:
         """Settle a call that a crash cut behind its intent, or leave it to be run again."""
@@ -427,7 +428,7 @@ class _NobodyThere:
         """Nobody watches."""
 
     def paused(self) -> AbstractContextManager[None]:
-        """Nobody thinks."""
+        """Does nothing: no time runs that a question to the user could use up."""
         return nullcontext()
 
     async def intend(self, intent: FileIntent | None = None) -> None:
@@ -482,9 +483,3 @@ def _refusal(error: AgentdError) -> ToolOutput:
     joint = ". " if error.cure[:1].isupper() else "; "
     text = joint.join(part for part in (error.message.rstrip("."), error.cure) if part)
     return ToolOutput(text, is_error=True)
-
-
-def _shortened(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    return f"{text[:limit]}\n[… {len(text) - limit} of {len(text)} characters left out]"

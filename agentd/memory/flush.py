@@ -19,6 +19,7 @@ from agentd.core.outside import cleaned, from_outside
 from agentd.core.paths import prompt
 from agentd.core.ports import Clock, Contexts
 from agentd.core.spans import Span, shifted, within
+from agentd.core.text import shortened
 from agentd.core.transcript import NO_MEMORY, Coverage, Row, RowRole
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.core.verdict import is_no_reply
@@ -262,8 +263,7 @@ def _clip_block(block: Block) -> Block:
         return Text(block.label)
     if not isinstance(block, ToolResult) or len(block.text) <= RESULT_CHARS:
         return block
-    left = len(block.text) - RESULT_CHARS
-    return replace(block, text=f"{block.text[:RESULT_CHARS]} [… {left} more characters]")
+    return replace(block, text=shortened(block.text, RESULT_CHARS))
 
 
 def _units(rows: Sequence[Row]) -> Iterator[tuple[Row, ...]]:

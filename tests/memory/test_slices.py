@@ -58,7 +58,7 @@ def test_a_part_of_several_units_fits_the_budget(rows, budget):
 def test_long_results_are_cut_between_characters():
     long = Row(1, RowRole.USER, (ToolResult("c", "é" * 2001),), NOON)
     (block,) = clip(long).blocks
-    assert block.text == "é" * RESULT_CHARS + " [… 1 more characters]"
+    assert block.text == "é" * RESULT_CHARS + "\n[… 1 of 2001 characters left out]"
     short = Row(1, RowRole.USER, (ToolResult("c", "é" * 2000),), NOON)
     assert clip(short) == short
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from agentd.core.errors import InvalidRequest, NotFound
+from agentd.core.text import shortened
 from agentd.interfaces.commands.declaration import Group, Param
 from agentd.interfaces.commands.memory import text_of
 
@@ -71,9 +72,9 @@ class HistoryCommands:
             "versions": [_as_json(version, now) for version in versions],
         }
         if show is not None:
-            told["text"] = _cut(_decoded(await self._files.version(path, show)))
+            told["text"] = shortened(_decoded(await self._files.version(path, show)), _LONGEST)
         if diff is not None:
-            told["text"] = _cut(await self._difference(path, diff, versions))
+            told["text"] = shortened(await self._difference(path, diff, versions), _LONGEST)
         return told
 
     @HISTORY.command(text_of)
@@ -144,9 +145,3 @@ def _compared(old: str, new: str, was: str, becomes: str) -> str:
 def _ended(lines: Iterator[str]) -> Iterator[str]:
     for line in lines:
         yield line if line.endswith("\n") else f"{line}\n"
-
-
-def _cut(text: str) -> str:
-    if len(text) <= _LONGEST:
-        return text
-    return f"{text[:_LONGEST]}\n[… {len(text) - _LONGEST} of {len(text)} characters left out]"

@@ -14,6 +14,7 @@ from agentd.core.form import UNASKED, FormAction, FormAnswer, InputForm
 from agentd.core.message import JsonObject
 from agentd.core.ports import FormAsker, Gate
 from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.text import shortened
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind, Origin
 from agentd.interfaces.mcp.definition import CatalogueEntry, Definition
@@ -84,7 +85,7 @@ class McpTool:
             said = fenced(fault.message) if outside else own
             text = f"{call.name} failed ({fault.kind}): {said}"
             return ToolOutput(text, is_error=True, tainted=outside)
-        text = _clipped(printable(answer.text), self._most - _AROUND)
+        text = shortened(printable(answer.text), self._most - _AROUND)
         how = "failed" if answer.is_error else "answered"
         return ToolOutput(f"{call.name} {how}:\n{fenced(text)}", answer.is_error, tainted=True)
 
@@ -162,9 +163,3 @@ def _change(name: str, entry: CatalogueEntry) -> Approval:
 def _words(definition: Definition) -> str:
     schema = json.dumps(dict(definition.schema), ensure_ascii=False, indent=2)
     return f"{definition.description}\n{schema}"
-
-
-def _clipped(text: str, most: int) -> str:
-    if len(text) <= most:
-        return text
-    return f"{text[:most]}\n[… {len(text) - most} of {len(text)} characters left out]"

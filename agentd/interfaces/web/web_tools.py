@@ -12,6 +12,7 @@ from agentd.core.links import FETCH, SEARCH
 from agentd.core.message import JsonObject
 from agentd.core.ports import Gate, Tool
 from agentd.core.prompt import Effect, ToolSpec
+from agentd.core.text import shortened
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind, Origin, TurnRequest
 from agentd.interfaces.tools.fence import fenced
@@ -161,10 +162,8 @@ def _check(call: ToolCall, schema: JsonObject) -> None:
 
 
 def _answered(name: str, text: str, most: int) -> ToolOutput:
-    room = most - _AROUND
-    if len(text) > room:
-        text = f"{text[:room]}\n[… {len(text) - room} of {len(text)} characters left out]"
-    return ToolOutput(f"{name} answered:\n{fenced(text)}", tainted=True)
+    text = fenced(shortened(text, most - _AROUND))
+    return ToolOutput(f"{name} answered:\n{text}", tainted=True)
 
 
 def _failed(name: str, fault: WebFault) -> ToolOutput:
