@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Protocol
 
 from agentd.core.errors import NotFound
+from agentd.core.health import Problem
 from agentd.interfaces.commands.declaration import Group, Param
 from agentd.interfaces.commands.plain import visible
 
@@ -25,6 +26,9 @@ class Shelved(Protocol):
 
     async def resources(self) -> Sequence[NamedResource]:
         """Them. Starts the server; raises ToolFailed."""
+
+    def problems(self) -> Sequence[Problem]:
+        """What is wrong with it."""
 
 
 class NamedResource(Protocol):
@@ -65,13 +69,21 @@ class ResourceCommands:
         """List what a server of tools offers to be read. A message names one as `@SERVER:URI`."""
         able = {one.name: one for one in self._servers if one.has_resources}
         if server and server not in able:
-            known = ", ".join(able) or "none"
-            raise NotFound(
-                f"no server {server[:100]!r} offers resources", cure=f"those that do: {known}"
-            )
+            raise self._missing(server, able)
         found = await able[server].resources() if server else ()
         return {
             "server": server,
             "servers": list(able),
             "resources": [{"uri": one.uri, "name": one.name} for one in found],
         }
+
+    def _missing(self, name: str, able: Iterable[str]) -> NotFound:
+        """Why that server offers none: it is not configured, it fails, or it has none."""
+        text = f"no server {name[:100]!r} offers resources"
+        one = next((one for one in self._servers if one.name == name), None)
+        if one is None:
+            known = ", ".join(one.name for one in self._servers) or "none"
+            return NotFound(f"{text}: it is not configured", cure=f"these servers are: {known}")
+        for problem in one.problems():
+            return NotFound(f"{text}: {problem.text}", cure=problem.cure)
+        return NotFound(text, cure=f"those that do: {', '.join(able) or 'none'}")
