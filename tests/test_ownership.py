@@ -15,7 +15,7 @@ from agentd.app import daemon
 from agentd.app.cli.app import app
 from agentd.core.errors import ConfigError
 from agentd.core.paths import Places, daemon_places
-from agentd.interfaces.acp.listener import bound_socket
+from agentd.interfaces.acp.listener import SocketPlace
 from agentd.storage.ownership import configuration, kept, runtime_folder, secure
 
 ME = os.getuid()
@@ -128,7 +128,7 @@ def test_a_link_in_the_place_of_the_runtime_folder_is_not_followed(tmp_path):
     assert places.socket.parent == runtime
     with pytest.raises(ConfigError, match="symbolic link"):
         secure(places, ME)
-    with pytest.raises(ConfigError, match="symbolic link"), bound_socket(places.socket):
+    with pytest.raises(ConfigError, match="symbolic link"), SocketPlace(places.socket).bound():
         pass
     assert mode(victim) == 0o755
     assert not list(victim.iterdir())
@@ -137,7 +137,7 @@ def test_a_link_in_the_place_of_the_runtime_folder_is_not_followed(tmp_path):
 def test_a_link_that_leads_nowhere_is_not_filled(tmp_path):
     (tmp_path / "agentd").symlink_to(tmp_path / "nowhere")
     place = tmp_path / "agentd" / "agentd.sock"
-    with pytest.raises(ConfigError, match="symbolic link"), bound_socket(place):
+    with pytest.raises(ConfigError, match="symbolic link"), SocketPlace(place).bound():
         pass
     assert not (tmp_path / "nowhere").exists()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentd.core.errors import ConfigError
-from agentd.interfaces.acp.listener import bound_socket, inherited_socket, peer_uid
+from agentd.interfaces.acp.listener import SocketPlace, inherited_socket, peer_uid
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077, 0o177, 0o777])
@@ -29,7 +29,7 @@ def test_modes_are_exact_whatever_the_umask(short_path, umask):
     place = short_path / "home" / "s.sock"
     place.parent.mkdir()
     place.parent.chmod(0o755)
-    with bound_socket(place):
+    with SocketPlace(place).bound():
         assert mode(place) == 0o600
         assert mode(place.parent) == 0o700
     assert not place.exists()
@@ -37,7 +37,7 @@ def test_modes_are_exact_whatever_the_umask(short_path, umask):
 
 def test_a_missing_folder_is_made_private(short_path):
     place = short_path / "a" / "s.sock"
-    with bound_socket(place):
+    with SocketPlace(place).bound():
         assert mode(place.parent) == 0o700
 
 
@@ -45,7 +45,7 @@ def test_a_stale_socket_is_replaced(short_path):
     place = short_path / "s.sock"
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(place))
-    with bound_socket(place) as listening, socket.socket(socket.AF_UNIX) as client:
+    with SocketPlace(place).bound() as listening, socket.socket(socket.AF_UNIX) as client:
         client.connect(str(place))
         with listening.accept()[0] as accepted:
             accepted.sendall(b"here")
@@ -55,7 +55,7 @@ def test_a_stale_socket_is_replaced(short_path):
 def test_a_file_in_the_sockets_place_is_left_alone(short_path):
     place = short_path / "s.sock"
     place.write_text("precious")
-    with pytest.raises(ConfigError, match="no socket"), bound_socket(place):
+    with pytest.raises(ConfigError, match="no socket"), SocketPlace(place).bound():
         pass
     assert place.read_text() == "precious"
 
@@ -64,14 +64,14 @@ def test_a_folder_shared_with_others_is_refused(short_path):
     folder = short_path / "tmp"
     folder.mkdir()
     folder.chmod(0o1777)
-    with pytest.raises(ConfigError, match="shared"), bound_socket(folder / "s.sock"):
+    with pytest.raises(ConfigError, match="shared"), SocketPlace(folder / "s.sock").bound():
         pass
     assert mode(folder) == 0o1777
 
 
 def test_a_successors_socket_is_not_removed(short_path):
     place = short_path / "s.sock"
-    with bound_socket(place):
+    with SocketPlace(place).bound():
         place.rename(short_path / "old.sock")
         with socket.socket(socket.AF_UNIX) as other:
             other.bind(str(place))

@@ -8,7 +8,7 @@ import socket
 import stat
 import struct
 from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agentd.core.errors import ConfigError
@@ -44,26 +44,64 @@ def inherited_socket(
     return sock
 
 
-@contextmanager
-def bound_socket(path: Path) -> Iterator[socket.socket]:
-    """A listening socket at `path`, mode 0600 in a directory of mode 0700 whatever the umask.
+class SocketPlace:
+    """The path at which clients find the daemon, and which socket of ours stands there."""
 
-    What a dead daemon left there is replaced: the caller holds the state lock, so none is alive.
-    Afterwards the file is removed if it is still ours. Raises ConfigError for a place that cannot be
-    made private.
-    """
-    _make_private(path.parent)
-    _remove_stale(path)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        _bind(sock, path)
-        path.chmod(0o600)
-        sock.listen(_BACKLOG)
-        ours = path.stat().st_ino
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._ours: tuple[int, int] | None = None  # device and inode
+
+    @contextmanager
+    def bound(self) -> Iterator[socket.socket]:
+        """A listening socket there, mode 0600 in a directory of mode 0700 whatever the umask.
+
+        What a dead daemon left is replaced: the caller holds the state lock, so none is alive.
+        Afterwards the file is removed if it is ours. Raises ConfigError for a place that cannot be
+        made private.
+        """
+        _make_private(self.path.parent)
+        _remove_stale(self.path)
         try:
-            yield sock
+            with self._bind() as sock:
+                yield sock
         finally:
-            if path.exists() and path.stat().st_ino == ours:
-                path.unlink()
+            self._remove()
+
+    def bound_again(self) -> socket.socket | None:
+        """Another listening socket, like the first, if nothing is at the path any more; None if ours
+        still is.
+
+        Raises ConfigError for what somebody else put there, which is left alone, and for a directory
+        that cannot be made private; OSError.
+        """
+        try:
+            found = self.path.lstat()
+        except FileNotFoundError:
+            _make_private(self.path.parent)
+            return self._bind()
+        if _identity(found) == self._ours:
+            return None
+        raise ConfigError(
+            f"{str(self.path)!r} is in the socket's place and is not the daemon's",
+            cure="move it away, and the daemon makes its socket again",
+        )
+
+    def _bind(self) -> socket.socket:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            _bind(sock, self.path)
+            self._ours = _identity(self.path.lstat())
+            self.path.chmod(0o600)
+            sock.listen(_BACKLOG)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def _remove(self) -> None:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            if _identity(self.path.lstat()) == self._ours:
+                self.path.unlink()
 
 
 def peer_uid(sock: socket.socket) -> int:
@@ -99,6 +137,10 @@ def _remove_stale(path: Path) -> None:
             cure="move it away, or choose another place with AGENTD_HOME",
         )
     path.unlink()
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
 
 
 def _bind(sock: socket.socket, path: Path) -> None:

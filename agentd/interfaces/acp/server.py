@@ -15,13 +15,14 @@ import structlog
 from agentd.core.errors import ShuttingDown
 from agentd.core.ports import Clock, SessionStore
 from agentd.interfaces.acp import frames
+from agentd.interfaces.acp.acceptor import Acceptor
 from agentd.interfaces.acp.acp_sessions import AcpSessions, Services, SessionView
 from agentd.interfaces.acp.commands import Commands
 from agentd.interfaces.acp.connection import Access, ClientConnection, Routes
 from agentd.interfaces.acp.declared import typed
-from agentd.interfaces.acp.flow import PIECE, Unfinished, time_limit
+from agentd.interfaces.acp.flow import Unfinished, time_limit
 from agentd.interfaces.acp.hub import Hub
-from agentd.interfaces.acp.listener import bound_socket, peer_uid
+from agentd.interfaces.acp.listener import SocketPlace, peer_uid
 from agentd.interfaces.acp.options import SessionOptions
 from agentd.interfaces.acp.peer import Clients, Handler, Listener, Peer
 from agentd.interfaces.acp.pictures import Pictures
@@ -88,32 +89,40 @@ class Server:
 
     @asynccontextmanager
     async def listen(self, place: Path | socket.socket) -> AsyncIterator[None]:
-        """Serve at a path, or on a listening socket that systemd handed over, during the block.
+        """Serve at a path, or on a listening socket that systemd handed over, during the block. A socket
+        that is removed from its path is bound there again within seconds.
 
         At its end nobody new is taken, calls in flight are answered with ShuttingDown, and clients
         have a second to read. Raises ConfigError for a place that cannot be used.
         """
         if isinstance(place, Path):
-            with bound_socket(place) as sock:
-                async with self._serve(sock):
+            at_path = SocketPlace(place)
+            with at_path.bound() as sock:
+                async with self._serve(sock, at_path):
                     yield
         else:
             async with self._serve(place):
                 yield
 
     @asynccontextmanager
-    async def _serve(self, sock: socket.socket) -> AsyncIterator[None]:
+    async def _serve(
+        self, sock: socket.socket, place: SocketPlace | None = None
+    ) -> AsyncIterator[None]:
         async with asyncio.TaskGroup() as group:
             access = self._access(group)
 
             def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
                 self._accept((reader, writer), access, group)
 
-            server = await asyncio.start_unix_server(accept, sock=sock, limit=PIECE)
+            acceptor = Acceptor(accept, self._clock)
+            await acceptor.open(sock)
+            watching = group.create_task(acceptor.watch(place)) if place else None
             try:
                 yield
             finally:
-                server.close()
+                if watching:
+                    watching.cancel()
+                acceptor.close()
                 await self._drain(group)
 
     def _access(self, group: asyncio.TaskGroup) -> Access:
