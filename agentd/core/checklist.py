@@ -4,8 +4,8 @@ What counts as work: prose, list entries, open boxes. What does not: blank lines
 comments, rules, code-fence marks, ticked boxes and boxes or bullets without words. An entry with
 `(due: 2026-12-01 09:00)` or `(every: 2h)`, or a `- name:` entry of a `tasks:` block with an
 `interval:`, is work only when its time has come. Lines indented deeper than an entry belong to it.
-A date or duration that cannot be read makes an entry without one: the model sees it every time, and
-`Checklist.mistakes` names it.
+A date or duration that cannot be read, or a duration under a minute, makes an entry without one: the
+model sees it every time, and `Checklist.mistakes` names it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -21,7 +22,7 @@ from itertools import groupby
 from zoneinfo import ZoneInfo
 
 from agentd.core.beat import ItemState
-from agentd.core.durations import parse_duration
+from agentd.core.durations import format_duration, parse_duration
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _NOISE = re.compile(r"#{1,6}(\s.*)?|(`{3,}|~{3,}).*|([-*_])(\s*\3){2,}|[-*+]|\d+[.)]")
@@ -31,6 +32,7 @@ _FIELD = re.compile(r"(?:[-*+]\s+)?(name|interval|every|due|prompt)\s*:\s*(.*)",
 
 LOOK = "look"  # the tool by which a beat says that an entry needs tools of others
 
+_LEAST = timedelta(minutes=1)  # no beat comes more often
 _FORMS = {"due": '"2026-12-01" or "2026-12-01 09:00"', "every": '"30m", "2h" or "7d"'}
 
 
@@ -239,7 +241,7 @@ def _part(lines: tuple[str, ...], *, in_tasks: bool, zone: ZoneInfo) -> ItemPart
     due, every = _date(whens.get("due", ""), zone), _duration(whens.get("every", ""))
     read = {"due": due, "every": every}
     mistakes = tuple(
-        f"{lines[0].strip()!r}: {kind} {value!r} cannot be read; write it like {_FORMS[kind]}"
+        f"{lines[0].strip()!r}: {kind} {value!r} {_fault(kind, value)}; write it like {_FORMS[kind]}"
         for kind, value in whens.items()
         if read[kind] is None
     )
@@ -269,6 +271,16 @@ def _date(text: str, zone: ZoneInfo) -> datetime | None:
 
 def _duration(text: str) -> timedelta | None:
     try:
-        return parse_duration(text) or None
+        every = parse_duration(text)
     except ValueError:
         return None
+    return every if every >= _LEAST else None
+
+
+def _fault(kind: str, text: str) -> str:
+    """Why the time is none."""
+    if kind == "every":
+        with suppress(ValueError):
+            parse_duration(text)
+            return f'is too short: "{format_duration(_LEAST)}" is the least'
+    return "cannot be read"

@@ -191,6 +191,20 @@ def test_a_time_that_cannot_be_read_is_named_with_its_line(when: str) -> None:
     assert not parse(f"- [x] pay ({when})\n", BERLIN).mistakes
 
 
+@pytest.mark.parametrize("short", ["1s", "59s", "0m"])
+def test_a_duration_under_a_minute_is_none_and_the_reason_is_named(short: str) -> None:
+    for text in (f"- [ ] tiny (every: {short})\n", f"tasks:\n- name: tiny\n  every: {short}\n"):
+        checklist = parse(text, BERLIN)
+        (told,) = checklist.mistakes
+        assert f"every {short!r} is too short: \"1m\" is the least" in told
+        assert checklist.has_open
+        assert not checklist.items
+    for long in ("1m", "60s", "1m1s"):
+        checklist = parse(f"- [ ] small (every: {long})\n", BERLIN)
+        assert not checklist.mistakes
+        assert len(checklist.items) == 1
+
+
 def test_a_task_with_an_interval_that_cannot_be_read_is_named() -> None:
     (told,) = parse("tasks:\n- name: mail\n  interval: 2 hours\n", BERLIN).mistakes
     assert "name: mail" in told
