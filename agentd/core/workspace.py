@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from agentd.core.errors import PathRefused
 from agentd.core.turn import Kind, SessionKey
 
 
@@ -100,6 +101,12 @@ class TreeEntry(
     def stamp(self) -> tuple[int, int, int, int]:
         """What tells an unchanged file without reading it."""
         return self.size, self.mtime_ns, self.ctime_ns, self.inode
+
+
+def require_note(path: str, cure: str) -> None:
+    """Raises PathRefused with the cure for a file that would take words where nobody finds them."""
+    if not path.casefold().endswith(".md"):
+        raise PathRefused(f"{path} is no note: only .md files are searched and shown", cure=cure)
 
 
 def is_graph_text(path: str) -> bool:

@@ -49,6 +49,7 @@ COMMANDS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("memory", "read", "MEMORY.md", "--from", HUGE), 2, "invalid"),
     (("memory", "write"), 2, "invalid"),
     (("memory", "write", "x", "--target", "../x.md"), 1, "path_refused"),
+    (("memory", "write", "x", "--target", "todo"), 1, "path_refused"),
     (("memory", "write", "x", "--replace-all"), 2, "invalid"),
     (("memory", "write", "--new-string", "x"), 2, "invalid"),
     (("memory", "write", "--old-string", "nowhere", "--target", "MEMORY.md"), 2, "invalid"),

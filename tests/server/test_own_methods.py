@@ -8,7 +8,7 @@ import pytest
 from agentd.core.alert import NewAlert, alert_digest
 from agentd.core.beat import Beat, Outcome, Reason, Standing
 from agentd.core.chunk import Chunk, Found, Hit, IndexState, Source
-from agentd.core.errors import InvalidRequest, NotFound
+from agentd.core.errors import InvalidRequest, NotFound, PathRefused
 from agentd.core.fact import ErasureReport
 from agentd.core.health import Problem
 from agentd.core.retention import Retained
@@ -355,6 +355,21 @@ async def test_the_state_of_the_index_names_the_embedder_and_what_is_wrong(works
 async def test_the_owner_writes_without_approval(memory, workspace, params, path, text):
     assert (await ask(memory, "memory/write", params))["path"] == path
     assert workspace.text(path) == text
+
+
+@pytest.mark.parametrize("params", [{}, {"append": False}, {"dry_run": True}])
+async def test_words_go_into_no_file_that_is_never_searched(memory, workspace, params):
+    before = dict(workspace.files)
+    for target, cure in (
+        ("todo", "--target todo.md"),
+        ("my list.txt", "--target 'my list.txt.md'"),
+    ):
+        with pytest.raises(PathRefused, match=f"{target} is no note: only .md files") as error:
+            await ask(memory, "memory/write", {"content": "x", "target": target, **params})
+        assert cure in error.value.cure
+    assert workspace.files == before
+    written = {"content": "x", "target": "TODO.MD", **params}
+    assert (await ask(memory, "memory/write", written))["path"] == "TODO.MD"
 
 
 async def test_an_unclear_edit_changes_nothing(memory, workspace):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
@@ -13,7 +14,7 @@ from agentd.core.screening.scanner import scan_change
 from agentd.core.search import Fusion, SearchQuery
 from agentd.core.tool import FileAction
 from agentd.core.turn import MAIN, Kind
-from agentd.core.workspace import TARGETS, Reader
+from agentd.core.workspace import GRAPH_FOLDER, TARGETS, Reader, require_note
 from agentd.interfaces.commands import fact_words
 from agentd.interfaces.commands.declaration import NOTES, Group, Param, wanted
 from agentd.interfaces.commands.facts import ERASING_SECONDS
@@ -231,7 +232,7 @@ class MemoryCommands:
         """Write into a file of the workspace."""
         _check(content, old_string, new_string, append=append, replace_all=replace_all)
         workspace = self._workspace
-        path = workspace.canonical(self._path(target))
+        path = self._written_path(target)
         action = FileAction.WRITE
         async with workspace.lock(path):
             if old_string is not None:
@@ -338,6 +339,13 @@ class MemoryCommands:
                 cure="give more of the text around it, or replace all",
             )
         return before.replace(old, new)
+
+    def _written_path(self, target: str) -> str:
+        """The file that a write changes: a note, or what the graph is kept in. Raises PathRefused."""
+        path = self._workspace.canonical(self._path(target))
+        if not path.casefold().startswith(f"{GRAPH_FOLDER}/"):
+            require_note(path, f"name a file of that kind: --target {shlex.quote(f'{path}.md')}")
+        return path
 
     def _path(self, target: str) -> str:
         if target == "daily_log":

@@ -42,6 +42,7 @@ from agentd.core.workspace import (
     Author,
     Reader,
     is_graph_text,
+    require_note,
 )
 from agentd.interfaces.tools.fence import MARK, printable, without_marks
 
@@ -139,9 +140,7 @@ class MemoryWrite:
         if is_page or is_graph_text(path):
             msg = f"{path} is written by agentd alone"
             raise PathRefused(msg, cure="Use remember or forget.")
-        if not path.casefold().endswith(".md"):  # else the words are saved where nobody finds them
-            msg = f"{path} is no note: only .md files are searched and shown"
-            raise PathRefused(msg, cure=f"Write to {path}.md, or to a target that has a name.")
+        require_note(path, f"Write to {path}.md, or to a target that has a name.")
         return path
 
     def _permit(self, call: ToolCall, change: NoteChange, *, is_entry: bool) -> None:
