@@ -354,8 +354,9 @@ class Files:
         if isinstance(loaded, FileView):
             self.complaints.clear(path, UNREADABLE)
             return loaded
-        if place.name in self._left_out:
-            pass  # which is told already
+        is_told = place.alone and path in self.complaints.paths(UNREADABLE)
+        if place.name in self._left_out or (is_told and not isinstance(loaded, FileMissing)):
+            pass  # which is told already, and to the owner with more
         elif not isinstance(loaded, FileMissing):
             self.complaints.add(path, Problem(UNREADABLE, loaded.message, loaded.cure))
         elif not place.is_hidden:

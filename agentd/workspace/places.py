@@ -8,6 +8,7 @@ otherwise the spelling would tell others that a hidden file is there.
 from __future__ import annotations
 
 import codecs
+import shlex
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,11 @@ from agentd.workspace.workspace_settings import WorkspaceSettings
 _NOWHERE = (".agentd-hidden",)  # no path from outside may begin with a dot
 _MAX_CACHED = 256
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_MARKED = (  # the longer first: the one of UTF-32 begins as the one of UTF-16 does
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    *((mark, "utf-16") for mark in _UTF_16),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,7 @@ class Reading:
         try:
             return FileView(key, data.decode(errors=errors), self._digests.of(data))
         except UnicodeDecodeError as error:
-            raise _not_text(place.asked, error) from None
+            raise _not_text(place, error) from None
 
     def _load(self, place: Place, *, keep: bool) -> FileView | WorkspaceError:
         key = str(place.name)
@@ -94,7 +100,7 @@ class Reading:
             is_shared = place.is_named and stamp.is_alone
             view = FileView(key, data.decode(), self._digests.of(data), is_shared)
         except UnicodeDecodeError as error:
-            return _not_text(place.asked, error)
+            return _not_text(place, error)
         except WorkspaceError as error:
             # A traceback that is kept holds all that was at work then, this list among it.
             error.__cause__ = error.__context__ = None
@@ -106,11 +112,24 @@ class Reading:
         return view
 
 
-def _not_text(path: str, error: UnicodeDecodeError) -> FileUnreadable:
-    return FileUnreadable(
-        f"{path} is not UTF-8 text: byte {error.start} is {error.object[error.start]:#04x}",
-        cure=f"convert it, for example with: iconv -f latin1 -t utf-8 {path}",
-    )
+def _not_text(place: Place, error: UnicodeDecodeError) -> FileUnreadable:
+    data, at = error.object, error.start
+    encoding = next((name for mark, name in _MARKED if data.startswith(mark)), "")
+    is_binary = not encoding and b"\0" in data
+    what = f"not UTF-8 text: byte {at} is {data[at]:#04x}"
+    if is_binary:
+        what = f"no text: byte {data.index(0)} is 0x00"
+    if place.alone:  # where the folder is on this machine, only the owner is told
+        cure = "the owner's `agentd doctor` names the command that mends it"
+        return FileUnreadable(f"{place.asked} is {what}", cure=cure)
+    path = str(place.folder.root.joinpath(*place.parts).absolute())
+    file, new, other = (shlex.quote(path + ending) for ending in ("", ".new", ".bin"))
+    if is_binary:
+        cure = f"move it elsewhere, or give it an ending that is not read: mv {file} {other}"
+    else:
+        convert = f"iconv -f {encoding or 'latin1'} -t utf-8 {file} > {new} && mv {new} {file}"
+        cure = f"convert it, {'' if encoding else 'for example '}with: {convert}"
+    return FileUnreadable(f"{place.asked} is {what}", cure=cure)
 
 
 _ROOT = Name("", ())

@@ -196,7 +196,7 @@ def test_a_duration_under_a_minute_is_none_and_the_reason_is_named(short: str) -
     for text in (f"- [ ] tiny (every: {short})\n", f"tasks:\n- name: tiny\n  every: {short}\n"):
         checklist = parse(text, BERLIN)
         (told,) = checklist.mistakes
-        assert f"every {short!r} is too short: \"1m\" is the least" in told
+        assert f'every {short!r} is too short: "1m" is the least' in told
         assert checklist.has_open
         assert not checklist.items
     for long in ("1m", "60s", "1m1s"):

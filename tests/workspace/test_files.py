@@ -144,6 +144,52 @@ async def test_a_file_that_cannot_be_read_is_named_until_it_can(home, owner) -> 
     assert files.problems() == ()
 
 
+@pytest.mark.parametrize("encoding", ["latin1", "utf-16", "utf-32"])
+@pytest.mark.parametrize("path", ["a.md", "memory/my dir/it's $(x).md"])
+async def test_the_cure_of_a_file_in_another_encoding_keeps_its_words(
+    home, owner, path: str, encoding: str
+) -> None:
+    note = home.root / path
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_bytes("café\n".encode(encoding))
+    files = home.files()
+    with pytest.raises(FileUnreadable, match="is not UTF-8 text") as error:
+        await files.read(path, owner)
+    _, command = error.value.cure.split("with: ")
+    done = subprocess.run(["sh", "-c", command], cwd="/", capture_output=True, check=True)
+    assert done.stdout == b""
+    assert (await files.read(path, owner)).text == "café\n"
+    assert files.problems() == ()
+
+
+@pytest.mark.parametrize("path", ["a.md", "memory/my dir/it's.md"])
+async def test_bytes_that_are_no_text_are_moved_and_not_converted(home, owner, path: str) -> None:
+    note = home.root / path
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_bytes(data := b"caf\xe9\0\1")
+    with pytest.raises(FileUnreadable, match="is no text: byte 4 is 0x00") as error:
+        await home.files().read(path, owner)
+    assert "iconv" not in error.value.cure
+    _, command = error.value.cure.split("read: ")
+    subprocess.run(["sh", "-c", command], cwd="/", check=True)
+    assert not note.exists()
+    assert note.with_name(f"{note.name}.bin").read_bytes() == data
+
+
+async def test_only_the_owner_is_told_where_a_broken_file_stands(home, owner, group) -> None:
+    (home.root / "shared").mkdir()
+    (home.root / "shared" / "a.md").write_bytes(b"caf\xe9")
+    files = home.files()
+    with pytest.raises(FileUnreadable) as error:
+        await files.read("shared/a.md", group)
+    assert str(home.root) not in f"{error.value} {error.value.cure}"
+    for reader in (owner, group):  # who reads it later takes nothing from the cure
+        with pytest.raises(FileUnreadable):
+            await files.read("shared/a.md", reader)
+        (problem,) = files.problems()
+        assert str(home.root) in problem.cure
+
+
 async def test_a_broken_file_that_is_listed_no_more_is_no_problem_any_more(home, owner) -> None:
     home.put({"memory/graph/a.0": "x", "b.md": "y"})
     broken = "memory/graph/b.0", "memory/graph/deep/c.0", "b.md"
