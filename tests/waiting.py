@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 PATIENCE = 60.0  # seconds that anything may take on a busy machine
@@ -32,5 +32,15 @@ async def until(holds: Callable[[], object], what: str, patience: float = PATIEN
     """The same for those who can await."""
     end = time.monotonic() + patience
     while not holds():
+        assert time.monotonic() < end, f"not within {patience:g} s: {what}"
+        await asyncio.sleep(_STEP)
+
+
+async def until_told(
+    ask: Callable[[], Awaitable[object]], what: str, patience: float = PATIENCE
+) -> None:
+    """The same where to look is to ask somebody, who needs the processor between two looks."""
+    end = time.monotonic() + patience
+    while not await ask():
         assert time.monotonic() < end, f"not within {patience:g} s: {what}"
         await asyncio.sleep(_STEP)

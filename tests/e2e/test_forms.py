@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests.e2e.harness import Client, Home
 from tests.mcp.test_forms import PROGRAM
+from tests.waiting import until_told
 
 BOOK = 'do use tables__book {"day": "Friday"}; say done'
 
@@ -23,8 +23,11 @@ async def reader(home: Home, can: dict[str, object]) -> Client:
     daemon = await home.start()
     client = await daemon.connect()
     await client.call("initialize", {"protocolVersion": 1, "clientCapabilities": can})
-    while not (await client.call("_agentd/status"))["mcp"][0]["tools"]:
-        await asyncio.sleep(0.05)  # which leaves the server the processor
+
+    async def tools() -> object:
+        return (await client.call("_agentd/status"))["mcp"][0]["tools"]
+
+    await until_told(tools, "the server's tools are known")
     return client
 
 

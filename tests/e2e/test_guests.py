@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from tests.e2e.harness import Client, Home
 from tests.mcp.servers import ROGUE
-from tests.waiting import until
+from tests.waiting import until, until_told
 
 Json = dict[str, Any]
 
@@ -43,8 +42,11 @@ async def test_after_a_yes_they_are_used_in_that_session_alone(home: Home) -> No
     client = await daemon.connect()
     client.chooses = "allow_once"
     key = await opened(client, offer(home))
-    while await names(client) != ["rogue"]:
-        await asyncio.sleep(0.05)  # which leaves the server the processor
+
+    async def is_used() -> bool:
+        return await names(client) == ["rogue"]
+
+    await until_told(is_used, "the server that was offered is used")
     question = json.dumps(client.asked[0])
     assert "for this conversation alone" in question
     assert "rogue.py" in question

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -13,7 +12,7 @@ from typing import Any
 
 from tests.e2e.harness import Client, Home
 from tests.mcp.servers import ROGUE
-from tests.waiting import until
+from tests.waiting import until, until_told
 from tests.web.sites import Site, page, site
 
 Json = dict[str, Any]
@@ -125,8 +124,11 @@ async def scene(home: Home, more: str = "") -> AsyncIterator[tuple[Scene, Client
         found.configure(more)
         daemon = await home.start()
         client = await daemon.connect()
-        while not all(s["tools"] for s in (await client.call("_agentd/status"))["mcp"]):
-            await asyncio.sleep(0.05)  # which leaves the server the processor
+
+        async def are_known() -> bool:
+            return all(one["tools"] for one in (await client.call("_agentd/status"))["mcp"])
+
+        await until_told(are_known, "the servers' tools are known")
         await client.call("_agentd/facts/add", {"text": "The dog is called canary-in-facts."})
         await client.say("say I know canary-in-transcript", "m0")
         yield found, client

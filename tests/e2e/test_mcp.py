@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
 import sys
@@ -14,7 +13,7 @@ from agentd.app.restore import restore
 from agentd.core.paths import daemon_places
 from tests.e2e.harness import Client, Daemon, Home
 from tests.mcp.servers import ROGUE
-from tests.waiting import until
+from tests.waiting import until, until_told
 
 Json = dict[str, Any]
 
@@ -38,8 +37,11 @@ async def known(home: Home) -> tuple[Daemon, Client]:
     """A daemon that has got to know the server, and a client of it."""
     daemon = await home.start()
     client = await daemon.connect()
-    while not (await client.call("_agentd/status"))["mcp"][0]["tools"]:
-        await asyncio.sleep(0.05)  # which leaves the server the processor
+
+    async def tools() -> object:
+        return (await client.call("_agentd/status"))["mcp"][0]["tools"]
+
+    await until_told(tools, "the server's tools are known")
     return daemon, client
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 
@@ -10,7 +9,7 @@ import pytest
 
 from tests.e2e.harness import Client, Home, Refused
 from tests.mcp.test_sdk_server import PROGRAM
-from tests.waiting import until
+from tests.waiting import until, until_told
 
 
 async def reader(home: Home) -> Client:
@@ -19,8 +18,11 @@ async def reader(home: Home) -> Client:
     home.configure(f"[mcp.servers.notes]\ncommand = {command}\n")
     daemon = await home.start()
     client = await daemon.connect()
-    while not (await client.call("_agentd/resources"))["servers"]:
-        await asyncio.sleep(0.05)  # which leaves the server the processor
+
+    async def servers() -> object:
+        return (await client.call("_agentd/resources"))["servers"]
+
+    await until_told(servers, "the server's resources are known")
     return client
 
 

@@ -48,11 +48,21 @@ MONDAY = datetime(2026, 5, 4, 10, 0, tzinfo=UTC)
 
 
 class Beats(MemoryBeats):
-    """A job store that outlives the pulses of a test, and shows what is in it."""
+    """A store that outlives the heartbeats of a test, and shows what is in it. Skips are stored once
+    `may_skip`.
+    """
 
     def __init__(self, clock: FakeClock) -> None:
         self.outbox = MemoryOutbox(clock)
+        self.may_skip = asyncio.Event()
+        self.may_skip.set()
         super().__init__(clock, self.outbox)
+
+    async def skip_beat(
+        self, due: datetime | None, next_due: datetime | None, reason: Reason, file_hash: str = ""
+    ) -> Beat:
+        await self.may_skip.wait()
+        return await super().skip_beat(due, next_due, reason, file_hash)
 
     @property
     def next_due(self) -> datetime | None:
@@ -139,6 +149,8 @@ class World:
         self.turns = Turns(self.ledger)
         self.breaker = Breaker()
         self.file: str | Exception = FileMissing() if checklist is None else checklist
+        self.is_reading, self.may_read = asyncio.Event(), asyncio.Event()
+        self.may_read.set()
         self.over_budget = False
         self.wakes = 0
         self.heard: tuple[datetime, str] | None = None
@@ -167,6 +179,8 @@ class World:
         return self.heartbeat
 
     async def read(self) -> FileView:
+        self.is_reading.set()
+        await self.may_read.wait()
         if isinstance(self.file, Exception):
             raise self.file
         return FileView("HEARTBEAT.md", self.file, hashlib.sha256(self.file.encode()).hexdigest())
@@ -747,23 +761,14 @@ async def test_beats_never_overlap() -> None:
 async def test_a_tick_that_only_looks_does_not_refuse_a_manual_beat() -> None:
     world = World()
     await world.heartbeat.next_due()  # half an hour from now: a tick has nothing to do but look
-    looking, seen = asyncio.Event(), asyncio.Event()
-    read = world.read
-
-    async def slow_read() -> FileView:
-        looking.set()
-        await seen.wait()
-        return await read()
-
-    world.read = slow_read  # type: ignore[method-assign]  # the heartbeat below is made with it
-    world.restart()
+    world.may_read.clear()
     async with asyncio.TaskGroup() as group:
         group.create_task(world.heartbeat.tick())
-        await looking.wait()
+        await world.is_reading.wait()
         beat = group.create_task(world.beat(force=True))
         second = group.create_task(world.beat(force=True))
         await asyncio.sleep(0)
-        seen.set()
+        world.may_read.set()
     assert beat.result().reason is Reason.ACK
     assert second.result().reason is Reason.BUSY
 
@@ -773,31 +778,16 @@ async def test_a_beat_asked_for_while_one_begins_gives_its_slot_no_second() -> N
     due = await world.heartbeat.next_due()
     assert due is not None
     world.clock.jump(due - world.clock.now())
-    looking, seen, stored = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    read, skip = world.read, world.beats.skip_beat
-
-    async def slow_read() -> FileView:
-        looking.set()
-        await seen.wait()
-        return await read()
-
-    async def slow_skip(
-        due: datetime | None, next_due: datetime | None, reason: Reason, file_hash: str = ""
-    ) -> Beat:
-        await stored.wait()
-        return await skip(due, next_due, reason, file_hash)
-
-    world.read = slow_read  # type: ignore[method-assign]  # the heartbeat below is made with it
-    world.beats.skip_beat = slow_skip  # type: ignore[method-assign]  # stores after the beat has begun
-    world.restart()
+    world.may_read.clear()
+    world.beats.may_skip.clear()  # until the beat has begun
     async with asyncio.TaskGroup() as group:
         beat = group.create_task(world.heartbeat.tick())
-        await looking.wait()
+        await world.is_reading.wait()
         refused = group.create_task(world.beat())
         await asyncio.sleep(0)
-        seen.set()
+        world.may_read.set()
         await beat
-        stored.set()
+        world.beats.may_skip.set()
     assert refused.result().reason is Reason.BUSY
     assert world.beats.next_due == due + timedelta(minutes=30)
     await world.heartbeat.tick()
