@@ -1,8 +1,9 @@
 """Which words say a fact that is to be forgotten, for the request that asks for them. Pure.
 
 The request shows facts as `[k3f9] sentence` and what may say them as `[1 memory/2026-05-04.md:3] text`;
-the answer is a JSON array of `{n, span}`. Strict: a sentence counts that repeats the fact's words, says
-the same of the same subject, or has all its telling words in their order and no other name.
+the answer is a JSON array of `{n, span}`. Strict: words count that repeat the fact's words, say the same
+of the same subject, or have all its telling words in their order and no other name. Of a sentence that
+says something else besides, the clause is marked that says the fact.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from agentd.providers.offline.conversation import Reply, Say, entries, fenced, o
 from agentd.providers.offline.language.claims import claims_of, slot
 from agentd.providers.offline.language.relations import canonical, normalised
 from agentd.providers.offline.language.sentences import order, sentences
-from agentd.providers.offline.language.word_forms import telling
+from agentd.providers.offline.language.statements import leads_elsewhere
+from agentd.providers.offline.language.word_forms import telling, terms
 
 FACTS, CANDIDATES = "facts to forget", "candidates"
 _FACT = re.compile(r"\[(?P<id>[^\s\[\]]{1,40})(?: since [\d-]{10})?\]\s?(?P<text>.*)")
@@ -58,6 +60,20 @@ _TO_ME = (
     (re.compile(r"\byou\b", re.IGNORECASE), "I"),
 )
 _MORE_WORDS = 3  # that a sentence may tell besides the fact
+# Where a sentence goes on with something else. A name behind a comma or an “and” may belong to what is
+# before it: “Lyon, Texas”, “Smith and Sons”.
+_JOINT = re.compile(
+    r"\s*[;:()–—]++\s*|\s*,\s*(?=(?-i:I\b|[a-zß-ÿ]))(?:(?:and|but|or|und|aber|oder|dass)\s+)?"
+    r"|\s+(?:and|or|und|oder)\s+(?=(?-i:I\b|[a-zß-ÿ]))"
+    r"|\s+(?:but|so|because|while|where|which|who|with|that|aber|weil|wo|mit|dass)\s+",
+    re.IGNORECASE,
+)
+_CLAUSES, _CLAUSES_AS_ONE = 12, 3  # of a sentence that are looked at, and that may say it together
+# Whom the clauses are about that have no subject of their own: “I live in Lyon and work at …”.
+_SUBJECT = re.compile(
+    r"(?:(?:the )?user|i|we|you|ich|wir|du|(?:my|your|our|the user['’]s|meine?|deine?|unsere?) [\w-]+)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +84,10 @@ class _Fact:
     telling: tuple[str, ...]
     is_negated: bool
     kin: bool  # it is about somebody or something of the user's
+
+    def says(self, other: Triple) -> bool:
+        """Whether it says the same of the same."""
+        return any(_is_same(other, triple) for triple in self.triples)
 
 
 def reply(prompt: Prompt) -> Reply:
@@ -106,18 +126,47 @@ def _spans(text: str, facts: Sequence[_Fact]) -> Iterator[str]:
         words = _STAMP.sub("", words)
         asked = order(words)
         said = asked if asked and asked in words else words
-        if any(fact.words.search(said) is None and _says(said, fact) for fact in facts):
-            yield said
+        for fact in facts:
+            if fact.words.search(said) is None:
+                is_said = _says(said, fact)
+                if is_said or not leads_elsewhere(said):
+                    yield from _clauses(said, fact) or ([said] if is_said else [])
+
+
+def _clauses(said: str, fact: _Fact) -> list[str]:
+    """The shortest parts of a sentence that say the fact by themselves."""
+    names = {term for triple in fact.triples for term in terms(triple.value)}
+    if not fact.triples or (names and names.isdisjoint(terms(said))):
+        return []
+    joints = [(match.start(), match.end()) for match in islice(_JOINT.finditer(said), _CLAUSES)]
+    begins = [0, *(end for _, end in joints)]
+    ends = [*(start for start, _ in joints), len(said)]
+    subject = _SUBJECT.match(said)
+    found: list[tuple[int, int]] = []
+    for size in range(1, _CLAUSES_AS_ONE + 1):
+        for begin, end in zip(begins, ends[size - 1 :], strict=False):
+            clause = said[begin:end]
+            if any(begin < last and first < end for first, last in found):
+                continue
+            whole = f"{subject[0]} {clause}" if subject and begin else clause
+            if any(map(fact.says, _triples(clause))) or any(map(fact.says, _triples(whole))):
+                found.append((begin, end))
+    return [said[begin:end] for begin, end in found]
 
 
 def _says(said: str, fact: _Fact) -> bool:
+    triples = _triples(said)
+    if fact.triples and triples:
+        return any(map(fact.says, triples))
+    return _has_its_words(said, fact)
+
+
+def _triples(said: str) -> list[Triple]:
+    """What the words claim, said by the user or to him."""
     spoken = said
     for pattern, instead in _TO_ME:
         spoken = pattern.sub(instead, spoken)
-    triples = [claim.triple for form in dict.fromkeys((said, spoken)) for claim in claims_of(form)]
-    if fact.triples and triples:
-        return any(_is_same(a, b) for a in triples for b in fact.triples)
-    return _has_its_words(said, fact)
+    return [claim.triple for form in dict.fromkeys((said, spoken)) for claim in claims_of(form)]
 
 
 def _is_same(one: Triple, other: Triple) -> bool:

@@ -15,6 +15,7 @@ from tests.growth import QUADRATIC, growth
 
 LONDON = "The user lives in London."
 DOG = "The user's dog is called Rex."
+CAT, WORK = "The user's cat is called Minou.", "The user works at Renault."
 
 
 def request(facts: list[str], candidates: list[str]) -> Prompt:
@@ -36,7 +37,15 @@ def request(facts: list[str], candidates: list[str]) -> Prompt:
         (DOG, "My dog Rex loves bones.", "My dog Rex loves bones."),
         (LONDON, "remember that I live in London", "I live in London"),
         (DOG, "[user] remember that my dog is called Rex", "my dog is called Rex"),
-        (LONDON, "You live in London, so the tube is near.", "You live in London, so the tube is near."),
+        (LONDON, "You live in London, so the tube is near.", "You live in London"),
+        (LONDON, "I live in London with my husband Bertrand, and we have a cat called Minou.", "I live in London"),
+        (CAT, "I live in London with my husband Bertrand, and we have a cat called Minou.", "we have a cat called Minou."),
+        (LONDON, "Noted: you live in London, and the plumber comes.", "you live in London"),
+        (LONDON, "Doctor Petit knows that I live in London, call her on Monday.", "I live in London"),
+        (LONDON, "[09:40] The bin is green, I live in London now; bring wine", "I live in London now"),
+        (LONDON, "forget that I live in London", "I live in London"),
+        (WORK, "I live in London and work at Renault.", "work at Renault."),
+        (LONDON, "I live in London and work at Renault.", "I live in London"),
         (LONDON, "Since 2019 I live in London.", "Since 2019 I live in London."),
         ("the boiler code is 4417", "So: the boiler code is 4417!", "the boiler code is 4417!"),
         ("Paul lent the user 50 euros.", "Paul lent me 50 euros yesterday.", "Paul lent me 50 euros yesterday."),
@@ -59,6 +68,8 @@ async def test_the_sentence_that_says_it_is_marked(answer, fact, text, span):
         (LONDON, "Do I live in London?"),
         (LONDON, "I don't live in London."),
         (LONDON, "I live in Londonderry."),
+        (LONDON, "I live in London, Ontario, and have a dog"),
+        (LONDON, "Letter of a friend to all others: I live in London, come by"),
         (DOG, "My cat is called Rex."),
         (DOG, "My neighbour's dog is called Rex."),
         (DOG, "Rex from accounting called about the dog food"),
