@@ -44,6 +44,16 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Words of which only `parts` are masked, wherever all of them stand: the parts alone may say
+    something else elsewhere.
+    """
+
+    text: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Sought:
     """A forgotten fact, as long as it is still to be found in other words. `quotes` are the words of the
     user that say it, `rows` places where it stands in any case. Nothing before `since` can say it.
@@ -73,9 +83,10 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What is to be erased. `spans` are exact words that are masked wherever they stand, `marks` words
-    that are masked at their place alone, `sentences` words whose whole sentences go, `ids` the facts whose
-    lines go from former versions of their page. `sought` are those whose marks are not known yet.
+    """What is to be erased. `spans` are exact words that are masked wherever they stand, of `excerpts`
+    parts of them, `marks` words that are masked at their place alone, `sentences` words whose whole
+    sentences go, `ids` the facts whose lines go from former versions of their page. `sought` are those
+    whose marks are not known yet.
     """
 
     spans: tuple[str, ...] = ()
@@ -83,6 +94,7 @@ class Erasure:
     sentences: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     sought: tuple[Sought, ...] = ()
+    excerpts: tuple[Excerpt, ...] = ()
     _ready: list[_Search] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def found(self, text: str, *where: str, begins: int | None = None) -> tuple[Span, ...]:
@@ -101,6 +113,9 @@ class Erasure:
             folded = Folded(text[start:end])
             for words in wanted & search.spans:
                 spans += shifted(folded.places(words.folded), start)
+            for words in wanted & search.excerpts.keys():
+                for first, last in shifted(folded.places(words.folded), start):
+                    spans += shifted(_parts_in(text[first:last], search.excerpts[words]), first)
             for words in wanted & search.sentences:
                 asked += shifted(folded.places(words.folded), start)
             for mark in marks:
@@ -158,6 +173,7 @@ class Erasure:
                 [s.id, s.text, s.value, [*s.quotes], [*s.rows], s.since and s.since.isoformat()]
                 for s in self.sought
             ],
+            "excerpts": [[one.text, [*one.parts]] for one in self.excerpts],
         }
 
     @classmethod
@@ -174,6 +190,7 @@ class Erasure:
                 Sought(i, text, value, tuple(quotes), tuple(rows), _moment(since))
                 for i, text, value, quotes, rows, since in data["sought"]
             ),
+            tuple(Excerpt(text, tuple(parts)) for text, parts in data.get("excerpts", ())),
         )
 
     def _search(self) -> _Search:
@@ -192,6 +209,7 @@ def joined(erasures: Iterable[Erasure]) -> Erasure:
         tuple(dict.fromkeys(chain.from_iterable(one.sentences for one in several))),
         tuple(dict.fromkeys(chain.from_iterable(one.ids for one in several))),
         tuple(dict.fromkeys(chain.from_iterable(one.sought for one in several))),
+        tuple(dict.fromkeys(chain.from_iterable(one.excerpts for one in several))),
     )
 
 
@@ -267,6 +285,7 @@ class _Search:
 
     spans: frozenset[_Words]
     sentences: frozenset[_Words]
+    excerpts: Mapping[_Words, tuple[str, ...]]
     marks: Mapping[str, tuple[_Placed, ...]]
     one_by_one: tuple[_Words, ...]
     by_word: Mapping[str, tuple[_Words, ...]]
@@ -290,14 +309,18 @@ class _Search:
 
 def _made_ready(erasure: Erasure) -> _Search:
     spans, sentences = _words(erasure.spans), _words(erasure.sentences)
+    excerpts: dict[_Words, tuple[str, ...]] = {}
+    for excerpt in erasure.excerpts:
+        if (words := _Words.of(excerpt.text)).folded:
+            excerpts[words] = (*excerpts.get(words, ()), *excerpt.parts)
     marks: dict[str, tuple[_Placed, ...]] = {}
     for mark in erasure.marks:
         if (words := _Words.of(mark.span)).folded:
             placed = _Placed(words, mark.span, mark.start)
             marks[mark.where] = (*marks.get(mark.where, ()), placed)
-    everywhere = spans | sentences
+    everywhere = spans | sentences | excerpts.keys()
     if len(everywhere) <= _FEW:
-        return _Search(spans, sentences, marks, tuple(everywhere), {})
+        return _Search(spans, sentences, excerpts, marks, tuple(everywhere), {})
     loose: list[_Words] = []
     by_word: dict[str, tuple[_Words, ...]] = {}
     for one in everywhere:
@@ -307,7 +330,7 @@ def _made_ready(erasure: Erasure) -> _Search:
             by_word[key] = (*by_word.get(key, ()), one)
         else:
             loose.append(one)
-    return _Search(spans, sentences, marks, tuple(loose), by_word)
+    return _Search(spans, sentences, excerpts, marks, tuple(loose), by_word)
 
 
 def _stretches(text: str, wanted: Iterable[_Words]) -> Sequence[Span]:
@@ -318,6 +341,13 @@ def _stretches(text: str, wanted: Iterable[_Words]) -> Sequence[Span]:
     for one in wanted:
         told[one.telling[0]] = max(told.get(one.telling[0], 0), len(one.plain.split()))
     return stretches(text, told)
+
+
+def _parts_in(text: str, parts: Iterable[str]) -> Sequence[Span]:
+    """Where the parts of an excerpt stand in it; all of it where none does, so that nothing is missed."""
+    folded = Folded(text)
+    found = [span for part in parts for span in folded.places(trimmed(Folded(part).text))]
+    return found or [(0, len(text))]
 
 
 def _rarity(word: str) -> tuple[bool, int]:

@@ -282,6 +282,25 @@ class Mention:
         return {"n": self.n, "where": self.where, "text": self.text}
 
 
+@dataclass(frozen=True, slots=True)
+class Besides:
+    """Words of the user's own that say something else and go with what was forgotten, since nothing could
+    tell them apart. In `text` what was to be forgotten is masked; it is "" where not even that is known, and
+    all words of the evidence went.
+    """
+
+    where: str  # `sessions/KEY.jsonl:line`
+    text: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape in answers."""
+        return {"where": self.where, "text": self.text}
+
+    def in_words(self) -> str:
+        """The same in words."""
+        return f"{self.where}: {self.text}" if self.text else f"{self.where}: all of your words"
+
+
 _NAMED = 20  # places that are named in words
 
 
@@ -289,8 +308,9 @@ _NAMED = 20  # places that are named in words
 class ErasureReport:
     """What forgetting did, or would do. `places` counts masked places by where they were (`transcripts`,
     `notes`, `versions`, `log` …). `also` are lines that mention the same and stay unless the user names
-    them, `more` how many such lines there are besides, at least. `pending` are places that are still to be
-    erased, `backups` copies that still hold it.
+    them, `more` how many such lines there are, at least, that are not listed. `pending` are places that are
+    still to be erased, `backups` copies that still hold it, `besides` words that could not be told apart
+    from it and went, too.
     """
 
     places: Mapping[str, int] = field(default_factory=dict)
@@ -298,6 +318,7 @@ class ErasureReport:
     pending: tuple[str, ...] = ()
     backups: tuple[str, ...] = ()
     more: int = 0
+    besides: tuple[Besides, ...] = ()
 
     def __add__(self, other: ErasureReport) -> ErasureReport:
         """Both together; what is left is numbered anew."""
@@ -312,12 +333,14 @@ class ErasureReport:
             tuple(dict.fromkeys((*self.pending, *other.pending))),
             tuple(dict.fromkeys((*self.backups, *other.backups))),
             self.more + other.more,
+            tuple(dict.fromkeys((*self.besides, *other.besides))),
         )
 
     @property
     def named(self) -> tuple[str, ...]:
         """The places that `in_words` names."""
-        return (*self._mentioned, *self.backups, *self.pending)
+        besides = (one.where for one in self.besides)
+        return (*besides, *self._mentioned, *self.backups, *self.pending)
 
     @property
     def _mentioned(self) -> tuple[str, ...]:
@@ -329,6 +352,9 @@ class ErasureReport:
         said = sum(self.places.values())
         places = "one place" if said == 1 else f"{said} places"
         lines = [f"{what} forgotten, with {places} that said it."]
+        if self.besides:
+            went = "; ".join(one.in_words() for one in self.besides)
+            lines.append(f"With it went what could not be told apart from it: {went}.")
         if self.also:
             where = self._mentioned
             left = len({one.where for one in self.also}) - len(where) + self.more
@@ -348,6 +374,7 @@ class ErasureReport:
             "pending": list(self.pending),
             "backups": list(self.backups),
             "more": self.more,
+            "besides": [one.as_json() for one in self.besides],
         }
 
 

@@ -16,13 +16,21 @@ from tests.scripted_daemon import Refusal, ScriptedDaemon
 
 runner = CliRunner()
 AT = "2026-05-04T09:40:00+00:00"
-NOTHING: dict[str, Any] = {"places": {}, "also": [], "pending": [], "backups": [], "more": 0}
+NOTHING: dict[str, Any] = {
+    "places": {},
+    "also": [],
+    "pending": [],
+    "backups": [],
+    "more": 0,
+    "besides": [],
+}
 ERASED: dict[str, Any] = {
     "places": {"transcripts": 2, "notes": 0},
     "also": [{"n": 1, "where": "memory/2026-05-04.md:3", "text": "The Kassel client calls."}],
     "pending": ["log"],
     "backups": ["/backups/a.tar.gz"],
     "more": 0,
+    "besides": [{"where": "sessions/main.jsonl:4", "text": "[forgotten] with Bertrand"}],
 }
 
 
@@ -126,6 +134,8 @@ def test_what_is_forgotten_is_not_said_again_and_what_is_left_is_named(
     assert done.exit_code == 0
     assert done.output.splitlines() == [
         "forgotten, with 2 in transcripts",
+        "with it goes what cannot be told apart from it:",
+        "  sessions/main.jsonl:4  [forgotten] with Bertrand",
         "what mentions the same stays:",
         "  1  memory/2026-05-04.md:3  The Kassel client calls.",
         "a copy may still hold it: /backups/a.tar.gz",

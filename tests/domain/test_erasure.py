@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agentd.core.erasure import (
     MASK,
     Erasure,
+    Excerpt,
     Mark,
     Sought,
     joined,
@@ -212,3 +213,21 @@ def test_words_are_found_in_a_long_text_wherever_they_stand(kind, words):
             text[a + begin : b + begin] for a, b in erasure.found(f"{spread}!\n")
         ]
         assert not erasure.stands_in(erasure.masked(text))
+
+
+def test_of_an_excerpt_only_its_parts_go_wherever_all_of_it_stands():
+    erasure = Erasure(excerpts=(Excerpt("I live in Ulm with Ann", ("live in Ulm",)),))
+    assert erasure.masked("So: I LIVE in  Ulm with Ann!") == f"So: I {MASK} with Ann!"
+    assert erasure.masked("You live in Ulm") == "You live in Ulm"
+    assert erasure.glimpsed("I live in Ulm with Ann")
+
+
+def test_an_excerpt_whose_parts_are_not_in_it_goes_whole():
+    erasure = Erasure(excerpts=(Excerpt("I live in Ulm with Ann", ("Bonn",)),))
+    assert erasure.masked("I live in Ulm with Ann.") == f"{MASK}."
+
+
+def test_what_an_older_agentd_began_has_no_excerpts():
+    data = Erasure(spans=("a b c",)).as_json()
+    del data["excerpts"]
+    assert Erasure.from_json(data) == Erasure(spans=("a b c",))

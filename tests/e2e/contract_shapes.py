@@ -248,7 +248,14 @@ FACT = {
 FACTS = {"facts": [FACT], "total": int}
 FACT_HITS = {"facts": [{**FACT, "score": float, "scores": {str: float}}], "total": int}
 ALSO = {"n": int, "where": str, "text": str}
-ERASED = {"places": {str: int}, "also": [ALSO], "backups": [str], "pending": [str], "more": int}
+ERASED = {
+    "places": {str: int},
+    "also": [ALSO],
+    "backups": [str],
+    "pending": [str],
+    "more": int,
+    "besides": [{"where": str, "text": str}],
+}
 FORGOTTEN = {"forgotten": [str], "candidates": [FACT], **ERASED}
 REFUSED = {"reason": frozenset(Refusal), "text": str}
 ADDED = {

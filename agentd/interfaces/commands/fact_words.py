@@ -46,6 +46,12 @@ def erased(result: Answer, done: str = "forgotten") -> str:
     """In how many places it was erased, and what is left."""
     counts = ", ".join(f"{count} in {place}" for place, count in result["places"].items() if count)
     lines = [f"{done}{f', with {counts}' if counts else ''}"]
+    if result["besides"]:
+        lines.append("with it goes what cannot be told apart from it:")
+    lines += [
+        f"  {one['where']}  {visible(one['text']) or 'all of your words'}"
+        for one in result["besides"]
+    ]
     if result["also"]:
         lines.append("what mentions the same stays:")
     lines += [f"  {one['n']}  {one['where']}  {visible(one['text'])}" for one in result["also"]]

@@ -297,6 +297,9 @@ def _erased(report: ErasureReport) -> Iterator[str]:
     """What was done, without the words that are forgotten now, and what the owner can still do."""
     count = sum(report.places.values())
     yield f"Forgotten, in {'one place' if count == 1 else f'{count} places'}."
+    if report.besides:
+        yield "With it went what could not be told apart from it:"
+        yield from (f"- {one.in_words()}" for one in report.besides)
     if report.also:
         yield "These mention the same and stay; `agentd memory forget` erases what you name:"
         yield from (f"{one.n}. {one.where}: {one.text}" for one in report.also)

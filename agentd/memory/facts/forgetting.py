@@ -1,7 +1,8 @@
 """Forgetting everywhere: what was begun is carried on until no place says it any more.
 
-The user's words that say a fact are masked where they stand, with their copies; of what agentd wrote, a
-model marks the words that say it. Nothing else is touched: what mentions the same is listed. The words to
+The user's words that say a fact are masked where they stand, with their copies; where they say something
+else besides, and of what agentd wrote, a model marks the words that say it. Nothing else is touched: what
+mentions the same is listed. The words to
 be erased are kept durably until then, and go last. Doing a place twice is harmless, so after a failure or
 a crash everything that is left is done again.
 """
@@ -20,7 +21,7 @@ import structlog
 
 from agentd.core.erasure import MASK, Erasure, Mark, Sought, Written, joined
 from agentd.core.errors import AgentdError, Busy, InvalidRequest, NotFound
-from agentd.core.fact import ErasureReport, Evidence, Fact
+from agentd.core.fact import Besides, ErasureReport, Evidence, Fact
 from agentd.core.failpoints import hit
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, Eraser, ErasureStore, Writings
@@ -28,6 +29,7 @@ from agentd.core.text import plain
 from agentd.core.turn import SessionKey
 from agentd.memory.facts.candidates import Also, Candidate, Near, Survey, words_of
 from agentd.memory.facts.marking import Ask, Marker
+from agentd.memory.facts.narrowing import narrowed, passages
 from agentd.memory.facts.quotes import is_short
 
 log = structlog.get_logger()
@@ -82,22 +84,6 @@ class Traces:
             sought=(Sought(fact.id, fact.text, value, quotes, tuple(rows), since),),
         )
 
-    async def named(
-        self, erasure: Erasure, also: Sequence[int], shown: Sequence[Also] | None
-    ) -> tuple[Mark, ...]:
-        """The marks of mentions that the user names by their numbers. `shown` are those of the preview;
-        None has them found again. Raises NotFound.
-        """
-        if shown is None:
-            shown = await asyncio.to_thread((await self.survey(erasure)).mentions, erasure)
-        known = {one.mention.n: one for one in shown}
-        if missing := [n for n in also if n not in known]:
-            raise NotFound(
-                f"no mention has the number {missing[0]}",
-                cure="look at the numbers again with --dry-run",
-            )
-        return tuple(chain.from_iterable(known[n].marks for n in also))
-
     async def survey(self, erasure: Erasure, counts: Counter[str] | None = None) -> Survey:
         """All texts looked through for these facts. `counts` is given how many texts of each place would
         be masked without a model.
@@ -140,6 +126,17 @@ class Traces:
         path, _, seq = mark.where.rpartition(":")
         session = path.removeprefix("sessions/").removesuffix(".jsonl")
         return await self._said(SessionKey(session), int(seq)) if seq.isdecimal() else None
+
+
+def marks_of(shown: Sequence[Also], numbers: Sequence[int]) -> tuple[Mark, ...]:
+    """The marks of mentions that the user names by their numbers. Raises NotFound."""
+    known = {one.mention.n: one for one in shown}
+    if missing := [n for n in numbers if n not in known]:
+        raise NotFound(
+            f"no mention has the number {missing[0]}",
+            cure="look at the numbers again with --dry-run",
+        )
+    return tuple(chain.from_iterable(known[n].marks for n in numbers))
 
 
 def _quoted(row: Written, evidence: Evidence) -> Iterator[Mark]:
@@ -219,6 +216,7 @@ class Forgetting:
         self._lock = asyncio.Lock()
         self._wake = asyncio.Event()
         self._left: dict[str, Exception] = {}  # places that failed, and how
+        self._narrowed: set[int] = set()  # erasures
         self._unmarked: tuple[str, ...] = ()  # places of texts that no model has looked at
         self._shown: tuple[tuple[str, ...], tuple[Also, ...]] = ((), ())  # the last preview
         self._is_due = True  # until it is known that nothing is left over
@@ -238,7 +236,9 @@ class Forgetting:
         erasure = await self._traces.erasure_of(facts, evidence)
         if also:
             ids, shown = self._shown
-            named = await self._traces.named(erasure, also, shown if ids == erasure.ids else None)
+            if ids != erasure.ids:
+                shown = await self._mentions((await self._narrow(erasure))[0])
+            named = marks_of(shown, also)
             erasure = replace(erasure, marks=(*erasure.marks, *named))
         if erasure != Erasure():
             await self._store.begin(erasure)
@@ -252,10 +252,11 @@ class Forgetting:
     async def preview(
         self, facts: Sequence[Fact], evidence: Mapping[str, Sequence[Evidence]]
     ) -> ErasureReport:
-        """What forgetting them would do, as far as no model is needed to know it. Raises StorageError,
-        WorkspaceError.
+        """What forgetting them would do, as far as it is known before a model has looked at what agentd
+        wrote. Raises StorageError, WorkspaceError.
         """
-        erasure = await self._traces.erasure_of(facts, evidence)
+        whole = await self._traces.erasure_of(facts, evidence)
+        erasure, besides = await self._narrow(whole)
         counts: Counter[str] = Counter()
         survey = await self._traces.survey(erasure, counts)
         also = await asyncio.to_thread(survey.mentions, erasure)
@@ -265,6 +266,7 @@ class Forgetting:
             tuple(one.mention for one in also),
             backups=await self._backups(erasure),
             more=survey.more,
+            besides=besides,
         )
 
     async def erase_text(self, text: str) -> ErasureReport:
@@ -315,6 +317,33 @@ class Forgetting:
             return (Problem("erasure_pending", text, _UNMARKED_CURE),)
         return ()
 
+    async def _narrow(self, erasure: Erasure) -> tuple[Erasure, tuple[Besides, ...]]:
+        """The same without what else the user's words say, and what could not be told apart."""
+        texts = await asyncio.to_thread(passages, erasure)
+        if not texts:
+            return erasure, ()
+        marks = await self._marker.within(erasure.sought, texts)
+        return await asyncio.to_thread(narrowed, erasure, marks)
+
+    async def _mentions(self, erasure: Erasure) -> tuple[Also, ...]:
+        survey = await self._traces.survey(erasure)
+        return await asyncio.to_thread(survey.mentions, erasure)
+
+    async def _narrow_new(
+        self, begun: Mapping[int, Erasure]
+    ) -> tuple[Mapping[int, Erasure], tuple[Besides, ...]]:
+        """What was begun, each narrowed once and durably, and what could not be told apart in the new ones:
+        a later try finds less of it left.
+        """
+        besides: list[Besides] = []
+        for number in begun.keys() - self._narrowed:
+            less, more = await self._narrow(begun[number])
+            if less != begun[number]:
+                await self._store.update(number, less)
+            self._narrowed.add(number)
+            besides += more
+        return await self._store.open(), tuple(besides)
+
     async def _carry_out(self, done: frozenset[str]) -> ErasureReport:
         """Erase everywhere; the places `done` only if more is to be erased than they know. Raises
         StorageError.
@@ -325,6 +354,7 @@ class Forgetting:
         if not begun:
             self._left.clear()
             return ErasureReport()
+        begun, besides = await self._narrow_new(begun)
         survey, candidates, left = await self._mark(begun)
         is_more = begun != (begun := await self._store.open())
         erasure = joined(begun.values())
@@ -338,6 +368,7 @@ class Forgetting:
             tuple(one.mention for one in also),
             backups=await self._backups(erasure),
             more=survey.more if survey is not None else 0,
+            besides=besides,
         )
         return await self._close(begun, told)
 
@@ -390,6 +421,7 @@ class Forgetting:
                 await self._store.end(number)
             self._is_due = False
             self._marker.forget()
+            self._narrowed.clear()
             self._shown = ((), ())
         self._rest()
         pending = (*self._left, *self._unmarked[:_SHOWN])

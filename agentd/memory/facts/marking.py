@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import structlog
 
@@ -90,6 +91,7 @@ class Marker:
         self._ask = ask
         self._clock = clock
         self._answered: set[tuple[str, str]] = set()  # a fact, and a text that was looked at for it
+        self._last: tuple[tuple[Candidate, ...], tuple[Mark, ...]] = ((), ())  # that `within` gave
         self._pause = _PAUSE
         self._rests_until = 0.0
         self.fault: AgentdError | None = None  # why not all was answered
@@ -116,12 +118,31 @@ class Marker:
                 async with asyncio.timeout(_LIMIT):
                     for portion in await asyncio.to_thread(list, portions(sought, fresh)):
                         marks += await self._asked(portion)
+                        self._looked_at(portion)
             except (AgentdError, TimeoutError) as error:
                 self._rest(error)
             else:
                 self.fault, self._pause = None, _PAUSE
         left = tuple(one for one in fresh if not self._is_answered(one))
         return tuple(dict.fromkeys(marks)), left
+
+    async def within(
+        self, sought: Sequence[Sought], texts: Sequence[Candidate]
+    ) -> tuple[Mark, ...] | None:
+        """The marks in texts that are known to say it, the same ones again for the same texts; None where
+        nobody answers.
+        """
+        if self._ask is None or (texts != self._last[0] and self.is_resting):
+            return None
+        if texts != self._last[0]:
+            try:
+                async with asyncio.timeout(_LIMIT):
+                    asked = [await self._asked(portion) for portion in portions(sought, texts)]
+            except (AgentdError, TimeoutError) as error:
+                self._rest(error)
+                return None
+            self._last = tuple(texts), tuple(dict.fromkeys(chain.from_iterable(asked)))
+        return self._last[1]
 
     def masked(self, candidates: Iterable[Candidate], erasure: Erasure) -> None:
         """Candidates are masked now: what is left of them need not be looked at again."""
@@ -133,6 +154,7 @@ class Marker:
     def forget(self) -> None:
         """All is done: keep no word of it."""
         self._answered.clear()
+        self._last = (), ()
         self.fault, self._pause, self._rests_until = None, _PAUSE, 0.0
 
     async def _asked(self, portion: Portion) -> tuple[Mark, ...]:
@@ -147,10 +169,12 @@ class Marker:
         )
         if marks is None:
             raise ProviderError("the model's answer cannot be read")
+        return marks
+
+    def _looked_at(self, portion: Portion) -> None:
         ids = frozenset(one.id for one in portion.facts)
         for one in portion.candidates:
             self._answered |= {(fact_id, one.text) for fact_id in one.facts & ids}
-        return marks
 
     def _is_answered(self, candidate: Candidate) -> bool:
         return all((fact_id, candidate.text) in self._answered for fact_id in candidate.facts)

@@ -64,7 +64,8 @@ class KeptRecords:
         ]
         subject, predicate, target = (_words(one) for one in said)
         whole = Folded(f"{subject} {predicate} {target}")
-        for text in (*erasure.spans, *erasure.sentences):
+        parts = (part for one in erasure.excerpts for part in one.parts)
+        for text in (*erasure.spans, *parts, *erasure.sentences):
             words = Folded(text)
             if any(whole.places(trimmed(_words(words.text)))):
                 return True

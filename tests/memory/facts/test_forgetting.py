@@ -159,6 +159,52 @@ async def test_without_a_model_copies_go_and_the_rest_is_told_and_asked_again(ho
     assert forgetting.problems() == ()
 
 
+BESIDE = "My hamster is called Quastel and my wife Berta sings in a choir"
+
+
+async def beside(home: Home):
+    """A fact whose evidence says something else, too, with copies of it."""
+    seq = await home.say(f"Hello. {BESIDE}.", "Fine.")
+    home.type(f"Hello. {BESIDE}.")
+    await home.note(text=BESIDE)
+    await home.write(NOTE, f"- {BESIDE}.\n")
+    fact = a_fact(TEXT, "Quastel", home.clock.now())
+    return fact, {fact.id: [await home.evidence(fact, seq, BESIDE)]}
+
+
+async def test_what_the_user_says_beside_it_stays_in_all_copies(home):
+    fact, evidence = await beside(home)
+    forgetting = home.forgetting(marking("my hamster is called quastel"))
+    preview = await forgetting.preview([fact], evidence)
+    await forgetting.begin([fact], evidence)
+    report = await forgetting.carry_out()
+    assert home.holding("quastel") == set()
+    assert (await home.said())[0] == f"Hello. {MASK} and my wife Berta sings in a choir."
+    assert home.read(NOTE) == f"- {MASK} and my wife Berta sings in a choir.\n"
+    for name in ("chat_history", "logs/agentd.log"):
+        assert "my wife Berta sings" in (home.root / "state" / name).read_text()
+    assert (preview.besides, report.besides) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("model", "knows"),
+    [(None, False), (marking("nothing of it"), False), (marking("my hamster is"), True)],
+)
+async def test_what_cannot_be_told_apart_from_it_is_gone_and_is_named(home, model, knows):
+    fact, evidence = await beside(home)
+    forgetting = home.forgetting(model)
+    await forgetting.begin([fact], evidence)
+    report = await forgetting.carry_out()
+    assert home.holding(BESIDE) <= {"state.db", "state.db-wal"}  # as long as something is pending
+    assert bool(report.pending) == (model is None)
+    assert (await home.said())[0] == f"Hello. {MASK}."
+    [went] = report.besides
+    assert went.where == "sessions/main.jsonl:1"
+    assert "Quastel" not in went.text
+    assert went.text in ("", f"{MASK} called {MASK} and my wife Berta sings in a choir")
+    assert bool(went.text) == knows
+
+
 @pytest.mark.parametrize("answer", ["", "You are welcome.", "[{", '{"n": 1, "sp'])
 async def test_what_is_no_answer_leaves_it_pending(home, answer):
     class Odd(Marking):
