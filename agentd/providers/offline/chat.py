@@ -89,6 +89,8 @@ def _next(wanted: Intent, done: Sequence[Done], tools: Container[str], prompt: P
         return Say(phrases.FORGET_WHAT)
     if isinstance(wanted, ForgetIntent) and _FORGET in tools:
         return _forget(wanted, done)
+    if isinstance(wanted, Remind) and wanted.objection:
+        return Say(phrases.NOT_SCHEDULED.format(why=_sentence(wanted.objection)))
     if not done:
         return _call(wanted, tools)
     last = done[-1]

@@ -54,12 +54,13 @@ class ForgetIntent:
 @dataclass(frozen=True, slots=True)
 class Remind:
     """Say `text` once at a local time, "2026-11-22 09:00"; or, where `at` is "" or nobody can, put
-    `entry` on the checklist.
+    `entry` on the checklist. With an `objection` there is no such time, and nothing is to be done.
     """
 
     entry: str
     text: str = ""
     at: str = ""
+    objection: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ _REMIND = re.compile(
     r"(?:remind me|set (?:me )?a reminder)(?P<link> (?:to|about|of|that|for))?:? (?P<task>.+)",
     re.IGNORECASE,
 )
+_MARKS = re.compile(r"(?<!\.\d)(?<!\.\d\d)[?!. ]+\Z")  # but for those of a date: “on 31.5.”
 _SHOW_LIST = re.compile(
     rf"(?:(?:what(?:['’]s| is| else is)?|anything|show(?: me)?|read(?: me)?|list)(?: (?:on|in))? )"
     rf"(?:my |the |your )?(?:open )?{_LIST}[ ?.!]*",
@@ -222,13 +224,16 @@ def _asked(text: str) -> str:
 
 def _task(head: str, now: datetime | None) -> Intent | None:
     if match := _ADD.fullmatch(head):
-        return Remind(timed(f"{match['task'].strip(chr(34))} {match['rest']}", now).entry)
+        found = timed(f"{match['task'].strip(chr(34))} {match['rest']}", now)
+        return Remind(found.entry, objection=found.objection)
     if match := _REMIND.fullmatch(head):
-        when, task = match["time"], match["task"].rstrip("?!. ")
+        when, task = match["time"], _MARKS.sub("", match["task"])
         if not match["link"] and " to " in task:  # “remind me WHEN to TASK”
             before, _, task = task.partition(" to ")
             when = f"{before} {when}"
         found = timed(f"{task} {when}", now)
+        if found.objection:
+            return Remind(found.entry, objection=found.objection)
         if found.marks and when.strip() and not is_time(when, now):
             # A part of “every weekday at 6:30” is another time: it stays an entry in the user's words.
             return Remind(f"- [ ] {when.strip(' ,')}: {plain_entry(task)}")

@@ -211,3 +211,15 @@ async def test_a_tool_that_is_not_there_is_not_called(answer):
     last = await answer(Prompt((), (user("remember that x is y"),)))
     assert not last.message.tool_uses
     assert "memory_write" in last.message.text
+
+
+async def test_a_reminder_for_a_day_that_does_not_exist_is_answered_by_a_sentence_that_names_it(
+    talk,
+):
+    agenda = talk.may_schedule()
+    reply = await talk.say("remind me to pay rent on April 31 at 9")
+    assert reply == (
+        "I could not set that reminder: there is no day “April 31”; say which one is meant."
+    )
+    assert "HEARTBEAT.md" not in talk.workspace.files
+    assert not await agenda.jobs()

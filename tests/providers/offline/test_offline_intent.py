@@ -142,3 +142,41 @@ def test_an_alert_for_later_is_not_sent_now(text):
 @given(st.text())
 def test_any_text_has_an_intent(text):
     assert intent(text, NOW) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("remind me to pay rent on April 31 at 9", "there is no day “April 31”"),
+        ("remind me at 9 on April 31 to pay rent", "there is no day “April 31”"),
+        ("on 2027-02-30 at 9, remind me to pay rent", "there is no day “2027-02-30”"),
+        ("remind me to pay rent on 31.4.", "there is no day “31.4.”"),
+        ("remind me on the 31st of April to pay rent", "there is no day “the 31st of April”"),
+        ("remind me to pay rent on 29 February 2027", "there is no day “29 February 2027”"),
+        ("add pay rent on April 31 to my checklist", "there is no day “April 31”"),
+        ("remind me at 25:00 to sleep", "there is no time “25:00”"),
+        ("remind me on 1 January 2020 to pay rent", "“1 January 2020” is over"),
+        ("remind me last Friday to pay rent", "“last Friday” is over"),
+        ("remind me yesterday at noon to pay rent", "“yesterday” is over"),
+        ("remind me yesterday to pay rent", "“yesterday” is over"),
+        ("remind me to pay rent on 04/05/2027 at 9", "which day “04/05/2027” is"),
+        ("remind me to pay rent on 31-04-2027 at 9", "which day “31-04-2027” is"),
+        ("remind me on Feb 29 to leap", ""),
+        ("remind me to send yesterday's figures", ""),
+        ("remind me tomorrow to ask about yesterday", ""),
+        ("remind me to buy 1/2 litre of milk", ""),
+        ("remind me to pay rent on 31.5.", ""),
+    ],
+)
+def test_a_day_that_does_not_come_is_named_and_nothing_is_set(text, named):
+    found = intent(text, NOW)
+    assert isinstance(found, Remind)
+    assert bool(found.objection) == bool(named)
+    assert named in found.objection
+    assert not (named and found.at)
+
+
+def test_the_29th_of_february_is_the_next_that_there_is():
+    assert intent("remind me on Feb 29 to leap", NOW) == Remind(
+        "- [ ] leap (due: 2028-02-29 09:00)", "leap", "2028-02-29 09:00"
+    )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import MAXYEAR, date, datetime, time, timedelta
 
 _MONTHS = (
     "january jan januar", "february feb februar", "march mar märz", "april apr", "may mai",
@@ -47,6 +48,16 @@ _A_DATE = re.compile(
     re.IGNORECASE,
 )
 
+# A day in an order of its parts that nobody can be sure of, and one that is over.
+_OTHER_DATE = re.compile(
+    r"(?<![\w./-])(?:\d{4}[/.-]\d{1,2}[/.-]\d{1,2}|\d{1,2}[/-]\d{1,2}[/-]\d{4}|\d{1,2}/\d{1,2}/\d\d)(?![\w/-])"
+)
+_PAST_DAY = re.compile(
+    rf"(?<![\w-])(?:(?:the day before )?yesterday|(?:vor)?gestern|(?:last|letzten|letzte) (?:{_WEEKDAY}|week|month|year|woche))(?![\w'’-])",
+    re.IGNORECASE,
+)
+_A_LEAP_YEAR = 2028
+_YEARS = 8  # in which every day of the calendar comes
 _CHARS = 1_000  # of an order to remind that are looked at
 _MORNING, _EVENING = time(9), time(20)
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -73,6 +84,7 @@ class Timed:
     task: str
     marks: str = ""
     at: str = ""
+    objection: str = ""  # why there is no such time, in words
 
     @property
     def entry(self) -> str:
@@ -117,6 +129,8 @@ def timed(text: str, now: datetime | None) -> Timed:
     “water the plants every 2h” is `water the plants` with `(every: 2h)`.
     """
     flat = " ".join(text[:_CHARS].split())
+    if objection := _objection(flat, now):
+        return Timed(plain_entry(text), objection=objection)
     every = _EVERY.search(flat)
     due, rest = _due(_without(flat, every), now)
     at = f"{due:%Y-%m-%d %H:%M}" if due is not None else ""
@@ -138,23 +152,55 @@ def _ahead(match: re.Match[str], today: date) -> date:
     return today + timedelta(days) if today.year < 9999 else today
 
 
+def _objection(text: str, now: datetime | None) -> str:
+    """Why the day or the time that the text names is none to be reminded at; "" if nothing speaks against
+    it.
+    """
+    today = now.date() if now is not None else None
+    if found := _A_DATE.search(text):
+        words = found[0].strip().removeprefix("on ")
+        try:
+            day = _day(found, today)
+        except ValueError:
+            return f"there is no day “{words}”; say which one is meant"
+        if day is not None and today is not None and day < today:
+            return f"“{words}” is over; say a day to come"
+    elif found := _OTHER_DATE.search(text):
+        return f"it is not certain which day “{found[0]}” is; write it like 2027-05-04"
+    elif (found := _PAST_DAY.search(text)) and not _names_day(_without(text, found)):
+        return f"“{found[0]}” is over; say a day to come"
+    clock = next((one for one in _TIME.finditer(text) if one["m"] and _clock(one) is None), None)
+    return f"there is no time “{clock['h']}:{clock['m']}”; say which one is meant" if clock else ""
+
+
+def _names_day(text: str) -> bool:
+    return any(pattern.search(text) for pattern in (_NAMED_DAY, _IN, _EVERY))
+
+
 def _on(match: re.Match[str], today: date | None) -> date | None:
-    year = match["y1"] or match["y2"] or match["y3"]
     try:
-        if match["iso"]:
-            return date.fromisoformat(match["iso"])
-        if today is None and not year:
-            return None
-        month = int(match["number"] or MONTHS[(match["m1"] or match["m2"]).casefold()])
-        day = date(
-            int(year or (today.year if today else 1)),
-            month,
-            int(match["day"] or match["d1"] or match["d2"]),
-        )
-        is_over = today is not None and not year and day < today
-        return day.replace(year=day.year + 1) if is_over else day
+        return _day(match, today)
     except ValueError:
         return None
+
+
+def _day(match: re.Match[str], today: date | None) -> date | None:
+    """The day of a date, the next to come if it has no year; None where that is not known. Raises
+    ValueError if there is no such day.
+    """
+    if match["iso"]:
+        return date.fromisoformat(match["iso"])
+    year = match["y1"] or match["y2"] or match["y3"]
+    month = int(match["number"] or MONTHS[(match["m1"] or match["m2"]).casefold()])
+    number = int(match["day"] or match["d1"] or match["d2"])
+    if year:
+        return date(int(year), month, number)
+    date(_A_LEAP_YEAR, month, number)
+    if today is None:
+        return None
+    years = range(today.year, min(today.year + _YEARS, MAXYEAR) + 1)
+    days = (date(y, month, number) for y in years if number <= monthrange(y, month)[1])
+    return next((day for day in days if day >= today), None)
 
 
 def _due(text: str, now: datetime | None) -> tuple[datetime | None, str]:
