@@ -14,7 +14,15 @@ from agentd.core.prompt import Prompt
 from agentd.providers.offline import conversation, phrases
 from agentd.providers.offline.answer import AnswerLine, about, answer, lines, quoted
 from agentd.providers.offline.conversation import Done, OfflineCall, Reply, Say
-from agentd.providers.offline.fact_answers import chosen, erased, kept, not_erased, offered, refused
+from agentd.providers.offline.fact_answers import (
+    chosen,
+    erased,
+    kept,
+    not_erased,
+    offered,
+    refused,
+    which,
+)
 from agentd.providers.offline.intent import (
     CHECKLIST,
     Ask,
@@ -88,7 +96,7 @@ def _next(wanted: Intent, done: Sequence[Done], tools: Container[str], prompt: P
     if wanted == ForgetIntent(""):
         return Say(phrases.FORGET_WHAT)
     if isinstance(wanted, ForgetIntent) and _FORGET in tools:
-        return _forget(wanted, done)
+        return _forget(wanted, done, prompt)
     if isinstance(wanted, Remind) and wanted.objection:
         return Say(phrases.NOT_SCHEDULED.format(why=_sentence(wanted.objection)))
     if not done:
@@ -101,22 +109,37 @@ def _next(wanted: Intent, done: Sequence[Done], tools: Container[str], prompt: P
     return Say(_told(wanted, last, prompt))
 
 
-def _forget(wanted: ForgetIntent, done: Sequence[Done]) -> Reply:
-    """Facts first; where none says it, the lines that hold it."""
+def _forget(wanted: ForgetIntent, done: Sequence[Done], prompt: Prompt) -> Reply:
+    """Facts first, told in English as they are; where none says it, those that may be meant, or the
+    lines that hold it.
+    """
     if not wanted.topic and not wanted.ids:
         return Say(phrases.NONE_ERASED)
     results = [one.result.text for one in done if one.use.name == _FORGET]
     if done and not done[-1].is_done:
         return Say(not_erased(_sentence(done[-1].result.text)))
     if len(done) > len(results):
-        lead = (phrases.NO_FACT_LINES, phrases.NO_FACT_NOTHING)
-        return Say(_holding(wanted.topic, lines(done[-1].result.text), *lead))
+        return Say(_not_forgotten(wanted.topic, lines(done[-1].result.text)))
     if not results:
         asked = {"query": wanted.topic or wanted.asked}
         return OfflineCall(_FORGET, {**asked, "ids": list(wanted.ids)} if wanted.ids else asked)
-    if results == [phrases.NO_FACT] and wanted.topic:
-        return _search(wanted.topic)
-    return Say(erased(results))
+    if not wanted.topic or any(result != phrases.NO_FACT for result in results):
+        return Say(erased(results[-1:] if wanted.topic else results))
+    english = word_forms.in_english(wanted.topic)
+    if len(results) == 1 and english and english != word_forms.normal(wanted.topic):
+        return OfflineCall(_FORGET, {"query": english})
+    told = (AnswerLine(i, text) for i, text in conversation.facts_by_id(prompt).items())
+    if known := about(wanted.topic, tuple(told)):
+        return Say(which([(one.place, one.text) for one in known]))
+    return _search(wanted.topic)
+
+
+def _not_forgotten(topic: str, found: tuple[AnswerLine, ...]) -> str:
+    """The facts that hold the words, which the search alone knows; else that no fact does."""
+    facts = tuple(line for line in found if line.is_fact)
+    if about(topic, facts):
+        return _holding(topic, facts, phrases.FACT_LINES, "")
+    return _holding(topic, found, phrases.NO_FACT_LINES, phrases.NO_FACT_NOTHING)
 
 
 def _call(wanted: Intent, tools: Container[str]) -> Reply:

@@ -7,7 +7,7 @@ be fenced data (a summary, an alert) or the line with the time; they are never t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -103,8 +103,13 @@ def said_before(prompt: Prompt) -> tuple[str, ...]:
 
 
 def facts(prompt: Prompt) -> tuple[str, ...]:
-    """What the prompt tells of the user that holds, one sentence each: for the session, then what has
-    changed since, or what his words have to do with.
+    """What the prompt tells of the user that holds, one sentence each."""
+    return tuple(dict.fromkeys(facts_by_id(prompt).values()))
+
+
+def facts_by_id(prompt: Prompt) -> Mapping[str, str]:
+    """The same by their ids: those of the session, then what has changed since, or what his words have
+    to do with.
     """
     at = _start(prompt)
     texts = [b.text for b in prompt.messages[at].blocks if isinstance(b, Text)] if at >= 0 else []
@@ -114,7 +119,7 @@ def facts(prompt: Prompt) -> tuple[str, ...]:
         for told in _TOLD.finditer(text):
             for line in told["facts"].split("\n"):
                 _take(line, holding)
-    return tuple(dict.fromkeys(holding.values()))
+    return holding
 
 
 def fenced(text: str, label: str) -> str:

@@ -17,6 +17,7 @@ _REFUSED = re.compile(r"Not kept: (?P<why>.*)|(?P<no>The user did not want this 
 _LISTED = re.compile(r"(?P<id>[^\s:]{1,40}): (?P<text>.+)")
 _KEPT_BY_USER = "The user wants to keep this."
 _ANSWER_CHARS = 100  # of an answer to “which one?”: a longer text is about something else
+_MOST = 10  # facts that are offered
 _NONE = re.compile(
     r"(?:no(?:ne|thing|pe)?|neither|keep\b.{0,30}|stop|cancel|never ?mind|nein|nichts|kein\w{0,2})(?: .{0,20})?"
 )
@@ -54,6 +55,15 @@ def not_erased(why: str) -> str:
 def erased(results: Sequence[str]) -> str:
     """What `forget` has answered, in the words of an answer."""
     return "\n".join(_erased(result) for result in results)
+
+
+def which(facts: Sequence[tuple[str, str]]) -> str:
+    """The question which of these facts is meant, as id and text."""
+    shown = (
+        phrases.OFFERED.format(number=n, id=known, text=text)
+        for n, (known, text) in enumerate(facts[:_MOST], start=1)
+    )
+    return "\n".join([phrases.WHICH, *shown, phrases.CHOOSE])
 
 
 def offered(answer: str) -> tuple[tuple[str, str], ...]:
@@ -102,9 +112,4 @@ def _known_facts(told: str) -> list[str]:
 def _erased(result: str) -> str:
     lines = result.split("\n")
     found = [match for line in lines[1:] if (match := _LISTED.fullmatch(line))]
-    if not found:
-        return result.replace(*_HIMSELF)
-    shown = (
-        phrases.OFFERED.format(number=n, **m.groupdict()) for n, m in enumerate(found, start=1)
-    )
-    return "\n".join([phrases.WHICH, *shown, phrases.CHOOSE])
+    return which([(m["id"], m["text"]) for m in found]) if found else result.replace(*_HIMSELF)

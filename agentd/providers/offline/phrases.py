@@ -80,6 +80,7 @@ _NO_LINES = (
     "I find nothing about that in your notes or conversations either; `agentd memory forget TEXT` "
     "erases any text."
 )
+FACT_LINES = "These facts may be meant, nothing was erased; say “forget …” with the words of one:"
 FORGET_LINES = f"{CANNOT_FORGET} {_LINES}"
 FORGET_NOTHING = f"{CANNOT_FORGET} I find nothing about that in your notes or conversations."
 NO_FACT_LINES = f"{NO_FACT} {_LINES}"
@@ -102,6 +103,7 @@ _OPENINGS = (
     CHOOSE,
     "Nothing was erased",
     NO_FACT,
+    FACT_LINES[:21],
     "One fact is forgotten",
     "It was forgotten already",
     "Noted in ",

@@ -9,7 +9,7 @@ from agentd.core.prompt import Effect, Prompt, ToolSpec
 from agentd.core.turn import Origin
 from agentd.engine.context import fence
 from agentd.providers.offline import chat, conversation, flush
-from agentd.providers.offline.conversation import OfflineCall
+from agentd.providers.offline.conversation import OfflineCall, Say
 from tests.providers.offline.conftest import fact_lines
 
 NOTE = "memory/2026-11-21.md"
@@ -163,6 +163,50 @@ async def test_what_the_user_wants_forgotten_is_gone(talk, page, said):
     await talk.say("remember that my dog is called Rex")
     assert await talk.say(said) == "One fact is forgotten, with 2 places that said it."
     assert texts(page) == []
+
+
+@pytest.mark.parametrize(
+    "said", ["vergiss meine Schwester", "vergiss alles über meine Schwester", "Vergiss Schwester!"]
+)
+async def test_what_is_named_in_german_is_found_among_facts_told_in_english(talk, page, said):
+    await talk.say("remember that my sister is called Klara")
+    assert await talk.say(said) == "One fact is forgotten, with 2 places that said it."
+    assert texts(page) == []
+
+
+KLARA = ("Which one? Nothing was erased yet.", "1. The user's sister is called Klara. (k3f9)")
+
+
+@pytest.mark.parametrize(
+    ("told", "found", "answer"),
+    [
+        ("The user's sister is called Klara.", "", KLARA),
+        (
+            "",
+            "memory/facts.md:3-3\n```text\n- The user's sister is called Klara.\n```",
+            (
+                "These facts may be meant, nothing was erased; say “forget …” with the words of one:",
+                "- “The user's sister is called Klara.” (memory/facts.md:3)",
+            ),
+        ),
+    ],
+)
+def test_a_fact_that_is_quoted_is_not_said_to_be_none(told, found, answer):
+    specs = tuple(
+        ToolSpec(name, "", {"type": "object"}, Effect.IDEMPOTENT)
+        for name in ("forget", "memory_search")
+    )
+    known = fence("agentd, facts the user told", f"- [k3f9] {told}") if told else ""
+    system = f"## What is known about the user\n{known}"
+    messages = [user("forget that thing with the sisters")]
+    for _ in range(4):
+        step = chat.reply(Prompt((system,), tuple(messages), specs))
+        if isinstance(step, Say):
+            break
+        use = ToolUse(f"c{len(messages)}", step.tool, step.input)
+        result = "No fact says that; nothing was erased." if step.tool == "forget" else found
+        messages += [assistant("", use), Message(Role.USER, (ToolResult(use.id, result),))]
+    assert tuple(step.text.split("\n")[:2]) == answer
 
 
 @pytest.mark.parametrize("said", ["forget it", "Vergiss es!", "forget that, please"])

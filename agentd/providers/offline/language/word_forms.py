@@ -93,6 +93,12 @@ def query(text: str) -> str:
     return " ".join(list(wanted)[:40])[:1_000]
 
 
+def in_english(text: str) -> str:
+    """The telling words of a text, with the German ones that are known as facts have them."""
+    words = (word for word in _tokens(text) if word not in _STOP)
+    return " ".join(ENGLISH.get(word, word) for word in words)
+
+
 def normal(text: str) -> str:
     """The text's words alone, for telling whether two texts say the same."""
     return " ".join(_TOKEN.findall(unicodedata.normalize("NFC", text).casefold()))

@@ -35,7 +35,7 @@ SUNDAY = date(2026, 11, 22)
         ("pay 2026-12-01 18:15", "- [ ] pay (due: 2026-12-01 18:15)"),
         ("gift on 31 February", "- [ ] gift on 31 February"),
         ("meet at 99:99", "- [ ] meet at 99:99"),
-        ("mark (due: 2020-01-01)", "- [ ] mark [due: ] (due: 2020-01-01 09:00)"),
+        ("mark (due: 2030-01-01)", "- [ ] mark [due: ] (due: 2030-01-01 09:00)"),
         ("two\nlines", "- [ ] two lines"),
     ],
 )
