@@ -25,7 +25,7 @@ from agentd.automation.alerts.alert_settings import AlertsSettings, resolve
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.core.errors import ConfigError
-from agentd.core.paths import Places
+from agentd.core.paths import Places, why_unmade
 from agentd.core.redaction import redact
 from agentd.core.settings import Apart, Reaches, Settings, Shown, at_defaults
 from agentd.engine.budget import BudgetSettings
@@ -184,8 +184,8 @@ def read_text(text: str, path: Path, environ: Mapping[str, str]) -> Loaded:
 
 def placed(config: Config, places: Places) -> Places:
     """The places, with the workspace where the configuration wants it. Raises ConfigError if that is no
-    folder, or the state directory is in there: databases in use would be read, kept in versions and
-    masked like notes.
+    folder and none can be made there, or the state directory is in there: databases in use would be
+    read, kept in versions and masked like notes.
     """
     path = config.workspace.path
     workspace = Path(path).expanduser() if path else places.workspace
@@ -194,11 +194,10 @@ def placed(config: Config, places: Places) -> Places:
             f"the state directory {places.state_dir} is in the workspace {workspace}",
             cure="let workspace.path name a folder that does not hold it, or move AGENTD_HOME",
         )
-    there = next(place for place in (workspace, *workspace.parents) if os.path.lexists(place))
-    if not there.is_dir():
+    if reason := why_unmade(workspace):
         raise ConfigError(
-            f"the workspace {workspace} can be no folder: {there} is none",
-            cure="let workspace.path name a folder, or move away what stands there",
+            f"the workspace {workspace} can be no folder: {reason}",
+            cure="let workspace.path name a folder, or one that you may make, or move away what stands there",
         )
     return replace(places, workspace=workspace)
 

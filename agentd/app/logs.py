@@ -26,6 +26,7 @@ from pydantic import Field
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from agentd.core.erasure import Erasure
+from agentd.core.errors import ConfigError
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor, known_secrets
 from agentd.core.settings import Reaches, Settings
@@ -99,7 +100,7 @@ def open_log(
     stream: TextIO,
 ) -> Iterator[OpenLog]:
     """Log until the block ends. `stream` is standard error. Raises OSError when the log file cannot
-    be opened.
+    be opened, and ConfigError where `[log] file` names it.
     """
     redactor = Redactor(*known_secrets(environ), formats=settings.redact_messages)
     target, last = _target(settings, state_dir, environ, stream)
@@ -158,10 +159,17 @@ def _target(
         plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
         return logging.StreamHandler(stream), [plain]
     path = file_of(settings, state_dir)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return _PrivateFile(
-        path, maxBytes=settings.max_bytes, backupCount=settings.keep, encoding="utf-8"
-    ), [as_json]
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = _PrivateFile(
+            path, maxBytes=settings.max_bytes, backupCount=settings.keep, encoding="utf-8"
+        )
+    except OSError as error:
+        if settings.file:
+            told = f"[log] file: {path} cannot be opened: {error.strerror}"
+            raise ConfigError(told, cure="name a file that you may write") from None
+        raise
+    return file, [as_json]
 
 
 def _is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:

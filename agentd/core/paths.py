@@ -183,6 +183,25 @@ def ensure_private_dir(path: Path) -> Path:
     return path
 
 
+def why_unmade(folder: Path) -> str:
+    """Why a folder cannot be made, and what stands in the way; "" where it is there or can be made.
+    Found out by making one in the nearest folder that is there, since rights alone do not tell it of
+    read-only and of unreal file systems; nothing of it is left.
+    """
+    if os.path.lexists(folder):
+        return "" if folder.is_dir() else f"{folder} is no folder"
+    there = next(place for place in folder.parents if os.path.lexists(place))
+    if not there.is_dir():
+        return f"{there} is no folder"
+    probe = there / f".agentd-{os.getpid()}"
+    try:
+        probe.mkdir(mode=0o700)
+        probe.rmdir()
+    except OSError:
+        return f"no folder can be made in {there}"
+    return ""
+
+
 def write_private(path: Path, text: str) -> None:
     """Put the text into the file, whole and durable or not at all, for the owner alone. Raises OSError."""
     part = path.with_name(f"{path.name}.part")

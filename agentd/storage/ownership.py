@@ -55,6 +55,12 @@ def kept(places: Places, uid: int) -> tuple[str, ...]:
     )
 
 
+def owned(path: Path, uid: int) -> None:
+    """Raises ConfigError for what is there and belongs to somebody else, as `kept` does."""
+    with suppress(OSError):
+        _require_owner(path, path.stat(), uid, or_root=False)
+
+
 def configuration(path: Path, uid: int, *, mend: bool) -> str:
     """What is wrong with the modes of the configuration, or was if it is to be mended; "" for nothing.
     Root's own may be readable by all. Raises ConfigError for a file of somebody else.

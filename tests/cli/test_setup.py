@@ -116,6 +116,11 @@ _LIMIT = "[budget]\ndaily_usd = 1.0\n"
     [
         pytest.param(_LIMIT, "no price for claude-sonnet-5-5", id="a limit without a price"),
         pytest.param('[workspace]\npath = "{home}"\n', "is in the workspace", id="state in notes"),
+        pytest.param(
+            '[workspace]\npath = "/proc/nope"\n',
+            "no folder can be made in /proc",
+            id="no such place",
+        ),
     ],
 )
 @pytest.mark.parametrize("command", [("config", "check"), ("restart",), ("doctor",)])

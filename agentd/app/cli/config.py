@@ -18,14 +18,16 @@ from agentd.app.assembly.window import is_surely_enough
 from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.report import AsJson, ConfigFile, ConfigPath, reporting, show
 from agentd.app.config import Loaded, describe, load, placed, read, read_text, text_of
+from agentd.app.config_absent import absent
 from agentd.app.reload import is_live
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, ConfigError, InvalidRequest
+from agentd.core.health import Finding
 from agentd.core.paths import Places, daemon_places, ensure_private_dir, write_private
 from agentd.core.redaction import Redactor
 from agentd.engine.budget import Budget
 from agentd.interfaces.commands.plain import table, words
-from agentd.storage.ownership import configuration
+from agentd.storage.ownership import configuration, owned
 
 if TYPE_CHECKING:
     from agentd.app.config import Config
@@ -47,27 +49,29 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 @app.command()
 def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """Report every mistake in the configuration at once; exit code 78 if there is any."""
+    """Report every mistake in the configuration at once, with exit code 78 if there is any, and warn of
+    what it names and is not there.
+    """
     places = daemon_places(os.environ, config)
     file = places.config_file
     with reporting(as_json=as_json):
         loose = configuration(file, os.getuid(), mend=False)
         read = load(file, os.environ)
-        placed(read, places)
+        owned(placed(read, places).workspace, os.getuid())
         check_model(read, os.environ)
         _check_window(read, places)
         _check_alerts(read)
+        missing = absent(read, places, os.environ)
         exists = file.exists()
-        warnings = [loose] if loose else []
+        warnings = [*([loose] if loose else []), *(f"{one.text} → {one.cure}" for one in missing)]
         result = {"ok": True, "file": str(file), "exists": exists, "warnings": warnings}
         told = (
             "ok"
             if exists
             else "there is no such file; agentd's defaults hold (`agentd init` makes it)"
         )
-        show(
-            result, lambda _: "\n".join([f"{file}: {told}", *_advice(file, loose)]), as_json=as_json
-        )
+        lines = [f"{file}: {told}", *_advice(file, loose), *_missed(missing)]
+        show(result, lambda _: "\n".join(lines), as_json=as_json)
 
 
 def _check_window(read: Config, places: Places) -> None:
@@ -80,6 +84,7 @@ def _check_window(read: Config, places: Places) -> None:
 
 def _check_alerts(read: Config) -> None:
     """Raises ConfigError for an address that is none, or without its secret; nothing is sent."""
+    read.alerts.webhook(os.environ)
     if not read.alerts.targets:
         return
 
@@ -188,6 +193,12 @@ def _set(result: dict[str, Any]) -> str:
 def _advice(file: Path, loose: str) -> Iterator[str]:
     if loose:
         yield f"{loose}; the daemon changes that when it starts, or do it now: chmod go= {file}"
+
+
+def _missed(missing: Sequence[Finding]) -> Iterator[str]:
+    for one in missing:
+        yield f"warning: {one.text}"
+        yield f"→ {one.cure}"
 
 
 def meant(text: str) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ from agentd.app.cli.ask import fitted, sockets
 from agentd.app.cli.declared import alone
 from agentd.app.cli.report import ConfigFile, reporting, show
 from agentd.app.config import Config, load, placed
+from agentd.app.config_absent import absent
 from agentd.app.daemon import Patience
 from agentd.app.doctor.examine import examine
 from agentd.app.doctor.machine_checks import (
@@ -36,6 +37,7 @@ from agentd.core.paths import Places, daemon_places
 from agentd.interfaces.client.connection import connected
 from agentd.interfaces.commands.units import linger_marker, system_unit, users_unit
 from agentd.interfaces.commands.upkeep import UPKEEP
+from agentd.storage.ownership import owned
 
 if TYPE_CHECKING:
     from agentd.app.config import Config
@@ -64,16 +66,17 @@ def _configuration(places: Places) -> list[dict[str, str]]:
     """The checks on this machine; with a configuration that cannot be used, by its defaults."""
     try:
         config = load(places.config_file, os.environ)
-        placed(config, places)
+        owned(placed(config, places).workspace, os.getuid())
         check_model(config, os.environ)
         file = places.config_file
         there = f"{file} is right" if file.exists() else f"there is no {file}; the defaults hold"
-        read = Finding.ok("config", there)
+        missing = absent(config, places, os.environ)
+        read = [Finding.ok("config", there), *missing]
     except AgentdError as error:
         config = Config()
-        read = Finding.fail("config", error.message, error.cure)
+        read = [Finding.fail("config", error.message, error.cure)]
     found = asyncio.run(examine(_checks(places, config)))
-    return [finding.as_json() for finding in (read, *found)]
+    return [finding.as_json() for finding in (*read, *found)]
 
 
 def _checks(places: Places, config: Config) -> Sequence[Check]:
