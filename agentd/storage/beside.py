@@ -12,7 +12,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -29,6 +29,7 @@ log = structlog.get_logger()
 
 _NOTE = "beside.json"
 _CONFIG_LOST = "config_lost"
+_NOTHING, _COMMENTS, _SETTINGS = range(3)  # what a configuration may hold at most
 _LEFT = "left"  # the file in the folder of a lost configuration that says how much of it was left
 _MOST_NAMED = 3
 _OF_NOTHING = hashlib.sha256(b"").hexdigest()
@@ -49,20 +50,17 @@ def look_beside(places: Places, now: datetime) -> None:
     for damage in damages.all():
         if damage.problem.code == _CONFIG_LOST and here.content > _left(damage.folder):
             shutil.rmtree(damage.folder)  # it was put back
-    known = {problem.text for problem in damages.problems()}
-    for problem in _gone(places, before, here):
-        if problem.text in known:
-            continue
-        log.error(problem.code)
-        folder = damages.folder()
-        if problem.code == "facts_key_lost" and places.facts_key.exists():
-            places.facts_key.rename(folder / places.facts_key.name)
-        if problem.code == _CONFIG_LOST:
-            (folder / _LEFT).write_text(str(here.content))
-        cure = f"{problem.cure}; removing {folder} ends this notice"
-        damages.record(folder, Problem(problem.code, problem.text, cure), now)
+    _tell(places, _gone(places, before, here), here.content, now)
     if before != here:
         _note(places.state_dir, here)
+
+
+def look_before_new(places: Places, now: datetime) -> None:
+    """Tell, as `look_beside` does, that the configuration has gone: for who writes a new one in its place
+    unasked, after which nobody could see it any more. Raises OSError.
+    """
+    gone = () if places.config_file.exists() else _config_gone(places, _noted(places.state_dir))
+    _tell(places, gone, _COMMENTS, now)
 
 
 def note_beside(places: Places) -> None:
@@ -85,7 +83,7 @@ class Beside:
     """
 
     config: str = ""
-    content: int = 0  # 0 nothing, 1 comments alone, 2 settings
+    content: int = _NOTHING  # or _COMMENTS, or _SETTINGS
     facts_key: str = ""
     versions: bool = False
 
@@ -98,14 +96,37 @@ def _left(folder: Path) -> int:
         return 0
 
 
+def _tell(places: Places, found: Iterable[Problem], left: int, now: datetime) -> None:
+    """Record each that is not told yet; `left` is how much of the configuration is there."""
+    damages = Damages(places.database)
+    known = {problem.text for problem in damages.problems()}
+    for problem in found:
+        if problem.text in known:
+            continue
+        log.error(problem.code)
+        folder = damages.folder()
+        if problem.code == "facts_key_lost" and places.facts_key.exists():
+            places.facts_key.rename(folder / places.facts_key.name)
+        if problem.code == _CONFIG_LOST:
+            (folder / _LEFT).write_text(str(left))
+        cure = f"{problem.cure}; removing {folder} ends this notice"
+        damages.record(folder, Problem(problem.code, problem.text, cure), now)
+
+
+def _config_gone(places: Places, before: Beside) -> Iterator[Problem]:
+    """A file in which comments are left was edited: whoever takes its last setting out wants the defaults."""
+    if before.config != str(places.config_file) or before.content != _SETTINGS:
+        return
+    is_there = places.config_file.exists()
+    text = f"{before.config} {'is empty' if is_there else 'is gone'}: agentd runs with its defaults"
+    wanted = "; if that is what you want, write a comment into it" if is_there else ""
+    cure = f"put it back and restart, or `agentd init` writes a new one{wanted}"
+    yield Problem(_CONFIG_LOST, text, cure)
+
+
 def _gone(places: Places, before: Beside, here: Beside) -> Iterator[Problem]:
-    if before.config == here.config and here.content < before.content:
-        what = ("is empty", "holds no setting any more")[here.content]
-        what = what if places.config_file.exists() else "is gone"
-        text = f"{here.config} {what}: agentd runs with its defaults"
-        yield Problem(
-            _CONFIG_LOST, text, "put it back and restart, or `agentd init` writes a new one"
-        )
+    if here.content == _NOTHING:
+        yield from _config_gone(places, before)
     is_spoilt = places.facts_key.exists() and not here.facts_key
     if is_spoilt or (before.facts_key and here.facts_key != before.facts_key):
         text = f"{places.facts_key} is gone, damaged or another: what was forgotten may be learnt again"

@@ -27,6 +27,7 @@ def said(shell: Shell) -> list[str]:
 
 def test_a_damaged_state_is_salvaged_and_told_everywhere() -> None:
     with a_shell() as shell:
+        shell.ok("config", "set", "log.keep", "7")
         shell.wake()
         shell.ok("send", "remember that the cellar key hangs behind the clock")
         before = said(shell)
@@ -48,6 +49,7 @@ def test_a_damaged_state_is_salvaged_and_told_everywhere() -> None:
 
 def test_a_state_that_is_gone_is_missed_until_the_owner_decides() -> None:
     with a_shell() as shell:
+        shell.ok("config", "set", "log.keep", "7")
         shell.wake()
         shell.ok("send", "remember that the cellar key hangs behind the clock")
         shell.ok("stop")
@@ -65,6 +67,7 @@ def test_a_state_that_is_gone_is_missed_until_the_owner_decides() -> None:
 
 def test_a_configuration_and_a_key_that_are_gone_are_told() -> None:
     with a_shell() as shell:
+        shell.ok("config", "set", "log.keep", "7")
         shell.wake()
         shell.ok("send", "remember that the cellar key hangs behind the clock")
         shell.ok("stop")

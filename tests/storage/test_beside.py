@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agentd.core.paths import daemon_places
-from agentd.storage.beside import look_beside, note_beside
+from agentd.storage.beside import look_before_new, look_beside, note_beside
 from agentd.storage.damages import Damages
 from agentd.storage.keys import kept_key
 
@@ -74,16 +74,32 @@ def test_what_is_gone_or_emptied_is_told_once(places, what, how):
         assert codes(places) == []
 
 
-def test_comments_in_the_place_of_settings_are_told(places):
-    places.config_file.write_text("# as `agentd up` writes it where there is none\n")
+def test_whoever_takes_the_last_setting_out_is_told_of_no_damage(places):
+    places.config_file.write_text("# nothing differs from the defaults\n")
     look_beside(places, NOW)
-    assert codes(places) == ["config_lost"]
+    note_beside(places)
     places.config_file.write_text("")
     look_beside(places, NOW)
-    assert codes(places) == ["config_lost"] * 2
-    places.config_file.write_text("# comments alone\n")
+    places.config_file.unlink()
     look_beside(places, NOW)
+    assert Damages(places.database).all() == ()
+    assert list(places.state_dir.glob("*damaged*")) == []
+
+
+def test_a_configuration_that_has_gone_is_told_before_a_new_one_hides_it(places):
+    text = places.config_file.read_text()
+    look_before_new(places, NOW)
+    assert codes(places) == []
+    places.config_file.unlink()
+    for _ in range(2):
+        look_before_new(places, NOW)
+    places.config_file.write_text("# as `agentd up` writes it where there is none\n")
+    for _ in range(2):
+        look_beside(places, NOW)
     assert codes(places) == ["config_lost"]
+    places.config_file.write_text(text)
+    look_beside(places, NOW)
+    assert codes(places) == []
 
 
 @pytest.mark.parametrize("how", ["gone", "emptied"])

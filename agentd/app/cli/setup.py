@@ -22,6 +22,7 @@ from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, DaemonUnreachable
 from agentd.core.paths import Places, cure_of, daemon_places, ensure_private_dir, shipped
 from agentd.core.service import OPENAI_URL
+from agentd.storage.beside import look_before_new
 from agentd.storage.lock import state_lock
 from agentd.storage.migrations import STATE
 from agentd.storage.rescue import begin_anew
@@ -77,7 +78,7 @@ def up(config: ConfigPath = None, wait: Wait = None) -> None:
     places = daemon_places(os.environ, config)
     with reporting():
         is_new = not places.config_file.exists()
-        _note_made(places, make(places, interactive=_on_terminal()))
+        _note_made(places, make(places, interactive=_on_terminal(), unasked=True))
         if done := asyncio.run(ensure_running(places, config, note)):
             note(done)
         if is_new and _on_terminal():
@@ -85,12 +86,16 @@ def up(config: ConfigPath = None, wait: Wait = None) -> None:
         raise typer.Exit(converse("main", wait))
 
 
-def make(places: Places, *, interactive: bool) -> list[str]:
-    """Create what is missing and return its paths. Raises AgentdError."""
+def make(places: Places, *, interactive: bool, unasked: bool = False) -> list[str]:
+    """Create what is missing and return its paths. A configuration that has gone is told first, if nobody
+    has asked for a new one. Raises AgentdError.
+    """
     made: list[str] = []
     try:
         ensure_private_dir(places.state_dir)
         ensure_private_dir(places.config_file.parent)
+        if unasked:
+            look_before_new(places, SystemClock("UTC").now())
         if not places.config_file.exists():
             _write_new(places.config_file, _configuration(interactive=interactive))
             made.append(str(places.config_file))
