@@ -27,6 +27,7 @@ from agentd.core.errors import (
 )
 from agentd.core.fact import Category, Fact, FactSource, FactStatus, FactWrite
 from agentd.core.paths import Places, daemon_places
+from agentd.interfaces.commands.upkeep import told_links
 from agentd.memory.facts.known import Digests
 from agentd.storage.fact_store import SqliteFacts, tombstones_in
 from agentd.storage.lock import state_lock
@@ -66,6 +67,7 @@ async def archive(tmp_path: Path) -> Path:
     contents = backup.Contents(copy, *(home / name for name in places))
     told = backup.write(contents, tmp_path / "b.tar.gz", NOW)
     assert told["files"] == 7
+    assert (told["links"], told["left_out"]) == (1, ["link.md"])
     return tmp_path / "b.tar.gz"
 
 
@@ -98,6 +100,20 @@ async def test_a_backup_holds_everything_and_is_the_owners_alone(archive: Path) 
         *("state/blobs/ab/abc", "state/facts.key", "state/mcp/files.json"),
     }
     assert [p.name for p in archive.parent.iterdir() if p.name.startswith(".")] == []
+
+
+def test_links_are_told_with_the_first_of_their_names(tmp_path: Path) -> None:
+    assert backup.left_out(tmp_path) == {"links": 0, "left_out": []}
+    (tmp_path / "to").symlink_to(tmp_path)
+    for number in range(30):
+        (tmp_path / f"{number:02}").symlink_to("nowhere")
+    (tmp_path / os.fsdecode(b"\xff")).symlink_to("nowhere")
+    told = backup.left_out(tmp_path)
+    assert told["links"] == 32
+    assert told["left_out"] == [f"{number:02}" for number in range(20)]
+    assert "without 32 links (00, 01" in told_links(told)[0]
+    assert ", …)" in told_links(told)[0]
+    assert told_links({"links": 0, "left_out": []}) == ()
 
 
 async def test_it_comes_back_in_an_empty_place(archive: Path, tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ _ALWAYS = 64 << 20  # bytes that any archive may become
 _MOST_FILES = 1_000_000
 _SPARE = 100 << 20  # bytes of the disk that stay free
 _PIECE = 1 << 16
+_MOST_NAMED = 20  # links that are told by name
 _LONGEST_NAME = 200  # characters of it that are told
 _DEEPEST = 256  # folders within folders, as nobody makes them
 _STRAY = (".agentd-", ".tmp")
@@ -67,7 +68,9 @@ class Contents:
     state_alone: bool = False
 
     def entries(self) -> Iterator[tuple[str, Path]]:
-        """Names in the archive and where they come from; links are left out."""
+        """Names in the archive and where they come from; links are left out, since they may lead anywhere
+        and agentd itself follows none.
+        """
         yield DATABASE, self.database
         keys = [key for key in (self.facts_key, self.rows_key) if key.is_file()]
         yield from ((f"state/{key.name}", key) for key in keys)
@@ -83,13 +86,27 @@ class Contents:
         yield from ((f"state/mcp/{path.name}", path) for path in pins if not path.is_symlink())
 
 
+def left_out(workspace: Path) -> dict[str, Any]:
+    """The symbolic links in it, `{links, left_out}`: how many, and the first of their paths there. What they
+    lead to is in no archive. Blocks.
+    """
+    found = sorted(
+        os.fsencode(path.relative_to(workspace)).decode("utf-8", "replace")
+        for path in workspace.rglob("*")
+        if path.is_symlink()
+    )
+    return {"links": len(found), "left_out": found[:_MOST_NAMED]}
+
+
 def write(contents: Contents, file: Path, now: datetime) -> dict[str, Any]:
-    """Write the archive and check it by reading it back; `{file, bytes, files}`. Blocks.
+    """Write the archive and check it by reading it back; `{file, bytes, files}`, and what `left_out`
+    says of the workspace if it is in there. Blocks.
 
     Raises InvalidRequest for a file that exists, AgentdError for one that cannot be written,
     StorageCorrupt for a database that is damaged; then nothing is left behind.
     """
     check_database(contents.database)
+    links = {} if contents.state_alone else left_out(contents.workspace)
     try:
         with _begun(file) as part:
             with part.open("wb") as target:
@@ -106,7 +123,7 @@ def write(contents: Contents, file: Path, now: datetime) -> dict[str, Any]:
             f"{file} cannot be written: {error.strerror}",
             cure="choose a folder that the daemon may write; a system service does not see homes",
         ) from error
-    return {"file": str(file), "bytes": file.stat().st_size, "files": count}
+    return {"file": str(file), "bytes": file.stat().st_size, "files": count, **links}
 
 
 def leftovers(state_dir: Path, backups: Path) -> Iterator[Path]:

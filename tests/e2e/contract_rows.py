@@ -133,7 +133,7 @@ ROWS = (
     Row(
         "backup",
         ("{it}",),
-        {"file": str, "bytes": int, "files": int},
+        {"file": str, "bytes": int, "files": int, "links": int, "left_out": list},
         "checked",
         "backup",
         {"file": "{it}"},
@@ -142,7 +142,7 @@ ROWS = (
     Row(
         "export",
         ("out{it}.tar",),
-        {"path": str, "files": int, "bytes": int},
+        {"path": str, "files": int, "bytes": int, "links": int, "left_out": list},
         " files, ",
         given=number,
     ),

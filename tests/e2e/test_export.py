@@ -39,6 +39,9 @@ def test_a_folder_holds_all_that_is_the_users(shell: Shell) -> None:
     assert (done["files"], done["bytes"]) == (len(found), sum(map(len, found.values())))
     assert found["workspace/picture.bin"] == b"\x00\xff"
     assert "workspace/link.md" not in found
+    assert (done["links"], done["left_out"]) == (1, ["link.md"])
+    assert "without 1 link (link.md)" in shell.ok("export", "again").out
+    assert "without 1 link (link.md)" in shell.ok("backup", "again.tar.gz").out
     assert b"- the sled is red" in found["workspace/memory/facts.md"]
     [note] = [data for name, data in found.items() if name.startswith("workspace/memory/2")]
     assert b"the skids are waxed" in note

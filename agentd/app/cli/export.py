@@ -16,6 +16,7 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
+from agentd.app.backup import left_out
 from agentd.app.cli.ask import MODEL_SECONDS, sockets
 from agentd.app.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.app.config import read
@@ -23,6 +24,7 @@ from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.paths import daemon_places
 from agentd.interfaces.client.connection import DaemonConnection, connected
 from agentd.interfaces.commands.plain import counted
+from agentd.interfaces.commands.upkeep import told_links
 
 _COSTS = (
     "at",
@@ -53,7 +55,7 @@ async def write_all(
 ) -> dict[str, Any]:
     """Write the export to a new folder or, for a name that ends so, a new .tar; whole or not at all.
 
-    Files are 0600, folders 0700. Raises InvalidRequest for a target that exists, RemoteError,
+    Files are 0600, folders 0700; links are left out and named. Raises InvalidRequest for a target that exists, RemoteError,
     AgentdError for a file that cannot be read or written.
     """
     box = _open(target)
@@ -76,7 +78,7 @@ async def write_all(
         box.close(keep=False)
         raise
     box.close(keep=True)
-    return {"path": str(target), "files": count, "bytes": size}
+    return {"path": str(target), "files": count, "bytes": size, **left_out(workspace)}
 
 
 async def _check(connection: DaemonConnection, workspace: Path) -> None:
@@ -221,4 +223,5 @@ def export(target: Target, config: ConfigFile = None, as_json: AsJson = False) -
 
 
 def _as_text(done: dict[str, Any]) -> str:
-    return f"{counted(done['files'], 'file')}, {counted(done['bytes'], 'byte')}: {done['path']}"
+    told = f"{counted(done['files'], 'file')}, {counted(done['bytes'], 'byte')}: {done['path']}"
+    return "\n".join([told, *told_links(done)])

@@ -36,7 +36,17 @@ def _reloaded(result: dict[str, Any]) -> str:
 
 def _written(result: dict[str, Any]) -> str:
     files, size = counted(result["files"], "file"), counted(result["bytes"], "byte")
-    return f"{files} in {result['file']}, {size}, checked"
+    return "\n".join([f"{files} in {result['file']}, {size}, checked", *told_links(result)])
+
+
+def told_links(result: dict[str, Any]) -> tuple[str, ...]:
+    """A line on the links that a copy of the workspace is without, if there are any."""
+    if not (count := result.get("links", 0)):
+        return ()
+    more = ", …" if count > len(result["left_out"]) else ""
+    names = f"{', '.join(result['left_out'])}{more}"
+    cure = "what they lead to is not in it, and agentd does not read it: put the files themselves there"
+    return (f"without {counted(count, 'link')} ({names}): {cure}",)
 
 
 class UpkeepCommands:
