@@ -13,6 +13,7 @@ from agentd.core.evidence import Consolidated
 from agentd.core.job import Ending, JobOutcome, JobReason, Step
 from agentd.interfaces.acp.declared import methods
 from agentd.interfaces.commands.jobs import JOBS, ConsolidationJob, HeartbeatJob, JobCommands
+from agentd.interfaces.commands.plain import Times
 from agentd.testing import FakeClock, MemoryBeats, MemoryJobStore
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -77,7 +78,7 @@ async def test_a_job_is_added_listed_run_and_removed(ask):
     assert job["schedule"] == {"at": "2026-11-21T14:00:00+00:00"}
     assert (job["kind"], job["misfire"], job["enabled"]) == ("remind", "skip", True)
     heartbeat, _, listed = (await ask("list"))["jobs"]
-    assert listed == job
+    assert {**listed, "times_in": "UTC"} == job
     assert (heartbeat["id"], heartbeat["schedule"]) == ("heartbeat", {"every": "30m"})
     run = await ask("run", id=job["id"])
     assert (run["outcome"], run["reason"], run["text"]) == ("alert", "reminder", "tea")
@@ -85,6 +86,17 @@ async def test_a_job_is_added_listed_run_and_removed(ask):
     assert (await ask("history", id=job["id"], limit=1))["runs"] == [run]
     assert (await ask("remove", id=job["id"]))["removed"]["text"] == "tea"
     assert len((await ask("list"))["jobs"]) == 2
+
+
+async def test_times_are_told_with_the_zone_that_they_are_shown_in(ask):
+    job = await ask("add", text="tea", at="2026-12-01 09:00", zone="Asia/Tokyo")
+    told = Times(FakeClock(NOW)).read(job)
+    assert "2026-12-01 00:00" in JOBS["add"].show(told)
+    assert "UTC" in JOBS["add"].show(told)
+    for name in ("list", "history"):
+        await ask("run", id=job["id"])
+        shown = JOBS[name].show(await ask(name))
+        assert shown.splitlines()[0] == "times are those of UTC"
 
 
 async def test_a_question_is_added_in_the_words_of_the_command(ask):
@@ -95,7 +107,7 @@ async def test_a_question_is_added_in_the_words_of_the_command(ask):
 
 async def test_the_heartbeat_can_be_run_and_not_removed(ask):
     assert (await ask("run", id="heartbeat"))["reason"] == "nothing_due"
-    assert (await ask("history", id="heartbeat")) == {"runs": []}
+    assert (await ask("history", id="heartbeat"))["runs"] == []
     with pytest.raises(InvalidRequest) as refused:
         await ask("remove", id="heartbeat")
     assert "heartbeat pause" in refused.value.cure
@@ -111,8 +123,8 @@ async def test_the_consolidation_is_listed_run_and_not_removed(ask, upkeep):
         ("graph", "promoted 0, swept 7"),
         ("graph", "promoted 1, swept 7"),
     ]
-    assert (await ask("history", id="graph")) == {"runs": runs[::-1]}
-    assert (await ask("history", id="graph", limit=1)) == {"runs": runs[1:]}
+    assert (await ask("history", id="graph"))["runs"] == runs[::-1]
+    assert (await ask("history", id="graph", limit=1))["runs"] == runs[1:]
     assert (await ask("list"))["jobs"][1]["last"] == runs[1]
     with pytest.raises(InvalidRequest) as refused:
         await ask("remove", id="graph")

@@ -6,6 +6,7 @@ from agentd.core.beat import Reason
 from tests.e2e.contract import Row
 from tests.e2e.contract_makers import a_job, an_alert, next_second
 from tests.e2e.contract_shapes import (
+    ADDED_JOB,
     ALERT,
     BEAT,
     CONSOLIDATION,
@@ -66,7 +67,7 @@ DUE = (
     Row(
         "jobs add",
         ("water the fern", "--cron", "0 9 * * 1-5", "--zone", "Europe/Berlin"),
-        LISTED_JOB,
+        ADDED_JOB,
         "0 9 * * 1-5",
         "jobs/add",
         {"text": "water the fern", "cron": "0 9 * * 1-5", "zone": "Europe/Berlin"},
@@ -85,8 +86,8 @@ DUE = (
             "--model",
             "other",
         ),
-        LISTED_JOB,
-        "ask",
+        ADDED_JOB,
+        "times in",
         "jobs/add",
         {
             "text": "say moin",
@@ -100,8 +101,8 @@ DUE = (
     Row(
         "jobs list",
         ("--past",),
-        {"jobs": [(LISTED_JOB, HEARTBEAT_JOB, GRAPH_JOB)]},
-        "heartbeat",
+        {"jobs": [(LISTED_JOB, HEARTBEAT_JOB, GRAPH_JOB)], "times_in": str},
+        "times are those of ",
         "jobs/list",
         {"past": True},
     ),
@@ -122,7 +123,14 @@ DUE = (
         "jobs/run",
         {"id": "graph"},
     ),
-    Row("jobs history", LIMIT, {"runs": [JOB_RUN]}, "reminder", "jobs/history", {"limit": 2}),
+    Row(
+        "jobs history",
+        LIMIT,
+        {"runs": [JOB_RUN], "times_in": str},
+        "reminder",
+        "jobs/history",
+        {"limit": 2},
+    ),
     Row(
         "jobs history",
         ("heartbeat",),

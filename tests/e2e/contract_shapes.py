@@ -97,6 +97,7 @@ JOB = {
     "runs": int,
 }
 LISTED_JOB = {**JOB, "next": [TIME]}
+ADDED_JOB = {**LISTED_JOB, "times_in": str}
 HEARTBEAT_JOB = {
     "id": frozenset({"heartbeat"}),
     "kind": frozenset({"system"}),

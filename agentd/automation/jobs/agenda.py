@@ -149,6 +149,11 @@ class Agenda:
             await self._book.get(job_id)
         return await self._book.runs(limit, job_id)
 
+    @property
+    def zone(self) -> str:
+        """The name of the owner's zone, in which times are shown."""
+        return self._clock.zone.key
+
     def described(self, job: Job) -> dict[str, Any]:
         """A job and its next five times in the owner's zone: the shape in `agentd jobs list`."""
         try:

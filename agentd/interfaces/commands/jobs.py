@@ -186,7 +186,8 @@ class Runner(Protocol):
 
 
 def _listed(result: dict[str, Any]) -> str:
-    return "\n".join(line for job in result["jobs"] for line in _lines(job))
+    lines = (line for job in result["jobs"] for line in _lines(job))
+    return "\n".join([_where(result), *lines])
 
 
 def _lines(job: dict[str, Any]) -> list[str]:
@@ -211,7 +212,13 @@ def _removed(result: dict[str, Any]) -> str:
 
 
 def _runs(result: dict[str, Any]) -> str:
-    return table(result["runs"], _RUN_COLUMNS, "no job has run yet")
+    if not result["runs"]:
+        return "no job has run yet"
+    return f"{_where(result)}\n{table(result['runs'], _RUN_COLUMNS, '')}"
+
+
+def _where(result: dict[str, Any]) -> str:
+    return f"times are those of {result['times_in']}"
 
 
 class JobCommands:
@@ -229,7 +236,7 @@ class JobCommands:
         """List the jobs and their next five times."""
         own = [await job.listed() for job in self._own]
         jobs = await self._agenda.jobs(past=past)
-        return {"jobs": [*own, *map(self._agenda.described, jobs)]}
+        return {"jobs": [*own, *map(self._agenda.described, jobs)], **self._zone()}
 
     @JOBS.command(fields)
     async def add(
@@ -252,7 +259,7 @@ class JobCommands:
         kind = "ask" if ask else "remind"
         order = Order(text, at, within, every, cron, zone, kind, session, misfire, model)
         job, first = self._agenda.read(order)
-        return self._agenda.described(await self._agenda.add(job, first))
+        return {**self._agenda.described(await self._agenda.add(job, first)), **self._zone()}
 
     @JOBS.command(_removed)
     async def remove(self, id: _ID) -> dict[str, Any]:
@@ -278,8 +285,14 @@ class JobCommands:
         """List what jobs came to, and which times were missed."""
         job = None if id is None else self._meant(id)
         if job is None or isinstance(job, int):
-            return {"runs": [run.as_json() for run in await self._agenda.runs(limit, job)]}
-        return {"runs": await job.history(limit)}
+            runs = [run.as_json() for run in await self._agenda.runs(limit, job)]
+        else:
+            runs = await job.history(limit)
+        return {"runs": runs, **self._zone()}
+
+    def _zone(self) -> dict[str, str]:
+        """Where the times are as people are shown them: a job's own zone may be another."""
+        return {"times_in": self._agenda.zone}
 
     def _meant(self, given: int | str) -> int | SystemJob:
         """The job's number, or one of the daemon's own. Raises InvalidRequest."""
