@@ -51,7 +51,7 @@ from agentd.core.turn import CallMade, Failure, Origin, Receipt, StopReason, Tur
 from agentd.engine import context as prompts
 from agentd.engine.context import PromptContext
 from agentd.engine.durable import together, when_space
-from agentd.engine.queue import Interrupt, Interrupted, announce
+from agentd.engine.queue import Interrupt, Interrupted
 from agentd.engine.toolbox import Toolbox
 
 CANCELLED_CALL = "The user cancelled the turn before this tool had answered."
@@ -94,14 +94,11 @@ class Loop:
         would be needed while draining.
         """
         if not progress.rows:
-            receipt = progress.receipt
             await self.resume(progress)
             hit("turn.begun")
             self._restore_words(progress)
             if len(progress.rows) > 1 and progress.rows[-1].role is RowRole.ASSISTANT:
-                await self._calls.settle(receipt.turn_id)
-            if not progress.is_announced:
-                announce(progress.context.request, receipt, progress.sink)
+                await self._calls.settle(progress.receipt.turn_id)
         while True:
             if progress.interrupt.requested:
                 raise Interrupted
@@ -350,7 +347,6 @@ class Progress:
     model_calls: int = 0
     clip: int | None = None
     interrupt: Interrupt = field(default_factory=Interrupt)
-    is_announced: bool = False  # watchers know of the turn
 
     @property
     def can_clip(self) -> bool:

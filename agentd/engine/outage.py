@@ -16,9 +16,11 @@ import structlog
 
 from agentd.core.durations import format_duration
 from agentd.core.errors import ProviderError, ShuttingDown, StorageError
+from agentd.core.event import AnswerWaits
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, Provider, ServiceRecord
 from agentd.core.prompt import Answered, Prompt, ProviderEvent, closing
+from agentd.core.turn import Receipt, SessionKey, TurnRequest
 
 log = structlog.get_logger()
 
@@ -37,10 +39,22 @@ class ServiceAway(Exception):
 
 @dataclass(eq=False, slots=True)
 class OutagePlace:
-    """A message's place in the line. It is given up at `deadline`."""
+    """A message's place in the line, from `deadline` on given up. `has_waited` says that it has stood
+    in the line before, be it before a restart, `is_told` that its sender knows.
+    """
 
     deadline: datetime
-    has_tried: bool = False
+    has_waited: bool = False
+    is_told: bool = False
+
+    @classmethod
+    def of(
+        cls, request: TurnRequest, receipt: Receipt, *, has_waited: bool = False
+    ) -> OutagePlace | None:
+        """The place that a message takes if it has to wait, None for one that may not."""
+        if not request.patience or receipt.at is None:
+            return None
+        return cls(receipt.at + request.patience, has_waited)
 
 
 class Outage:
@@ -88,15 +102,17 @@ class Outage:
         """Whether the service has ever answered as it is configured now: if not, waiting helps nobody."""
         return await self._record.has_answered()
 
-    def told(self, place: OutagePlace) -> tuple[str, str]:
-        """What the sender of a message that waits is told, and the word for the reason."""
+    def told(self, session: SessionKey, place: OutagePlace) -> AnswerWaits:
+        """What the sender of a message that waits is told: in words once, and when the next try comes."""
         until = place.deadline.astimezone(self._clock.zone)
         why = self._error.message if self._error else "The model's service was away."
         text = (
             f"{why} Your message is kept and is answered when the service is back, unless that takes"
             f" longer than until {until:%Y-%m-%d %H:%M}. Cancel to take it back."
         )
-        return text, self._error.reason if self._error else "provider_away"
+        reason = self._error.reason if self._error else "provider_away"
+        is_new, place.is_told = not place.is_told, True
+        return AnswerWaits(session, reason, text, self.seconds, place.deadline, is_new)
 
     def join(self, place: OutagePlace) -> None:
         """Be the last in line."""
@@ -128,7 +144,7 @@ class Outage:
             is_first = self._trying is None and self._line[0] is place
             if is_first and not self.seconds:
                 self._trying = place
-                place.has_tried = True
+                place.has_waited = True
                 return True
             left = (place.deadline - now).total_seconds() if self._error else _LOOK
             await self._sleep(min(left, self.seconds if is_first else _LOOK, _LOOK))
@@ -137,7 +153,7 @@ class Outage:
         """The service was asked for this message and is still away."""
         if self._trying is place:
             self._trying = None
-        elif place.has_tried:  # it was answered before, in the same turn
+        elif place.has_waited:  # it was answered before, in the same turn
             self._line.insert(0, place)
         else:
             self._line.append(place)

@@ -15,6 +15,7 @@ from agentd.core.errors import AgentdError, QueueFull, ShuttingDown
 from agentd.core.event import Noticed, TurnStarted
 from agentd.core.ports import TurnAudience
 from agentd.core.turn import Failure, Receipt, SessionKey, Turn, TurnRequest
+from agentd.engine.outage import OutagePlace
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -145,19 +146,37 @@ class SessionQueue:
 
 @dataclass(slots=True)
 class Submission:
-    """A turn on its way; `ended` is its result, `sink` sees what happens in it. `waited` says that it
-    waited for the model's service before a restart, `is_announced` that watchers know of it, `is_told`
-    that they know that it waits.
+    """A turn on its way; `ended` is its result, `sink` sees what happens in it, `place` is where it
+    waits if the model's service is away, None for one that does not wait.
     """
 
     request: TurnRequest
     receipt: Receipt
     sink: TurnAudience
     ended: asyncio.Future[Turn]
+    place: OutagePlace | None = None
     interrupt: Interrupt = field(default_factory=Interrupt)
-    waited: bool = False
-    is_announced: bool = False
-    is_told: bool = False
+    _is_announced: bool = False
+
+    def announce(self) -> None:
+        """Let watchers know that the message is being worked on, once."""
+        if self._is_announced:
+            return
+        self._is_announced = True
+        session = self.request.session
+        self.sink.emit(
+            TurnStarted(session, self.request.message_id, self.request.text, self.request.images)
+        )
+        if count := self.receipt.redacted:
+            self.sink.emit(Noticed(session, _not_kept(count), "redacted"))
+
+
+def _not_kept(count: int) -> str:
+    keys = "a key" if count == 1 else f"{count} keys"
+    return (
+        f"Your message holds {keys}. The model sees it in this turn; what is kept says [secret:…] instead. "
+        "A key that others may have seen should be replaced."
+    )
 
 
 class Ticket:
@@ -173,21 +192,6 @@ class Ticket:
         Giving up the wait changes nothing for the turn.
         """
         return await asyncio.shield(self._turn)
-
-
-def announce(request: TurnRequest, receipt: Receipt, sink: TurnAudience) -> None:
-    """Tell watchers that the message is being worked on."""
-    sink.emit(TurnStarted(request.session, request.message_id, request.text, request.images))
-    if receipt.redacted:
-        sink.emit(Noticed(request.session, _not_kept(receipt.redacted), "redacted"))
-
-
-def _not_kept(count: int) -> str:
-    keys = "a key" if count == 1 else f"{count} keys"
-    return (
-        f"Your message holds {keys}. The model sees it in this turn; what is kept says [secret:…] instead. "
-        "A key that others may have seen should be replaced."
-    )
 
 
 def reject(ended: asyncio.Future[T], error: AgentdError) -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import structlog
 
 from agentd.core.compaction import CompactionReport, Trigger
 from agentd.core.errors import InvalidRequest, ProviderError, ShuttingDown, StorageError
-from agentd.core.event import AnswerWaits, TurnEnded
+from agentd.core.event import TurnEnded
 from agentd.core.failpoints import hit
 from agentd.core.ports import SessionStore, TurnAudience
 from agentd.core.turn import Origin, Receipt, SessionKey, Turn, TurnRequest, TurnState
@@ -29,7 +30,6 @@ from agentd.engine.queue import (
     Submission,
     Tasks,
     Ticket,
-    announce,
     reject,
 )
 from agentd.engine.recovery import Recovery
@@ -64,9 +64,6 @@ class Sessions:
         self._outage = outage
         self._submitted: dict[tuple[SessionKey, str], Submission] = {}
         self._running: dict[tuple[SessionKey, Origin], Submission] = {}
-        self._waiting: dict[
-            SessionKey, tuple[Submission, OutagePlace]
-        ] = {}  # for the model's service
         self._tasks = Tasks()
         self._started = asyncio.Event()
 
@@ -76,8 +73,8 @@ class Sessions:
         cut = await self._recovery.repair()
         async with self._tasks.open():
             for pending in cut:
-                waited = pending.state is TurnState.WAITING
-                self._enqueue(pending.request, pending.receipt, self._events, waited=waited)
+                has_waited = pending.state is TurnState.WAITING
+                self._enqueue(pending.request, pending.receipt, self._events, has_waited=has_waited)
             try:
                 yield
             finally:
@@ -159,8 +156,10 @@ class Sessions:
 
     def is_waiting(self, session: SessionKey) -> bool:
         """Whether the session's messages wait for the model's service."""
-        waiting = self._waiting.get(session)
-        return waiting is not None and self._outage.holds(waiting[1])
+        return any(
+            key == session and submission.place is not None and self._outage.holds(submission.place)
+            for (key, _), submission in self._submitted.items()
+        )
 
     def queued(self, session: SessionKey) -> int:
         """How many turns of the session wait."""
@@ -204,10 +203,16 @@ class Sessions:
         return await self._context_manager.explain(session)
 
     def _enqueue(
-        self, request: TurnRequest, receipt: Receipt, sink: TurnAudience, *, waited: bool = False
+        self,
+        request: TurnRequest,
+        receipt: Receipt,
+        sink: TurnAudience,
+        *,
+        has_waited: bool = False,
     ) -> Submission:
         ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
-        submission = Submission(request, receipt, sink, ended, waited=waited)
+        place = OutagePlace.of(request, receipt, has_waited=has_waited)
+        submission = Submission(request, receipt, sink, ended, place)
         if not self._tasks.is_open:  # the stop came while it was stored: it is for the next start
             reject(ended, ShuttingDown(TAKES_NO_MORE))
             return submission
@@ -281,58 +286,34 @@ class Sessions:
         """The turn when it has ended, after as many tries as its patience allows while the service is
         away.
         """
-        outage, request, at = self._outage, submission.request, submission.receipt.at
-        place = OutagePlace(at + request.patience) if at is not None and request.patience else None
+        outage, place = self._outage, submission.place
+        end: Callable[[Submission], Awaitable[Turn]]
+        if place is None:
+            return await self._in_order(submission, self._turns.run)
         try:
-            if place and (submission.waited or (outage.is_on and await outage.has_worked())):
+            if place.has_waited or (outage.is_on and await outage.has_worked()):
                 outage.join(place)
-                if not await self._wait(submission, place):
-                    return await self._give_up(submission, place)
-            while True:
+            while not outage.holds(place) or await self._may_try(submission, place):
                 try:
                     return await self._in_order(submission, self._turns.run)
                 except ServiceAway as away:
-                    if place is None:
-                        raise
                     outage.failed(place, away.error)
-                submission.is_announced = True
-                if not await self._wait(submission, place):
-                    return await self._give_up(submission, place)
+            error = outage.error or ProviderError(kind="unknown")
+            end = partial(self._turns.gave_up, error=error)
         except Interrupted:
-            if place is not None:
-                outage.leave(place)
-            return await self._in_order(submission, self._turns.cancelled)
+            end = self._turns.cancelled
         finally:
-            if place is not None:
-                outage.leave(place)
-            self._waiting.pop(request.session, None)
+            outage.leave(place)
+        return await self._in_order(submission, end)
 
-    async def _wait(self, submission: Submission, place: OutagePlace) -> bool:
-        """Whether the message may be tried: False when it has waited for too long. Raises Interrupted,
-        ShuttingDown.
+    async def _may_try(self, submission: Submission, place: OutagePlace) -> bool:
+        """Wait until the message may be tried; False when it has waited for too long. Watchers know
+        then that it waits, and when the next try comes. Raises Interrupted, ShuttingDown.
         """
-        self._waiting[submission.request.session] = submission, place
-        self._tell(submission, place)
+        submission.announce()
+        submission.sink.emit(self._outage.told(submission.request.session, place))
         async with submission.interrupt.guard():
             return await self._outage.turn(place)
-
-    async def _give_up(self, submission: Submission, place: OutagePlace) -> Turn:
-        error = self._outage.error or ProviderError(kind="unknown")
-        self._outage.leave(place)
-        return await self._in_order(
-            submission, lambda submission: self._turns.gave_up(submission, error)
-        )
-
-    def _tell(self, submission: Submission, place: OutagePlace) -> None:
-        """Let watchers know that the message waits: in words once, and when the next try comes."""
-        if not submission.is_announced:
-            announce(submission.request, submission.receipt, submission.sink)
-            submission.is_announced = True
-        text, reason = self._outage.told(place)
-        seconds, is_new = self._outage.seconds, not submission.is_told
-        submission.is_told = True
-        session = submission.request.session
-        submission.sink.emit(AnswerWaits(session, reason, text, seconds, place.deadline, is_new))
 
     def _look_ahead(self, session: SessionKey) -> None:
         if self._tasks.is_open:

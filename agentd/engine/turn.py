@@ -72,6 +72,7 @@ class Turns:
         try:
             if submission.interrupt.requested:  # while it waited for its place
                 raise Interrupted
+            submission.announce()
             progress = await self._prepare(submission)
             return await self._attempt(submission, progress)
         except Interrupted:
@@ -87,7 +88,7 @@ class Turns:
                 raise ServiceAway(error) from error
             log.info("turn_failed", reason=error.reason)
             failure = failure_of(error)
-            if error.away and self._has_waited(submission):  # its last try was made just then
+            if error.away and self._is_too_late(submission):  # its last try was made just then
                 failure = _after_waiting(submission, error)
             return await self._loop.failed(progress or await self._bare(submission), failure)
         except StorageError as error:
@@ -101,14 +102,13 @@ class Turns:
 
     async def _may_wait(self, submission: Submission, error: ProviderError) -> bool:
         """Whether the message can wait for a service that is away: it must have worked before."""
-        if not (error.away and submission.request.patience and submission.receipt.at is not None):
+        if not error.away or submission.place is None or self._is_too_late(submission):
             return False
-        return not self._has_waited(submission) and await self._outage.has_worked()
+        return await self._outage.has_worked()
 
-    def _has_waited(self, submission: Submission) -> bool:
+    def _is_too_late(self, submission: Submission) -> bool:
         """Whether the time is over for which the message was to wait."""
-        patience, at = submission.request.patience, submission.receipt.at
-        return bool(patience) and at is not None and self._clock.now() >= at + patience
+        return submission.place is not None and self._clock.now() >= submission.place.deadline
 
     async def _park(self, turn_id: int, *, waits: bool = False) -> None:
         try:
@@ -155,7 +155,6 @@ class Turns:
             context,
             submission.sink,
             interrupt=submission.interrupt,
-            is_announced=submission.is_announced,
         )
 
     async def _make_room(self, submission: Submission, progress: Progress) -> bool:
