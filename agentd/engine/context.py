@@ -12,9 +12,11 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from agentd.core.compaction import Question
 from agentd.core.message import Block, Image, Message, Role, Text, ToolResult
+from agentd.core.offloading import ROWS, offload
 from agentd.core.outside import cleaned
 from agentd.core.ports import Clock, ContextSource, Provider
 from agentd.core.prompt import Prompt, ToolSpec
@@ -32,37 +34,55 @@ _BEGINNING = "(The conversation begins here.)"
 
 
 @dataclass(frozen=True, slots=True)
+class RenderedPast:
+    """What came before a turn, as its calls carry it: `rows` are those of earlier turns, notices among
+    them, `messages` what the model reads of them, and `notices` the alerts since the last of those.
+    """
+
+    rows: tuple[Row, ...] = ()
+    messages: tuple[Message, ...] = ()
+    notices: str = ""
+    is_tainted: bool = False  # it carries text from outside, or what was made of it
+
+
+@dataclass(frozen=True, slots=True)
 class PromptContext:
     """Everything of a prompt that stays the same while one turn runs."""
 
     request: TurnRequest
     system: tuple[str, ...]
     tools: tuple[ToolSpec, ...]
-    past: tuple[Row, ...]  # rows of earlier turns, notices among them
-    summary: str
+    past: RenderedPast
     volatile: str
     provider: str
     choices: Choices = UNCHOSEN
 
 
+def render_past(rows: Sequence[Row], summary: str = "") -> RenderedPast:
+    """The rows before a turn, and the summary of what was before them, as messages.
+
+    Messages whose turn failed without a word of the model are left out: nobody waits for their answer
+    any more, and a service that refuses one would refuse every later call.
+    """
+    kept = without_failed(rows)
+    messages = _messages(kept)
+    if summary:
+        messages = _merged([Message(Role.USER, (Text(_summary(summary)),)), *messages])
+    elif messages and messages[0].role is Role.ASSISTANT:  # an imported conversation may begin so
+        messages = [Message(Role.USER, (Text(_BEGINNING),)), *messages]
+    is_tainted = any(row.source.tainted and row.role.is_spoken for row in rows)
+    return RenderedPast(tuple(rows), tuple(messages), _open_notices(kept), is_tainted)
+
+
 def build(
     context: PromptContext, turn: Sequence[Row], *, clip_results: int | None = None
 ) -> Prompt:
-    """The next model call of a turn whose rows so far are `turn`, its user row first.
-
-    With `clip_results` every tool result of this turn is cut to that many characters. Messages whose
-    turn failed without a word of the model are left out: nobody waits for their answer any more, and a
-    service that refuses one would refuse every later call.
+    """The next model call of a turn whose rows so far are `turn`, its user row first. With
+    `clip_results` every tool result of this turn is cut to that many characters.
     """
-    before = without_failed(context.past)
-    past = _messages(before)
-    if context.summary:
-        past = _merged([Message(Role.USER, (Text(_summary(context.summary)),)), *past])
-    elif past and past[0].role is Role.ASSISTANT:  # an imported conversation may begin so
-        past = [Message(Role.USER, (Text(_BEGINNING),)), *past]
+    past = context.past.messages
     now = _messages(turn if clip_results is None else _clipped(turn, clip_results))
-    loose = _open_notices(before)
-    prefix = tuple(Text(t) for t in (loose, context.volatile) if t)
+    prefix = tuple(Text(t) for t in (context.past.notices, context.volatile) if t)
     now[0] = replace(now[0], blocks=(*prefix, *now[0].blocks))
     messages = _merged([*past, *now])
     cached = len(past) - (1 if past and past[-1].role is Role.USER else 0)
@@ -233,6 +253,9 @@ class ContextBuilder:
         sources = [source for source in self._sources if source not in without]
         blocks = [b for source in sources for b in await source.blocks(request)]
         stable = (b.text for b in sorted(blocks, key=lambda b: b.rank) if b.stable and b.text)
+        rendered = await offload(
+            len(past.rows), partial(render_past, past.rows, past.summary), light=ROWS
+        )
         now = self._clock.now().astimezone(self._clock.zone)
         loose = [b.text for b in blocks if not b.stable]
         if request.origin is not Origin.HEARTBEAT:  # a beat's own words end in the time
@@ -243,8 +266,7 @@ class ContextBuilder:
             request=request,
             system=(base.strip(), *stable),
             tools=self._toolbox.specs(request),
-            past=past.rows,
-            summary=past.summary,
+            past=rendered,
             volatile="\n\n".join(loose),
             provider=self._provider.name,
             choices=self._offer.kept(past.choices) if request.origin is Origin.USER else UNCHOSEN,
@@ -262,4 +284,4 @@ def carried(past: History) -> History:
 
 def bare(request: TurnRequest) -> PromptContext:
     """The context of a turn that ends without another call."""
-    return PromptContext(request, (), (), (), "", "", "")
+    return PromptContext(request, (), (), RenderedPast(), "", "")

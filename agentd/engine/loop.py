@@ -148,7 +148,7 @@ class Loop:
         answer = await self._stream(progress)
         hit("turn.answered")
         progress.usage += answer.usage
-        blocks = _storable(answer, (*progress.context.past, *progress.rows))
+        blocks = _storable(answer, (*progress.context.past.rows, *progress.rows))
         row = NewRow(
             RowRole.ASSISTANT, blocks, answer.provider, answer.usage, source=_said_by(progress)
         )
@@ -177,9 +177,9 @@ class Loop:
 
     async def _stream(self, progress: Progress) -> Answered:
         session = progress.context.request.session
-        context, rows = progress.context, tuple(progress.rows)
-        build = partial(prompts.build, context, rows, clip_results=progress.clip)
-        prompt = await offload(len(context.past) + len(rows), build, light=ROWS)
+        rows = tuple(progress.rows)
+        build = partial(prompts.build, progress.context, rows, clip_results=progress.clip)
+        prompt = await offload(len(rows), build, light=ROWS)
         progress.shown.clear()
         try:
             async with (
@@ -360,12 +360,13 @@ class Progress:
     @property
     def is_tainted(self) -> bool:
         """Whether the turn's prompt carries text from outside, or what was made of it."""
-        rows = (*self.context.past, *self.rows)
-        return any(row.source.tainted and row.role.is_spoken for row in rows)
+        return self.context.past.is_tainted or any(
+            row.source.tainted and row.role.is_spoken for row in self.rows
+        )
 
     def known_texts(self) -> tuple[KnownText, ...]:
         """The texts of the turn's prompt whose addresses it may open, however tainted it is."""
-        return known_texts((*self.context.past, *self.rows))
+        return known_texts((*self.context.past.rows, *self.rows))
 
     def called(self, use: ToolUse, output: ToolOutput) -> None:
         """Note a call for the turn's record."""

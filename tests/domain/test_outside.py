@@ -23,7 +23,7 @@ from agentd.core.outside import cleaned, from_outside, is_marked, typed
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import MAIN, TurnRequest
 from agentd.engine.compaction.extract import wanted
-from agentd.engine.context import PromptContext, build
+from agentd.engine.context import PromptContext, build, render_past
 from agentd.testing import check_messages
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
@@ -144,6 +144,7 @@ def test_whatever_was_said_the_rest_is_a_conversation_that_a_service_takes(steps
     kept = cleaned(MAIN, rows, upto)
     assert not any(r.source.tainted for r in kept if r.seq <= upto)
     assert EVIL not in "".join(words([r for r in kept if r.seq <= upto]))
-    scene = PromptContext(TurnRequest(MAIN, "go on", "m"), ("sys",), (), kept, "", "", "scripted")
+    request = TurnRequest(MAIN, "go on", "m")
+    scene = PromptContext(request, ("sys",), (), render_past(kept), "", "scripted")
     now = row(rows[-1].seq + 1, USER, Text("go on"), source=BY_OWNER)
     check_messages(build(scene, [now]).messages)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agentd.core.message import Image, Opaque, Text, ToolResult, ToolUse
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import MAIN, TurnRequest
-from agentd.engine.context import PromptContext, build
+from agentd.engine.context import PromptContext, build, render_past
 from agentd.testing import FakeClock, check_messages
 
 AT = FakeClock().now()
@@ -56,7 +56,8 @@ def rows_of(turns: list[tuple[str, str]]) -> list[list[Row]]:
 
 def context(past: list[Row], summary: str = "", provider: str = "scripted") -> PromptContext:
     request = TurnRequest(MAIN, "x", "m")
-    return PromptContext(request, ("sys",), (), tuple(past), summary, "[Now: noon]", provider)
+    before = render_past(past, summary)
+    return PromptContext(request, ("sys",), (), before, "[Now: noon]", provider)
 
 
 @given(
