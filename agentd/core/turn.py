@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NewType
 
+from agentd.core.errors import AgentdError
 from agentd.core.message import (
     BY_OTHERS,
     BY_OWNER,
@@ -167,6 +168,11 @@ class Failure:
     code: str
     message: str
     cure: str = ""
+
+    @classmethod
+    def of(cls, error: AgentdError) -> Failure:
+        """The error as it is stored and told."""
+        return cls(error.reason, error.message, error.cure)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from agentd.core.redaction import Redactor
 from agentd.core.transcript import NOTHING_OFFERED, History, Offer
 from agentd.core.turn import MAIN, TurnRequest, Usage
 from agentd.engine import tokens
+from agentd.engine.approvals import BY_DEFAULT, Approvals, Grants, TaintPolicy
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.manager import Compaction
 from agentd.engine.compaction.plan import Thresholds
@@ -37,7 +38,7 @@ from agentd.engine.recovery import Recovery
 from agentd.engine.sessions import Sessions
 from agentd.engine.settings import AgentSettings
 from agentd.engine.silent_turn import SilentTurns
-from agentd.engine.toolbox import BY_DEFAULT, Grants, TaintPolicy, Toolbox
+from agentd.engine.toolbox import Toolbox
 from agentd.engine.turn import Turns
 
 
@@ -165,11 +166,9 @@ def _toolbox(outside: Outside, agent: AgentSettings, grants: Grants) -> Toolbox:
     return Toolbox(
         outside.tools,
         outside.journal,
-        outside.approver,
+        Approvals(outside.policy, grants, outside.approver),
         outside.clock,
         agent,
-        outside.policy,
-        grants,
         redactor=outside.redactor,
         tool_sources=outside.tool_sources,
     )

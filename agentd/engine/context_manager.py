@@ -19,12 +19,12 @@ from agentd.core.ports import Clock, EventSink, SessionStore
 from agentd.core.transcript import History, RowRole, SessionInfo
 from agentd.core.turn import SessionKey, StopReason, Turn
 from agentd.engine import tokens
+from agentd.engine.approvals import Grants
 from agentd.engine.compaction.manager import EXTRACTED, Compaction, quietly, without_turns
 from agentd.engine.context import PromptContext
 from agentd.engine.durable import when_space
 from agentd.engine.queue import SessionQueue
 from agentd.engine.silent_turn import SilentTurns
-from agentd.engine.toolbox import Grants
 
 log = structlog.get_logger()
 

@@ -15,26 +15,22 @@ It waits in no queue, compacts nothing and knows no sockets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 
-from agentd.core.errors import AgentdError, ProviderError, ShuttingDown
+from agentd.core.errors import ProviderError, ShuttingDown
 from agentd.core.event import (
     AnswerDelayed,
     AnswerRetracted,
     TextChunk,
     ThoughtChunk,
-    ToolCallAdvanced,
-    ToolCallEnded,
-    ToolCallStarted,
 )
 from agentd.core.failpoints import hit
-from agentd.core.links import FETCH, KnownText, known_texts
-from agentd.core.message import Block, Text, TextSource, ToolResult, ToolUse, Writer
+from agentd.core.message import Block, Text, ToolUse
 from agentd.core.offloading import ROWS, offload
-from agentd.core.ports import Clock, Inbox, Journal, Ledger, Provider, TurnAudience
+from agentd.core.ports import Clock, Inbox, Journal, Ledger, Provider
 from agentd.core.prompt import (
     Answered,
     ModelStop,
@@ -45,19 +41,17 @@ from agentd.core.prompt import (
     closing,
 )
 from agentd.core.redaction import Redactor
-from agentd.core.tool import ToolCall, ToolOutput
-from agentd.core.transcript import Mode, NewRow, Row, RowRole
-from agentd.core.turn import CallMade, Failure, Origin, Receipt, StopReason, Turn, Usage
+from agentd.core.transcript import NewRow, Row, RowRole
+from agentd.core.turn import Failure, Origin, StopReason, Turn, Usage
 from agentd.engine import context as prompts
-from agentd.engine.context import PromptContext
+from agentd.engine.calls import Calls
 from agentd.engine.durable import together, when_space
-from agentd.engine.queue import Interrupt, Interrupted
+from agentd.engine.progress import Progress
+from agentd.engine.queue import Interrupted
 from agentd.engine.toolbox import Toolbox
 
 CANCELLED_CALL = "The user cancelled the turn before this tool had answered."
-CLIP_RESULTS = 2000  # characters left of a tool result when a turn's results must be cut
 _PIECE = 64 * 1024  # characters of an answer that are shown at once
-_NOTHING = Usage()
 
 
 class Loop:
@@ -102,7 +96,7 @@ class Loop:
         while True:
             if progress.interrupt.requested:
                 raise Interrupted
-            if uses := _open_calls(progress.rows):
+            if uses := progress.open_calls():
                 await self._answer_calls(progress, uses)
             elif progress.model_calls >= self._max_model_calls:
                 return await self._end(progress, StopReason.MAX_TURN_REQUESTS, ())
@@ -116,14 +110,15 @@ class Loop:
         turn_id = progress.receipt.turn_id
         progress.rows.extend(await when_space(self._clock, lambda: self._store.begin(turn_id)))
         if len(progress.rows) > 1:  # a crash, a stop or an outage has cut it before
-            progress.recount(lambda used: self._price(self._provider.model, used))
+            outputs = await self._calls.outputs(turn_id)
+            progress.recount(lambda used: self._price(self._provider.model, used), outputs)
 
     async def cancelled(self, progress: Progress) -> Turn:
         """Store a turn that the user cancelled: shown text is kept, open calls are answered."""
         rows = await self._closed(progress, CANCELLED_CALL)
         if (shown := "".join(progress.shown)).strip():
             blocks, provider = (Text(shown),), progress.context.provider
-            rows.append(NewRow(RowRole.ASSISTANT, blocks, provider, source=_said_by(progress)))
+            rows.append(NewRow(RowRole.ASSISTANT, blocks, provider, source=progress.source))
         rows.append(NewRow(RowRole.NOTICE, (Text("Cancelled by the user."),), tag="cancelled"))
         return await self._end(progress, StopReason.CANCELLED, rows)
 
@@ -150,7 +145,7 @@ class Loop:
         progress.usage += answer.usage
         blocks = _storable(answer, (*progress.context.past.rows, *progress.rows))
         row = NewRow(
-            RowRole.ASSISTANT, blocks, answer.provider, answer.usage, source=_said_by(progress)
+            RowRole.ASSISTANT, blocks, answer.provider, answer.usage, source=progress.source
         )
         request = progress.context.request
         cost = self._price(answer.model, answer.usage)
@@ -176,7 +171,6 @@ class Loop:
         return None
 
     async def _stream(self, progress: Progress) -> Answered:
-        session = progress.context.request.session
         rows = tuple(progress.rows)
         build = partial(prompts.build, progress.context, rows, clip_results=progress.clip)
         prompt = await offload(len(rows), build, light=ROWS)
@@ -193,7 +187,8 @@ class Loop:
                         case Restarted(reason):
                             self._retract(progress, reason)
                         case RetryScheduled(reason, text, seconds):
-                            progress.sink.emit(AnswerDelayed(session, reason, text, seconds))
+                            delayed = AnswerDelayed(progress.session, reason, text, seconds)
+                            progress.sink.emit(delayed)
                         case Answered():
                             return event
         except ProviderError as error:
@@ -209,7 +204,7 @@ class Loop:
 
     def _retract(self, progress: Progress, reason: str) -> None:
         if progress.shown:
-            progress.sink.emit(AnswerRetracted(progress.context.request.session, reason))
+            progress.sink.emit(AnswerRetracted(progress.session, reason))
             progress.shown.clear()
 
     async def _answer_calls(self, progress: Progress, uses: Sequence[ToolUse]) -> None:
@@ -221,7 +216,7 @@ class Loop:
 
     async def _closed(self, progress: Progress, why: str) -> list[NewRow]:
         """The results with which the turn's open calls end, if it has any."""
-        uses = _open_calls(progress.rows)
+        uses = progress.open_calls()
         return [await self._calls.close(progress, uses, why)] if uses else []
 
     async def _end(
@@ -258,7 +253,7 @@ class Loop:
 
 async def _show(progress: Progress, said: TextDelta | ThoughtDelta) -> None:
     """Show the words as fast as those who watch read them."""
-    session = progress.context.request.session
+    session = progress.session
     for start in range(0, len(said.text), _PIECE):
         piece = said.text[start : start + _PIECE]
         if isinstance(said, TextDelta):
@@ -275,22 +270,6 @@ _STOPS = {
     ModelStop.MAX_TOKENS: StopReason.MAX_TOKENS,
     ModelStop.REFUSAL: StopReason.REFUSAL,
 }
-
-
-def failure_of(error: AgentdError) -> Failure:
-    """The error as it is stored and told."""
-    return Failure(error.reason, error.message, error.cure)
-
-
-def _said_by(progress: Progress) -> TextSource:
-    """The source of what the model says now: what it makes of text from outside is tainted, too."""
-    return TextSource(Writer.AGENT, progress.is_tainted)
-
-
-def _open_calls(rows: Sequence[Row]) -> tuple[ToolUse, ...]:
-    """The calls that the next row has to answer."""
-    asked = bool(rows) and rows[-1].role is RowRole.ASSISTANT
-    return rows[-1].as_message().tool_uses if asked else ()
 
 
 def _storable(answer: Answered, earlier: Sequence[Row]) -> tuple[Block, ...]:
@@ -330,161 +309,3 @@ def _last_words(rows: Sequence[Row | NewRow]) -> str:
         elif said:
             break
     return "".join(reversed(said))
-
-
-@dataclass(slots=True)
-class Progress:
-    """How far a turn has come that runs; owned by the task that runs it."""
-
-    receipt: Receipt
-    context: PromptContext
-    sink: TurnAudience
-    rows: list[Row] = field(default_factory=list)
-    shown: list[str] = field(default_factory=list)  # words streamed since the last stored row
-    usage: Usage = _NOTHING
-    cost_usd: float = 0.0
-    calls: list[CallMade] = field(default_factory=list)
-    model_calls: int = 0
-    clip: int | None = None
-    interrupt: Interrupt = field(default_factory=Interrupt)
-
-    @property
-    def can_clip(self) -> bool:
-        """Whether this turn has tool results that could be cut to make room."""
-        return self.clip is None and any(
-            isinstance(b, ToolResult) and len(b.text) > CLIP_RESULTS
-            for row in self.rows
-            for b in row.blocks
-        )
-
-    @property
-    def is_tainted(self) -> bool:
-        """Whether the turn's prompt carries text from outside, or what was made of it."""
-        return self.context.past.is_tainted or any(
-            row.source.tainted and row.role.is_spoken for row in self.rows
-        )
-
-    def known_texts(self) -> tuple[KnownText, ...]:
-        """The texts of the turn's prompt whose addresses it may open, however tainted it is."""
-        return known_texts((*self.context.past.rows, *self.rows))
-
-    def called(self, use: ToolUse, output: ToolOutput) -> None:
-        """Note a call for the turn's record."""
-        made = CallMade(use.id, use.name, use.input, output.is_error, output.is_repetition)
-        self.calls.append(made)
-
-    def recount(self, price: Callable[[Usage], float]) -> None:
-        """Take over from the rows what a cut turn had already used and called."""
-        results = {
-            b.tool_use_id: b for r in self.rows for b in r.blocks if isinstance(b, ToolResult)
-        }
-        for row in self.rows:
-            if row.role is not RowRole.ASSISTANT:
-                continue
-            used = row.usage or _NOTHING
-            self.model_calls += 1
-            self.usage += used
-            self.cost_usd += price(used)
-            for use in row.as_message().tool_uses:
-                if use.id in results:
-                    result = results[use.id]
-                    self.called(use, ToolOutput(result.text, result.is_error))
-
-
-class Calls:
-    """The tool calls of one assistant message: runs what the journal has no output for, and makes the row
-    of results. Every call gets its own, in order, in one row.
-    """
-
-    def __init__(self, toolbox: Toolbox, journal: Journal, clock: Clock) -> None:
-        self._toolbox = toolbox
-        self._journal = journal
-        self._clock = clock
-
-    async def run(self, progress: Progress, uses: Sequence[ToolUse]) -> NewRow:
-        """The results of all calls. Those beyond the limits of an answer and a turn, and those that cannot
-        be run as they came, are refused, and neither shown nor journaled. Raises Interrupted when the user wants to stop before one.
-        """
-        done = await self._outputs(progress.receipt.turn_id)
-        refused: dict[str, ToolOutput] = {}
-        for place, use in enumerate(uses):
-            if use.id not in done:
-                if progress.interrupt.requested:
-                    raise Interrupted
-                if use.refused:
-                    refused[use.id] = ToolOutput(use.refused, is_error=True)
-                    continue
-                if refusal := self._toolbox.refusal(place, len(done)):
-                    refused[use.id] = refusal
-                    continue
-            self._announce(progress, use)
-            if use.id not in done:
-                done[use.id] = await self._run_one(progress, use, tuple(done.values()))
-            output = done[use.id]
-            progress.called(use, output)
-            session = progress.context.request.session
-            progress.sink.emit(
-                ToolCallEnded(session, use.id, use.name, output.text, output.is_error)
-            )
-        return _results(uses, done | refused, is_tainted=progress.is_tainted)
-
-    async def settle(self, turn_id: int) -> None:
-        """Finish or explain what had begun and has no output, before anything runs again."""
-        await self._toolbox.settle_open(turn_id)
-
-    async def close(self, progress: Progress, uses: Sequence[ToolUse], why: str) -> NewRow:
-        """The results of a turn that ends here: what has begun as it really ended, the rest `why`."""
-        turn_id = progress.receipt.turn_id
-        await self.settle(turn_id)
-        done = await self._outputs(turn_id)
-        for use in uses:
-            done.setdefault(use.id, ToolOutput(why, is_error=True))
-        return _results(uses, done, is_tainted=progress.is_tainted)
-
-    async def _run_one(
-        self, progress: Progress, use: ToolUse, earlier: Sequence[ToolOutput]
-    ) -> ToolOutput:
-        request = progress.context.request
-        tainted = progress.is_tainted or any(output.tainted for output in earlier)
-        call = ToolCall(
-            use.id,
-            use.name,
-            use.input,
-            request.session,
-            request.kind,
-            request.origin,
-            tainted,
-            careful=progress.context.choices.mode is Mode.ASK,
-            known=progress.known_texts() if tainted and use.name == FETCH else (),
-        )
-        told = sum(len(output.text) for output in earlier)
-
-        def show(text: str) -> None:
-            progress.sink.emit(ToolCallAdvanced(request.session, use.id, text))
-
-        turn_id, interrupt = progress.receipt.turn_id, progress.interrupt
-        return await self._toolbox.run(turn_id, call, request, interrupt, told=told, show=show)
-
-    def _announce(self, progress: Progress, use: ToolUse) -> None:
-        progress.sink.emit(
-            ToolCallStarted(
-                progress.context.request.session,
-                use.id,
-                use.name,
-                use.title,
-                self._toolbox.kind(use.name, progress.context.request),
-                use.input,
-            )
-        )
-
-    async def _outputs(self, turn_id: int) -> dict[str, ToolOutput]:
-        return dict(await when_space(self._clock, lambda: self._journal.outputs(turn_id)))
-
-
-def _results(
-    uses: Sequence[ToolUse], done: Mapping[str, ToolOutput], *, is_tainted: bool
-) -> NewRow:
-    """The row; what a tainted turn has called answers in its words, which are tainted, too."""
-    blocks = tuple(ToolResult(u.id, done[u.id].text, done[u.id].is_error) for u in uses)
-    tainted = is_tainted or any(done[u.id].tainted for u in uses)
-    return NewRow(RowRole.USER, blocks, source=TextSource(Writer.AGENT, tainted))

@@ -7,7 +7,8 @@ import structlog
 from agentd.core.ports import Inbox, Journal
 from agentd.core.turn import Failure, Origin, PendingTurn, Turn
 from agentd.engine.context import bare
-from agentd.engine.loop import Loop, Progress
+from agentd.engine.loop import Loop
+from agentd.engine.progress import Progress
 from agentd.engine.silent_turn import NullSink
 from agentd.engine.toolbox import Toolbox
 

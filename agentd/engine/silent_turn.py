@@ -16,7 +16,8 @@ from agentd.core.prompt import Effect
 from agentd.core.turn import Failure, Origin, Receipt, SessionKey, Turn, TurnRequest
 from agentd.engine.context import ContextBuilder
 from agentd.engine.durable import when_space
-from agentd.engine.loop import Loop, Progress, failure_of
+from agentd.engine.loop import Loop
+from agentd.engine.progress import Progress
 from agentd.engine.queue import marked
 from agentd.engine.toolbox import Toolbox
 
@@ -74,7 +75,7 @@ class SilentTurns:
             if error.away:  # asked again, it goes on
                 await when_space(self._clock, lambda: self._store.park(receipt.turn_id))
             else:
-                await self._loop.failed(progress, failure_of(error))
+                await self._loop.failed(progress, Failure.of(error))
             raise
         except asyncio.CancelledError:
             # Given up by who asked: it must not go on after a restart. A stop puts it aside instead.

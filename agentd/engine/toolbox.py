@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cache
 from typing import Any
 
@@ -18,24 +15,23 @@ import structlog
 
 from agentd.core.errors import AgentdError, StorageError, ToolFailed
 from agentd.core.failpoints import hit
-from agentd.core.links import FETCH, is_known
-from agentd.core.ports import Approver, Clock, Journal, Tool, ToolSource
+from agentd.core.ports import Clock, Journal, Tool, ToolSource
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.redaction import Redactor
 from agentd.core.text import shortened
 from agentd.core.tool import (
     Approval,
-    Decision,
     FileIntent,
     Intent,
     OpenCall,
     ToolCall,
     ToolOutput,
 )
-from agentd.core.turn import OTHERS, Context, Origin, SessionKey, TurnRequest
+from agentd.core.turn import OTHERS, Context, TurnRequest
+from agentd.engine.approvals import Approvals, Ruling, whole
 from agentd.engine.durable import when_space
 from agentd.engine.queue import Interrupt, Interrupted
-from agentd.engine.settings import AgentSettings, ToolsSettings
+from agentd.engine.settings import AgentSettings
 
 log = structlog.get_logger()
 
@@ -43,70 +39,7 @@ UNKNOWN_OUTCOME = (
     "The daemon stopped while this ran, so its outcome is unknown after the restart. "
     "It was not run again. Check before you repeat it."
 )
-_TAINTED = (
-    "{name} was not called: this turn has read text from outside and runs without the user. "
-    "Tell him what is to be done."
-)
-_UNKNOWN = (
-    "This address was not opened: this turn has read text from outside and runs without the user, and the "
-    "address stands, as a whole, neither in his own words nor in what was read on the web."
-)
 _STOPPED = "The user stopped this call. What it has done by then is unknown."
-_CHOSEN = "text from outside may have chosen this call"
-
-
-class Ruling(StrEnum):
-    """What becomes of a call."""
-
-    RUN = "run"
-    ASK = "ask"  # the owner decides about it as it stands
-    REFUSE = "refuse"
-
-
-@dataclass(frozen=True, slots=True)
-class TaintPolicy:
-    """What a turn may call once its prompt carries text from outside. `readers` are the tools that the owner
-    lets such a turn call unasked; only those that read count.
-    """
-
-    readers: frozenset[str]
-
-    def judge(self, call: ToolCall, spec: ToolSpec) -> tuple[ToolCall, Ruling]:
-        """The call as its tool is to see it, and whether it runs. A guarded tool keeps the rule itself:
-        what needs a yes it shows byte for byte. Nobody is there to be asked in silent turns. An address
-        is opened unasked only where it stands in what such a turn may take it from.
-        """
-        is_reader = spec.effect is Effect.READ_ONLY and call.name in self.readers
-        if call.name == FETCH:
-            is_reader = is_reader and is_known(str(call.input.get("url", "")), call.known)
-        is_asked = spec.asks and call.origin is Origin.USER  # beats have only what the owner chose
-        if not is_asked and (not call.tainted or spec.is_guarded or is_reader):
-            return call, Ruling.RUN
-        return call, Ruling.ASK if call.origin is Origin.USER else Ruling.REFUSE
-
-
-BY_DEFAULT = TaintPolicy(frozenset(ToolsSettings().when_tainted))
-
-
-class Grants:
-    """Lasting yeses: what the user has allowed for the rest of a conversation, as the scopes of questions
-    that are not asked again. They are kept in memory alone: after a restart everything is asked anew.
-    """
-
-    def __init__(self) -> None:
-        self._scopes: defaultdict[SessionKey, set[str]] = defaultdict(set)
-
-    def covers(self, session: SessionKey, scope: str) -> bool:
-        """Whether the user has allowed it there for good."""
-        return scope in self._scopes.get(session, ())
-
-    def give(self, session: SessionKey, scope: str) -> None:
-        """The user allows it, as long as the conversation lasts."""
-        self._scopes[session].add(scope)
-
-    def end(self, session: SessionKey) -> None:
-        """The conversation has ended: another one begins under its key, or none."""
-        self._scopes.pop(session, None)
 
 
 def _unheard(_: str) -> None:
@@ -120,11 +53,9 @@ class Toolbox:
         self,
         tools: Sequence[Tool],
         journal: Journal,
-        approver: Approver,
+        approvals: Approvals,
         clock: Clock,
         settings: AgentSettings,
-        policy: TaintPolicy,
-        grants: Grants,
         *,
         redactor: Redactor | None = None,
         tool_sources: Sequence[ToolSource] = (),
@@ -133,13 +64,11 @@ class Toolbox:
         not every turn has.
         """
         self._tool_sources = tuple(tool_sources)
-        self._policy = policy
-        self._grants = grants
         self._redactor = redactor or Redactor()
         self._tools = {t.spec.name: t for t in tools}
         self._checks = {name: _compiled(tool.spec) for name, tool in self._tools.items()}
         self._journal = journal
-        self._approver = approver
+        self._approvals = approvals
         self._clock = clock
         self._settings = settings
 
@@ -277,15 +206,13 @@ class Toolbox:
             tool, call = self._meant(call, request)
         except ToolFailed as error:
             return _refusal(error)
-        call, ruling = self._policy.judge(call, tool.spec)
+        call, ruling = self._approvals.judge(call, tool.spec)
         if ruling is Ruling.REFUSE:
-            is_reader = call.name == FETCH and FETCH in self._policy.readers
-            text = _UNKNOWN if is_reader else _TAINTED.format(name=call.name)
-            return ToolOutput(text, is_error=True)
+            return ToolOutput(self._approvals.refusal(call), is_error=True)
 
         async def run(limit: asyncio.Timeout) -> ToolOutput:
-            gate = _Gate(self, turn_id, call, limit, interrupt, show)
-            if ruling is Ruling.ASK and not await gate.approve(_whole(call)):
+            gate = _Gate(self, self._approvals, turn_id, call, limit, interrupt, show)
+            if ruling is Ruling.ASK and not await gate.approve(whole(call)):
                 return ToolOutput(f"The user did not allow {call.name}.", is_error=True)
             if tool.spec.effect in (Effect.EXTERNAL, Effect.IDEMPOTENT):
                 await gate.intend()
@@ -348,30 +275,6 @@ class Toolbox:
                 )
             raise
 
-    async def ask(self, call: ToolCall, approval: Approval, interrupt: Interrupt) -> bool:
-        """The user's answer; what a lasting yes covers is not asked again, silent turns get a no. Where
-        text from outside may have chosen the call, he is told so, and a yes is for this very one. Raises ToolFailed when
-        nobody could be asked.
-        """
-        if call.origin is not Origin.USER:
-            return False
-        if call.tainted:
-            warnings = (*approval.warnings, _CHOSEN)
-            approval = replace(approval, scope="once", warnings=warnings)
-        if approval.scope != "once" and self._grants.covers(call.session, approval.scope):
-            return True
-        async with interrupt.guard():
-            answer = await self._approver.ask(call.session, call.id, approval)
-        if answer is Decision.ALWAYS and approval.scope != "once":
-            self._grants.give(call.session, approval.scope)
-        log.info("approval", session=call.session, tool=call.name, answer=str(answer))
-        if answer is Decision.UNASKED:
-            raise ToolFailed(
-                "nobody was there who could have been asked to allow this",
-                cure="ask for it in `agentd chat`, where it can be allowed",
-            )
-        return answer is not Decision.DENY
-
     async def intend(self, turn_id: int, intent: Intent) -> None:
         """Make an intent durable."""
         hit("tool.planned")
@@ -382,6 +285,7 @@ class Toolbox:
 @dataclass(slots=True)
 class _Gate:
     toolbox: Toolbox
+    approvals: Approvals
     turn_id: int
     call: ToolCall
     limit: asyncio.Timeout
@@ -391,7 +295,7 @@ class _Gate:
     async def approve(self, approval: Approval) -> bool:
         """Ask; that the user thinks it over is not the tool's time."""
         with self.paused():
-            allowed = await self.toolbox.ask(self.call, approval, self.interrupt)
+            allowed = await self.approvals.ask(self.call, approval, self.interrupt)
         self.call = replace(self.call, approved=allowed)
         return allowed
 
@@ -442,13 +346,6 @@ def _has(request: TurnRequest, name: str) -> bool:
 
 def _only_reads(spec: ToolSpec) -> bool:
     return spec.effect is Effect.READ_ONLY or spec.kind == "read"
-
-
-def _whole(call: ToolCall) -> Approval:
-    """The question about a call as it stands."""
-    words = json.dumps(dict(call.input), ensure_ascii=False, indent=2, sort_keys=True)
-    digest = hashlib.sha256(f"{call.name}\0{words}".encode(errors="replace")).hexdigest()
-    return Approval(f"Call {call.name}", digest, new_text=words)
 
 
 def _in_short(spec: ToolSpec) -> ToolSpec:

@@ -13,8 +13,9 @@ from agentd.core.ports import Clock, Inbox
 from agentd.core.turn import Context, Failure, Origin, Turn
 from agentd.engine.context import ContextBuilder, bare
 from agentd.engine.context_manager import ContextManager
-from agentd.engine.loop import CLIP_RESULTS, Loop, Progress, failure_of
+from agentd.engine.loop import Loop
 from agentd.engine.outage import Outage, ServiceAway
+from agentd.engine.progress import CLIP_RESULTS, Progress
 from agentd.engine.queue import INTERNAL, Interrupted, Submission, marked, outcome
 
 log = structlog.get_logger()
@@ -87,13 +88,13 @@ class Turns:
                 await self._park(submission.receipt.turn_id, waits=True)
                 raise ServiceAway(error) from error
             log.info("turn_failed", reason=error.reason)
-            failure = failure_of(error)
+            failure = Failure.of(error)
             if error.away and self._is_too_late(submission):  # its last try was made just then
                 failure = _after_waiting(submission, error)
             return await self._loop.failed(progress or await self._bare(submission), failure)
         except StorageError as error:
             log.warning("turn_failed", reason=error.reason)
-            failure = replace(failure_of(error), cure="See `agentd status`, then send it again.")
+            failure = replace(Failure.of(error), cure="See `agentd status`, then send it again.")
             return await self._loop.failed(progress or await self._bare(submission), failure)
         except Exception:
             # The boundary of a turn: whatever a part did wrong costs this turn, never the daemon.
@@ -184,6 +185,6 @@ class Turns:
 
 def _after_waiting(submission: Submission, error: ProviderError) -> Failure:
     """The failure of a message for which the service has not come back in time."""
-    failure = failure_of(error)
+    failure = Failure.of(error)
     patience = format_duration(submission.request.patience)
     return replace(failure, message=f"{failure.message} The message has waited {patience} for it.")

@@ -7,7 +7,7 @@ import pytest
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Decision, ToolCall, ToolOutput
 from agentd.core.turn import MAIN, Kind, Origin
-from agentd.engine.toolbox import Ruling, TaintPolicy
+from agentd.engine.approvals import Ruling, TaintPolicy
 from agentd.testing import Answers, call
 from tests.engine.conftest import World
 

@@ -26,8 +26,8 @@ from agentd.core.redaction import Redactor
 from agentd.core.tool import Approval, Decision
 from agentd.core.transcript import export_row
 from agentd.core.turn import Kind, Origin, SessionKey, Turn, TurnRequest, kind_of
+from agentd.engine.approvals import TaintPolicy
 from agentd.engine.budget import Budget
-from agentd.engine.toolbox import TaintPolicy
 from agentd.interfaces.acp.peer import Clients
 from agentd.interfaces.acp.transcript_lines import read_line
 from agentd.testing import FakeClock, RecordingSink, ScriptedProvider

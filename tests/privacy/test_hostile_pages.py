@@ -17,7 +17,7 @@ import pytest
 from agentd.core.message import Message, ToolUse, assistant
 from agentd.core.prompt import Prompt
 from agentd.core.turn import Origin
-from agentd.engine.toolbox import TaintPolicy
+from agentd.engine.approvals import TaintPolicy
 from tests.privacy.obedient import WORDS, Blind, Home, Wish, shown
 from tests.privacy.payloads import PAYLOADS
 from tests.privacy.test_routes import WAYS_ON

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from agentd.engine.toolbox import BY_DEFAULT, TaintPolicy
+from agentd.engine.approvals import BY_DEFAULT, TaintPolicy
 from tests.privacy.obedient import WORDS, Blind, Home, Life
 
 OWN = st.sampled_from(["main", "chat:work"])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.engine.toolbox import BY_DEFAULT
+from agentd.engine.approvals import BY_DEFAULT
 from benchmarks.screening import attacks
 from tests.privacy.obedient import MARK, WORDS, Blind, Home
 from tests.privacy.payloads import PAYLOADS

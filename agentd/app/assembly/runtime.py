@@ -12,9 +12,9 @@ from agentd.core.paths import Places
 from agentd.core.ports import Clock, Ledger
 from agentd.core.redaction import Redactor
 from agentd.core.turn import Origin
+from agentd.engine.approvals import TaintPolicy
 from agentd.engine.budget import Budget, SilentBudget
 from agentd.engine.compaction.plan import Thresholds, thresholds
-from agentd.engine.toolbox import TaintPolicy
 from agentd.interfaces.mcp.mcp_settings import SEARCH
 
 Work = Callable[[], Coroutine[Any, Any, None]]

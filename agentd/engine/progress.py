@@ -1,0 +1,91 @@
+"""How far a running turn has come: its rows, its use and its calls so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from agentd.core.links import KnownText, known_texts
+from agentd.core.message import TextSource, ToolResult, ToolUse, Writer
+from agentd.core.ports import TurnAudience
+from agentd.core.tool import ToolOutput
+from agentd.core.transcript import Row, RowRole
+from agentd.core.turn import CallMade, Receipt, SessionKey, Usage
+from agentd.engine.context import PromptContext
+from agentd.engine.queue import Interrupt
+
+CLIP_RESULTS = 2000  # characters left of a tool result when a turn's results must be cut
+_UNUSED = Usage()
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a turn has come that runs; owned by the task that runs it."""
+
+    receipt: Receipt
+    context: PromptContext
+    sink: TurnAudience
+    rows: list[Row] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)  # words streamed since the last stored row
+    usage: Usage = _UNUSED
+    cost_usd: float = 0.0
+    calls: list[CallMade] = field(default_factory=list)
+    model_calls: int = 0
+    clip: int | None = None
+    interrupt: Interrupt = field(default_factory=Interrupt)
+
+    @property
+    def session(self) -> SessionKey:
+        """The session it belongs to."""
+        return self.context.request.session
+
+    @property
+    def source(self) -> TextSource:
+        """The source of what the model says now: what it makes of text from outside is tainted, too."""
+        return TextSource(Writer.AGENT, self.is_tainted)
+
+    @property
+    def can_clip(self) -> bool:
+        """Whether this turn has tool results that could be cut to make room."""
+        return self.clip is None and any(
+            isinstance(b, ToolResult) and len(b.text) > CLIP_RESULTS
+            for row in self.rows
+            for b in row.blocks
+        )
+
+    @property
+    def is_tainted(self) -> bool:
+        """Whether the turn's prompt carries text from outside, or what was made of it."""
+        return self.context.past.is_tainted or any(
+            row.source.tainted and row.role.is_spoken for row in self.rows
+        )
+
+    def known_texts(self) -> tuple[KnownText, ...]:
+        """The texts of the turn's prompt whose addresses it may open, however tainted it is."""
+        return known_texts((*self.context.past.rows, *self.rows))
+
+    def called(self, use: ToolUse, output: ToolOutput) -> None:
+        """Note a call for the turn's record."""
+        made = CallMade(use.id, use.name, use.input, output.is_error, output.is_repetition)
+        self.calls.append(made)
+
+    def open_calls(self) -> tuple[ToolUse, ...]:
+        """The calls that the next row has to answer."""
+        asked = bool(self.rows) and self.rows[-1].role is RowRole.ASSISTANT
+        return self.rows[-1].as_message().tool_uses if asked else ()
+
+    def recount(self, price: Callable[[Usage], float], outputs: Mapping[str, ToolOutput]) -> None:
+        """Take over from the rows, and from what calls have put out, by their ids, what a cut turn had
+        already used and called. Calls that the next row has to answer are counted when it does.
+        """
+        open_ids = {use.id for use in self.open_calls()}
+        for row in self.rows:
+            if row.role is not RowRole.ASSISTANT:
+                continue
+            used = row.usage or _UNUSED
+            self.model_calls += 1
+            self.usage += used
+            self.cost_usd += price(used)
+            for use in row.as_message().tool_uses:
+                if use.id in outputs and use.id not in open_ids:
+                    self.called(use, outputs[use.id])
