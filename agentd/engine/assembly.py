@@ -32,7 +32,7 @@ from agentd.engine.completion import Completions
 from agentd.engine.context import ContextBuilder, Instructions
 from agentd.engine.context_manager import ContextManager
 from agentd.engine.loop import Loop
-from agentd.engine.outage import Heard, Outage
+from agentd.engine.outage import Outage, OutageAware
 from agentd.engine.queue import SessionQueue
 from agentd.engine.recovery import Recovery
 from agentd.engine.sessions import Sessions
@@ -43,7 +43,7 @@ from agentd.engine.turn import Turns
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class EnginePorts:
     """What the engine needs of the world: one implementation of each port.
 
     `sources` add to prompts, `tools` stand in the order the model is told, `hooks` act before rows
@@ -106,7 +106,7 @@ def slice_tokens(limits: Thresholds) -> int:
 
 
 def build_engine(
-    outside: Outside,
+    ports: EnginePorts,
     wording: Wording,
     limits: Thresholds,
     *,
@@ -115,16 +115,16 @@ def build_engine(
     price: Callable[[str, Usage], float],
 ) -> Engine:
     """An engine that is ready to be opened; nothing is read or written yet."""
-    store, clock = outside.store, outside.clock
-    outage = Outage(clock, outside.record or _NeverAnswered())
-    provider = Heard(outside.provider, outage)
-    journal, events, redactor = outside.journal, outside.events, outside.redactor
+    store, clock = ports.store, ports.clock
+    outage = Outage(clock, ports.record or _NeverAnswered())
+    provider = OutageAware(ports.provider, outage)
+    journal, events, redactor = ports.journal, ports.events, ports.redactor
     grants = Grants()
-    toolbox = _toolbox(outside, agent, grants)
+    toolbox = _toolbox(ports, agent, grants)
     loop = Loop(
         store,
         journal,
-        outside.ledger,
+        ports.ledger,
         toolbox,
         provider,
         clock,
@@ -133,16 +133,16 @@ def build_engine(
         redactor=redactor,
     )
     instructions = Instructions(wording.system, wording.light)
-    builder = ContextBuilder(outside.sources, toolbox, clock, provider, instructions, outside.offer)
+    builder = ContextBuilder(ports.sources, toolbox, clock, provider, instructions, ports.offer)
     summariser = Summariser(
-        outside.calls or Completions(provider, outside.ledger, clock, price),
+        ports.calls or Completions(provider, ports.ledger, clock, price),
         compaction.summary_prompt or wording.summary,
         compaction.summary_model,
         slice_tokens(limits),
         longest_summary(limits.window),
         compaction.timeout.total_seconds(),
     )
-    shrink = Compaction(store, outside.hooks, summariser, clock, limits, compaction)
+    shrink = Compaction(store, ports.hooks, summariser, clock, limits, compaction)
     silent = SilentTurns(store, loop, builder, toolbox, clock)
     queue = SessionQueue(agent.max_queued, agent.max_concurrent_turns)
     context_manager = ContextManager(
@@ -162,15 +162,15 @@ def build_engine(
     return Engine(sessions, shrink, outage, builder, toolbox)
 
 
-def _toolbox(outside: Outside, agent: AgentSettings, grants: Grants) -> Toolbox:
+def _toolbox(ports: EnginePorts, agent: AgentSettings, grants: Grants) -> Toolbox:
     return Toolbox(
-        outside.tools,
-        outside.journal,
-        Approvals(outside.policy, grants, outside.approver),
-        outside.clock,
+        ports.tools,
+        ports.journal,
+        Approvals(ports.policy, grants, ports.approver),
+        ports.clock,
         agent,
-        redactor=outside.redactor,
-        tool_sources=outside.tool_sources,
+        redactor=ports.redactor,
+        tool_sources=ports.tool_sources,
     )
 
 

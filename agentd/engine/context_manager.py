@@ -20,7 +20,7 @@ from agentd.core.transcript import History, RowRole, SessionInfo
 from agentd.core.turn import SessionKey, StopReason, Turn
 from agentd.engine import tokens
 from agentd.engine.approvals import Grants
-from agentd.engine.compaction.manager import EXTRACTED, Compaction, quietly, without_turns
+from agentd.engine.compaction.manager import EXTRACTED, Compaction, off_loop, without_turns
 from agentd.engine.context import PromptContext
 from agentd.engine.durable import when_space
 from agentd.engine.queue import SessionQueue
@@ -75,9 +75,9 @@ class ContextManager:
         self._due: set[SessionKey] = set()
         self._owed: set[SessionKey] = set()  # room must be made whatever their turns used
 
-    def adopt(self, sessions: Sequence[SessionInfo]) -> None:
+    def restore(self, sessions: Sequence[SessionInfo]) -> None:
         """Know what the store says of the sessions at a start."""
-        self._compaction.adopt(sessions)
+        self._compaction.restore(sessions)
 
     def expect(self, session: SessionKey, turn_id: int) -> None:
         """From now on the rows of this turn are unfinished: nothing may show, flush or cut them."""
@@ -106,7 +106,7 @@ class ContextManager:
         while len(basis) > _BASES:
             del basis[next(iter(basis))]
         unended = self._unended(session) | {turn_id}
-        return await quietly(history, lambda: without_turns(history, unended))
+        return await off_loop(history, lambda: without_turns(history, unended))
 
     async def before_turn(self, past: History, context: PromptContext) -> int | None:
         """Make room if the turn would not fit, or all of it if nobody has spoken for `idle_reset`: None,
@@ -143,7 +143,7 @@ class ContextManager:
             used = await self._measured(past, context.request.blocks)
         if self._fits(used) and not past.left_out:
             return past
-        part = await quietly(past, lambda: self._compaction.excerpt(past, used))
+        part = await off_loop(past, lambda: self._compaction.excerpt(past, used))
         if part is not past:
             log.info("context_excerpted", session=past.session, tokens=used)
             self._owed.add(past.session)
@@ -183,7 +183,7 @@ class ContextManager:
         if trigger is Trigger.THRESHOLD and self._compaction.is_working(session):
             return  # the turn after it asks again
         history, used = await self._weighed_now(session)
-        need = await quietly(history, lambda: self._compaction.need(history, used, trigger))
+        need = await off_loop(history, lambda: self._compaction.need(history, used, trigger))
         if not self._background or not (need.flush or need.cut):
             return
         self._due.add(session)
@@ -233,7 +233,7 @@ class ContextManager:
         await self._must_exist(session)
         history, used = await self._weighed_now(session)
         limits = self._compaction.limits
-        need = await quietly(
+        need = await off_loop(
             history, lambda: self._compaction.need(history, used, Trigger.THRESHOLD)
         )
         uncovered = [r for r in history.rows if r.seq > history.covered_to]
@@ -316,11 +316,11 @@ class ContextManager:
         """The context as it is between turns, and the tokens of the next request over it."""
         unended = self._unended(session)
         whole = await self._store.load(session)
-        history = await quietly(whole, lambda: without_turns(whole, unended))
+        history = await off_loop(whole, lambda: without_turns(whole, unended))
         return history, await self._measured(history, ())
 
     async def _measured(self, history: History, incoming: Sequence[Block]) -> int:
-        return await quietly(history, lambda: self._measure(history, incoming))
+        return await off_loop(history, lambda: self._measure(history, incoming))
 
     def _measure(self, history: History, incoming: Sequence[Block]) -> int:
         """Tokens of the next request. What a turn used says nothing if the context was swapped under

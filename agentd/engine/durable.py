@@ -38,7 +38,7 @@ async def when_space(clock: Clock, step: Callable[[], Awaitable[T]]) -> T:
             return result
 
 
-async def together(first: Awaitable[T], second: Callable[[], Awaitable[None]]) -> T:
+async def commit_together(first: Awaitable[T], second: Callable[[], Awaitable[None]]) -> T:
     """The result of `first`, with `second` done beside it so that both can share a commit.
 
     Raises what `first` raises, as it is. A failure of `second` is only logged: it must not hide that

@@ -45,7 +45,7 @@ from agentd.core.transcript import NewRow, Row, RowRole
 from agentd.core.turn import Failure, Origin, StopReason, Turn, Usage
 from agentd.engine import context as prompts
 from agentd.engine.calls import Calls
-from agentd.engine.durable import together, when_space
+from agentd.engine.durable import commit_together, when_space
 from agentd.engine.progress import Progress
 from agentd.engine.queue import Interrupted
 from agentd.engine.toolbox import Toolbox
@@ -163,9 +163,9 @@ class Loop:
         has_calls = any(isinstance(b, ToolUse) for b in blocks)
         if not has_calls and answer.stop is not ModelStop.PAUSE:
             stop = _STOPS.get(answer.stop, StopReason.END_TURN)
-            return await together(self._end(progress, stop, (row,)), charged)
+            return await commit_together(self._end(progress, stop, (row,)), charged)
         stored = when_space(self._clock, lambda: self._store.append(progress.receipt.turn_id, row))
-        progress.rows.append(replace(await together(stored, charged), blocks=row.blocks))
+        progress.rows.append(replace(await commit_together(stored, charged), blocks=row.blocks))
         progress.shown.clear()
         hit("turn.assistant_stored")
         return None

@@ -202,8 +202,8 @@ class Outage:
             waking.add_done_callback(lambda _: sleeping.cancel())
 
 
-class Heard:
-    """A provider of whose answers the line hears."""
+class OutageAware:
+    """A provider that tells the line when it has answered: the service works again."""
 
     def __init__(self, provider: Provider, outage: Outage) -> None:
         self._inner = provider

@@ -84,7 +84,7 @@ class Sessions:
         """Let turns run, and flush what a stop left due."""
         self._started.set()
         sessions = await self._store.sessions()
-        self._context_manager.adopt(sessions)
+        self._context_manager.restore(sessions)
         for info in sessions:
             if info.flush_due and self._tasks.is_open:
                 self._tasks.spawn(self._context_manager.ahead(info.key, Trigger.RESTART))

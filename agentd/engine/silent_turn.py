@@ -78,11 +78,22 @@ class SilentTurns:
                 await self._loop.failed(progress, Failure.of(error))
             raise
         except asyncio.CancelledError:
-            # Given up by who asked: it must not go on after a restart. A stop puts it aside instead.
-            if not self._loop.draining:
-                await asyncio.shield(self._loop.failed(progress, _GIVEN_UP))
-            raise
+            if self._loop.draining:
+                raise  # a stop: it is put aside
+            ended = await asyncio.shield(self._give_up(request, progress))
+            if ended is None:
+                raise
+            turn = ended
         return self._answer(turn)
+
+    async def _give_up(self, request: TurnRequest, progress: Progress) -> Turn | None:
+        """End the turn, since nobody waits for it any more: it must not go on after a restart. Returns it
+        if its end had been stored just then; it would be paid for and asked again otherwise.
+        """
+        receipt = await when_space(self._clock, lambda: self._store.receive(request))
+        if receipt.ended is None:
+            await self._loop.failed(progress, _GIVEN_UP)
+        return receipt.ended
 
     def _answer(self, turn: Turn) -> Answer:
         if turn.failure is not None:

@@ -15,7 +15,7 @@ from agentd.core.ports import Approver, Provider, Tool
 from agentd.core.prompt import ContextBlock
 from agentd.core.transcript import NOTHING_OFFERED
 from agentd.core.turn import MAIN, SessionKey, Turn, TurnRequest
-from agentd.engine.assembly import Outside, Wording, build_engine, slice_tokens
+from agentd.engine.assembly import EnginePorts, Wording, build_engine, slice_tokens
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.plan import thresholds
 from agentd.engine.queue import Ticket
@@ -74,7 +74,7 @@ class World:
             self.store, MemoryFlushSettings(), self.clock, lambda: slice_tokens(limits)
         )
         engine = build_engine(
-            Outside(
+            EnginePorts(
                 store=self.store,
                 journal=self.journal,
                 ledger=self.ledger,
@@ -94,7 +94,7 @@ class World:
             compaction=self.compaction_settings,
             price=lambda model, usage: usage.total_tokens / 1000,
         )
-        self.sessions, self.compaction = engine.sessions, engine.compaction
+        self.engine, self.sessions, self.compaction = engine, engine.sessions, engine.compaction
         self.outage = engine.outage
         await self.stack.enter_async_context(self.sessions.open())
         if begin:

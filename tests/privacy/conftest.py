@@ -19,7 +19,7 @@ from agentd.core.ports import Tool
 from agentd.core.prompt import Prompt
 from agentd.core.turn import MAIN, Context, Kind, Origin, SessionKey, Turn, TurnRequest
 from agentd.core.workspace import Reader
-from agentd.engine.assembly import Outside, Wording, build_engine, slice_tokens
+from agentd.engine.assembly import EnginePorts, Wording, build_engine, slice_tokens
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.plan import thresholds
 from agentd.engine.settings import AgentSettings
@@ -169,7 +169,7 @@ class House:
             self.store, MemoryFlushSettings(), self.clock, lambda: slice_tokens(limits)
         )
         engine = build_engine(
-            Outside(
+            EnginePorts(
                 store=self.store,
                 journal=self.journal,
                 ledger=SqliteLedger(db, self.clock),

@@ -13,7 +13,7 @@ import threading
 import pytest
 
 from agentd.core.errors import NotFound, StorageCorrupt, StorageError, StorageFull
-from agentd.engine.durable import together
+from agentd.engine.durable import commit_together
 from agentd.storage.migrations import STATE, Schema
 from agentd.storage.sqlite import Database
 
@@ -112,7 +112,7 @@ async def test_writes_that_are_made_together_share_a_commit_though_nothing_keeps
         async def second(value=f"b{number}"):
             await db.write(insert(value))
 
-        assert await together(db.write(insert(f"a{number}")), second) == f"a{number}"
+        assert await commit_together(db.write(insert(f"a{number}")), second) == f"a{number}"
     assert db.commits == 50
 
 

@@ -14,7 +14,7 @@ from agentd.app.assembly.tools import Offered
 from agentd.core.errors import ConfigError
 from agentd.core.paths import prompt
 from agentd.core.ports import Approver, TurnAudience
-from agentd.engine.assembly import Engine, Outside, Wording, build_engine
+from agentd.engine.assembly import Engine, EnginePorts, Wording, build_engine
 from agentd.engine.compaction.plan import smallest_window
 from agentd.engine.completion import Completions
 from agentd.providers.assembly import ProviderModel
@@ -39,7 +39,7 @@ async def open_engine(
     Raises ConfigError for a context window that the fixed prompt alone would fill.
     """
     tool_source = tools.servers.tool_source
-    outside = Outside(
+    ports = EnginePorts(
         store=stores.sessions,
         journal=stores.journal,
         ledger=stores.ledger,
@@ -58,7 +58,7 @@ async def open_engine(
         redactor=runtime.redactor,
     )
     engine = build_engine(
-        outside,
+        ports,
         Wording(prompt("system"), prompt("light"), prompt("summary")),
         runtime.limits,
         agent=runtime.config.agent,

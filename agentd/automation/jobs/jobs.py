@@ -165,15 +165,15 @@ class Jobs:
     def __init__(
         self,
         settings: JobsSettings,
-        around: RunDependencies,
+        deps: RunDependencies,
         triggers: Triggers,
         prompt: str,
         recipients: Recipients,
     ) -> None:
-        book, clock = around.book, around.clock
+        book, clock = deps.book, deps.clock
         self._book = book
-        reminders = Reminders(book, clock, around.wake, recipients)
-        questions = Questions(settings, around, prompt, recipients)
+        reminders = Reminders(book, clock, deps.wake, recipients)
+        questions = Questions(settings, deps, prompt, recipients)
         self._works: Mapping[JobKind, Work] = {JobKind.REMIND: reminders, JobKind.ASK: questions}
         self.lines: Mapping[str, JobLine] = {
             "reminders": JobLine(JobKind.REMIND, settings, book, triggers, clock, reminders),

@@ -80,19 +80,19 @@ class Questions:
     def __init__(
         self,
         settings: JobsSettings,
-        around: RunDependencies,
+        deps: RunDependencies,
         prompt: str,
         recipients: Recipients,
     ) -> None:
         self._settings = settings
-        self._around = around
+        self._deps = deps
         self._prompt = prompt
         self._recipients = recipients
         self._lock = asyncio.Lock()
 
     def is_free(self, job: Job) -> bool:
         """Whether neither another question nor a turn of the job's session keeps it waiting."""
-        return not self._lock.locked() and not self._around.turns.is_busy(_session(job))
+        return not self._lock.locked() and not self._deps.turns.is_busy(_session(job))
 
     async def run(self, job: Job, step: Step) -> JobRun | None:
         """Ask, or skip it for a reason; None if this slot was used before. Raises StorageError, and Busy where
@@ -103,27 +103,27 @@ class Questions:
             # The line found it free before the budget was looked at.
             raise Busy(f"the conversation of job {job.id} is taken")
         if reason is not None:
-            return await self._around.book.record(step, Ending(JobOutcome.SKIPPED, reason))
+            return await self._deps.book.record(step, Ending(JobOutcome.SKIPPED, reason))
         async with self._lock:
-            run_id = await self._around.book.begin(step)
+            run_id = await self._deps.book.begin(step)
             if run_id is None:
                 return None
             failpoints.hit("job.begun")
             return await self._ask(job, run_id)
 
     async def _closed(self, job: Job) -> JobReason | None:
-        if await self._around.over_budget():
+        if await self._deps.over_budget():
             return JobReason.BUDGET
-        if self._around.breaker.is_open():
+        if self._deps.breaker.is_open():
             return JobReason.BREAKER_OPEN
         return None if self.is_free(job) else JobReason.BUSY
 
     async def _ask(self, job: Job, run_id: int) -> JobRun | None:
-        settings, around = self._settings, self._around
-        began = around.clock.now()
+        settings, deps = self._settings, self._deps
+        began = deps.clock.now()
         request = self._request(job, run_id, began)
         verdict = await run_background_turn(
-            around.turns, request, NullSink(), settings.timeout, settings.ack_max_chars
+            deps.turns, request, NullSink(), settings.timeout, settings.ack_max_chars
         )
         failpoints.hit("job.verdict")
         ending = await self._ending(verdict, began)
@@ -131,16 +131,16 @@ class Questions:
         if ending.reason is JobReason.ALERT:
             text, tainted = ending.text, isinstance(verdict, Alarm) and verdict.tainted
             alert = self._recipients.alert(text, "job", alert_digest(text), tainted=tainted)
-        run = await around.book.end(run_id, ending, alert)
+        run = await deps.book.end(run_id, ending, alert)
         if ending.outcome is JobOutcome.ALERT:
-            around.wake()
+            deps.wake()
         return run
 
     def _request(self, job: Job, run_id: int, now: datetime) -> TurnRequest:
         light = job.what.session is JobSession.ISOLATED
         return TurnRequest(
             session=_session(job),
-            text=compose(self._prompt, "Job", job.what.text, now, self._around.clock.zone),
+            text=compose(self._prompt, "Job", job.what.text, now, self._deps.clock.zone),
             message_id=f"job:{run_id}",
             origin=Origin.JOB,
             context=Context.LIGHT if light else Context.SESSION,
@@ -150,7 +150,7 @@ class Questions:
 
     async def _ending(self, verdict: Verdict | Failed, began: datetime) -> Ending:
         # What was spent since then is this question's: no other runs beside it.
-        tokens, cost = await self._around.ledger.spent(began, Origin.JOB)
+        tokens, cost = await self._deps.ledger.spent(began, Origin.JOB)
         match verdict:
             case Quiet(text):
                 outcome, reason = JobOutcome.QUIET, JobReason.ACK

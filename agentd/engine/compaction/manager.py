@@ -97,7 +97,7 @@ class Compaction:
         """The thresholds in force."""
         return self._limits
 
-    def adopt(self, sessions: Iterable[SessionInfo]) -> None:
+    def restore(self, sessions: Iterable[SessionInfo]) -> None:
         """Know of the failures of summaries before this start."""
         self._troubles = {info.key: info.trouble for info in sessions if info.trouble.failures}
 
@@ -181,13 +181,13 @@ class Compaction:
             waiting = unfinished()
             whole = await self._load(session)
             waiting |= unfinished()  # one may have come meanwhile
-            history = await quietly(whole, lambda: without_turns(whole, waiting))
-            used = await quietly(history, lambda: measure(history))
-            need = await quietly(history, lambda: self.need(history, used, trigger))
+            history = await off_loop(whole, lambda: without_turns(whole, waiting))
+            used = await off_loop(history, lambda: measure(history))
+            need = await off_loop(history, lambda: self.need(history, used, trigger))
             again = await self._given_up(session, history) if trigger is Trigger.FLUSH else []
             if not need.flush and not need.cut and not again:
                 return CompactionReport(False, False, need.reason, used, used)
-            plan = await quietly(
+            plan = await off_loop(
                 whole,
                 lambda: self._plan(history, trigger, need, _first_apart(whole, history), wish),
             )
@@ -205,7 +205,7 @@ class Compaction:
             after = used
             if compacted:
                 left = await self._load(session)
-                after = await quietly(left, lambda: measure(left))
+                after = await off_loop(left, lambda: measure(left))
             report = CompactionReport(flushed, compacted, reason, used, after)
             self._remember(plan, report)
             return report
@@ -423,7 +423,7 @@ class Compaction:
         log.info("room_made", **self.last)
 
 
-async def quietly(history: History, work: Callable[[], T]) -> T:
+async def off_loop(history: History, work: Callable[[], T]) -> T:
     """The result of work on all rows of a context, where it keeps nobody waiting."""
     return await offload(len(history.rows), work, light=ROWS)
 

@@ -12,7 +12,7 @@ from agentd.core.fact import Category, Fact, FactSource, FactStatus
 from agentd.core.prompt import Prompt
 from agentd.core.turn import MAIN, TurnRequest
 from agentd.engine import tokens
-from agentd.engine.assembly import Outside, Wording, build_engine
+from agentd.engine.assembly import EnginePorts, Wording, build_engine
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.plan import thresholds
 from agentd.engine.settings import AgentSettings
@@ -75,7 +75,7 @@ async def talk(*, renewing: bool = False) -> Talk:
     clock, learning = FakeClock(NOW), Learning()
     store, provider = MemorySessions(clock), ScriptedProvider(default=ANSWER)
     source = FactsInPrompt(learning, Nothing(), clock, "What you know.", FactsSettings())
-    outside = Outside(
+    ports = EnginePorts(
         store=store,
         journal=store,
         ledger=MemoryLedger(clock),
@@ -86,7 +86,7 @@ async def talk(*, renewing: bool = False) -> Talk:
         sources=(source,),
     )
     engine = build_engine(
-        outside,
+        ports,
         Wording("You are an agent. " * 100, "light", "summary"),
         thresholds(200_000, 4000),
         agent=AgentSettings(),

@@ -1,0 +1,52 @@
+"""A hook's question whose time is over in the very moment in which its answer is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from agentd.core.compaction import Question
+from agentd.core.turn import MAIN
+from agentd.engine.loop import Loop
+from agentd.engine.silent_turn import SilentTurns
+from agentd.testing import ScriptedProvider
+
+
+class SlowToSay:
+    """A store that has stored the end of a turn long before it says so."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.stored = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def finish(self, *args: Any) -> Any:
+        await self._store.finish(*args)
+        self.stored.set()
+        await asyncio.Event().wait()
+
+
+async def test_an_answer_that_is_stored_is_given_though_who_asked_gives_up(world) -> None:
+    world.provider = ScriptedProvider("nothing to save")
+    await world.start()
+    engine, store = world.engine, SlowToSay(world.store)
+    loop = Loop(
+        store,
+        world.journal,
+        world.ledger,
+        engine.toolbox,
+        world.provider,
+        world.clock,
+        price=lambda model, usage: 0.0,
+        max_model_calls=5,
+    )
+    silent = SilentTurns(store, loop, engine.builder, engine.toolbox, world.clock)
+    question = Question("flush:1", "Be brief.", "What is to be kept?", (), frozenset())
+    asking = asyncio.create_task(silent.ask(MAIN, question))
+    await store.stored.wait()
+    asking.cancel()
+    assert (await asking).text == "nothing to save"
+    assert (await silent.ask(MAIN, question)).text == "nothing to save"
+    assert len(world.provider.prompts) == 1
