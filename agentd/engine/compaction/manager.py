@@ -132,17 +132,23 @@ class Compaction:
         upper one is as if between them.
         """
         uncovered = [r for r in _spoken(history.rows) if r.seq > history.covered_to]
-        held = self._is_held(history) and trigger is Trigger.THRESHOLD
-        over = used >= self._limits.compact_at and not held
-        margin = self._limits.compact_at - self._limits.flush_at
-        due = trigger is not Trigger.THRESHOLD or history.flush_due or over
-        if not due and used >= self._limits.flush_at:
-            is_first = history.covered_to <= history.swapped_at
-            due = is_first or tokens.of_rows(uncovered) >= margin
-        cut = trigger in _CUTS and (over or trigger is not Trigger.THRESHOLD)
-        flush = due and bool(uncovered)
-        idle = "summary_failed" if held else "below_threshold"
+        if trigger is not Trigger.THRESHOLD:  # it was asked for, however small the context is
+            cut, flush, idle = trigger in _CUTS, bool(uncovered), "below_threshold"
+        else:
+            is_held = self._is_held(history)
+            cut = used >= self._limits.compact_at and not is_held
+            is_due = cut or history.flush_due or self._is_flush_due(history, used, uncovered)
+            flush = is_due and bool(uncovered)
+            idle = "summary_failed" if is_held else "below_threshold"
         return Need(used, flush, cut, str(trigger) if cut or flush else idle)
+
+    def _is_flush_due(self, history: History, used: int, uncovered: Sequence[Row]) -> bool:
+        """Whether so much has been said since the last flush that the next one is due."""
+        if used < self._limits.flush_at:
+            return False
+        is_first = history.covered_to <= history.swapped_at
+        margin = self._limits.compact_at - self._limits.flush_at
+        return is_first or tokens.of_rows(uncovered) >= margin
 
     def excerpt(self, history: History, used: int) -> History:
         """A context too long for the next request, as one turn can carry it: the recent rows whole, an
