@@ -392,6 +392,19 @@ async def test_text_from_outside_marks_all_that_is_written_behind_it(world) -> N
     assert "origin=untrusted" in world.workspace.text("memory/2026-11-21.md")
 
 
+async def test_a_restart_counts_the_calls_that_were_made_as_they_ended(world) -> None:
+    await world.start()
+    receipt = await world.store.receive(TurnRequest(MAIN, "loop", "m"))
+    await world.store.begin(receipt.turn_id)
+    uses = (ToolUse("told", "x", {}), ToolUse("refused", "x", {}))
+    await world.store.append(receipt.turn_id, NewRow(RowRole.ASSISTANT, uses, usage=Usage(5, 5)))
+    await world.journal.settle(receipt.turn_id, "told", ToolOutput("r", is_repetition=True))
+    results = (ToolResult("told", "r"), ToolResult("refused", "Not run.", is_error=True))
+    await world.store.append(receipt.turn_id, NewRow(RowRole.USER, results))
+    turn = await world.say("loop", "m")
+    assert [(made.id, made.is_repetition) for made in turn.tool_calls] == [("told", True)]
+
+
 async def test_a_limit_of_model_calls_counts_over_a_restart(world) -> None:
     world.settings = world.settings.model_copy(update={"max_model_calls": 2})
     await world.start()
@@ -400,6 +413,7 @@ async def test_a_limit_of_model_calls_counts_over_a_restart(world) -> None:
     for n in (1, 2):
         asked = NewRow(RowRole.ASSISTANT, (ToolUse(f"c{n}", "x", {}),), usage=Usage(5, 5))
         await world.store.append(receipt.turn_id, asked)
+        await world.journal.settle(receipt.turn_id, f"c{n}", ToolOutput("r"))
         await world.store.append(receipt.turn_id, NewRow(RowRole.USER, (ToolResult(f"c{n}", "r"),)))
     turn = await world.say("loop", "m")
     assert turn.stop_reason is StopReason.MAX_TURN_REQUESTS
