@@ -21,6 +21,7 @@ import numpy as np
 from agentd.core.chunk import Chunk
 from agentd.core.ports import Embedder
 from agentd.core.search import SearchOptions
+from agentd.memory.index.ranking.kinds import kinds_of
 from agentd.memory.index.search.searcher import Searcher
 from agentd.memory.index.search.units import embedded_text
 from benchmarks.collections import dated_notes, messages
@@ -77,17 +78,26 @@ async def talks(folder: Path, form: str, embedder: Embedder | None) -> list[Talk
         chunks = list(
             dated_notes(conversation.dir) if form == "notes" else messages(conversation.dir)
         )
-        searcher = Searcher()
         vectors: list[np.ndarray | None] = [None] * len(conversation.queries)
         if embedder is None:
+            searcher = Searcher()
             searcher.add(chunks)
         else:
-            searcher.add(chunks, np.stack(await _embedded(embedder, map(embedded_text, chunks))))
+            texts = np.stack(await _embedded(embedder, map(embedded_text, chunks)))
+            searcher = searcher_of(chunks, texts, embedder.model)
             questions = (asked["query"] for asked in conversation.queries)
             vectors = [*await _embedded(embedder, questions, query=True)]
         last = max(chunk.date for chunk in chunks if chunk.date)
         made.append(Talk(core, conversation, searcher, chunks, vectors, last + timedelta(days=1)))
     return made
+
+
+def searcher_of(chunks: Sequence[Chunk], vectors: np.ndarray, model: str) -> Searcher:
+    """A searcher that ranks as a daemon does that has the vectors of this model."""
+    searcher = Searcher(vectors.shape[1])
+    searcher.kinds = kinds_of(model)
+    searcher.add(chunks, vectors)
+    return searcher
 
 
 def figures(some: Sequence[Talk], options: SearchOptions, every: int = 1) -> dict[str, float]:

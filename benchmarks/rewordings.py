@@ -26,9 +26,9 @@ from agentd.memory.index.chunks import chunks_of_note
 from agentd.memory.index.embedding.static import load
 from agentd.memory.index.search import phrasings
 from agentd.memory.index.search.phrasings import Phrasing
-from agentd.memory.index.search.searcher import Searcher
 from agentd.memory.index.search.units import embedded_text
 from benchmarks import embedder
+from benchmarks.retrieval import searcher_of
 from benchmarks.row import Row
 from benchmarks.workspace_year.reading import HERE, Asked, Place, questions
 from benchmarks.workspace_year.scoring import Marks, Span, mark
@@ -69,10 +69,9 @@ async def answers(
     of: Collection, made_by: Embedder
 ) -> tuple[Mapping[str, Sequence[Span]], Mapping[str, Sequence[Span]]]:
     """The hits of every question by its id: asked once, and with its rewordings."""
-    searcher = Searcher(made_by.dimension)
     texts = [embedded_text(chunk) for chunk in of.chunks]
-    slots = searcher.add(of.chunks, np.stack(await _embedded(made_by, texts)))
-    chunks = dict(zip(slots, of.chunks, strict=True))
+    vectors = np.stack(await _embedded(made_by, texts))
+    searcher = searcher_of(of.chunks, vectors, made_by.model)
     once, several = {}, {}
     for asked in of.asked:
         said = (asked.query, *of.rewordings[asked.id])
@@ -83,7 +82,7 @@ async def answers(
         options = replace(_OPTIONS, today=asked.now.date())
         once[asked.id], several[asked.id] = (
             [
-                _span([chunks[slot] for slot in hit.slots], hit.tokens)
+                _span([of.chunks[slot] for slot in hit.slots], hit.tokens)
                 for hit in phrasings.search(searcher, some, options)
             ]
             for some in (ways[:1], ways)
