@@ -161,6 +161,22 @@ def test_a_question_about_what_was_is_not_answered_with_the_newest():
     assert led[1] < led[0]
 
 
+def test_vectors_of_a_model_that_nothing_is_known_of_do_not_tell_what_is_newer():
+    """Those of some models all lie near each other, so that whatever is found would be put by its day."""
+    cone = np.array([3.0, 0.0, 0.0, 0.0], np.float32) + np.eye(4, dtype=np.float32)
+    options = SearchOptions(today=TODAY, join=False)
+    apart = filled(
+        note("2026-02-01", 1, "Brackwater pays 760 net."),
+        note("2026-07-01", 1, "A letter came from Brackwater."),
+        vectors=cone[:2],
+    )
+    hits = apart.search("what does Brackwater pay?", cone[0], options).hits
+    assert [(hit.slots, hit.superseded_by) for hit in hits] == [((0,), None), ((1,), None)]
+    alike = filled(*RATES[:2], vectors=cone[:2])
+    hits = alike.search("day rate for Brackwater", cone[0], options).hits
+    assert [(hit.slots, hit.superseded_by) for hit in hits] == [((1,), None), ((0,), 1)]
+
+
 RUNS = (
     note("2026-10-30", 1, "Run: 7 km along the river, fog."),
     note("2026-10-31", 1, "Run: 12 km with Ruben, too fast."),

@@ -246,15 +246,15 @@ class Searcher:
         if not asked.options.newest_first or asked.window is not None:
             return {}
         head = found.slots[: newest.HEAD]
-        if asked.vector is not None and self.vectors is not None:
+        if self.kinds is not None and asked.vector is not None and self.vectors is not None:
+            state = self.kinds.asks_state(asked.vector)
             nearness = self.vectors.near(int(head[0]), head)
         else:
+            # What is a high cosine differs from model to model, so words tell where nothing is known of it.
+            state = None
             likeness = selection.by_terms([self.corpus.term_set(slot) for slot in head.tolist()])
             shared = likeness(0, np.arange(len(head)))
             nearness = 2.0 * shared / (1.0 + shared)  # Dice's measure of it: half of each is .5
-        state = None
-        if self.kinds is not None and asked.vector is not None:
-            state = self.kinds.asks_state(asked.vector)
         days = self.corpus.column("day")[found.slots].tolist()
         for at, slot in enumerate(head.tolist()):
             if self.corpus.column("asks")[slot] or self._is_retold(slot):
