@@ -166,12 +166,13 @@ class Ranked:
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """The answer to a search. `reason` is set when it is empty; `confidence`, 0..1, is how likely one
-    of the hits answers.
+    of the hits answers; `newest_leads` tells whether for such a query what is newer stands first.
     """
 
     hits: tuple[Ranked, ...]
     reason: EmptyReason | None = None
     confidence: float = 1.0
+    newest_leads: bool = False
 
     def __iter__(self) -> Iterator[Ranked]:
         return iter(self.hits)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 
+import numpy as np
 import pytest
 
 from agentd.core.chunk import OWNER, Chunk, Source
 from agentd.core.search import Ranking, SearchOptions, SearchQuery
+from agentd.memory.index.ranking.kinds import Kinds
 from agentd.memory.index.search import phrasings
 from agentd.memory.index.search.live import LiveIndex
 from agentd.memory.index.search.patient_embedder import patient
@@ -80,6 +82,21 @@ def test_what_is_outdated_stands_behind_what_is_newer_in_every_wording(searcher)
     asked = [("heron", None), ("guest wifi password", None), ("heron wifi", None)]
     hits = list(phrasings.search(made, asked, OPTIONS))
     assert [(hit.slots, hit.superseded_by) for hit in hits] == [((1,), None), ((0,), 1)]
+
+
+@pytest.mark.parametrize(("state", "first"), [(10.0, (1,)), (-10.0, (0,))])
+def test_a_question_about_what_was_keeps_its_order_in_several_wordings_too(state, first):
+    made = Searcher()
+    old, new = date(2026, 1, 5), date(2026, 6, 5)
+    vectors = np.array([[1.0, 0.0], [0.9, 0.4]], np.float32)
+    texts = ("Heron was the guest wifi password", "The guest wifi password is kestrel")
+    made.add([a_note(n, t, d) for n, t, d in zip((1, 9), texts, (old, new), strict=True)], vectors)
+    kind = np.array([state, 0.0, 0.0], np.float32)
+    made.kinds = Kinds(kind, kind, np.zeros(2, np.float32))
+    asked = [("guest wifi password heron", vectors[0]), ("heron guest wifi", vectors[0])]
+    hits = list(phrasings.search(made, asked, OPTIONS))
+    assert hits[0].slots == first
+    assert {hit.slots: hit.superseded_by for hit in hits} == {(0,): 1, (1,): None}
 
 
 def test_confidence_is_that_of_the_wording_that_found_most_surely():

@@ -33,10 +33,13 @@ RIVAL = 8.0  # log-odds behind the best: less likely hits are no rivals of it
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """The positions of hits in their new order, and for outdated ones the position of the newer."""
+    """The positions of hits in their new order, for outdated ones the position of the newer, and whether
+    for such a question what is newer `leads`.
+    """
 
     order: tuple[int, ...]
     newer: dict[int, int]
+    leads: bool
 
 
 def newest_first(
@@ -49,12 +52,12 @@ def newest_first(
     near is enough; else only what says the same again outdates what said so before. Where it is
     unlikely, the order stays; where it is not known (None), what says the same again is moved.
     """
+    leads = state is None or state >= LIKELY
     count = min(HEAD, len(days))
     order = list(range(len(days)))
     if not count or days[0] < 0:
-        return Renewed(tuple(order), {})
-    asks_now = state is not None and state >= LIKELY
-    least = NEAR if asks_now else SAME
+        return Renewed(tuple(order), {}, leads)
+    least = NEAR if state is not None and leads else SAME
     group = [0] + [
         at
         for at in range(1, count)
@@ -63,10 +66,10 @@ def newest_first(
     group.sort(key=lambda at: -days[at])
     latest = group[0]
     newer = {at: latest for at in group if days[at] < days[latest]}
-    if state is not None and not asks_now:
-        return Renewed(tuple(order), newer)
-    chosen = set(group)
-    return Renewed((*group, *(at for at in order if at not in chosen)), newer)
+    if leads:
+        chosen = set(group)
+        order = [*group, *(at for at in order if at not in chosen)]
+    return Renewed(tuple(order), newer, leads)
 
 
 def behind(count: int, newer: Mapping[int, int]) -> list[int]:

@@ -36,7 +36,9 @@ def search(searcher: Searcher, asked: Sequence[Phrasing], options: SearchOptions
     confidence = max(
         ranking.confidence for ranking in rankings if ranking.hits or not any(rankings)
     )
-    hits = _newest_first(_fused(rankings))
+    hits = _fused(rankings)
+    if _newest_leads(rankings):
+        hits = _newest_first(hits)
     if not hits:
         return Ranking((), rankings[0].reason, confidence)
     chosen = tuple(_packed(searcher, hits, options))
@@ -57,6 +59,12 @@ def _fused(rankings: Iterable[Ranking]) -> list[Ranked]:
             best[slot] = replace(max(known, hit, key=_score), superseded_by=newer)
     order = sorted(worth, key=lambda slot: -worth[slot])
     return _scored([best[slot] for slot in order])
+
+
+def _newest_leads(rankings: Iterable[Ranking]) -> bool:
+    """Whether at least half of the wordings that find something ask how things stand."""
+    told = [ranking.newest_leads for ranking in rankings if ranking.hits]
+    return 2 * sum(told) >= len(told)
 
 
 def _newest_first(hits: Sequence[Ranked]) -> list[Ranked]:

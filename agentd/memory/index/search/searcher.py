@@ -137,10 +137,10 @@ class Searcher:
         sure = self._fuse(found, asked)
         self._age(found, options)
         self._arrange(found, options)
-        newer = self._renew(found, asked)
+        newer, leads = self._renew(found, asked)
         self._share(found, asked)
         found.score = np.sort(found.score)[::-1]  # the score of the place where a unit is now
-        return replace(self._pack(found, newer, options), confidence=sure)
+        return replace(self._pack(found, newer, options), confidence=sure, newest_leads=leads)
 
     def features(
         self, query: str, vector: NDArray[np.float32] | None, options: SearchOptions
@@ -239,12 +239,12 @@ class Searcher:
             order = selection.mmr(found.score[:HEAD], likeness, options.mmr_lambda)
             found.reorder([*order, *range(len(head), len(found.slots))])
 
-    def _renew(self, found: Candidates, asked: Asked) -> dict[int, int]:
+    def _renew(self, found: Candidates, asked: Asked) -> tuple[dict[int, int], bool]:
         """Move the newest of units that say how one thing stands before the others, unless days are
-        asked for. Gives the slot that is newer, by slot.
+        asked for. Gives the slot that is newer, by slot, and whether such are moved.
         """
         if not asked.options.newest_first or asked.window is not None:
-            return {}
+            return {}, False
         head = found.slots[: newest.HEAD]
         if self.kinds is not None and asked.vector is not None and self.vectors is not None:
             state = self.kinds.asks_state(asked.vector)
@@ -262,7 +262,7 @@ class Searcher:
         renewed = newest.newest_first(nearness, days, found.partial["structure"].tolist(), state)
         slots = found.slots.tolist()
         found.reorder(list(renewed.order))
-        return {slots[old]: slots[new] for old, new in renewed.newer.items()}
+        return {slots[old]: slots[new] for old, new in renewed.newer.items()}, renewed.leads
 
     def _share(self, found: Candidates, asked: Asked) -> None:
         """Let no bare asking stand before an answer, and no chatter drown what was written down."""
