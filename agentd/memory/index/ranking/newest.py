@@ -48,9 +48,10 @@ def newest_first(
     """Put the newest of the hits that are about the same as the best one before the others.
 
     `nearness` holds cosines of the first hits to the best one, or the share of words in common, best
-    first; `days` below 0 are unknown; `scores` are log-odds. `state` is how likely the query asks how something stands now: then what is
-    near is enough; else only what says the same again outdates what said so before. Where it is
-    unlikely, the order stays; where it is not known (None), what says the same again is moved.
+    first; `days` below 0 are unknown; `scores` are log-odds. `state` is how likely the query asks how
+    something stands now: then what is near is enough; else only what says the same again outdates what
+    said so before. Where it is unlikely, the order stays; where it is not known (None), what says the
+    same again is moved.
     """
     leads = state is None or state >= LIKELY
     count = min(HEAD, len(days))
