@@ -7,6 +7,7 @@ repeated: they may hold parts of the request.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -245,11 +246,15 @@ def failure(
     )
 
 
+_SPENDING = re.compile(r"\bspend(?:ing)?\b", re.IGNORECASE)  # and no key that is "suspended"
+_LONGEST_WAIT = 365 * 86_400.0  # seconds; of more a service knows as little as we do
+
+
 def kind_of(status: int, error_type: str, text: str) -> str:
     """The row for an error that the service reported: HTTP status (200 inside a stream), the
     service's own error type, and its text, which is only looked at.
     """
-    if error_type in _BILLING_TYPES or (status == 429 and "spend" in text.casefold()):
+    if error_type in _BILLING_TYPES or (status == 429 and _SPENDING.search(text)):
         return "billing"
     kind = _BY_STATUS.get(status) or _BY_TYPE.get(error_type) or _by_class(status)
     if kind == "bad_request":
@@ -322,4 +327,4 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         except (ValueError, TypeError):
             return None
         seconds = wait.total_seconds()
-    return max(seconds, 0.0) if math.isfinite(seconds) else None
+    return min(max(seconds, 0.0), _LONGEST_WAIT) if math.isfinite(seconds) else None

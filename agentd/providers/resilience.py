@@ -301,7 +301,10 @@ class Fallback:
 
 
 def _for(prompt: Prompt, *, is_first: bool) -> Prompt:
-    return prompt if is_first else replace(prompt, model=None)
+    """What a session has chosen of the first service, its model and how much it thinks, is not asked of
+    another one, which may refuse it.
+    """
+    return prompt if is_first else replace(prompt, model=None, effort="")
 
 
 def _is_of_the_service(error: ProviderError) -> bool:

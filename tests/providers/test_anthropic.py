@@ -111,6 +111,7 @@ async def test_the_wait_that_the_service_asks_for_is_passed_on(llmock, key, hell
         ("", None),
         ("nan", None),
         ("inf", None),
+        ("1764360000000000", 365 * 86_400.0),
     ],
 )
 async def test_retry_after_is_read_as_seconds_or_as_a_date(key, hello, header, seconds):

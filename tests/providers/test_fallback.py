@@ -52,6 +52,14 @@ def two(*first, second="from the second"):
     return Chain(scripted("first", *first), scripted("second", second))
 
 
+async def test_another_service_is_asked_for_no_model_and_no_effort_of_the_first():
+    chain = two(failure("overloaded"))
+    await chain.ask(Prompt((), (user("Hello"),), model="first-2", effort="high"))
+    (first,), (second,) = (provider.prompts for provider in chain.providers)
+    assert (first.model, first.effort) == ("first-2", "high")
+    assert (second.model, second.effort) == (None, "")
+
+
 async def test_while_the_first_answers_no_other_is_asked():
     chain = two("from the first")
     assert (await chain.ask())[-1].provider == "first"

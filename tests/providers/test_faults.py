@@ -49,6 +49,7 @@ def test_every_fault_becomes_an_error_with_a_cure(kind):
         (400, "", "Your credit balance is too low", "billing"),
         (429, "", "spend limit reached", "billing"),
         (429, "rate_limit_error", "requests per minute", "rate_limited"),
+        (429, "rate_limit_exceeded", "this key is suspended for 2 s", "rate_limited"),
         (418, "", "", "bad_request"),
         (599, "", "", "server_error"),
         (302, "", "", "redirected"),
