@@ -48,6 +48,15 @@ def test_a_phrase_names_its_days(text, first, last):
 
 
 @pytest.mark.parametrize(
+    ("today", "saturday"),
+    [("2026-11-28", "2026-11-28"), ("2026-11-29", "2026-11-28"), ("2026-11-30", "2026-11-28")],
+)
+def test_this_weekend_is_the_one_that_goes_on_or_else_the_one_that_was(today, saturday):
+    (found,) = moments.named("what did i do this weekend", date.fromisoformat(today))
+    assert str(found.first) == saturday
+
+
+@pytest.mark.parametrize(
     "text", ["may i ask", "31 june", "the second one", "2026-13-40", "march on"]
 )
 def test_other_words_name_no_days(text):

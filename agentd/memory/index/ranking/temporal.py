@@ -71,6 +71,7 @@ _FEASTS = {
     "day of german unity": (10, 3),
 }  # fmt: skip
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_SATURDAY = 5  # of `date.weekday`
 _LAST = "last|past|previous|letzte[nrs]?|vergangene[nrs]?"
 
 
@@ -94,7 +95,8 @@ _RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("recent", rf"(?:(?:in|over|during|for)\s+)?(?:the\s+)?(?:{_LAST})\s+({_N})\s+({_UNIT})"),
         ("days ago", _any(_DAYS_AGO)),
         ("feast", _any(_FEASTS)),
-        ("last weekend", rf"(?:the\s+)?(?:{_LAST}|this)\s+(?:weekend|wochenende)|le week-end dernier|el fin de semana pasado"),
+        ("this weekend", r"(?:this|dieses)\s+(?:weekend|wochenende)|ce week-end|este fin de semana"),
+        ("last weekend", rf"(?:the\s+)?(?:{_LAST})\s+(?:weekend|wochenende)|le week-end dernier|el fin de semana pasado"),
         ("last week", rf"(?:{_LAST})\s+(?:week|woche)|la semaine derniere|la semana pasada"),
         ("this week", r"(?:this|diese)\s+(?:week|woche)|cette semaine|esta semana"),
         ("last month", rf"(?:{_LAST})\s+(?:month|monat)|le mois dernier|el mes pasado"),
@@ -108,8 +110,8 @@ _RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
 )  # fmt: skip
 _RELATIVE = frozenset(
-    ("ago", "recent", "days ago", "last weekend", "last week", "this week", "last month",
-     "this month", "last year", "this year", "weekday", "season")
+    ("ago", "recent", "days ago", "last weekend", "this weekend", "last week", "this week",
+     "last month", "this month", "last year", "this year", "weekday", "season")
 )  # fmt: skip
 
 
@@ -288,8 +290,10 @@ def _relative(rule: str, text: str, given: list[str], today: date) -> tuple[date
     if rule == "feast":
         month, day = _FEASTS[text]
         return _one(date(_year(month, day, today), month, day))
-    if rule == "last weekend":
-        return monday - timedelta(days=2), monday - timedelta(days=1)
+    if rule in {"last weekend", "this weekend"}:
+        is_on = rule == "this weekend" and today.weekday() >= _SATURDAY  # else the one that was
+        saturday = monday + timedelta(days=_SATURDAY if is_on else -2)
+        return saturday, saturday + timedelta(days=1)
     if rule in {"last week", "this week"}:
         start = monday - timedelta(days=7 if rule == "last week" else 0)
         return start, start + timedelta(days=6)
