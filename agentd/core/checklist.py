@@ -3,7 +3,12 @@
 What counts as work: prose, list entries, open boxes. What does not: blank lines, headings, HTML
 comments, rules, code-fence marks, ticked boxes and boxes or bullets without words. An entry with
 `(due: 2026-12-01 09:00)` or `(every: 2h)`, or a `- name:` entry of a `tasks:` block with an
-`interval:`, is work only when its time has come. Lines indented deeper than an entry belong to it.
+`interval:`, is work only when its time has come. Lines indented deeper than an entry belong to it, blank
+lines between them or not, but for boxes and dated entries, which are entries at any depth: each is ticked
+or due by itself. A box without a time below a dated entry has that entry's time, so it belongs to it. A
+bullet with nothing but entries below it is their title, no work. Fenced code is no list: it belongs to
+the entry that it stands in; a fence that is never closed is none.
+
 A date or duration that cannot be read, or a duration under a minute, makes an entry without one: the
 model sees it every time, and `Checklist.mistakes` names it.
 """
@@ -13,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -27,6 +32,7 @@ from agentd.core.durations import format_duration, parse_duration
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _NOISE = re.compile(r"#{1,6}(\s.*)?|(`{3,}|~{3,}).*|([-*_])(\s*\3){2,}|[-*+]|\d+[.)]")
 _ENTRY = re.compile(r"(?:[-*+]|\d+[.)])\s+(?:\[(?P<box>[ xX]?)\](?=\s|$)\s*)?(?P<text>.*)")
+_FENCE = re.compile(r"\s*(`{3,}(?=[^`]*\Z)|~{3,})")
 _WHEN = re.compile(r"\(\s*+(due|every)\s*+:([^()]++)\)", re.IGNORECASE)
 _FIELD = re.compile(r"(?:[-*+]\s+)?(name|interval|every|due|prompt)\s*:\s*(.*)", re.IGNORECASE)
 
@@ -73,6 +79,7 @@ class ItemPart:
     is_listed: bool = False  # an entry of a list, not a line of prose
     is_off: bool = False  # ticked
     mistakes: tuple[str, ...] = ()  # its times that cannot be read
+    depth: int = -1  # how far an entry is indented; -1 for what is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,32 +176,46 @@ class Checklist:
         hashes are in `without`.
         """
         wanted = {item.hash for item in items}
-        lines = [
-            line
-            for entry, parts in self._sections
-            if entry is None or entry.hash not in without
-            for part in parts
-            if not part.is_off and (part.item is None or part.item.hash in wanted)
-            for line in part.lines
-        ]
-        return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+        lines: list[str] = []
+        around: list[tuple[int, int, bool]] = []  # depth, columns moved, whether it is shown
+        for entry, parts in self._sections:
+            for part in parts:
+                is_shown = (entry is None or entry.hash not in without) and (
+                    not part.is_off and (part.item is None or part.item.hash in wanted)
+                )
+                by = _moved(part, around)
+                if part.depth >= 0:
+                    around.append((part.depth, by, is_shown))
+                if is_shown:
+                    lines += (_outdented(line, by) for line in part.lines)
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+
+
+def _moved(part: ItemPart, around: list[tuple[int, int, bool]]) -> int:
+    """How many columns an entry moves to the left: to the place of the one that it stands in, where that is
+    not shown, for else it would seem to stand in another one. Of `around` those stay that it stands in.
+    """
+    if not part.lines[0].strip():
+        return 0
+    while around and around[-1][0] >= part.depth:
+        around.pop()
+    if not around:
+        return 0
+    depth, by, is_shown = around[-1]
+    return by if is_shown else by + part.depth - depth
+
+
+def _outdented(line: str, by: int) -> str:
+    if not line.strip():
+        return ""
+    line = line.expandtabs(4) if by else line
+    return line[min(by, _indent(line)) :]
 
 
 def parse(text: str, zone: ZoneInfo) -> Checklist:
     """The checklist of a HEARTBEAT.md; dates without an offset are in `zone`."""
-    parts: list[ItemPart] = []
-    in_tasks = False
-    for group in _groups(_COMMENT.sub("", text.removeprefix("\ufeff")).splitlines()):
-        head = group[0].strip()
-        if head.lower() == "tasks:":
-            in_tasks = True
-            parts.append(ItemPart(group))
-        elif not head or _NOISE.fullmatch(head):
-            in_tasks = in_tasks and not head.startswith("#")
-            parts.append(ItemPart(group))
-        else:
-            parts.append(_part(group, in_tasks=in_tasks, zone=zone))
-    return Checklist(tuple(parts))
+    lines = _COMMENT.sub("", text.removeprefix("\ufeff")).splitlines()
+    return Checklist(tuple(_part(group, zone) for group in _groups(lines)))
 
 
 def item_hash(text: str) -> str:
@@ -206,20 +227,100 @@ def _normal(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
-def _groups(lines: list[str]) -> Iterable[tuple[str, ...]]:
-    """Entries with the deeper lines below them; every other line alone."""
-    group: list[str] = []
-    depth = -1
-    for line in lines:
-        is_deeper = depth >= 0 and line.strip() and _indent(line) > depth
-        if group and not is_deeper:
-            yield tuple(group)
-            group = []
-        group.append(line)
-        if not is_deeper:
-            depth = _indent(line) if _ENTRY.match(line.strip()) else -1
-    if group:
-        yield tuple(group)
+@dataclass
+class _Group:
+    """A line, with those that belong to it if it is an entry."""
+
+    lines: list[str]
+    depth: int
+    entry: re.Match[str] | None = None
+    fields: dict[str, str] | None = None  # of an entry of a `tasks:` block
+    holds_entries: bool = False
+
+    def __post_init__(self) -> None:
+        found = _WHEN.findall(
+            self.lines[0]
+        )  # once: what stands in the entry asks for its times again
+        self._written = {kind.lower(): value.strip() for kind, value in found}
+        self._read(self.lines)
+
+    def add(self, lines: Sequence[str]) -> None:
+        """Take lines that belong to it."""
+        self.lines += lines
+        self._read(lines)
+
+    @property
+    def is_ticked(self) -> bool:
+        return self.entry is not None and bool(self.entry["box"]) and self.entry["box"] in "xX"
+
+    @property
+    def times(self) -> dict[str, str]:
+        """`due` and `every` as they are written, in the entry's line or as fields of a `- name:` one."""
+        if self._written or not self.fields or "name" not in self.fields:
+            return self._written
+        every = self.fields.get("interval") or self.fields.get("every")
+        given = {"due": self.fields.get("due"), "every": every}
+        return {kind: value for kind, value in given.items() if value}
+
+    def takes(self, line: str, entry: re.Match[str] | None) -> bool:
+        """Whether a line that is indented deeper belongs to this entry."""
+        if entry is None or _WHEN.search(line):
+            return entry is None
+        return entry["box"] is None or (not self.is_ticked and bool(self.times))
+
+    def _read(self, lines: Sequence[str]) -> None:
+        if self.fields is not None:
+            matches = (_FIELD.fullmatch(line.strip()) for line in lines)
+            self.fields |= {m[1].lower(): m[2].strip().strip("\"'") for m in matches if m}
+
+
+def _groups(lines: Sequence[str]) -> list[_Group]:
+    """Entries with what belongs to them; every other line, or block of code, alone."""
+    groups: list[_Group] = []
+    around: list[_Group] = []  # the entries that the next line may stand in
+    in_tasks = False
+    for block in _blocks(lines):
+        line, depth = block[0].strip(), _indent(block[0])
+        if not line:
+            groups.append(_Group(block, depth))
+            continue
+        while around and around[-1].depth >= depth:
+            around.pop()
+        entry = _ENTRY.match(line)
+        if around and around[-1].takes(line, entry):
+            around[-1].add(block)
+            continue
+        if around:
+            around[-1].holds_entries = True
+        elif line.lower() == "tasks:":
+            in_tasks = True
+        elif line.startswith("#") and _NOISE.fullmatch(line):
+            in_tasks = False
+        groups.append(_Group(block, depth, entry, {} if in_tasks and entry else None))
+        if entry is not None:
+            around.append(groups[-1])
+    return groups
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
+    """Fenced code whole, every other line alone."""
+    unclosed: dict[str, int] = {}  # the shortest fence of each kind that nothing closes
+    at = 0
+    while at < len(lines):
+        end = at
+        fence = _FENCE.match(lines[at])
+        if fence and len(fence[1]) < unclosed.get(fence[1][0], len(fence[1]) + 1):
+            found = (n for n in range(at + 1, len(lines)) if _closes(lines[n], fence[1]))
+            end = next(found, -1)
+            if end < 0:
+                unclosed[fence[1][0]], end = len(fence[1]), at
+        yield list(lines[at : end + 1])
+        at = end + 1
+
+
+def _closes(line: str, fence: str) -> bool:
+    mark = line.strip()
+    return mark.startswith(fence) and not mark.strip(fence[0])
 
 
 def _indent(line: str) -> int:
@@ -227,38 +328,30 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _part(lines: tuple[str, ...], *, in_tasks: bool, zone: ZoneInfo) -> ItemPart:
-    entry = _ENTRY.match(lines[0].strip())
+def _part(group: _Group, zone: ZoneInfo) -> ItemPart:
+    lines, head, entry = tuple(group.lines), group.lines[0].strip(), group.entry
+    if not head or _NOISE.fullmatch(head) or head.lower() == "tasks:":
+        return ItemPart(lines)
     if entry is None:
         return ItemPart(lines, is_open=True)
-    if entry["box"] and entry["box"] in "xX":
-        return ItemPart(lines, is_off=True)
-    if not entry["text"] and len(lines) == 1:
-        return ItemPart(lines)
-    whens = {kind.lower(): value.strip() for kind, value in _WHEN.findall(lines[0])}
-    if in_tasks and not whens:
-        whens = _task_fields(lines)
-    due, every = _date(whens.get("due", ""), zone), _duration(whens.get("every", ""))
+    if group.is_ticked:
+        return ItemPart(lines, is_off=True, depth=group.depth)
+    times = group.times
+    is_title = group.holds_entries and entry["box"] is None and not times
+    if len(lines) == 1 and (is_title or not entry["text"]):
+        return ItemPart(lines, depth=group.depth)
+    due, every = _date(times.get("due", ""), zone), _duration(times.get("every", ""))
     read = {"due": due, "every": every}
     mistakes = tuple(
-        f"{lines[0].strip()!r}: {kind} {value!r} {_fault(kind, value)}; write it like {_FORMS[kind]}"
-        for kind, value in whens.items()
+        f"{head!r}: {kind} {value!r} {_fault(kind, value)}; write it like {_FORMS[kind]}"
+        for kind, value in times.items()
         if read[kind] is None
     )
     if due is None and every is None:
-        return ItemPart(lines, is_open=True, is_listed=True, mistakes=mistakes)
+        return ItemPart(lines, is_open=True, is_listed=True, mistakes=mistakes, depth=group.depth)
     text = "\n".join(line.strip() for line in lines)
-    return ItemPart(lines, item=Item(item_hash(text), text, due, every), mistakes=mistakes)
-
-
-def _task_fields(lines: tuple[str, ...]) -> dict[str, str]:
-    """`due` and `every` of a `- name:` entry; none if it is another kind of entry."""
-    matches = [match for line in lines if (match := _FIELD.fullmatch(line.strip()))]
-    fields = {match[1].lower(): match[2].strip().strip("\"'") for match in matches}
-    if "name" not in fields:
-        return {}
-    given = {"due": fields.get("due"), "every": fields.get("interval") or fields.get("every")}
-    return {kind: value for kind, value in given.items() if value}
+    item = Item(item_hash(text), text, due, every)
+    return ItemPart(lines, item=item, mistakes=mistakes, depth=group.depth)
 
 
 def _date(text: str, zone: ZoneInfo) -> datetime | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from math import isqrt
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from agentd.core.beat import ItemState
 from agentd.core.checklist import Checklist, item_hash, parse
+from tests.growth import QUADRATIC, growth
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 12, 1, 8, 0, tzinfo=UTC)
@@ -38,6 +41,9 @@ def done(checklist: Checklist, at: datetime) -> dict[str, ItemState]:
         pytest.param("- [x] done\n- [X] done too (every: 2h)\n", id="ticked"),
         pytest.param("- [x] done\n  with details\n  - and more\n", id="ticked with details"),
         pytest.param("```markdown\n# Heartbeat\n```\n~~~\n~~~", id="fences"),
+        pytest.param("```\n- [ ] an example\n- [ ] x (due: 2026-12-01)\n```\n", id="fenced boxes"),
+        pytest.param("~~~~ text\nprose\n~~~\n- [ ] x\n~~~~~\n", id="a fence within a fence"),
+        pytest.param("- Home\n  - [x] dishes\n    - Soap\n      - [x] refill\n", id="titles"),
         pytest.param("---\n***\n- - -\n", id="rules"),
         pytest.param("tasks:\n", id="tasks without a task"),
         pytest.param("\ufeff# Title", id="byte order mark"),
@@ -66,6 +72,13 @@ def test_the_list_that_ships_is_empty() -> None:
         pytest.param("- [ ] loop (every: 0m)", id="no cadence at all"),
         pytest.param("tasks:\n  - name: inbox\n    prompt: look", id="task without interval"),
         pytest.param("- [ ](https://example.org) link", id="a link is no box"),
+        pytest.param("- [x] trip\n  - [ ] return the keys", id="an open box below a ticked one"),
+        pytest.param("- [x] t (every: 1h)\n  - [ ] keys", id="an open box below a ticked time"),
+        pytest.param("- Home\n  - look\n  - [x] x", id="a bullet with more than entries below it"),
+        pytest.param("```\n- [ ] look at the disk\n", id="a fence that nothing closes"),
+        pytest.param(
+            "```\n- [ ] x\n``\n~~~\n``` more\n", id="a fence that another mark does not close"
+        ),
     ],
 )
 def test_work_without_a_date_is_open(text: str) -> None:
@@ -149,6 +162,88 @@ def test_only_what_is_due_is_shown() -> None:
     a, _ = checklist.items
     shown = checklist.text([a])
     assert shown == "# Home\n\n- [ ] a (every: 1h)\n  details of a\n- [ ] d"
+
+
+NESTED = """\
+- Home
+  - [ ] wash the windows
+    with the blue cloth
+
+    and warm water
+  - [x] sweep
+    - [ ] put the broom back
+  - [ ] call the plumber (due: 2026-12-01 09:00)
+    - [ ] ask for the bill
+    - [ ] pay him (due: 2026-12-05)
+    number: 555
+\t- water the fern (every: 2h)
+"""
+
+
+def test_boxes_and_dated_entries_are_entries_of_their_own_at_any_depth() -> None:
+    checklist = read(NESTED)
+    assert [entry.text for entry in checklist.entries] == [
+        "- [ ] wash the windows\nwith the blue cloth\nand warm water",
+        "- [ ] put the broom back",
+        "- [ ] call the plumber (due: 2026-12-01 09:00)\n- [ ] ask for the bill\nnumber: 555",
+        "- [ ] pay him (due: 2026-12-05)",
+        "- water the fern (every: 2h)",
+    ]
+    assert [item.due for item in checklist.due({}, NOW)] == [NOW, None]
+    assert checklist.has_open
+
+
+def test_an_entry_stands_in_none_but_its_own_when_those_around_it_are_left_out() -> None:
+    checklist = read(NESTED)
+    plumber, bill, fern = checklist.items
+    shown = checklist.text([bill, fern])
+    assert shown.splitlines() == [
+        "- Home",
+        "  - [ ] wash the windows",
+        "    with the blue cloth",
+        "    and warm water",
+        "",
+        "  - [ ] put the broom back",
+        "  - [ ] pay him (due: 2026-12-05)",
+        "  - water the fern (every: 2h)",
+    ]
+    left = read("- [x] a\n  - [x] b\n    - [ ] c\n      d\n    - [ ] e\n")
+    assert left.text(()) == "- [ ] c\n  d\n- [ ] e"
+    both = read("- [ ] now (due: 2026-12-01)\n- [x] old\n  - [ ] child\n")
+    again = read(both.text(both.items))
+    assert [entry.text for entry in again.entries] == [entry.text for entry in both.entries]
+    assert len(checklist.text(checklist.items).splitlines()) == len(NESTED.splitlines()) - 1
+    assert plumber.due == NOW
+
+
+def test_code_belongs_to_the_entry_that_it_stands_in() -> None:
+    checklist = read("- [ ] look (every: 1h)\n  ```sh\n- [ ] no box\n  ```\n- [ ] next\n")
+    looked, later = checklist.entries
+    assert looked.text == "- [ ] look (every: 1h)\n```sh\n- [ ] no box\n```"
+    assert later.text == "- [ ] next"
+
+
+def test_a_block_of_tasks_may_have_boxes_of_its_own() -> None:
+    (entry,) = read("tasks:\n- name: inbox\n  interval: 30m\n  - [ ] bills\n").entries
+    assert entry.item is not None
+    assert "bills" in entry.text
+
+
+@pytest.mark.parametrize(
+    "many",
+    [
+        lambda size: "- [ ] " + "(due: " * size + "\n" + " - [ ] x\n" * size,
+        lambda size: "tasks:\n- name: x\n" + " y\n - [ ] x\n" * size,
+        lambda size: "```a\n" * size,
+        lambda size: "".join(f"{'`' * n}a\n" for n in range(isqrt(size * 9), 2, -1)),
+        lambda size: "".join(f"{' ' * n}- [ ] x\n" for n in range(isqrt(size * 9))),
+        lambda size: "~~~\n- [ ] x\n" * size,
+    ],
+)
+def test_a_list_is_taken_apart_in_proportion_to_its_length(
+    many: Callable[[int], str],
+) -> None:
+    assert growth(lambda size: read(many(size)).text(()), 2000) < QUADRATIC
 
 
 def test_an_item_is_known_by_its_words_not_by_its_spacing() -> None:
