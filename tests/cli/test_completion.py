@@ -9,6 +9,7 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+from agentd.app.chat.catalog import Catalog
 from agentd.app.chat.completer import ChatCompleter, may_complete
 from agentd.app.chat.slash import OWN, chosen, help_text, misspelt, parse, session_table
 from agentd.app.chat.statusline import worded
@@ -43,6 +44,24 @@ class Shelf:
             "": [("mail:", "resources")],
             "mail": [("mail:inbox://1", "the first"), ("mail:sent://1", "")],
         }.get(server, [])
+
+
+class Workspace:
+    """A conversation in which nothing but the workspace is asked for."""
+
+    async def call(self, method, params, within):
+        assert method == "_agentd/memory/tree"
+        return {"entries": [{"path": "memory", "is_dir": True}, {"path": "MEMORY.md"}]}
+
+
+async def test_a_file_behind_the_at_sign_is_said_to_be_a_name_and_nothing_more():
+    catalog = Catalog()
+    catalog.conversation = Workspace()
+    assert await catalog.paths("") == [
+        ("memory/", "folder"),
+        ("MEMORY.md", "a name, nothing attached"),
+    ]
+    assert "which the agent can look up (nothing is attached)" in help_text(OWN)
 
 
 @pytest.mark.parametrize(

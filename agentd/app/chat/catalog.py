@@ -48,7 +48,7 @@ class Catalog:
         return [(str(one.get("key")), str(one.get("title") or "")) for one in found[:_MOST]]
 
     async def paths(self, folder: str) -> Sequence[Suggestion]:
-        """What lies in a folder of the workspace."""
+        """What lies in a folder of the workspace. A file is named to the agent, which has tools to read it."""
         if self.conversation is None:
             return ()
         try:
@@ -60,7 +60,7 @@ class Catalog:
         return [
             (f"{entry['path'].rstrip('/')}/", "folder")
             if entry.get("is_dir")
-            else (str(entry["path"]), "")
+            else (str(entry["path"]), "a name, nothing attached")
             for entry in answer["entries"][:_MOST]
         ]
 

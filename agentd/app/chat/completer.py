@@ -1,4 +1,4 @@
-"""What can be completed in a chat: commands and sessions; files and resources behind `@`; images."""
+"""What can be completed in a chat: commands and sessions; names of notes and resources behind `@`; images."""
 
 from __future__ import annotations
 

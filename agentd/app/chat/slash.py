@@ -22,7 +22,8 @@ OWN: tuple[Suggestion, ...] = (
 _KEYS = (
     "Enter sends, Alt-Enter begins a new line, Ctrl-C cancels the running turn.",
     "Tab completes commands, sessions after /switch, images after /image,",
-    "workspace files and resources of servers after @.",
+    "after @ names of notes, which the agent can look up (nothing is attached),",
+    "and resources of servers, which go along.",
     "Ctrl-R searches what was typed before.",
 )
 _WORD = re.compile(r"/[a-z][a-z_-]*")
