@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
-from agentd.core.money import Cap, Charge
+from agentd.core.money import BUILT_IN, Cap, Charge
 from agentd.core.ports import Clock
 from agentd.core.turn import Origin, SessionKey, Usage
 from agentd.storage.codec import dump_usage, load_usage, moment, stamp
@@ -18,21 +18,21 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 _SPENT = """
 SELECT coalesce(sum(total_tokens), 0), coalesce(sum(cost_usd), 0.0) FROM charges
-WHERE at >= :since AND (:origin IS NULL OR origin = :origin)
+WHERE at >= :since AND (:origin IS NULL OR origin = :origin) AND model != :built_in
 """
 
 _SETTLE = """
 UPDATE charges SET session = ?, model = ?, usage = ?, total_tokens = ?, cost_usd = ? WHERE id = ?
 """
 _BREAKDOWN = """
-SELECT session, origin, sum(total_tokens), sum(cost_usd) FROM charges WHERE at >= ?
-GROUP BY session, origin ORDER BY sum(cost_usd) DESC, sum(total_tokens) DESC, session, origin
+SELECT session, origin, sum(total_tokens), sum(cost_usd) FROM charges
+WHERE at >= ? AND model != ? GROUP BY session, origin ORDER BY sum(cost_usd) DESC, sum(total_tokens) DESC, session, origin
 """
 # A usage column is a list: input, output, read from a cache, written to it.
 _CACHED = """
 SELECT coalesce(sum(usage ->> 2), 0),
     coalesce(sum(total_tokens - (usage ->> 1)), 0)
-FROM charges WHERE at >= ? AND origin != ?
+FROM charges WHERE at >= ? AND origin != ? AND model != ?
 """
 
 
@@ -84,7 +84,7 @@ class SqliteLedger:
 
     async def spent(self, since: datetime, origin: Origin | None = None) -> tuple[int, float]:
         """See Ledger."""
-        values = {"since": stamp(since), "origin": origin}
+        values = {"since": stamp(since), "origin": origin, "built_in": BUILT_IN}
 
         def add_up(conn: sqlite3.Connection) -> tuple[int, float]:
             tokens, cost = conn.execute(_SPENT, values).fetchone()
@@ -98,7 +98,9 @@ class SqliteLedger:
         def add_up(conn: sqlite3.Connection) -> tuple[tuple[SessionKey, Origin, int, float], ...]:
             return tuple(
                 (SessionKey(session), Origin(origin), tokens, usd)
-                for session, origin, tokens, usd in conn.execute(_BREAKDOWN, (stamp(since),))
+                for session, origin, tokens, usd in conn.execute(
+                    _BREAKDOWN, (stamp(since), BUILT_IN)
+                )
             )
 
         return await self._db.read(add_up)
@@ -115,7 +117,8 @@ class SqliteLedger:
         """See Ledger."""
 
         def add_up(conn: sqlite3.Connection) -> tuple[int, int]:
-            cached, read = conn.execute(_CACHED, (stamp(since), Origin.EMBEDDING)).fetchone()
+            values = (stamp(since), Origin.EMBEDDING, BUILT_IN)
+            cached, read = conn.execute(_CACHED, values).fetchone()
             return int(cached), int(read)
 
         return await self._db.read(add_up)
@@ -133,7 +136,7 @@ def _load(row: sqlite3.Row) -> Charge:
 
 
 def _check(conn: sqlite3.Connection, cap: Cap, tokens: int, usd: float) -> None:
-    values = {"since": stamp(cap.since), "origin": cap.origin}
+    values = {"since": stamp(cap.since), "origin": cap.origin, "built_in": BUILT_IN}
     cap.check(conn.execute(_SPENT, values).fetchone(), tokens, usd)
 
 

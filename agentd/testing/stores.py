@@ -11,7 +11,7 @@ from typing import Any
 from agentd.core.alert import Alert, Delivery, DeliveryState, Handover, NewAlert
 from agentd.core.chunk import Audience, Chunk, Found, Hit, IndexState, Source
 from agentd.core.errors import NotFound
-from agentd.core.money import Cap, Charge
+from agentd.core.money import BUILT_IN, Cap, Charge
 from agentd.core.ports import Clock
 from agentd.core.search import Patch, SearchQuery
 from agentd.core.turn import (
@@ -54,15 +54,14 @@ class MemoryLedger:
             self.charges[reservation - 1] = (at, session, origin, model, usage, cost_usd)
 
     async def spent(self, since: datetime, origin: Origin | None = None) -> tuple[int, float]:
-        counted = [c for c in self.charges if c[0] >= since and origin in (None, c[2])]
+        counted = [c for c in self._since(since) if origin in (None, c[2])]
         return sum(c[4].total_tokens for c in counted), sum(c[5] for c in counted)
 
     async def breakdown(self, since: datetime) -> tuple[tuple[SessionKey, Origin, int, float], ...]:
         sums: dict[tuple[SessionKey, Origin], tuple[int, float]] = {}
-        for at, session, origin, _, usage, usd in self.charges:
-            if at >= since:
-                tokens, cost = sums.get((session, origin), (0, 0.0))
-                sums[session, origin] = (tokens + usage.total_tokens, cost + usd)
+        for _, session, origin, _, usage, usd in self._since(since):
+            tokens, cost = sums.get((session, origin), (0, 0.0))
+            sums[session, origin] = (tokens + usage.total_tokens, cost + usd)
         rows = ((*key, *value) for key, value in sums.items())
         return tuple(sorted(rows, key=lambda r: (-r[3], -r[2], r[0], r[1])))
 
@@ -72,10 +71,15 @@ class MemoryLedger:
     async def cache_use(self, since: datetime) -> tuple[int, int]:
         used = [
             usage
-            for at, _, origin, _, usage, _ in self.charges
-            if at >= since and origin is not Origin.EMBEDDING
+            for _, _, origin, _, usage, _ in self._since(since)
+            if origin is not Origin.EMBEDDING
         ]
         return sum(u.cache_read_tokens for u in used), sum(u.context_tokens for u in used)
+
+    def _since(
+        self, since: datetime
+    ) -> list[tuple[datetime, SessionKey, Origin, str, Usage, float]]:
+        return [c for c in self.charges if c[0] >= since and c[3] != BUILT_IN]
 
 
 class MemoryOutbox:

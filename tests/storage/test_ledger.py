@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from agentd.core.errors import BudgetReached
-from agentd.core.money import Cap, Charge
+from agentd.core.money import BUILT_IN, Cap, Charge
 from agentd.core.turn import MAIN, Origin, Usage
 
 
@@ -87,3 +87,13 @@ async def test_every_call_can_be_listed(stores, clock):
         Charge(start, MAIN, Origin.USER, "big", Usage(1, 2, 3, 4), 0.5),
         Charge(clock.now(), MAIN, Origin.HEARTBEAT, "small", Usage(100), 0.25),
     )
+
+
+async def test_the_built_in_provider_uses_up_no_limit_and_costs_nothing(stores, clock):
+    cap = Cap("heartbeat_daily_tokens", clock.now(), tokens=100, origin=Origin.HEARTBEAT)
+    await stores.ledger.charge(MAIN, Origin.HEARTBEAT, BUILT_IN, Usage(5000, 0, 70), 0.0)
+    assert await stores.ledger.spent(cap.since) == (0, 0)
+    assert await stores.ledger.breakdown(cap.since) == ()
+    assert await stores.ledger.cache_use(cap.since) == (0, 0)
+    await stores.ledger.reserve(Origin.HEARTBEAT, "m", Usage(100), 0.0, (cap,))
+    assert [charge.model for charge in await stores.ledger.entries()] == [BUILT_IN, "m"]

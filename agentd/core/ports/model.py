@@ -53,7 +53,7 @@ class ServiceRecord(Protocol):
 
 
 class Ledger(Protocol):
-    """What model calls have cost."""
+    """What model calls have cost. Those of the built-in provider are kept, and count nowhere."""
 
     async def reserve(
         self, origin: Origin, model: str, usage: Usage, cost_usd: float, caps: Sequence[Cap]

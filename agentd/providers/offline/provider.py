@@ -13,13 +13,13 @@ from collections.abc import AsyncIterator
 from itertools import count
 
 from agentd.core.message import Message, ToolUse, assistant
+from agentd.core.money import BUILT_IN
 from agentd.core.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
 from agentd.core.turn import Origin, Usage
 from agentd.engine import tokens
 from agentd.providers.offline import beat, chat, flush, forgetting, learning, summary
 from agentd.providers.offline.conversation import OfflineCall, Reply
 
-MODEL = "offline-1"
 _PIECE = re.compile(r"\S+\s*|\s+")
 _STREAMED = 4_000  # characters that come word by word; what is left comes at once
 
@@ -29,7 +29,7 @@ class OfflineProvider:
 
     name = "offline"
 
-    def __init__(self, model: str = MODEL) -> None:
+    def __init__(self, model: str = BUILT_IN) -> None:
         self.model = model
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ProviderEvent]:
