@@ -131,6 +131,25 @@ async def test_every_line_that_was_not_the_owners_wish_is_marked(how, mark):
     ]
 
 
+@pytest.mark.parametrize("fence", ["```", "~~~~"])
+async def test_code_in_a_marked_entry_opens_no_fence_that_nothing_closes(fence):
+    text = f"run\n{fence}sh\nls ```here\n  {fence}\nand go on"
+    write, workspace = tool({NOTE: ""})
+    await write.run(made(content=text, origin=Origin.HEARTBEAT), RecordingGate())
+    escaped = "".join(f"\\{mark}" for mark in fence)
+    mark = " <!-- agentd: origin=heartbeat -->"
+    assert workspace.text(NOTE).splitlines()[2:] == [
+        f"- [12:00] run{mark}",
+        f"  {escaped}sh{mark}",
+        f"  ls ```here{mark}",
+        f"    {escaped}{mark}",
+        f"  and go on{mark}",
+    ]
+    write, workspace = tool({NOTE: ""})
+    await write.run(made(content=text), RecordingGate())
+    assert f"  {fence}sh\n" in workspace.text(NOTE)  # the owner's wish stays as it is
+
+
 async def test_a_flush_appends_plain_lines():
     write, workspace = tool({NOTE: "x\n"})
     await write.run(made(content="kept", origin=Origin.FLUSH, target=NOTE), RecordingGate())

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -50,6 +51,7 @@ log = structlog.get_logger()
 
 MAX_BYTES = 64 * 1024  # of text in one call
 _BOOTSTRAP = "bootstrap.md"
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)  # of code
 _MOST_WARNINGS = 10  # shown with one question
 _SELF = SessionKey("memory_write")  # what the tool looks at, the model has not seen
 _SPEC = ToolSpec(
@@ -349,14 +351,20 @@ def written(change: NoteChange, current: str | None, stamp: NoteStamp | None) ->
 def entry(text: str, stamp: NoteStamp) -> str:
     """`text` as a list item of a daily note: `- [HH:MM] text`, further lines indented.
 
-    With an origin every line ends in a remark that names it, and blank lines are left out.
+    With an origin every line ends in a remark that names it, and blank lines are left out. Marks of code
+    fences are escaped then: with the remark behind it none could end its fence, and without one it
+    would stand in prompts, where others' lines are left out.
     """
-    lines = text.strip().split("\n")
+    lines = (_FENCE.sub(_escaped, text) if stamp.origin else text).strip().split("\n")
     lines[0] = lines[0].removeprefix("- ").removeprefix("* ")
     mark = f" <!-- agentd: origin={stamp.origin} -->" if stamp.origin else ""
     kept = [line.rstrip() for line in lines if line.strip() or not mark]
     body = [f"- [{stamp.time}] {kept[0]}", *(f"  {line}" if line else "" for line in kept[1:])]
     return "".join(f"{line}{mark}\n" for line in body)
+
+
+def _escaped(fence: re.Match[str]) -> str:
+    return "".join(f"\\{mark}" if mark in "`~" else mark for mark in fence[0])
 
 
 def alters_marks(before: str, after: str) -> bool:
