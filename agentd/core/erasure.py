@@ -56,7 +56,8 @@ class Excerpt:
 @dataclass(frozen=True, slots=True)
 class Sought:
     """A forgotten fact, as long as it is still to be found in other words. `quotes` are the words of the
-    user that say it, `rows` places where it stands in any case. Nothing before `since` can say it.
+    user that say it, `rows` places where it stands in any case. Nothing before `since` can say it. `asked`
+    is what the user said, `asked_at` that time, to have it forgotten.
     """
 
     id: str
@@ -65,6 +66,22 @@ class Sought:
     quotes: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
     since: datetime | None = None
+    asked: tuple[str, ...] = ()
+    asked_at: datetime | None = None
+
+    def as_json(self) -> list[Any]:
+        """As JSON data."""
+        since, asked_at = (at and at.isoformat() for at in (self.since, self.asked_at))
+        told = [self.id, self.text, self.value, [*self.quotes], [*self.rows], since]
+        return [*told, [*self.asked], asked_at]
+
+    @classmethod
+    def from_json(cls, data: Sequence[Any]) -> Sought:
+        """What `as_json` gave; an older agentd did not keep what was asked."""
+        fact_id, text, value, quotes, rows, since, *more = data
+        asked, asked_at = more or ((), None)
+        known = fact_id, text, value, tuple(quotes), tuple(rows), _moment(since)
+        return cls(*known, tuple(asked), _moment(asked_at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +186,7 @@ class Erasure:
             "marks": [[mark.where, mark.span, mark.start] for mark in self.marks],
             "sentences": list(self.sentences),
             "ids": list(self.ids),
-            "sought": [
-                [s.id, s.text, s.value, [*s.quotes], [*s.rows], s.since and s.since.isoformat()]
-                for s in self.sought
-            ],
+            "sought": [one.as_json() for one in self.sought],
             "excerpts": [[one.text, [*one.parts]] for one in self.excerpts],
         }
 
@@ -186,10 +200,7 @@ class Erasure:
             tuple(Mark(*mark) for mark in data["marks"]),
             tuple(data["sentences"]),
             tuple(data["ids"]),
-            tuple(
-                Sought(i, text, value, tuple(quotes), tuple(rows), _moment(since))
-                for i, text, value, quotes, rows, since in data["sought"]
-            ),
+            tuple(map(Sought.from_json, data["sought"])),
             tuple(Excerpt(text, tuple(parts)) for text, parts in data.get("excerpts", ())),
         )
 

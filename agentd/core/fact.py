@@ -85,6 +85,18 @@ class Evidence:
         return Provenance(self.session, self.seq)
 
 
+@dataclass(frozen=True, slots=True)
+class ForgetRequest:
+    """Words of the user that ask for facts to be forgotten, which may say them: a row of a conversation, or
+    what he typed where no row keeps it.
+    """
+
+    at: datetime
+    text: str
+    session: SessionKey = NO_SESSION
+    seq: int = 0  # 0: no row
+
+
 class Op(StrEnum):
     """What words of the user do to what is known."""
 

@@ -95,7 +95,13 @@ class FactServiceDouble:
         near = tuple(f for f in self.facts.values() if wanted & _words(f.text))
         return Matches(found) if found else Matches(maybe=near)
 
-    async def forget(self, fact_ids: Sequence[str], also: Sequence[int] = ()) -> ErasureReport:
+    async def forget(
+        self,
+        fact_ids: Sequence[str],
+        also: Sequence[int] = (),
+        session: SessionKey = NO_SESSION,
+        typed: str = "",
+    ) -> ErasureReport:
         for fact_id in fact_ids:
             if self.facts.pop(fact_id, None) is None:
                 raise NotFound(f"there is no fact {fact_id}", cure="agentd facts list")

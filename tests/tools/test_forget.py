@@ -10,7 +10,7 @@ import pytest
 from agentd.core.errors import NotFound, ToolFailed
 from agentd.core.fact import Category, ErasureReport, Fact, FactSource, Matches, Mention
 from agentd.core.tool import Approval, ToolCall
-from agentd.core.turn import Origin, SessionKey, kind_of
+from agentd.core.turn import MAIN, Origin, SessionKey, kind_of
 from agentd.interfaces.tools.forget import Forget
 
 AT = datetime(2026, 5, 4, tzinfo=UTC)
@@ -41,7 +41,8 @@ class Facts:
         named = tuple(known[word] for word in query.split() if word in known)
         return Matches(named) if named else self.means.get(query, Matches())
 
-    async def forget(self, fact_ids, also=()) -> ErasureReport:
+    async def forget(self, fact_ids, also=(), session="", typed="") -> ErasureReport:
+        assert session == MAIN
         if self.is_gone:
             raise NotFound("gone")
         self.forgotten += fact_ids

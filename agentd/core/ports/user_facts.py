@@ -17,6 +17,7 @@ from agentd.core.fact import (
     FactHit,
     FactOperation,
     FactWrite,
+    ForgetRequest,
     Learned,
     Matches,
 )
@@ -150,9 +151,14 @@ class Facts(Protocol):
     async def history(self, fact_id: str) -> tuple[Fact, ...]:
         """The fact with all it replaced and was replaced by, the oldest first. Raises NotFound."""
 
-    async def forget(self, fact_ids: Sequence[str], also: Sequence[int] = ()) -> ErasureReport:
-        """Erase facts and what says them, with those mentions of the preview that are named by number.
-        Raises NotFound.
+    async def forget(
+        self,
+        fact_ids: Sequence[str],
+        also: Sequence[int] = (),
+        asked: Sequence[ForgetRequest] = (),
+    ) -> ErasureReport:
+        """Erase facts and what says them, with those mentions of the preview that are named by number,
+        and what the requests to forget say of them. Raises NotFound.
         """
 
     async def preview(self, fact_ids: Sequence[str]) -> ErasureReport:
@@ -185,8 +191,16 @@ class FactService(Protocol):
         none that holds is meant, or by their ids. `every`: all facts that say the words.
         """
 
-    async def forget(self, fact_ids: Sequence[str], also: Sequence[int] = ()) -> ErasureReport:
-        """See Facts."""
+    async def forget(
+        self,
+        fact_ids: Sequence[str],
+        also: Sequence[int] = (),
+        session: SessionKey = NO_SESSION,
+        typed: str = "",
+    ) -> ErasureReport:
+        """See Facts. The request is what the owner said last in the session; or what he has `typed`, where
+        no session keeps it.
+        """
 
 
 class Eraser(Protocol):

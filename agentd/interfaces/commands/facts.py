@@ -74,8 +74,16 @@ class FactCommandService(Protocol):
     async def matching(self, query: str, *, every: bool = False) -> Matches:
         """The facts that he may mean, first what holds; with `every` all that say the words."""
 
-    async def forget(self, fact_ids: Sequence[str], also: Sequence[int] = ()) -> ErasureReport:
-        """Erase facts and what says them, and mentions by their numbers. Raises NotFound."""
+    async def forget(
+        self,
+        fact_ids: Sequence[str],
+        also: Sequence[int] = (),
+        session: SessionKey = ...,
+        typed: str = "",
+    ) -> ErasureReport:
+        """Erase facts and what says them, mentions by their numbers, and what was typed to ask for it.
+        Raises NotFound.
+        """
 
     async def preview(self, fact_ids: Sequence[str]) -> ErasureReport:
         """What `forget` would do; nothing is done. Raises NotFound."""
@@ -237,7 +245,7 @@ class FactCommands:
         said = wanted(text, "/forget my dog")
         matches = await self._service.matching(said)
         if named := meant(matches, said):
-            report = await self._service.forget([fact.id for fact in named])
+            report = await self._service.forget([fact.id for fact in named], typed=said)
             return "\n".join(_erased(report))
         if found := matches.sure or matches.maybe:
             lines = (f"- {fact.text} → /forget {fact.id}" for fact in found[:_MOST])

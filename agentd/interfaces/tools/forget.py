@@ -68,7 +68,7 @@ class Forget:
         if call.tainted and not await gate.approve(_approval(named)):
             return ToolOutput("The user wants to keep this.", is_error=True)
         try:
-            report = await self._facts.forget([fact.id for fact in named])
+            report = await self._facts.forget([fact.id for fact in named], session=call.session)
         except NotFound:
             return ToolOutput("It was forgotten already.")
         return await shown(self._names, report.in_words(len(named)), report.named)

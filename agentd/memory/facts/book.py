@@ -29,6 +29,7 @@ from agentd.core.fact import (
     FactOperation,
     FactStatus,
     FactWrite,
+    ForgetRequest,
     Learned,
     Op,
     Provenance,
@@ -246,7 +247,12 @@ class FactBook:
 
         return await self._level_first(attempt)
 
-    async def forget(self, fact_ids: Sequence[str], also: Sequence[int] = ()) -> ErasureReport:
+    async def forget(
+        self,
+        fact_ids: Sequence[str],
+        also: Sequence[int] = (),
+        asked: Sequence[ForgetRequest] = (),
+    ) -> ErasureReport:
         """See Facts. Raises WorkspaceError, StorageError; what was begun is then finished by `sync`."""
 
         async def attempt() -> None:
@@ -257,7 +263,8 @@ class FactBook:
             batch.forgotten(fact_ids)
             write = replace(batch.write(), parked=left)
             buried = dict.fromkeys(fact_ids, now)
-            await self._carry_out(PageChange(write, buried=buried, also=tuple(also)))
+            change = PageChange(write, buried=buried, also=tuple(also), asked=tuple(asked))
+            await self._carry_out(change)
 
         await self._level_first(attempt)
         return await self._erase()

@@ -107,7 +107,8 @@ class Words:
 class Survey:
     """What is found by looking through all texts once. `near` are lines that are near a fact in meaning,
     by its id; `quoted` whole rows of which a part is marked, by their text. `twins` are the same marks
-    in copies of these rows: in forks of a session, and in what was typed.
+    in copies of these rows: in forks of a session, and in what was typed. `asking` are the user's words that
+    name a fact to have it forgotten, by their places.
 
     A word that stands in very many texts tells nothing. As soon as that is known it is looked for no
     longer, so that these texts need not be read; `is_sure` says afterwards whether that could be.
@@ -118,6 +119,7 @@ class Survey:
     quoted: Mapping[str, Collection[tuple[Mark, datetime]]] = field(default_factory=dict)
     is_thorough: bool = False  # no word is passed over
     twins: list[Mark] = field(default_factory=list)
+    asking: dict[str, Written] = field(default_factory=dict)
     more: int = 0  # mentions that `mentions` has not given, at least
     size: int = 0  # texts
     counts: Counter[str] = field(default_factory=Counter)  # in how many texts each word stands
@@ -186,6 +188,8 @@ class Survey:
             for mark, at in self.quoted.get(written.text, ()) if written.by_user else ():
                 if written.where != mark.where and _is_copy(written, at):
                     self.twins.append(replace(mark, where=written.where))
+            if written.by_user:
+                self._note_request(written)
             for fact_id in self._places.get(written.where, ()):
                 self._besides[fact_id].append(written)
         if not self.is_thorough:
@@ -242,6 +246,20 @@ class Survey:
         said = written.text[slice(*span)]
         return tuple(Mark(where, said) for where in dict.fromkeys((written.where, *copies)))
 
+    def _note_request(self, written: Written) -> None:
+        """Keep in mind what asks for a fact to be forgotten: its row, or its copy in what was typed."""
+        for one in self.sought:
+            if written.where in one.rows:
+                self.asking[written.where] = written
+            elif (
+                one.asked_at is not None
+                and written.where.startswith(_TYPED)
+                and _is_copy(written, one.asked_at)
+                and written.text.strip().endswith(tuple(text.strip() for text in one.asked))
+            ):
+                self.asking[written.where] = written
+                self._places[written.where].add(one.id)
+
     def _told(self) -> Iterator[frozenset[str]]:
         """The words of each thing that facts are told by: sentences, values, quotes, and names in these."""
         for one in self.sought:
@@ -268,7 +286,8 @@ class Survey:
         found = {w.where: w for word in rare for w in self._by_word.get(word, ())}
         texts = [w for w in found.values() if not w.by_user and _is_since(w.at, one.since)]
         texts.sort(key=lambda w: -self._weight(rare & words_of(w.text)))
-        besides = [w for w in self._besides[one.id] if not w.by_user or w.where in one.rows]
+        mine = {*one.rows, *self.asking}
+        besides = [w for w in self._besides[one.id] if not w.by_user or w.where in mine]
         return list({w.where: w for w in (*besides, *texts)}.values())[:_MOST_ASKED]
 
     def _rare(self, one: Sought) -> frozenset[str]:

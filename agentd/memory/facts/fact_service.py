@@ -21,15 +21,17 @@ from agentd.core.fact import (
     FactOperation,
     FactSource,
     FactStatus,
+    ForgetRequest,
     Learned,
     Matches,
     Op,
     Refusal,
 )
+from agentd.core.message import ToolUse
 from agentd.core.offloading import offload
 from agentd.core.ports import Clock, Transcripts
 from agentd.core.text import UNSPACED
-from agentd.core.transcript import Row
+from agentd.core.transcript import Row, opens_turn
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.memory.facts import quotes, withheld
 from agentd.memory.facts.book import FactBook
@@ -44,6 +46,8 @@ log = structlog.get_logger()
 
 _PATIENCE = 20.0  # seconds that somebody waits for what was just said to be read
 _TURNS = 20  # in which a quote is looked for
+_REQUESTS = 3  # turns in which it may have been asked to forget something
+_TOOL = "forget"
 _MAYBE = 5
 _MOST = 20
 _PAGE = 500  # rows that are looked through at once
@@ -133,13 +137,22 @@ class FactsService:
             return Matches(tuple(one.fact for one in told))
         return matches
 
-    async def forget(self, fact_ids: Sequence[str], also: Sequence[int] = ()) -> ErasureReport:
-        """See Facts. What was said and is not read yet is read first: its rows may say it, too."""
+    async def forget(
+        self,
+        fact_ids: Sequence[str],
+        also: Sequence[int] = (),
+        session: SessionKey = NO_SESSION,
+        typed: str = "",
+    ) -> ErasureReport:
+        """See FactService. What was said and is not read yet is read first: its rows may say it, too."""
         await self._caught_up()
+        asked = await self._asked_in(session) if session else ()
+        if typed:
+            asked = (*asked, ForgetRequest(self._clock.now(), typed))
         if said := await self._no_facts(fact_ids):
-            await self._forgetting.begin(*said, also)
+            await self._forgetting.begin(*said, also, asked)
             return await self._forgetting.carry_out()
-        return await self._book.forget(fact_ids, also)
+        return await self._book.forget(fact_ids, also, asked)
 
     async def preview(self, fact_ids: Sequence[str]) -> ErasureReport:
         """See Facts."""
@@ -189,6 +202,21 @@ class FactsService:
             "refused": dict(refused),
             "waiting": self._learner.waiting,
         }
+
+    async def _asked_in(self, session: SessionKey) -> tuple[ForgetRequest, ...]:
+        """What he said last in the session, and before that as long as it came to the same tool."""
+        found: list[ForgetRequest] = []
+        is_asked = True  # what the turn that goes on began with
+        for row in reversed(await self._sessions.recent(session, _REQUESTS)):
+            is_asked = is_asked or any(
+                isinstance(b, ToolUse) and b.name == _TOOL for b in row.blocks
+            )
+            if opens_turn(row):
+                if not (is_asked and row.source.is_owners_own):
+                    break
+                found.append(ForgetRequest(row.at, row.text, session, row.seq))
+                is_asked = False
+        return tuple(found)
 
     async def _no_facts(
         self, ids: Sequence[str]

@@ -21,7 +21,13 @@ import structlog
 
 from agentd.core.erasure import MASK, Erasure, Mark, Sought, Written, joined
 from agentd.core.errors import AgentdError, Busy, InvalidRequest, NotFound
-from agentd.core.fact import Besides, ErasureReport, Evidence, Fact
+from agentd.core.fact import (
+    Besides,
+    ErasureReport,
+    Evidence,
+    Fact,
+    ForgetRequest,
+)
 from agentd.core.failpoints import hit
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, Eraser, ErasureStore, Writings
@@ -29,7 +35,7 @@ from agentd.core.text import plain
 from agentd.core.turn import SessionKey
 from agentd.memory.facts.candidates import Also, Candidate, Near, Survey, words_of
 from agentd.memory.facts.marking import Ask, Marker
-from agentd.memory.facts.narrowing import narrowed, passages
+from agentd.memory.facts.narrowing import narrowed, passages, still_asking
 from agentd.memory.facts.quotes import is_short
 
 log = structlog.get_logger()
@@ -54,15 +60,24 @@ class Traces:
         self._near = near
 
     async def erasure_of(
-        self, facts: Sequence[Fact], evidence: Mapping[str, Sequence[Evidence]]
+        self,
+        facts: Sequence[Fact],
+        evidence: Mapping[str, Sequence[Evidence]],
+        asked: Sequence[ForgetRequest] = (),
     ) -> Erasure:
-        """What is to be erased of these facts, as far as it is known without a model."""
+        """What is to be erased of these facts, as far as it is known without a model. `asked` are words
+        that may say them.
+        """
         several = [
-            await self._of_fact(fact, evidence.get(fact.id, ())) for fact in facts if fact.text
+            await self._of_fact(fact, evidence.get(fact.id, ()), asked)
+            for fact in facts
+            if fact.text
         ]
         return joined(several)
 
-    async def _of_fact(self, fact: Fact, evidence: Sequence[Evidence]) -> Erasure:
+    async def _of_fact(
+        self, fact: Fact, evidence: Sequence[Evidence], asked: Sequence[ForgetRequest]
+    ) -> Erasure:
         spoken = [one for one in evidence if one.session and one.seq]
         marks: list[Mark] = []
         rows: list[str] = []
@@ -74,6 +89,8 @@ class Traces:
                 marks += _quoted(row, one)
             else:
                 rows.append(row.where)
+        found = [await self._said(one.session, one.seq) for one in asked if one.seq]
+        rows += (row.where for row in found if row is not None)
         quotes = tuple(dict.fromkeys(mark.span for mark in marks))
         since = min((one.at for one in spoken), default=None)
         value = fact.triple.value if fact.triple is not None else ""
@@ -81,7 +98,18 @@ class Traces:
             tuple(words for words in (fact.text, *quotes) if not is_short(words)),
             tuple(marks),
             ids=(fact.id,),
-            sought=(Sought(fact.id, fact.text, value, quotes, tuple(rows), since),),
+            sought=(
+                Sought(
+                    fact.id,
+                    fact.text,
+                    value,
+                    quotes,
+                    tuple(dict.fromkeys(rows)),
+                    since,
+                    tuple(one.text for one in asked),
+                    max((one.at for one in asked), default=None),
+                ),
+            ),
         )
 
     async def survey(self, erasure: Erasure, counts: Counter[str] | None = None) -> Survey:
@@ -228,12 +256,13 @@ class Forgetting:
         facts: Sequence[Fact],
         evidence: Mapping[str, Sequence[Evidence]],
         also: Sequence[int] = (),
+        asked: Sequence[ForgetRequest] = (),
     ) -> None:
         """Remember durably what is to be erased of these facts: their words are about to go. `also` are
-        numbers of mentions in the preview; their sentences go, too. Raises NotFound for a number that
-        is none, StorageError, WorkspaceError.
+        numbers of mentions in the preview; their sentences go, too, and what the requests in `asked` say of
+        the facts. Raises NotFound for a number that is none, StorageError, WorkspaceError.
         """
-        erasure = await self._traces.erasure_of(facts, evidence)
+        erasure = await self._traces.erasure_of(facts, evidence, asked)
         if also:
             ids, shown = self._shown
             if ids != erasure.ids:
@@ -389,7 +418,9 @@ class Forgetting:
         self._left.pop(_SURVEY, None)
         candidates = await asyncio.to_thread(survey.candidates)
         marks, left = await self._marker.marks(erasure.sought, candidates)
-        new = tuple(m for m in (*survey.twins, *marks) if m not in erasure.marks)
+        known = replace(erasure, marks=(*erasure.marks, *survey.twins, *marks))
+        asking = await asyncio.to_thread(list, still_asking(survey.asking.values(), known))
+        new = tuple(m for m in (*known.marks, *asking) if m not in erasure.marks)
         if new:
             number, first = next(iter(begun.items()))
             await self._store.update(number, replace(first, marks=(*first.marks, *new)))

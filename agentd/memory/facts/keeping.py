@@ -9,7 +9,14 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from agentd.core.errors import EditConflict, FileMissing
-from agentd.core.fact import ErasureReport, Evidence, Fact, FactChange, FactWrite
+from agentd.core.fact import (
+    ErasureReport,
+    Evidence,
+    Fact,
+    FactChange,
+    FactWrite,
+    ForgetRequest,
+)
 from agentd.core.failpoints import hit
 from agentd.core.ports import FactStore, Workspace
 from agentd.core.tool import FileAction
@@ -36,9 +43,10 @@ class PendingForgetting(Protocol):
         facts: Sequence[Fact],
         evidence: Mapping[str, Sequence[Evidence]],
         also: Sequence[int] = (),
+        asked: Sequence[ForgetRequest] = (),
     ) -> None:
         """Remember durably what is to be erased: their words are about to go. Repeating it is
-        harmless. `also` are numbers of mentions in the preview.
+        harmless. `also` are numbers of mentions in the preview, `asked` the words that asked for it.
         """
 
     async def carry_out(self) -> ErasureReport:
@@ -119,7 +127,7 @@ class Keeping:
     async def _save(self, change: PageChange, known: Known) -> tuple[FactChange, ...]:
         gone = [fact for i in change.buried if (fact := known.alive(i)) is not None]
         if gone:
-            await self._begin(gone, change.also)
+            await self._begin(gone, change.also, change.asked)
         changes: tuple[FactChange, ...] = ()
         if change.write != FactWrite():
             changes = await self._store.write(change.write)
@@ -133,9 +141,14 @@ class Keeping:
             known.put(Fact.tombstone(fact.id, change.buried[fact.id]))
         return changes
 
-    async def _begin(self, facts: Sequence[Fact], also: Sequence[int] = ()) -> None:
+    async def _begin(
+        self,
+        facts: Sequence[Fact],
+        also: Sequence[int] = (),
+        asked: Sequence[ForgetRequest] = (),
+    ) -> None:
         evidence = await self._store.evidence([fact.id for fact in facts])
-        await self._forgetting.begin(facts, evidence, also)
+        await self._forgetting.begin(facts, evidence, also, asked)
 
 
 async def parsed(text: str) -> Page:

@@ -9,9 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from agentd.core.erasure import Erasure, Excerpt, Mark, Sought, replaced
+from agentd.core.erasure import (
+    Erasure,
+    Excerpt,
+    Mark,
+    Sought,
+    Written,
+    replaced,
+    sentences_in,
+)
 from agentd.core.fact import Besides
-from agentd.core.spans import Span, merged
+from agentd.core.spans import Span, merged, within
 from agentd.memory.facts.candidates import Candidate, words_of
 from agentd.memory.facts.quotes import is_short
 
@@ -44,10 +52,7 @@ class _Quote:
     @property
     def values(self) -> list[str]:
         """Those words."""
-        found: list[str] = []
-        for one in self.facts:
-            found += _telling(one.value) if one.value else _telling(one.text, _LONGER)
-        return found
+        return _values(self.facts)
 
 
 def passages(erasure: Erasure) -> tuple[Candidate, ...]:
@@ -80,6 +85,18 @@ def narrowed(
         elif any(map(str.isalnum, left)):
             parts[quote.text] = said
     return _within(erasure, parts), tuple(dict.fromkeys(besides))
+
+
+def still_asking(asking: Iterable[Written], erasure: Erasure) -> Iterator[Mark]:
+    """The sentences of requests to forget that still have a word of a fact's value when all is masked."""
+    values = _values(erasure.sought)
+    for written in asking:
+        gone = erasure.found(written.text, written.where, begins=0)
+        for start, end in sentences_in(written.text):
+            left = replaced(written.text[start:end], within(gone, start, end))
+            words = list(words_of(left))
+            if any(_stands_in(value, words) for value in values):
+                yield Mark(written.where, written.text[start:end])
 
 
 def _quotes(erasure: Erasure) -> Iterator[_Quote]:
@@ -144,6 +161,14 @@ def _within(erasure: Erasure, parts: Mapping[str, tuple[Span, ...]]) -> Erasure:
 def _with_parts(one: Sought, words: Mapping[str, tuple[str, ...]]) -> Sought:
     quotes = [part for quote in one.quotes for part in words.get(quote, (quote,))]
     return replace(one, quotes=tuple(dict.fromkeys(quotes)))
+
+
+def _values(facts: Iterable[Sought]) -> list[str]:
+    """Words of the values of facts; of their sentences, where no value is known."""
+    found: list[str] = []
+    for one in facts:
+        found += _telling(one.value) if one.value else _telling(one.text, _LONGER)
+    return found
 
 
 def _telling(text: str, least: int = _TELLING) -> list[str]:

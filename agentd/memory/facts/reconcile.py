@@ -18,6 +18,7 @@ from agentd.core.fact import (
     FactSource,
     FactStatus,
     FactWrite,
+    ForgetRequest,
     Learned,
     Op,
     Refusal,
@@ -57,6 +58,7 @@ class PageChange:
     revived: tuple[Fact, ...] = ()
     buried: Mapping[str, datetime] = field(default_factory=dict)
     also: tuple[int, ...] = ()  # mentions that are erased along with what is buried
+    asked: tuple[ForgetRequest, ...] = ()  # what asked for it
 
     @property
     def is_of_page(self) -> bool:

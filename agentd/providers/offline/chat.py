@@ -125,8 +125,7 @@ def _forget(wanted: ForgetIntent, done: Sequence[Done], prompt: Prompt) -> Reply
         return OfflineCall(_FORGET, {**asked, "ids": list(wanted.ids)} if wanted.ids else asked)
     if not wanted.topic or any(result != phrases.NO_FACT for result in results):
         return Say(erased(results[-1:] if wanted.topic else results))
-    english = word_forms.in_english(wanted.topic)
-    if len(results) == 1 and english and english != word_forms.normal(wanted.topic):
+    if len(results) == 1 and (english := word_forms.in_english(wanted.topic)):
         return OfflineCall(_FORGET, {"query": english})
     told = (AnswerLine(i, text) for i, text in conversation.facts_by_id(prompt).items())
     if known := about(wanted.topic, tuple(told)):

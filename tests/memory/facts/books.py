@@ -16,6 +16,7 @@ from agentd.core.fact import (
     FactOperation,
     FactSource,
     FactStatus,
+    ForgetRequest,
     Learned,
     Op,
 )
@@ -43,12 +44,14 @@ class Forgotten:
         self.begun: list[str] = []
         self.evidence: list[Evidence] = []
         self.also: list[int] = []
+        self.asked: list[ForgetRequest] = []
         self.rounds = 0
 
-    async def begin(self, facts, evidence, also=()) -> None:
+    async def begin(self, facts, evidence, also=(), asked=()) -> None:
         self.begun += [fact.text for fact in facts]
         self.evidence += [one for each in evidence.values() for one in each]
         self.also += also
+        self.asked += asked
 
     async def carry_out(self) -> ErasureReport:
         self.rounds += 1

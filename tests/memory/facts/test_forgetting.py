@@ -11,7 +11,7 @@ from agentd.core import failpoints
 from agentd.core.chunk import OWNER
 from agentd.core.erasure import MASK, Erasure
 from agentd.core.errors import Busy, InvalidRequest, NotFound, ProviderError, StorageError
-from agentd.core.fact import ErasureReport, Evidence
+from agentd.core.fact import ErasureReport, Evidence, ForgetRequest
 from agentd.core.message import Text
 from agentd.core.search import SearchQuery
 from agentd.core.transcript import NewRow, RowRole
@@ -203,6 +203,41 @@ async def test_what_cannot_be_told_apart_from_it_is_gone_and_is_named(home, mode
     assert "Quastel" not in went.text
     assert went.text in ("", f"{MASK} called {MASK} and my wife Berta sings in a choir")
     assert bool(went.text) == knows
+
+
+@pytest.mark.parametrize(
+    ("asked", "model", "left"),
+    [
+        ("Forget that my hamster is called Quastel. Rain?", MODEL, f"Forget that {MASK}. Rain?"),
+        ("Quastel is to be forgotten. Rain?", MODEL, f"{MASK}. Rain?"),
+        ("Quastel is to be forgotten. Rain?", None, f"{MASK}. Rain?"),
+        (
+            "Forget what my hamster is called. Rain?",
+            MODEL,
+            "Forget what my hamster is called. Rain?",
+        ),
+    ],
+)
+async def test_the_request_to_forget_it_tells_it_no_more(home, asked, model, left):
+    fact, evidence = await plant(home)
+    seq = await home.say(asked, "Fine.")
+    [row] = await home.sessions.rows(MAIN, seq, 1)
+    home.type(asked)
+    path = home.root / "state/chat_history"
+    long_ago = "2020-01-01 09:00:00"
+    path.write_text(
+        f"# {long_ago}\n+{asked}\n\n# {row.at:%Y-%m-%d %H:%M:%S}\n+/forget {asked}\n{path.read_text()}"
+    )
+    forgetting = home.forgetting(model)
+    await forgetting.begin([fact], evidence, asked=[ForgetRequest(row.at, asked, MAIN, seq)])
+    report = await forgetting.carry_out()
+    assert (await home.said())[-2:] == [left, "Fine."]
+    assert all(one.where != f"sessions/main.jsonl:{seq}" for one in report.also)
+    typed = path.read_text().split("\n")
+    assert (typed[1] == f"+{asked}") == (QUOTE.lower() not in asked.lower()), (
+        "no request of today's"
+    )
+    assert typed[4].removeprefix("+").removeprefix("/forget ").removeprefix("/") == left
 
 
 @pytest.mark.parametrize("answer", ["", "You are welcome.", "[{", '{"n": 1, "sp'])

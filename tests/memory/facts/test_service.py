@@ -16,7 +16,7 @@ from agentd.core.fact import (
     FactStatus,
     Refusal,
 )
-from agentd.core.message import Text, TextSource, Writer
+from agentd.core.message import Text, TextSource, ToolUse, Writer
 from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import MAIN, SessionKey
 from agentd.providers.offline.provider import OfflineProvider
@@ -230,6 +230,21 @@ async def test_what_he_says_yes_to_is_kept_byte_for_byte_and_asked_of_no_model(t
     [learned] = await home.service.keep_verbatim(REX, CHAT)
     assert (learned.fact.text, learned.fact.source, learned.change.session) == (REX, EXPLICIT, CHAT)
     assert home.provider.prompts == []
+
+
+async def test_the_request_to_forget_is_handed_on_with_those_before_it_that_named_the_same(talk):
+    home = talk()
+    [rex] = await home.add(REX)
+    called = NewRow(RowRole.ASSISTANT, (ToolUse("c1", "forget", {"query": "Rex"}),))
+    await home.say("Rex is my dog", CHAT)
+    await home.say("Forget about Rex", CHAT, rows=[called], answered="Which one?")
+    await home.say("the dog", CHAT)
+    await home.service.forget([rex], session=CHAT, typed="Rex")
+    assert [(one.text, one.seq) for one in home.forgotten.asked] == [
+        ("the dog", 6),
+        ("Forget about Rex", 3),
+        ("Rex", 0),
+    ]
 
 
 async def test_what_was_forgotten_and_is_added_again_is_known_again(talk):

@@ -94,9 +94,12 @@ def query(text: str) -> str:
 
 
 def in_english(text: str) -> str:
-    """The telling words of a text, with the German ones that are known as facts have them."""
-    words = (word for word in _tokens(text) if word not in _STOP)
-    return " ".join(ENGLISH.get(word, word) for word in words)
+    """The telling words of a text, with the German ones that are known as facts have them; "" where none
+    is known.
+    """
+    words = [word for word in _tokens(text) if word not in _STOP]
+    told = [ENGLISH.get(word, word) for word in words]
+    return " ".join(told) if told != words else ""
 
 
 def normal(text: str) -> str:
