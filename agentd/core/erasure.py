@@ -96,6 +96,7 @@ class Written:
     text: str
     at: datetime | None = None  # None: not known
     by_user: bool = False
+    is_in_file: bool = False  # as a file of the workspace is now
 
 
 @dataclass(frozen=True, slots=True)

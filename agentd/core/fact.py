@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -283,15 +283,24 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Something that is left, with the number by which the user can name it."""
+    """Something that is left, with the number by which the user can name it, and with it the `others`: places
+    that have the same words.
+    """
 
     n: int
     where: str  # `path:line`, or `sessions/KEY.jsonl:line`
     text: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """The place in words."""
+        return place_in_words(self.where, self.others)
 
     def as_json(self) -> dict[str, Any]:
         """The shape in answers."""
-        return {"n": self.n, "where": self.where, "text": self.text}
+        told = {"n": self.n, "where": self.where, "text": self.text}
+        return {**told, "others": list(self.others)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +322,14 @@ class Besides:
         return f"{self.where}: {self.text}" if self.text else f"{self.where}: all of your words"
 
 
+def place_in_words(where: str, others: Sequence[str]) -> str:
+    """A place, and how many others have the same words."""
+    if not others:
+        return where
+    return f"{where} and {'one place' if len(others) == 1 else f'{len(others)} places'} more"
+
+
+PENDING = "It goes on by itself: you are told here when it is done, `agentd status` shows it too."
 _NAMED = 20  # places that are named in words
 
 
@@ -338,10 +355,10 @@ class ErasureReport:
             place: self.places.get(place, 0) + other.places.get(place, 0)
             for place in (*self.places, *other.places)
         }
-        left = dict.fromkeys((one.where, one.text) for one in (*self.also, *other.also))
+        left = dict.fromkeys((m.where, m.text, m.others) for m in (*self.also, *other.also))
         return ErasureReport(
             places,
-            tuple(Mention(n, where, text) for n, (where, text) in enumerate(left, start=1)),
+            tuple(Mention(n, *told) for n, told in enumerate(left, start=1)),
             tuple(dict.fromkeys((*self.pending, *other.pending))),
             tuple(dict.fromkeys((*self.backups, *other.backups))),
             self.more + other.more,
@@ -375,7 +392,7 @@ class ErasureReport:
         if self.backups:
             lines.append(f"Copies that may still hold it: {', '.join(self.backups)}.")
         if self.pending:
-            lines.append(f"Still being erased: {', '.join(self.pending)}.")
+            lines.append(f"Still being erased: {', '.join(self.pending)}. {PENDING}")
         return " ".join(lines)
 
     def as_json(self) -> dict[str, Any]:

@@ -226,7 +226,8 @@ class NoteEraser:
         for one in paragraphs(text, self._authors(path, text)):
             if one.start < one.end and one.author is not LineAuthor.SHIPPED:
                 said = text[one.start : one.end]
-                yield Written(f"{path}:{one.line}", said, at, by_user=not one.is_own)
+                is_users = not one.is_own
+                yield Written(f"{path}:{one.line}", said, at, is_users, is_in_file=True)
 
     def _authors(self, path: str, text: str) -> list[LineAuthor]:
         """Who wrote each line."""

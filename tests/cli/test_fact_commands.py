@@ -26,7 +26,14 @@ NOTHING: dict[str, Any] = {
 }
 ERASED: dict[str, Any] = {
     "places": {"transcripts": 2, "notes": 0},
-    "also": [{"n": 1, "where": "memory/2026-05-04.md:3", "text": "The Kassel client calls."}],
+    "also": [
+        {
+            "n": 1,
+            "where": "memory/2026-05-04.md:3",
+            "text": "The Kassel client calls.",
+            "others": ["sessions/main.jsonl:2", "sessions/main.jsonl:8"],
+        }
+    ],
     "pending": ["log"],
     "backups": ["/backups/a.tar.gz"],
     "more": 0,
@@ -137,9 +144,10 @@ def test_what_is_forgotten_is_not_said_again_and_what_is_left_is_named(
         "with it goes what cannot be told apart from it:",
         "  sessions/main.jsonl:4  [forgotten] with Bertrand",
         "what mentions the same stays:",
-        "  1  memory/2026-05-04.md:3  The Kassel client calls.",
+        "  1  memory/2026-05-04.md:3 and 2 places more  The Kassel client calls.",
         "a copy may still hold it: /backups/a.tar.gz",
         "still to be erased: log",
+        "it goes on by itself; `agentd status` says when it is done",
     ]
     assert asked(daemon, "forget") == [{"query": "aaaaaaaa", "all": False, "dry_run": False}]
 
@@ -276,7 +284,7 @@ def test_terminal_codes_in_facts_do_nothing(daemon: ScriptedDaemon) -> None:
     daemon.on("_agentd/facts/list", listing(evil))
     assert "\x1b" not in facts(daemon, "list").output
     assert "\x1b" not in facts(daemon, "changes", answer={"changes": [MOVE]}).output
-    also = [{"n": 1, "where": "a.md:1", "text": "\x1b[2J"}]
+    also = [{"n": 1, "where": "a.md:1", "text": "\x1b[2J", "others": []}]
     done = {"forgotten": ["bbbbbbbb"], "candidates": [], **NOTHING, "also": also}
     assert "\x1b" not in facts(daemon, "forget", "x", answer=done).output
 

@@ -147,7 +147,14 @@ STATUS = {
     "heartbeat": {"enabled": bool, "next_due": WHEN, "last": (BEAT, None)},
     "compaction": {"last": ({"at": TIME}, None)},
     "index": {**INDEX, **EMBEDDER},
-    "facts": {"active": int, "proposed": int, "refused": {str: int}, "waiting": int},
+    "facts": {
+        "active": int,
+        "proposed": int,
+        "refused": {str: int},
+        "waiting": int,
+        "erasing": [str],
+        "erased": (str, None),
+    },
     "cost": {"today_usd": float, "month_usd": float},
     "alerts": [SINK],
     "graph": {
@@ -248,7 +255,7 @@ FACT = {
 }
 FACTS = {"facts": [FACT], "total": int}
 FACT_HITS = {"facts": [{**FACT, "score": float, "scores": {str: float}}], "total": int}
-ALSO = {"n": int, "where": str, "text": str}
+ALSO = {"n": int, "where": str, "text": str, "others": [str]}
 ERASED = {
     "places": {str: int},
     "also": [ALSO],

@@ -110,7 +110,12 @@ async def test_the_one_fact_that_is_meant_is_forgotten_and_what_is_left_is_told(
     told = await call(facts, "forget", query="Kassel", also=[1])
     assert (told["forgotten"], told["candidates"]) == ([KASSEL.id], [])
     assert told["also"] == [
-        {"n": 1, "where": "memory/2026-05-04.md:3", "text": "The Kassel client wants the offer."}
+        {
+            "n": 1,
+            "where": "memory/2026-05-04.md:3",
+            "text": "The Kassel client wants the offer.",
+            "others": [],
+        }
     ]
     assert (told["pending"], told["backups"]) == (["log"], ["/backups/a.tar.gz"])
     assert told["places"] == REPORT.places

@@ -17,6 +17,7 @@ from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.assembly.storage import Stores
 from agentd.app.logs import OpenLog
 from agentd.core.erasure import Erasure
+from agentd.core.event import FactsChanged
 from agentd.core.fact import ErasureReport
 from agentd.core.health import Problem
 from agentd.core.paths import prompt
@@ -48,6 +49,7 @@ _ID_LENGTH = 4  # 900,000 ids
 _RANDOM_BYTES = 1 << 16
 
 _EMPTY_JOURNAL = "journalctl --rotate --vacuum-time=1s"
+_ERASED = "erased everywhere: what you wanted forgotten"
 _NEAREST = 10  # texts that are looked at for their meaning
 _MAX_TOKENS = 2_048
 _OWNER = Reader(MAIN, Kind.MAIN)
@@ -90,8 +92,9 @@ class FactParts:
         return report + await book.forget(saying) if saying else report
 
     async def counts(self) -> dict[str, Any]:
-        """How much is known, see `Service.counts`; empty where facts are off."""
-        return await self.learnt.service.counts() if self.learnt is not None else {}
+        """How much is known, see `Service.counts`, only what is erased where facts are off."""
+        known = await self.learnt.service.counts() if self.learnt is not None else {}
+        return {**known, **self.forgetting.status()}
 
     async def deleted(self, session: SessionKey) -> None:
         """A session was deleted: what was read in it has no place any more. Raises StorageError."""
@@ -118,7 +121,7 @@ async def open_facts(
     Raises StorageError.
     """
     settings, clock = runtime.config.facts, runtime.clock
-    forgetting = build_forgetting(runtime, stores, memory, graph, calls, output)
+    forgetting = build_forgetting(runtime, stores, memory, graph, calls, shown, output)
     if not settings.enabled:
         waiting = WhenEnded(forgetting.touch)
         yield FactParts(
@@ -218,6 +221,7 @@ def build_forgetting(
     memory: Memory,
     graph: GraphParts,
     calls: Completions,
+    shown: EventSink,
     output: OpenLog,
 ) -> Forgetting:
     """What erases words: first where they were written, then what was made of that."""
@@ -266,6 +270,7 @@ def build_forgetting(
         said=stored.said,
         copies=_copies(runtime, stores, output).list,
         near=near,
+        tell=lambda session: shown.emit(FactsChanged(session, _ERASED, ())),
     )
 
 

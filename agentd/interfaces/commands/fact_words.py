@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from agentd.core.fact import place_in_words
 from agentd.interfaces.commands.plain import counted, table, visible
 
 Answer = Mapping[str, Any]
@@ -54,11 +55,16 @@ def erased(result: Answer, done: str = "forgotten") -> str:
     ]
     if result["also"]:
         lines.append("what mentions the same stays:")
-    lines += [f"  {one['n']}  {one['where']}  {visible(one['text'])}" for one in result["also"]]
+    lines += [
+        f"  {one['n']}  {place_in_words(one['where'], one['others'])}  {visible(one['text'])}"
+        for one in result["also"]
+    ]
     if result["more"]:
         lines.append(f"  … and {result['more']} more; `agentd memory search` finds them")
     lines += [f"a copy may still hold it: {place}" for place in result["backups"]]
     lines += [f"still to be erased: {place}" for place in result["pending"]]
+    if result["pending"]:
+        lines.append("it goes on by itself; `agentd status` says when it is done")
     return "\n".join(lines)
 
 

@@ -310,10 +310,10 @@ def _erased(report: ErasureReport) -> Iterator[str]:
         yield from (f"- {one.in_words()}" for one in report.besides)
     if report.also:
         yield "These mention the same and stay; `agentd memory forget` erases what you name:"
-        yield from (f"{one.n}. {one.where}: {one.text}" for one in report.also)
+        yield from (f"{one.n}. {one.place}: {one.text}" for one in report.also)
     if report.more:
         yield f"… and {report.more} more."
     if report.backups:
         yield f"Copies that may still hold it: {', '.join(report.backups)}."
     if report.pending:
-        yield f"Still to be erased: {', '.join(report.pending)}."
+        yield f"Still to be erased: {', '.join(report.pending)}. `agentd status` says when it is done."

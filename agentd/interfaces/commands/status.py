@@ -204,6 +204,10 @@ def _facts(facts: dict[str, Any]) -> str:
     counts = f"{facts.get('active', 0)} known, {facts.get('proposed', 0)} waiting for your yes"
     unread = facts.get("waiting", 0)
     told = f"{counts}, {counted(unread, 'conversation')} to be read" if unread else counts
+    if erasing := facts.get("erasing"):
+        told = f"{told}; what was forgotten is still to be erased from {', '.join(erasing)}"
+    elif erased := facts.get("erased"):
+        told = f"{told}; what was forgotten is erased everywhere, {words(erased)}"
     refused = facts.get("refused") or {}
     why = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in refused.items())
     return f"{told}; not kept: {why}" if why else told

@@ -214,27 +214,37 @@ class Survey:
                 )
         return tuple(found.values())
 
-    def mentions(self, erasure: Erasure) -> tuple[Also, ...]:
-        """Sentences of the user's that stay and mention the same, in an order that later texts keep. Of very
-        many, those with the rarest words; `more` is how many are left out then.
+    def mentions(self, erasure: Erasure, *, is_done: bool = False) -> tuple[Also, ...]:
+        """Sentences of the user's that stay and mention the same, each once, in an order that later texts
+        keep. Once it `is_done` those that agentd wrote into files, too. Of very many, those with the rarest
+        words; `more` is how many are left out then.
         """
         rare = frozenset(chain.from_iterable(map(self._telling, self.sought)))
         found: list[tuple[float, Written, Span, str]] = []
         for written in self._all():
-            if not written.by_user or written.where.startswith(_TYPED):
+            is_told = written.by_user or (is_done and written.is_in_file)
+            if not is_told or written.where.startswith(_TYPED):
                 continue
             gone = _masked_in(written, erasure)
             for start, end in sentences_in(written.text):
                 left = replaced(written.text[start:end], within(gone, start, end))
                 if shared := rare & words_of(left):
                     found.append((self._weight(shared), written, (start, end), left))
-        found.sort(key=lambda one: -one[0])
-        self.more = max(0, len(found) - _MOST_TOLD)
-        kept = sorted(found[:_MOST_TOLD], key=lambda one: (*_order(one[1]), one[2]))
-        return tuple(
-            Also(Mention(n, written.where, left), self._marks(written, span))
-            for n, (_, written, span, left) in enumerate(kept, start=1)
-        )
+        found.sort(key=lambda one: (*_order(one[1]), one[2]))
+        same: dict[str, list[tuple[float, Written, Span, str]]] = defaultdict(list)
+        for one in found:
+            same[plain(one[3])].append(one)
+        rarest = sorted(same.values(), key=lambda several: -several[0][0])
+        self.more = max(0, len(rarest) - _MOST_TOLD)
+        kept = sorted(rarest[:_MOST_TOLD], key=lambda s: (*_order(s[0][1]), s[0][2]))
+        return tuple(self._also(n, several) for n, several in enumerate(kept, start=1))
+
+    def _also(self, n: int, several: Sequence[tuple[float, Written, Span, str]]) -> Also:
+        """One mention of sentences with the same words."""
+        places = tuple(dict.fromkeys(written.where for _, written, _, _ in several))
+        marks = (self._marks(written, span) for _, written, span, _ in several)
+        told = Mention(n, places[0], several[0][3], places[1:])
+        return Also(told, tuple(dict.fromkeys(chain.from_iterable(marks))))
 
     def _marks(self, written: Written, span: Span) -> tuple[Mark, ...]:
         """For one sentence of a text, in what was typed and in what a file was, too."""
@@ -352,8 +362,8 @@ def _parts(word: str) -> Sequence[str]:
 
 
 def _masked_in(written: Written, erasure: Erasure) -> Sequence[Span]:
-    """What is masked of a text of the user's: in his own files only what he names."""
-    if not written.where.startswith("sessions/"):
+    """What is masked of a text: in the user's own files only what he names."""
+    if written.is_in_file and written.by_user:
         return erasure.at(written.where).found(written.text)
     return erasure.found(written.text, written.where, begins=0)
 

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
+from typing import Any
 
 import structlog
 
@@ -220,7 +221,8 @@ class Forgetting:
 
     `ask` is a request to a model, with a system prompt and a text, and raises AgentdError; `said` gives a
     row of a transcript, None if it is gone; `near` the lines nearest to a sentence in meaning; `copies`
-    what holds words and is out of reach.
+    what holds words and is out of reach; `tell` is called for a session that was said to be waited for,
+    once all is erased.
     """
 
     def __init__(
@@ -234,8 +236,13 @@ class Forgetting:
         said: Said,
         copies: Copies,
         near: FindNear | None = None,
+        tell: Callable[[SessionKey], None] | None = None,
     ) -> None:
         self._store = store
+        self._tell = tell
+        self._asking: set[SessionKey] = set()  # where it was asked for,
+        self._waiting: set[SessionKey] = set()  # and where was said that it goes on
+        self._ended_at: datetime | None = None
         self._places = tuple(places)
         self._clock = clock
         self._marker = Marker(ask, clock)
@@ -271,6 +278,7 @@ class Forgetting:
             erasure = replace(erasure, marks=(*erasure.marks, *named))
         if erasure != Erasure():
             await self._store.begin(erasure)
+            self._asking |= {one.session for one in asked if one.session}
             hit("erasure.begun")
 
     async def carry_out(self) -> ErasureReport:
@@ -327,6 +335,12 @@ class Forgetting:
         if self._left:
             self._next = 0.0
             self._wake.set()
+
+    def status(self) -> dict[str, Any]:
+        """`{erasing, erased}`: places that are still to be erased, and when all was last, ISO or None."""
+        left = (*self._left, *self._unmarked[:_SHOWN]) if self._is_due else ()
+        ended = self._ended_at
+        return {"erasing": list(left), "erased": ended.isoformat() if ended else None}
 
     def problems(self) -> tuple[Problem, ...]:
         """Places that fail, and texts that no model has looked at; that a turn goes on is none."""
@@ -390,7 +404,9 @@ class Forgetting:
         places = [one for one in self._places if is_more or one.name not in done]
         counts = await self._visit(places, erasure)
         await asyncio.to_thread(self._marker.masked, candidates, erasure)
-        also = await asyncio.to_thread(survey.mentions, erasure) if survey is not None else ()
+        also: tuple[Also, ...] = ()
+        if survey is not None:
+            also = await asyncio.to_thread(survey.mentions, erasure, is_done=True)
         self._unmarked = tuple(dict.fromkeys(chain.from_iterable(one.where for one in left)))
         told = ErasureReport(
             counts,
@@ -454,6 +470,14 @@ class Forgetting:
             self._marker.forget()
             self._narrowed.clear()
             self._shown = ((), ())
+            self._ended_at = self._clock.now()
+            if self._tell is not None:
+                for session in self._waiting:
+                    self._tell(session)
+            self._waiting.clear()
+        else:
+            self._waiting |= self._asking
+        self._asking.clear()
         self._rest()
         pending = (*self._left, *self._unmarked[:_SHOWN])
         log.info(

@@ -99,7 +99,9 @@ class Home:
         wanted = [words.lower().encode() for words in what]
         return {p.name for p in paths if any(w in p.read_bytes().lower() for w in wanted)}
 
-    def forgetting(self, model: Marking | None, without: str = "", **instead) -> Forgetting:
+    def forgetting(
+        self, model: Marking | None, without: str = "", tell=None, **instead
+    ) -> Forgetting:
         """As after a start; `without` one place, and others `instead` of those of that name."""
         state, workspace = self.root / "state", self.root / "workspace"
         notes = NoteEraser(
@@ -139,6 +141,7 @@ class Home:
             texts=(stored, notes, versions, typed),
             said=stored.said,
             copies=copies.list,
+            tell=tell,
         )
 
     async def say(self, text: str, answer: str, session: SessionKey = MAIN) -> int:

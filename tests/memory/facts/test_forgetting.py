@@ -87,7 +87,8 @@ async def test_no_byte_of_it_is_left_and_everything_else_stays(home):
         "chat history": 1,
     }
     assert [(one.n, one.where, one.text) for one in report.also] == [
-        (1, "sessions/chat:one.jsonl:1", "The Quastel street is closed.")
+        (1, f"{NOTE}:3", "Quastel street: closed."),
+        (2, "sessions/chat:one.jsonl:1", "The Quastel street is closed."),
     ]
     assert (report.pending, report.backups) == ((), ())
     assert not await SqliteErasures(home.db).open()
@@ -240,6 +241,55 @@ async def test_the_request_to_forget_it_tells_it_no_more(home, asked, model, lef
     assert typed[4].removeprefix("+").removeprefix("/forget ").removeprefix("/") == left
 
 
+async def test_what_waits_for_a_turn_is_told_where_it_was_asked_for_once_it_is_done(home, clock):
+    told: list[SessionKey] = []
+    fact, evidence = await plant(home)
+    await clock.advance(60)
+    receipt = await home.sessions.receive(TurnRequest(MAIN, "Forget my hamster", "m9"))
+    [row] = await home.sessions.begin(receipt.turn_id)
+    forgetting = home.forgetting(MODEL, tell=told.append)
+    await forgetting.begin([fact], evidence, asked=[ForgetRequest(row.at, row.text, MAIN, row.seq)])
+    report = await forgetting.carry_out()
+    assert report.pending == ("transcripts",)
+    assert "`agentd status`" in report.in_words(1)
+    assert forgetting.status() == {"erasing": ["transcripts"], "erased": None}
+    assert told == []
+    ended = Turn(MAIN, "m9", receipt.seq, "Done.", StopReason.END_TURN)
+    await home.sessions.finish(
+        receipt.turn_id, ended, [NewRow(RowRole.ASSISTANT, (Text("Done."),))]
+    )
+    await forgetting.carry_out()
+    assert told == [MAIN]
+    assert forgetting.status() == {"erasing": [], "erased": clock.now().isoformat()}
+    await forgetting.carry_out()
+    assert told == [MAIN]
+
+
+async def test_what_is_done_at_once_is_not_told_again(home):
+    told: list[SessionKey] = []
+    fact, evidence = await plant(home)
+    forgetting = home.forgetting(MODEL, tell=told.append)
+    asked = ForgetRequest(home.clock.now(), "Forget my hamster", MAIN)
+    await forgetting.begin([fact], evidence, asked=[asked])
+    assert (await forgetting.carry_out()).pending == ()
+    assert told == []
+
+
+async def test_mentions_with_the_same_words_are_one_and_go_together(home):
+    for _ in range(3):
+        await home.say("The Quastel street is closed.", "Take the bridge.", CHAT)
+    fact, evidence = await plant(home)
+    forgetting = home.forgetting(MODEL)
+    [one] = (await forgetting.preview([fact], evidence)).also
+    assert one.place == "sessions/chat:one.jsonl:1 and 3 places more"
+    await forgetting.begin([fact], evidence, also=[1])
+    assert (await forgetting.carry_out()).also[0].where == f"{NOTE}:3"
+    assert await home.said(CHAT) == [
+        f"{MASK}.",
+        "Take the bridge.",
+    ] * 3 + [f"{MASK}.", "Then take the bridge at Quastel street."]
+
+
 @pytest.mark.parametrize("answer", ["", "You are welcome.", "[{", '{"n": 1, "sp'])
 async def test_what_is_no_answer_leaves_it_pending(home, answer):
     class Odd(Marking):
@@ -279,7 +329,7 @@ async def test_a_short_answer_goes_where_it_stands_in_forks_and_in_what_was_type
         assert rows[4] == MASK
     assert path.read_text().count("Agnieszka") == 1
     assert path.read_text().endswith(f"+{MASK}\n")
-    assert [one.text for one in report.also if "main" in one.where] == [
+    assert [one.text for one in report.also if "main" in f"{one.where}{one.others}"] == [
         "Agnieszka called.",
         "Agnieszka is late.",
     ]
@@ -304,7 +354,7 @@ async def test_the_users_own_lines_stay_unless_he_names_them(home):
     await again.begin([fact], evidence, also=[1])
     report = await again.carry_out()
     assert home.read("mine.md") == f"one\n\n- {MASK}. And tea.\n"
-    assert [one.where for one in report.also] == ["sessions/chat:one.jsonl:1"]
+    assert [one.where for one in report.also] == [f"{NOTE}:3", "sessions/chat:one.jsonl:1"]
 
 
 async def test_a_row_that_is_all_that_is_known_is_shown_to_the_model(home):
