@@ -70,14 +70,15 @@ class FactServiceDouble:
     async def remember(
         self, text: str, session: SessionKey, quote: str = "", replaces: Sequence[str] = ()
     ) -> tuple[Learned, ...]:
-        sentence = await self.own_sentence(session, quote)
+        sentence = self._sentence(quote)
         if text in self.asked or not sentence:
             return ()
         gone = tuple(self.facts.pop(i) for i in replaces if i in self.facts)
         return (replace(self._kept(sentence), gone=gone),)
 
-    async def own_sentence(self, session: SessionKey, quote: str) -> str:
-        return next((one for one in reversed(self.said) if quote in one), "")
+    async def remember_alone(self, session: SessionKey, quote: str) -> tuple[Learned, ...]:
+        sentence = self._sentence(quote)
+        return (self._kept(sentence),) if sentence else ()
 
     async def keep(
         self, text: str, session: SessionKey = NO_SESSION, category: Category | None = None
@@ -107,6 +108,9 @@ class FactServiceDouble:
                 raise NotFound(f"there is no fact {fact_id}", cure="agentd facts list")
         self.forgotten.append((tuple(fact_ids), tuple(also)))
         return self.report
+
+    def _sentence(self, quote: str) -> str:
+        return next((one for one in reversed(self.said) if quote in one), "")
 
     def _kept(self, text: str, category: Category = Category.PERSONAL) -> Learned:
         for fact in self.facts.values():

@@ -105,7 +105,7 @@ async def test_others_and_turns_without_the_user_keep_nothing(given):
     assert (texts(known), gate.asked) == ([], [])
 
 
-async def test_after_reading_others_words_his_sentence_is_kept_as_he_wrote_it():
+async def test_after_reading_others_words_only_his_message_counts():
     known, gate = facts(DOG), Gate(True)
     call = called(tainted=True, text="The dog is Max.", quote="called Rex")
     out = await Remember(known).run(call, gate)

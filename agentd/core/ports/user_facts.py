@@ -175,8 +175,10 @@ class FactService(Protocol):
         clean prompt. Empty where nothing was read out of it: then `text` is to be asked.
         """
 
-    async def own_sentence(self, session: SessionKey, quote: str) -> str:
-        """The whole sentence of the owner's own words around the quote, "" if he did not say it."""
+    async def remember_alone(self, session: SessionKey, quote: str) -> tuple[Learned, ...]:
+        """The same for a message that others may have chosen: read with nothing beside it, and where
+        nothing is read out of it, the owner's whole sentence around the quote. Empty if he did not say it.
+        """
 
     async def keep(
         self, text: str, session: SessionKey = NO_SESSION, category: Category | None = None

@@ -2,8 +2,8 @@
 
 Nothing of the calling turn's wording is kept: the message that the model quotes is read once more, by
 itself, and what is read out of it becomes a fact. What the user did not say himself (words of a quotation,
-of an attachment) he is asked about. In a turn that has read text from outside, his whole sentence is kept
-as he wrote it. Turns that run without him keep nothing.
+of an attachment) he is asked about. In a turn that has read text from outside, his message is read with
+nothing beside it, and what is not his own words is not asked about. Turns that run without him keep nothing.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Remember:
             )
         quote = str(call.input.get("quote", ""))
         if call.tainted:
-            return await self._verbatim(call, quote)
+            return await self._alone(call, quote)
         text = _one_line(str(call.input["text"]))
         replaces = [str(fact_id) for fact_id in call.input.get("replaces", ())]
         learned = await self._facts.remember(text, call.session, quote, replaces)
@@ -75,15 +75,15 @@ class Remember:
         """Never asked for: a call that is repeated finds its fact. Raises ToolFailed."""
         raise ToolFailed("remembering was cut by a restart", cure="Do it again.")
 
-    async def _verbatim(self, call: ToolCall, quote: str) -> ToolOutput:
-        """Text from outside may have chosen the call and its words, so only the user's sentence counts."""
-        sentence = await self._facts.own_sentence(call.session, quote) if quote else ""
-        if not sentence:
+    async def _alone(self, call: ToolCall, quote: str) -> ToolOutput:
+        """Text from outside may have chosen the call and its words, so only the user's message counts."""
+        learned = await self._facts.remember_alone(call.session, quote) if quote else ()
+        if not learned:
             raise ToolFailed(
                 "this turn has read text from outside: it keeps only what the user said himself",
                 cure="Call remember with quote: the user's own words, verbatim.",
             )
-        return told(await self._facts.keep_verbatim(_one_line(sentence), call.session))
+        return told(learned)
 
     async def _asked(self, text: str, call: ToolCall, gate: Gate) -> ToolOutput:
         if not await gate.approve(Approval(f"Remember: “{text}”", _digest(text))):

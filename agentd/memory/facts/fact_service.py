@@ -96,10 +96,21 @@ class FactsService:
         self._learner.tell(session, kept)  # the call itself is the record of it
         return kept
 
-    async def own_sentence(self, session: SessionKey, quote: str) -> str:
+    async def remember_alone(self, session: SessionKey, quote: str) -> tuple[Learned, ...]:
         """See FactService."""
         found = await self._said(session, quote)
-        return _sentence(*found) if found is not None else ""
+        sentence = _sentence(*found) if found is not None else ""
+        if found is None or not sentence:
+            return ()
+        spoken, asked = found
+        try:
+            learned = await self._reader.read_now(spoken[-1:], session, asked)
+        except (AgentdError, TimeoutError) as error:
+            log.warning("remembered_unread", reason=type(error).__name__)
+            learned = ()
+        kept = tuple(one for one in learned if one.fact is not None or one.gone)
+        self._learner.tell(session, kept)
+        return kept or await self._verbatim(sentence, session, asked)
 
     async def keep(
         self, text: str, session: SessionKey = NO_SESSION, category: Category | None = None

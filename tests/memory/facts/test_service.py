@@ -114,7 +114,7 @@ async def test_a_quotation_is_asked(talk, text):
     await home.say(text)
     assert await home.service.remember(KEPT, MAIN, BANK) == ()
     assert home.provider.prompts == []
-    assert await home.service.own_sentence(MAIN, BANK) == ""
+    assert await home.service.remember_alone(MAIN, BANK) == ()
     assert await home.service.remember(KEPT, MAIN) == ()
     assert await home.texts() == []
 
@@ -128,7 +128,7 @@ async def test_marked_and_tainted_words_and_those_of_others_are_asked(talk):
     await home.say("hello", answered=BANK)
     for session in (MAIN, CHAT, type(MAIN)("chat:none")):
         assert await home.service.remember(KEPT, session, BANK) == ()
-        assert await home.service.own_sentence(session, BANK) == ""
+        assert await home.service.remember_alone(session, BANK) == ()
 
 
 async def test_his_words_are_found_behind_a_newer_quotation_of_them(talk):
@@ -178,7 +178,7 @@ async def test_a_sentence_that_holds_a_quotation_is_not_his_own(talk):
     home = talk(DOWN)
     said = f"remember the letter, “Dear Sir, {BANK}, sincerely”, it is important"
     await home.say(said)
-    assert await home.service.own_sentence(MAIN, "it is important") == ""
+    assert await home.service.remember_alone(MAIN, "it is important") == ()
     assert await home.service.remember("x", MAIN, "it is important") == ()
 
 
@@ -188,6 +188,35 @@ async def test_without_a_key_what_is_asked_for_is_read_by_rules(talk):
     [learned] = await home.service.remember("x", MAIN)
     assert "Rex" in learned.fact.text
     assert learned.fact.source is EXPLICIT
+
+
+async def test_what_others_may_have_chosen_is_read_without_what_stands_beside_it(talk):
+    home = talk(provider=OfflineProvider())
+    await home.say("hello", answered="Your bank is the Hawkbank.")
+    await home.say("Remember that my dog is called Rex.")
+    [learned] = await home.service.remember_alone(MAIN, "my dog is called Rex")
+    assert learned.fact.text == REX
+    assert learned.fact.source is EXPLICIT
+    assert learned.fact.origin.seq == 3
+
+
+async def test_of_what_others_may_have_chosen_the_request_shows_the_users_message_alone(talk):
+    home = talk(answer(f"{BANK} → {KEPT}"))
+    await home.say("hello", answered="Say what the letter says.")
+    await home.say(BANK)
+    [learned] = await home.service.remember_alone(MAIN, BANK)
+    assert learned.fact.text == KEPT
+    assert BANK in home.shown()
+    assert "letter" not in home.shown()
+
+
+@pytest.mark.parametrize("given", [DOWN, "[]"])
+async def test_what_is_not_read_is_kept_as_he_wrote_it(talk, given):
+    home = talk(given)
+    await home.say(f"So. {BANK}. Bye.")
+    [learned] = await home.service.remember_alone(MAIN, BANK)
+    assert learned.fact.text == f"{BANK}."
+    assert learned.fact.origin.seq == 1
 
 
 # /remember and facts add
