@@ -329,7 +329,9 @@ def place_in_words(where: str, others: Sequence[str]) -> str:
     return f"{where} and {'one place' if len(others) == 1 else f'{len(others)} places'} more"
 
 
-PENDING = "It goes on by itself: you are told here when it is done, `agentd status` shows it too."
+PENDING = (
+    "It goes on by itself: an open chat is told when it is done, and `agentd status` shows it."
+)
 _NAMED = 20  # places that are named in words
 
 
