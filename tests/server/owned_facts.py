@@ -82,7 +82,7 @@ class OwnedFacts:
     async def preview(self, fact_ids):
         return REPORT
 
-    async def forget(self, fact_ids, also=()):
+    async def forget(self, fact_ids, also=(), session="", typed=""):
         self.asked.append(("forget", list(fact_ids), list(also)))
         return REPORT
 

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ _ID_LENGTH = 4  # 900,000 ids
 _RANDOM_BYTES = 1 << 16
 
 _EMPTY_JOURNAL = "journalctl --rotate --vacuum-time=1s"
-_ERASED = "erased everywhere: what you wanted forgotten"
+_DONE = "erased everywhere: what you wanted forgotten"
 _NEAREST = 10  # texts that are looked at for their meaning
 _MAX_TOKENS = 2_048
 _OWNER = Reader(MAIN, Kind.MAIN)
@@ -121,7 +122,8 @@ async def open_facts(
     Raises StorageError.
     """
     settings, clock = runtime.config.facts, runtime.clock
-    forgetting = build_forgetting(runtime, stores, memory, graph, calls, shown, output)
+    tell = partial(_erased, shown)
+    forgetting = build_forgetting(runtime, stores, memory, graph, calls, tell, output)
     if not settings.enabled:
         waiting = WhenEnded(forgetting.touch)
         yield FactParts(
@@ -221,7 +223,7 @@ def build_forgetting(
     memory: Memory,
     graph: GraphParts,
     calls: Completions,
-    shown: EventSink,
+    tell: Callable[[SessionKey], None],
     output: OpenLog,
 ) -> Forgetting:
     """What erases words: first where they were written, then what was made of that."""
@@ -247,11 +249,6 @@ def build_forgetting(
     async def ask(system: str, text: str) -> str:
         return await calls.ask(MAIN, Origin.FORGETTING, system, text, max_tokens=_MAX_TOKENS)
 
-    async def near(text: str) -> Sequence[tuple[str, int, int]]:
-        found = await memory.recall.search(SearchQuery(text, limit=_NEAREST), _OWNER)
-        chunks = (hit.chunk for hit in found.hits)
-        return [(chunk.path, chunk.start_line, chunk.end_line) for chunk in chunks]
-
     return Forgetting(
         stores.erasures,
         (
@@ -269,9 +266,19 @@ def build_forgetting(
         texts=(stored, notes, former, stores.typed),
         said=stored.said,
         copies=_copies(runtime, stores, output).list,
-        near=near,
-        tell=lambda session: shown.emit(FactsChanged(session, _ERASED, ())),
+        near=partial(_nearest, memory.recall),
+        tell=tell,
     )
+
+
+async def _nearest(recall: Recall, text: str) -> Sequence[tuple[str, int, int]]:
+    found = await recall.search(SearchQuery(text, limit=_NEAREST), _OWNER)
+    chunks = (hit.chunk for hit in found.hits)
+    return [(chunk.path, chunk.start_line, chunk.end_line) for chunk in chunks]
+
+
+def _erased(shown: EventSink, session: SessionKey) -> None:
+    shown.emit(FactsChanged(session, _DONE, ()))
 
 
 async def row_of(sessions: Transcripts, session: SessionKey, seq: int) -> Row | None:
