@@ -426,6 +426,22 @@ def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> N
     assert "2 concepts, 1 fact, 1 episode; not consolidated yet" in said
     assert "no key is set (no_key)" in said
     assert "→ set it" in said
+    assert "forgotten" not in said
+
+
+def test_the_status_says_what_is_still_to_be_erased_and_when_all_was(
+    daemon: ScriptedDaemon,
+) -> None:
+    daemon.on("initialize", lambda params, wire: {"_meta": {"agentd/zone": "Asia/Tokyo"}})
+    facts: dict[str, Any] = {"erasing": ["transcripts", "log"], "erased": None}
+    daemon.on("_agentd/status", lambda params, wire: {"facts": facts})
+    said = runner.invoke(app, ["status"]).output
+    assert "forgotten   still to be erased: transcripts, log" in said
+    assert "facts   " not in said, "as where facts are off"
+    facts |= {"erasing": [], "erased": "2020-01-01T23:30:00+00:00"}
+    assert (
+        "forgotten   erased everywhere, 2020-01-02 08:30" in runner.invoke(app, ["status"]).output
+    )
 
 
 def test_lists_for_people_are_aligned(daemon: ScriptedDaemon) -> None:

@@ -85,7 +85,7 @@ async def test_the_fact_that_is_meant_is_forgotten_and_not_said_again():
         "These mention the same and stay; `agentd memory forget` erases what you name:",
         "1. memory/2026-05-04.md:3: The Kassel client wants the offer.",
         "Copies that may still hold it: /backups/a.tar.gz.",
-        "Still to be erased: log.",
+        "Still to be erased: log. `agentd status` says when it is done.",
     ]
     assert KASSEL.text not in told
     assert facts.asked == [("forget", [KASSEL.id], [])]

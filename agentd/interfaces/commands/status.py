@@ -136,8 +136,11 @@ def _lines(status: dict[str, Any]) -> Iterator[str]:
     yield f"heartbeat   {_heartbeat(status.get('heartbeat') or {})}"
     yield f"compaction  {_compaction((status.get('compaction') or {}).get('last'))}"
     yield f"index       {_index(status.get('index') or {})}"
-    if facts := status.get("facts"):
+    facts = status.get("facts") or {}
+    if "active" in facts:
         yield f"facts       {_facts(facts)}"
+    if told := _forgotten(facts):
+        yield f"forgotten   {told}"
     if (graph := status.get("graph") or {}).get("enabled"):
         yield f"graph       {_graph(graph)}"
     if (retention := status.get("retention") or {}).get("days"):
@@ -204,13 +207,16 @@ def _facts(facts: dict[str, Any]) -> str:
     counts = f"{facts.get('active', 0)} known, {facts.get('proposed', 0)} waiting for your yes"
     unread = facts.get("waiting", 0)
     told = f"{counts}, {counted(unread, 'conversation')} to be read" if unread else counts
-    if erasing := facts.get("erasing"):
-        told = f"{told}; what was forgotten is still to be erased from {', '.join(erasing)}"
-    elif erased := facts.get("erased"):
-        told = f"{told}; what was forgotten is erased everywhere, {words(erased)}"
     refused = facts.get("refused") or {}
     why = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in refused.items())
     return f"{told}; not kept: {why}" if why else told
+
+
+def _forgotten(facts: dict[str, Any]) -> str:
+    if erasing := facts.get("erasing"):
+        return f"still to be erased: {', '.join(erasing)}"
+    erased = facts.get("erased")
+    return f"erased everywhere, {words(erased)}" if erased else ""
 
 
 def _loop(loop: dict[str, Any]) -> str:

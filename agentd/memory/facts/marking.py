@@ -29,6 +29,7 @@ Ask = Callable[[str, str], Awaitable[str]]
 
 _SYSTEM = prompt("forgetting")
 _LIMIT = 40.0  # seconds for all requests of one try: forgetting is done within a minute
+_SOON = 15.0  # of these for what is known to say it, which comes first
 _PAUSE, _LONGEST_PAUSE = 60.0, 3600.0  # seconds until the next try
 _FACTS, _CANDIDATES = "facts to forget", "candidates"
 _ASK = "Mark now what says one of these facts."
@@ -136,7 +137,7 @@ class Marker:
             return None
         if texts != self._last[0]:
             try:
-                async with asyncio.timeout(_LIMIT):
+                async with asyncio.timeout(_SOON):
                     asked = [await self._asked(portion) for portion in portions(sought, texts)]
             except (AgentdError, TimeoutError) as error:
                 self._rest(error)
