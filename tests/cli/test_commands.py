@@ -433,7 +433,7 @@ def test_the_status_says_what_is_still_to_be_erased_and_when_all_was(
     daemon: ScriptedDaemon,
 ) -> None:
     daemon.on("initialize", lambda params, wire: {"_meta": {"agentd/zone": "Asia/Tokyo"}})
-    facts: dict[str, Any] = {"erasing": ["transcripts", "log"], "erased": None}
+    facts: dict[str, object] = {"erasing": ["transcripts", "log"], "erased": None}
     daemon.on("_agentd/status", lambda params, wire: {"facts": facts})
     said = runner.invoke(app, ["status"]).output
     assert "forgotten   still to be erased: transcripts, log" in said

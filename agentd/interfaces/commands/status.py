@@ -136,11 +136,7 @@ def _lines(status: dict[str, Any]) -> Iterator[str]:
     yield f"heartbeat   {_heartbeat(status.get('heartbeat') or {})}"
     yield f"compaction  {_compaction((status.get('compaction') or {}).get('last'))}"
     yield f"index       {_index(status.get('index') or {})}"
-    facts = status.get("facts") or {}
-    if "active" in facts:
-        yield f"facts       {_facts(facts)}"
-    if told := _forgotten(facts):
-        yield f"forgotten   {told}"
+    yield from _about_facts(status.get("facts") or {})
     if (graph := status.get("graph") or {}).get("enabled"):
         yield f"graph       {_graph(graph)}"
     if (retention := status.get("retention") or {}).get("days"):
@@ -201,6 +197,13 @@ def _index(index: dict[str, Any]) -> str:
     why = f" ({index['why']})" if index.get("why") else ""
     reason = f", {index['reason']}" if index.get("reason") else ""
     return f"{counts}; {index.get('state')}, embedder {index.get('embedder')}{why}{reason}"
+
+
+def _about_facts(facts: dict[str, Any]) -> Iterator[str]:
+    if "active" in facts:
+        yield f"facts       {_facts(facts)}"
+    if told := _forgotten(facts):
+        yield f"forgotten   {told}"
 
 
 def _facts(facts: dict[str, Any]) -> str:
