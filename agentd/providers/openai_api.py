@@ -28,6 +28,7 @@ log = structlog.get_logger()
 
 
 _BLANK = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
+_BLANK_SIZE = 4  # bytes of the longest
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _LONGEST = 4 * 1024 * 1024  # bytes of one event
 _MARK = b"\xef\xbb\xbf"
@@ -40,18 +41,23 @@ async def data_of(pieces: AsyncIterable[bytes]) -> AsyncGenerator[str, None]:
 
     Raises UnicodeDecodeError, and ProviderError for an event without an end.
     """
-    left, is_first = b"", True
+    left, is_first = bytearray(), True
     async for piece in pieces:
+        seen = max(0, len(left) - _BLANK_SIZE)  # a blank line may have begun in earlier pieces
         left += piece
         if is_first and len(left) >= len(_MARK):
-            left, is_first = left.removeprefix(_MARK), False
-        *events, left = _BLANK.split(left)
-        if len(left) > _LONGEST:
-            raise failure("bad_stream", "an event without an end")
-        for event in events:
-            data = list(_data(event))
+            is_first = False
+            if left.startswith(_MARK):
+                del left[: len(_MARK)]
+        begin = 0
+        for blank in list(_BLANK.finditer(left, seen)):
+            data = list(_data(bytes(left[begin : blank.start()])))
+            begin = blank.end()
             if data:
                 yield "\n".join(data)
+        del left[:begin]
+        if len(left) > _LONGEST:
+            raise failure("bad_stream", "an event without an end")
 
 
 def _data(event: bytes) -> Iterator[str]:

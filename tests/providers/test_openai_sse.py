@@ -1,9 +1,12 @@
 """Bytes in, events out."""
 
+import asyncio
+
 import pytest
 
 from agentd.core.errors import ProviderError
 from agentd.providers.openai_api import data_of
+from tests.growth import QUADRATIC, growth
 
 
 async def read(*pieces):
@@ -41,3 +44,12 @@ async def test_events_are_read_as_the_standard_says_in_any_pieces(text, events):
 async def test_an_endless_event_is_refused():
     with pytest.raises(ProviderError, match="without an end"):
         await read(*[b"x" * 1_000_000] * 5)
+
+
+def test_an_event_in_many_pieces_is_read_in_proportion_to_its_length():
+    def take(size):
+        text = b"data: " + b"x" * size + b"\n\n"
+        pieces = [text[start : start + 1_400] for start in range(0, len(text), 1_400)]
+        assert [len(data) for data in asyncio.run(read(*pieces))] == [size]
+
+    assert growth(take, 300_000) < QUADRATIC
