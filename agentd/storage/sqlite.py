@@ -58,6 +58,7 @@ class Database:
         self._damaged: StorageError | None = None  # seen while open; it is salvaged at a start
         self._guard = Guard(path, checks=checks) if schema.guarded else None
         self._latched = False
+        self._is_closing = False
         self._erasing = asyncio.Lock()
         self._uncut: StorageError | None = None  # why the files hold deleted bytes yet
         self._wear = IntegrityWatch(path)
@@ -89,6 +90,7 @@ class Database:
         try:
             yield database
         finally:
+            database._is_closing = True  # what came until now is done, and nothing queues behind the end
             database._send()
             await database._thread.close()
             if database._guard is not None:
@@ -107,8 +109,7 @@ class Database:
         caller does not stop the transaction.
         """
         waiting = Waiting(fn)
-        self._writes.append(waiting)
-        await self._travel()
+        await self._travel(self._writes, waiting)
         return waiting.outcome(self._told)
 
     async def execute(self, sql: str, values: Sequence[object]) -> int:
@@ -145,8 +146,7 @@ class Database:
     async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """What `fn` finds; it sees one state of the database and all earlier writes."""
         waiting = Waiting(fn)
-        self._reads.append(waiting)
-        await self._travel()
+        await self._travel(self._reads, waiting)
         return waiting.outcome(self._told)
 
     async def copy(self, path: Path) -> None:
@@ -201,14 +201,15 @@ class Database:
         if self._schema.derived:
             await self._on_thread(lambda: drop_asides(self.path))
 
-    async def _travel(self) -> None:
-        """Have the thread do what waits. A trip costs more than most of what it is made for, so all
-        that wait when it begins share it.
+    async def _travel(self, line: deque[Waiting[Any]], waiting: Waiting[Any]) -> None:
+        """Have the thread do it, with all else that waits. A trip costs more than most of what it is made
+        for, so all that wait when it begins share it. Raises StorageError once the database closes.
         """
+        if self._is_closing:
+            raise self._closed()
+        line.append(waiting)
         trip = self._trip  # the thread clears it at any moment, and does then what waits by now
         if trip is None:
-            if not self._thread._running:
-                raise self._closed()
             loop = asyncio.get_running_loop()
             trip = self._trip = self._unsent = loop.create_future()
             loop.call_soon(self._send)  # after all that are about to wait as well
@@ -224,13 +225,10 @@ class Database:
     async def _on_thread(self, fn: Callable[[], T]) -> T:
         # aiosqlite offers single statements only, and other tasks could come between two of them;
         # `_execute` is what all of its own methods use to run a function on the thread.
+        if self._is_closing:
+            raise self._closed()
         self._send()  # what came before this is done before it
-        try:
-            result: T = await self._thread._execute(fn)  # type: ignore[no-untyped-call]  # aiosqlite's
-        except ValueError as error:
-            if "Connection closed" not in str(error):
-                raise
-            raise self._closed() from error
+        result: T = await self._thread._execute(fn)  # type: ignore[no-untyped-call]  # aiosqlite's
         return result
 
     def _connect(self) -> sqlite3.Connection:

@@ -123,6 +123,27 @@ async def test_a_write_is_done_though_the_database_is_closed_in_the_same_moment(
     assert await writing == "a"
 
 
+@pytest.mark.parametrize("act", ["write", "read", "prove"])
+@pytest.mark.parametrize("moments", range(12))
+async def test_what_comes_while_the_database_closes_is_done_or_told_so(tmp_path, moments, act):
+    async def late():
+        for _ in range(moments):
+            await asyncio.sleep(0)
+        match act:
+            case "write":
+                await db.write(insert("a"))
+            case "read":
+                await stored(db)
+            case _:
+                await db.prove()
+
+    async with Database.open(tmp_path / "s.db", TOY) as db:
+        coming = asyncio.create_task(late())
+    async with asyncio.timeout(10):
+        (outcome,) = await asyncio.gather(coming, return_exceptions=True)
+    assert outcome is None or isinstance(outcome, StorageError), outcome
+
+
 async def test_a_write_that_raises_fails_alone(db):
     def refuse(conn):
         insert("half done")(conn)
