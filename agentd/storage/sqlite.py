@@ -90,7 +90,9 @@ class Database:
         try:
             yield database
         finally:
-            database._is_closing = True  # what came until now is done, and nothing queues behind the end
+            database._is_closing = (
+                True  # what came until now is done, and nothing queues behind the end
+            )
             database._send()
             await database._thread.close()
             if database._guard is not None:

@@ -12,8 +12,9 @@ from agentd.core.message import ToolUse
 from agentd.core.search import SearchQuery
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.core.workspace import Reader, TreeEntry
-from agentd.memory.index.chunks import BOILERPLATE
+from agentd.memory.index.chunks import BOILERPLATE, PARAGRAPHS, Chunker
 from agentd.memory.index.indexer import Indexer
+from agentd.memory.index.notes import NoteIndexer
 from agentd.memory.recall import MemoryRecall
 from agentd.memory.settings import IndexSettings
 from agentd.testing import FakeClock, MemoryWorkspace
@@ -217,6 +218,52 @@ async def test_the_loop_outlives_a_failing_store(index, workspace, store, clock)
         assert indexer.problems() == ()
         assert "MEMORY.md" in failing.entries
         running.cancel()
+
+
+async def test_the_loop_outlives_a_fault_of_ours(index, workspace, store, clock):
+    class Faulty(type(index)):
+        broken = True
+
+        async def digests(self, source):
+            if self.broken:
+                raise ZeroDivisionError
+            return await super().digests(source)
+
+    faulty = Faulty()
+    indexer = Indexer(faulty, workspace, store, clock)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(indexer.run())
+        await clock.settle()
+        ((code, text),) = [(p.code, p.text) for p in indexer.problems()]
+        assert (code, "ZeroDivisionError" in text) == ("indexing_failed", True)
+        faulty.broken = False
+        await clock.advance(30)
+        assert indexer.problems() == ()
+        assert "MEMORY.md" in faulty.entries
+        running.cancel()
+
+
+async def test_a_note_that_cannot_be_cut_is_named_and_keeps_no_other_out(index, workspace, clock):
+    def pieces(lines):
+        if "odd" in lines.text:
+            raise ZeroDivisionError
+        return PARAGRAPHS.pieces(lines)
+
+    notes = NoteIndexer(index, workspace, clock, Chunker("fragile", pieces))
+    await notes.sync()
+    workspace.write("memory/2026-11-20.md", "- odd\n")
+    workspace.write("memory/new.md", "by hand\n")
+    for _ in range(2):
+        await clock.advance(60)
+        await notes.sync()
+        assert texts(index)["memory/new.md"] == ["by hand"]
+        assert texts(index)["memory/2026-11-20.md"] == ["- x"]  # as it was
+        ((code, text),) = [(p.code, p.text) for p in notes.problems()]
+        assert (code, text.split()[0]) == ("note_not_indexed", "memory/2026-11-20.md")
+    workspace.write("memory/2026-11-20.md", "- even\n")
+    await notes.sync()
+    assert texts(index)["memory/2026-11-20.md"] == ["- even"]
+    assert notes.problems() == ()
 
 
 async def test_waiting_until_idle_does_what_is_due(index, indexer, store, row):
@@ -464,6 +511,9 @@ async def test_extra_files_without_a_date_are_of_the_day_of_their_last_change(in
     await clock.advance(3 * 86_400)
     workspace.stamps["@manual/pump.md"] = workspace._now()  # touched, nothing else
     assert (await days())["@manual/pump.md"] == "2026-11-24"
+    for beyond_all_calendars in (2**42 * 10**9, -(2**42) * 10**9, 2**70 * 10**9):
+        workspace.stamps["@manual/pump.md"] = beyond_all_calendars
+        assert (await days())["@manual/pump.md"] == "None"
 
 
 async def test_transcripts_are_left_out_and_taken_in_as_the_switch_says(

@@ -257,6 +257,11 @@ class Indexer:
                 # Search goes on with what is indexed; the next tick tries again.
                 log.warning("indexing_failed", reason=error.reason)
                 self._failure = Problem("indexing_failed", error.message, error.cure)
+            except Exception as error:
+                # A fault of ours, which must not be the end of all search; it is tried again, too.
+                log.exception("indexing_failed")
+                text = f"what has changed is not searched yet: {type(error).__name__}"
+                self._failure = Problem("indexing_failed", text, "see `agentd logs`")
             rest = min(_RESTS * (self._clock.monotonic() - begun), _LONGEST)
             await self._wake.wait()
             if not self._due & (_Due.SESSIONS | _Due.GATHERED):

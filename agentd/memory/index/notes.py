@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 
+import structlog
+
 from agentd.core.chunk import OWNERS, SHARED, Chunk, Source
 from agentd.core.errors import ScopeMissing, WorkspaceError
 from agentd.core.health import Problem
@@ -29,6 +31,8 @@ from agentd.memory.index.note_listing import (
     sorted_out,
     too_deep,
 )
+
+log = structlog.get_logger()
 
 _FEW = 2_000  # entries that are gone through at once
 _SHORT = 10_000  # letters that are cut at once; more would keep others waiting
@@ -72,6 +76,7 @@ class NoteIndexer:
         self._shared: set[str] = set()  # those listed last that groups may see
         self._unread: set[str] = set()
         self._unlisted: Sequence[Problem] = ()
+        self._faulty: set[str] = set()  # files that could not be cut
         self._left = 0
         self._growing = Growing()
         self.freshness = Freshness(clock)
@@ -170,8 +175,18 @@ class NoteIndexer:
         self.freshness.lose()
 
     def problems(self) -> tuple[Problem, ...]:
-        """Folders that are not in the index. Files that are not are the workspace's to name."""
-        return tuple(self._unlisted)
+        """Folders and files that are not in the index. Files that cannot be read are the workspace's to
+        name.
+        """
+        faulty = [
+            Problem(
+                "note_not_indexed",
+                f"{path} as it is now is not searched: it could not be cut into pieces",
+                "see `agentd logs`; it is tried again by itself, and once the file is changed",
+            )
+            for path in sorted(self._faulty)
+        ]
+        return (*self._unlisted, *faulty)
 
     async def _entries(self) -> tuple[dict[str, TreeEntry], list[Problem]]:
         """All notes by path, and the folders that cannot be listed or are too deep."""
@@ -217,7 +232,8 @@ class NoteIndexer:
         for entry in group:
             self._stamps.pop(entry.path, None)
         aging = [e for e in group if e.mtime_ns and e.path.startswith(self._aging)]
-        self._days = {entry.path: self._changed_on(entry) for entry in aging}
+        days = {entry.path: self._changed_on(entry) for entry in aging}
+        self._days = {path: day for path, day in days.items() if day is not None}
         views = await self._workspace.look([entry.path for entry in group], _OWNER)
         found: list[FileView] = []
         for entry, view in zip(group, views, strict=True):
@@ -231,26 +247,20 @@ class NoteIndexer:
         stamps = {entry.path: entry.stamp for entry in settled}
         await self._take(found, stamps, known)
         for view in found:
-            if view.path in stamps:
+            if view.path in stamps and view.path not in self._faulty:
                 self._stamps[view.path] = stamps[view.path]
 
     async def _take(
         self, views: Sequence[FileView], stamps: Mapping[str, _Stamp], known: dict[str, str]
     ) -> None:
-        """Index those that are not as they were, and note the stamps of all."""
+        """Index those that are not as they were, and note the stamps of all. What cannot be cut stays as it
+        was.
+        """
         digests = {view.path: self._digest(view) for view in views}
         marks = {path: digest + _suffix(stamps.get(path)) for path, digest in digests.items()}
         changed = [v for v in views if known.get(v.path, "").partition("@")[0] != digests[v.path]]
         touched = marks.keys() - {v.path for v in changed}
-        held = {view.path: known.get(view.path, "").partition("@")[0] for view in changed}
-
-        def cut() -> list[Part | Sequence[Patch[Chunk]]]:
-            return [self._cut(view, held[view.path], digests[view.path]) for view in changed]
-
-        if sum(len(view.text) for view in changed) <= _SHORT:
-            parts = cut()
-        else:
-            parts = await asyncio.to_thread(cut)
+        parts = await self._parts(changed, known, digests)
 
         async def replace(path: str, part: Part | Sequence[Patch[Chunk]]) -> None:
             if isinstance(part, Part):
@@ -266,20 +276,38 @@ class NoteIndexer:
 
         try:
             async with asyncio.TaskGroup() as tasks:  # so that they are written together
-                for view, part in zip(changed, parts, strict=True):
-                    tasks.create_task(replace(view.path, part))
+                for path, part in parts.items():
+                    tasks.create_task(replace(path, part))
                 for path in touched:
                     if path in stamps and known[path] != marks[path]:
                         tasks.create_task(note(path))
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
 
+    async def _parts(
+        self, views: Sequence[FileView], known: Mapping[str, str], becomes: Mapping[str, str]
+    ) -> dict[str, Part | Sequence[Patch[Chunk]]]:
+        """What of these files is to be indexed anew, by path, without those that could not be cut."""
+        held = {view.path: known.get(view.path, "").partition("@")[0] for view in views}
+
+        def cut() -> dict[str, Part | Sequence[Patch[Chunk]]]:
+            found = {v.path: self._cut(v, held[v.path], becomes[v.path]) for v in views}
+            return {path: part for path, part in found.items() if part is not None}
+
+        if sum(len(view.text) for view in views) <= _SHORT:
+            return cut()
+        return await asyncio.to_thread(cut)
+
     def _digest(self, view: FileView) -> str:
         day = self._days.get(view.path)
         return f"{self._way(view)}{view.digest}{f'/{day}' if day else ''}"
 
-    def _changed_on(self, entry: TreeEntry) -> date:
-        return datetime.fromtimestamp(entry.mtime_ns / 1e9, self._clock.zone).date()
+    def _changed_on(self, entry: TreeEntry) -> date | None:
+        """None for a stamp that no calendar reaches: file systems hold such, too."""
+        try:
+            return datetime.fromtimestamp(entry.mtime_ns / 1e9, self._clock.zone).date()
+        except (OverflowError, ValueError, OSError):
+            return None
 
     def _way(self, file: FileView | TreeEntry) -> str:
         """How a file is cut, for whom, and whether it is of the day of its last change."""
@@ -306,14 +334,27 @@ class NoteIndexer:
                 noted[path] = tuple(map(int, stamp.split(",")))
         return noted
 
-    def _cut(self, view: FileView, indexed: str, becomes: str) -> Part | Sequence[Patch[Chunk]]:
-        return self._growing.cut(view, self._note_way(view), indexed, becomes)
+    def _cut(
+        self, view: FileView, indexed: str, becomes: str
+    ) -> Part | Sequence[Patch[Chunk]] | None:
+        """None for a file that could not be cut."""
+        try:
+            part = self._growing.cut(view, self._note_way(view), indexed, becomes)
+        except Exception:
+            # One file must not keep the others out of the index; this one is tried at the next look.
+            log.exception("note_not_indexed", path=view.path)
+            self._faulty.add(view.path)
+            return None
+        self._faulty.discard(view.path)
+        return part
 
     def _note_way(self, view: FileView) -> NoteWay:
         scope = SHARED if view.is_shared else OWNERS
         return NoteWay(self._chunker(view.path), scope, self._days.get(view.path))
 
     async def _forget(self, paths: Iterable[str], known: dict[str, str]) -> None:
+        paths = tuple(paths)
+        self._faulty.difference_update(paths)
         gone = [path for path in paths if path in known]
         if gone:
             await self._index.remove(gone)
