@@ -100,7 +100,10 @@ def _spellings(text: str) -> Iterator[str]:
 
 
 def _inner(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The object itself, or those in it if it only holds others."""
+    """The object itself, or those in it if it only holds others: then it says nothing by itself."""
+    if _says_something(data):
+        yield data
+        return
     held = [value for value in data.values() if isinstance(value, list)]
     nested = [item for value in held for item in value if isinstance(item, dict)]
     inner = [value for value in data.values() if isinstance(value, dict)]
@@ -110,3 +113,10 @@ def _inner(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield data
     for item in nested:
         yield from _inner(item)
+
+
+def _says_something(data: dict[str, Any]) -> bool:
+    """Whether the object is meant, whatever objects it holds besides."""
+    if any(isinstance(data.get(name), str) for name in ("content", "span")):
+        return True
+    return isinstance(data.get("op"), str) and ("ids" in data or "id" in data)

@@ -234,8 +234,11 @@ def _category(value: Any) -> Category:
 
 
 def _ids(value: Any) -> tuple[str, ...]:
-    """The ids of a list, or of a text with commas between, also as the request shows them: `[k3f9 since …]`."""
-    given = value if isinstance(value, list) else [value]
+    """The ids of a list, or of a text with commas between, also as the request shows them: `[k3f9 since …]`,
+    and one by one as objects: `{"id": "k3f9"}`.
+    """
+    listed = value if isinstance(value, list) else [value]
+    given = [one.get("id") if isinstance(one, dict) else one for one in listed]
     texts = (str(one) if type(one) is int else line(one, _MOST_PART) for one in given)
     named = (_ID.match(part) for text in texts for part in text.split(","))
     return tuple(dict.fromkeys(found[1] for found in named if found))

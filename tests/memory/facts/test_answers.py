@@ -92,6 +92,21 @@ def test_what_holds_no_text_gives_none(answer) -> None:
     assert contents(answer) == []
 
 
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"content": "The user lives in Rome.", "triples": [{"subject": "user", "value": "Rome"}]},
+        {"content": "The user lives in Rome.", "evidence": {"message": 1, "quote": "in Rome"}},
+        {"op": "end", "ids": [{"id": "k3f9"}]},
+        {"n": 1, "span": "in Rome", "why": [{"id": "k3f9"}]},
+    ],
+    ids=str,
+)
+def test_an_object_that_says_something_is_not_lost_for_what_it_holds(item) -> None:
+    assert list(objects(json.dumps([item]))) == [item]
+    assert list(objects(json.dumps({"op": "list", "facts": [item]}))) == [item]
+
+
 @given(st.text(alphabet="{}[]\"\\,: \n'a1“") | st.text())
 def test_no_answer_raises(answer) -> None:
     assert all(isinstance(data, dict) for data in objects(answer))

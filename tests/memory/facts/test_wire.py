@@ -193,6 +193,11 @@ def test_ids_may_be_spelt_as_they_were_shown(ids) -> None:
     assert items({"op": "end", "ids": ids})[0].ids == ("k3f9", "2345")
 
 
+def test_ids_may_be_objects() -> None:
+    ids = [{"id": "k3f9"}, {"id": 2345}, {"name": "x"}]
+    assert items({"op": "end", "ids": ids})[0].ids == ("k3f9", "2345")
+
+
 def test_one_id_alone_will_do() -> None:
     assert items({"op": "end", "id": "k3f9"})[0].ids == ("k3f9",)
     assert items({"op": "end", "ids": 2345})[0].ids == ("2345",)
