@@ -31,8 +31,7 @@ from agentd.memory.facts.page_entry import PageEntry
 Screen = Callable[[str], Refusal | None]
 
 _MANY = 5  # lines that may go at once
-_FEW = 5  # facts below which their share does not count
-_SHARE = 0.2
+_SHARE = 0.2  # of all: a single line may go however few there are
 _REFUSED = {  # what is told, and the cure
     Refusal.EMPTY: ("it says nothing", "take the line out"),
     Refusal.CREDENTIAL: (
@@ -270,4 +269,4 @@ def _is_over(place: Placed, now: datetime) -> bool:
 
 
 def _are_many(gone: int, all_: int) -> bool:
-    return gone > _MANY or (all_ >= _FEW and gone > _SHARE * all_)
+    return gone > _MANY or (gone > 1 and gone > _SHARE * all_)

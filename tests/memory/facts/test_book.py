@@ -226,6 +226,18 @@ async def test_many_lines_gone_at_once_are_parked_and_answered(home):
     await home.check()
 
 
+@pytest.mark.parametrize("count", [2, 4, 5])
+async def test_a_page_with_its_title_alone_forgets_nothing_however_few_its_facts_were(home, count):
+    await home.add(*BOOKS[:count])
+    home.write("# Facts\n")
+    await home.book.sync()
+    assert (home.forgotten.begun, len(await home.book.parked())) == ([], count)
+    await home.book.restore_parked()
+    home.take_out("owns 0 ")  # one line is meant
+    await home.book.sync()
+    assert (len(home.forgotten.begun), await home.book.parked()) == (1, ())
+
+
 @pytest.mark.parametrize("left", [None, "", "\n \n"])
 async def test_a_lost_page_forgets_nothing(home, left):
     await home.add(REX)
