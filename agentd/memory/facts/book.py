@@ -374,8 +374,7 @@ class FactBook:
                 written = batch.facts()
                 stored = await self._carry_out(PageChange(batch.write(marks), written))
             except BaseException:
-                batch.undo()
-                await self._index.put(batch.originals())
+                batch.undo()  # what was stored all the same is read again: `_carry_out` has seen to it
                 raise
             return result, stored
 
@@ -449,15 +448,27 @@ class FactBook:
         WorkspaceError, StorageError.
         """
         if self._digest is None:
-            self._known = await asyncio.to_thread(Known, await self._store.facts())
-            self._parked = await self._store.parked()
-            await self._index.put(tuple(self._known))
+            await self._read_again()
         text, digest = await self._keeping.look()
         self._notices.unreadable = None
         if digest != self._digest:
             await self._take_in(text or "", digest)
         if ended := self._ended():
             await self._carry_out(PageChange(FactWrite(ended), written=ended))
+
+    async def _read_again(self) -> None:
+        """Take over what is stored: at the start, and where the last change has failed half-way, which may
+        have been stored nevertheless.
+        """
+        before = self._known
+        known = await asyncio.to_thread(Known, await self._store.facts())
+        self._parked = await self._store.parked()
+        if lost := [fact.id for fact in before if known.get(fact.id) is None]:
+            await self._index.remove(lost)
+        await self._index.put(tuple(known))
+        self._known = known
+        if len(before):
+            self._tell()
 
     def _ended(self) -> tuple[Fact, ...]:
         """Facts that held until a time that has come, as they are from now on."""
@@ -490,24 +501,25 @@ class FactBook:
         self._notices.dead = len(found.dead)
 
     async def _carry_out(self, change: PageChange) -> tuple[FactChange, ...]:
-        before, self._digest = self._digest, None  # a failure half-way: compare all again
+        before, self._digest = self._digest, None  # a failure anywhere: read and compare all again
         try:
-            self._digest, stored = await self._keeping.carry_out(change, before or "", self._known)
+            digest, stored = await self._keeping.carry_out(change, before or "", self._known)
         except EditConflict:
             self._digest = before
             raise
+        self._is_erasing = self._is_erasing or bool(change.buried or change.revived)
+        if gone := (*change.buried, *change.write.removed):
+            await self._index.remove(gone)
+        if change.write.facts:
+            await self._index.put(change.write.facts)
         for fact in change.write.facts:
             if (held := self._known.get(fact.id)) is None or held.is_alive:
                 self._known.put(fact)
         for fact_id in change.write.removed:
             self._known.remove(fact_id)
-        self._is_erasing = self._is_erasing or bool(change.buried or change.revived)
-        if gone := (*change.buried, *change.write.removed):
-            await self._index.remove(gone)
         if change.write.parked is not None:
             self._parked = change.write.parked
-        if change.write.facts:
-            await self._index.put(change.write.facts)
+        self._digest = digest
         if change.is_of_page or change.write.facts:
             self._tell()
         return stored

@@ -143,10 +143,6 @@ class Batch:
         """All that have changed, as they are now."""
         return tuple(fact for i in self._before if (fact := self.known.get(i)) is not None)
 
-    def originals(self) -> tuple[Fact, ...]:
-        """What changed, as it was before."""
-        return tuple(fact for fact in self._before.values() if fact is not None)
-
     def write(self, marks: Mapping[SessionKey, int] | None = None) -> FactWrite:
         """What is to be stored."""
         return FactWrite(

@@ -75,9 +75,9 @@ class BookHome:
         self.rows = itertools.count(1)
         self.book = self.opened()
 
-    def opened(self) -> FactBook:
+    def opened(self, index: FactIndexDouble | None = None) -> FactBook:
         """The book, as after a start."""
-        self.index = FactIndexDouble()
+        self.index = index or FactIndexDouble()
         self.book = FactBook(
             self.store,
             self.index,

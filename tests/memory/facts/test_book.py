@@ -34,7 +34,7 @@ from agentd.core.workspace import FACTS_PATH as PATH
 from agentd.storage.fact_store import SqliteFacts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
-from agentd.testing import MemoryWorkspace
+from agentd.testing import FactIndexDouble, MemoryWorkspace
 from tests.memory.facts.books import CHAT, MAX, REX, TEA
 
 BO = "The user's dog is called Bo."
@@ -923,6 +923,49 @@ async def test_a_turn_that_is_cancelled_half_way_leaves_a_book_that_works(home):
     assert await home.texts() == [BO]
     await home.add(TEA)
     await home.check()
+
+
+class _Failing(FactIndexDouble):
+    """An index that fails once when it is told of changes: with an error, or as the task is cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fails: type[BaseException] | None = None
+
+    async def put(self, facts):
+        self._fail()
+        await super().put(facts)
+
+    async def remove(self, fact_ids):
+        self._fail()
+        await super().remove(fact_ids)
+
+    def _fail(self) -> None:
+        if fails := self.fails:
+            self.fails = None
+            raise fails("the index could not be used")
+
+
+@pytest.mark.parametrize("error", [RuntimeError, asyncio.CancelledError])
+@pytest.mark.parametrize("deed", ["learn", "replace", "undo", "forget"])
+async def test_what_is_stored_is_known_although_the_index_failed_to_take_it(home, deed, error):
+    home.opened(_Failing())
+    bo, _ = await home.add(BO, TEA)
+    doing = {
+        "learn": lambda: home.add(REX),
+        "replace": lambda: home.replace(REX, bo),
+        "undo": home.book.undo,
+        "forget": lambda: home.book.forget([bo]),
+    }
+    told = []
+    home.book.listen(lambda: told.append(1))
+    home.index.fails = error
+    with pytest.raises(error):
+        await doing[deed]()
+    after = {"learn": [BO, TEA, REX], "replace": [TEA, REX], "undo": [BO], "forget": [TEA]}
+    assert await home.texts() == after[deed]
+    await home.check()
+    assert told, "who keeps something made of facts hears of it"
 
 
 async def test_who_listens_is_told_after_each_change_and_not_without_one(home):
