@@ -127,7 +127,12 @@ def test_the_layers_are_those_that_are_checked() -> None:
 
 
 def test_deferred_imports_are_listed_where_their_check_looks() -> None:
-    assert all(len(line.split()) == 2 for line in fence("ARCHITECTURE.md", "deferred-imports"))
+    lines = [line.split() for line in fence("ARCHITECTURE.md", "deferred-imports")]
+    assert lines
+    for place, *modules in lines:
+        assert (ROOT / place).exists(), place
+        assert modules
+        assert all(re.fullmatch(r"\w+(\.\w+)*", module) for module in modules), place
 
 
 def test_the_page_of_commands_lists_every_command_and_no_other() -> None:

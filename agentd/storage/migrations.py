@@ -17,7 +17,7 @@ class Schema:
 
     `application_id` stands in the file's header and tells our files from others'. A `derived`
     database can be built again from other data, so a bad file is put aside instead of refused. What a
-    `guarded` one holds is proven, see `guard.py`.
+    `guarded` one holds is proven, see `proofs.py`.
     """
 
     name: str

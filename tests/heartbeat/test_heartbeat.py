@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentd.automation.heartbeat.dependencies import BeatDependencies
 from agentd.automation.heartbeat.heartbeat import Heartbeat
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.runner import BeatRunner
-from agentd.automation.heartbeat.snapshot import BeatDependencies, SnapshotReader
+from agentd.automation.heartbeat.snapshot import SnapshotReader
 from agentd.automation.heartbeat.watched import HEARTBEAT, WatchedEntries
 from agentd.core import failpoints
 from agentd.core.alert import Alert, Recipients

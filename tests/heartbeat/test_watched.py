@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from agentd.automation.heartbeat.dependencies import BeatDependencies
 from agentd.automation.heartbeat.heartbeat import Heartbeat
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.runner import BeatRunner
-from agentd.automation.heartbeat.snapshot import BeatDependencies
 from agentd.automation.heartbeat.watched import HEARTBEAT, WatchedEntries
 from agentd.core.alert import Recipients
 from agentd.core.beat import Beat, Outcome, Reason

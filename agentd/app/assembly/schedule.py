@@ -12,10 +12,10 @@ from agentd.app.assembly.alerting import Alerting
 from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.storage import Stores
+from agentd.automation.heartbeat.dependencies import BeatDependencies
 from agentd.automation.heartbeat.heartbeat import Heartbeat
 from agentd.automation.heartbeat.lifesign import LifeSigns
 from agentd.automation.heartbeat.runner import BeatRunner
-from agentd.automation.heartbeat.snapshot import BeatDependencies
 from agentd.automation.heartbeat.watched import WatchedEntries
 from agentd.automation.jobs import runs
 from agentd.automation.jobs.agenda import Agenda

@@ -16,10 +16,11 @@ from typing import Any
 import structlog
 
 from agentd.automation.heartbeat import hours
+from agentd.automation.heartbeat.dependencies import BeatDependencies
 from agentd.automation.heartbeat.gate import Run, Skip, decide
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.runner import BeatRunner
-from agentd.automation.heartbeat.snapshot import BeatDependencies, Snapshot, SnapshotReader
+from agentd.automation.heartbeat.snapshot import Snapshot, SnapshotReader
 from agentd.core import failpoints
 from agentd.core.beat import Beat, Outcome, Reason, Standing
 from agentd.core.errors import WorkspaceError

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from agentd.automation.heartbeat.beat_turn import HEARTBEAT, BeatSink
+from agentd.automation.heartbeat.dependencies import BeatDependencies
 from agentd.automation.heartbeat.gate import Run
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
-from agentd.automation.heartbeat.snapshot import BeatDependencies, Snapshot
+from agentd.automation.heartbeat.snapshot import Snapshot
 from agentd.automation.heartbeat.watched import WatchedEntries
 from agentd.core import failpoints
 from agentd.core.alert import AlertSeverity, NewAlert, Recipients, alert_digest
