@@ -23,7 +23,7 @@ from agentd.automation.heartbeat.snapshot import SnapshotReader
 from agentd.automation.heartbeat.watched import HEARTBEAT, WatchedEntries
 from agentd.core import failpoints
 from agentd.core.alert import Alert, Recipients
-from agentd.core.beat import Beat, Outcome, Reason
+from agentd.core.beat import Beat, HeartbeatState, Outcome, Reason
 from agentd.core.errors import FileMissing, FileUnreadable, QueueFull, ShuttingDown, StorageError
 from agentd.core.event import ThoughtChunk
 from agentd.core.ports import EventSink
@@ -55,6 +55,7 @@ class Beats(MemoryBeats):
 
     def __init__(self, clock: FakeClock) -> None:
         self.outbox = MemoryOutbox(clock)
+        self.reads = 0  # of the schedule
         self.may_skip = asyncio.Event()
         self.may_skip.set()
         super().__init__(clock, self.outbox)
@@ -64,6 +65,10 @@ class Beats(MemoryBeats):
     ) -> Beat:
         await self.may_skip.wait()
         return await super().skip_beat(due, next_due, reason, file_hash)
+
+    async def heartbeat(self) -> HeartbeatState:
+        self.reads += 1
+        return await super().heartbeat()
 
     @property
     def next_due(self) -> datetime | None:
@@ -759,6 +764,41 @@ async def test_beats_never_overlap() -> None:
         running.cancel()
 
 
+async def test_whoever_looks_at_the_schedule_stores_none() -> None:
+    world = World()
+    first = MONDAY + timedelta(minutes=30)
+    assert (await world.heartbeat.status()).next_due == first
+    assert (await world.heartbeat.explain())["next_due"] == first.isoformat()
+    assert await world.heartbeat.next_due() == first
+    assert world.beats.next_due is None
+    await world.heartbeat.tick()
+    assert world.beats.next_due == first
+    world.clock.jump(timedelta(days=-1))  # back: the due time is a day ahead until a tick
+    assert (await world.heartbeat.status()).next_due == world.clock.now() + timedelta(minutes=30)
+    assert world.beats.next_due == first
+    await world.heartbeat.tick()
+    assert world.beats.next_due == world.clock.now() + timedelta(minutes=30)
+
+
+async def test_a_tick_reads_the_schedule_once_and_who_asks_for_it_then_reads_none() -> None:
+    world = World()
+    await world.heartbeat.tick()
+    world.beats.reads = 0
+    await world.heartbeat.tick()
+    for _ in range(2):  # for the scheduler, and for the sign of life
+        await world.heartbeat.next_due()
+    assert world.beats.reads == 1
+
+
+async def test_a_skip_of_a_beat_that_was_asked_for_leaves_the_schedule_alone() -> None:
+    world = World("")
+    await world.heartbeat.tick()
+    due = world.beats.next_due
+    world.clock.jump(timedelta(minutes=7))
+    assert (await world.beat()).reason is Reason.EMPTY_CHECKLIST
+    assert world.beats.next_due == await world.heartbeat.next_due() == due
+
+
 async def test_a_tick_that_only_looks_does_not_refuse_a_manual_beat() -> None:
     world = World()
     await world.heartbeat.next_due()  # half an hour from now: a tick has nothing to do but look
@@ -776,9 +816,11 @@ async def test_a_tick_that_only_looks_does_not_refuse_a_manual_beat() -> None:
 
 async def test_a_beat_asked_for_while_one_begins_gives_its_slot_no_second() -> None:
     world = World()
+    await world.heartbeat.tick()
     due = await world.heartbeat.next_due()
     assert due is not None
     world.clock.jump(due - world.clock.now())
+    world.is_reading.clear()
     world.may_read.clear()
     world.beats.may_skip.clear()  # until the beat has begun
     async with asyncio.TaskGroup() as group:

@@ -91,10 +91,10 @@ class Heartbeat:
         the schedule stay where they are. While another beat runs, the answer is `busy`.
         """
         if self._is_beating:
-            return await self._skip(None, None, Reason.BUSY)
+            return await self._skip_now(Reason.BUSY)
         with self._beating():
             async with self._lock:
-                return await self._beat(None, await self._settled(), force=force)
+                return await self._beat_now(force=force)
 
     async def explain(self) -> dict[str, Any]:
         """What a beat would do now, and why: the shape of `agentd heartbeat explain`."""
@@ -111,7 +111,7 @@ class Heartbeat:
             "would_run": isinstance(decision, Run),
             "reason": reason,
             "now": view.now.isoformat(),
-            "next_due": _iso(await self._settled()),
+            "next_due": _iso(await self._due()),
             "next_opening": self._hours.next_opening(view.now).isoformat(),
             "zone": self._hours.zone.key,
             "enabled": view.is_on,
@@ -148,7 +148,7 @@ class Heartbeat:
         used, most = await self._around.budget.tokens_today()
         return Standing(
             self._settings.is_on,
-            await self._settled(),
+            self._settled(state.next_due),
             state.paused_until,
             last[0] if last else None,
             used,
@@ -156,8 +156,8 @@ class Heartbeat:
         )
 
     async def next_due(self) -> datetime | None:
-        """When to call `tick` next; None while beats are off."""
-        at = await self._settled()
+        """When to call `tick` next; None while beats are off. What the last tick has found is not read again."""
+        at = self._next_due or await self._due()
         if at is None or self._retry_at is None:
             return at
         wait = max(0.0, self._retry_at - self._clock.monotonic())
@@ -199,7 +199,7 @@ class Heartbeat:
         return tuple(found)
 
     async def _tick(self) -> None:
-        next_due = await self._settled()
+        next_due = await self._settle()
         now = self._clock.now()
         if next_due is None:
             return
@@ -212,7 +212,7 @@ class Heartbeat:
         interval = self._settings.interval
         slot = hours.slot(next_due, now, interval)
         with self._beating():
-            await self._beat(slot, hours.following(slot, now, interval))
+            await self._beat_slot(slot, hours.following(slot, now, interval))
 
     @contextmanager
     def _beating(self) -> Iterator[None]:
@@ -222,12 +222,20 @@ class Heartbeat:
         finally:
             self._is_beating = False
 
-    async def _settled(self) -> datetime | None:
-        """The due time to go by; stored when it is not the stored one."""
+    def _settled(self, stored: datetime | None) -> datetime | None:
+        """The due time to go by where this one is stored; None while beats are off."""
+        if not self._settings.is_on:
+            return None
+        return hours.settle(stored, self._clock.now(), self._settings.interval, self._hours)
+
+    async def _due(self) -> datetime | None:
+        """The due time to go by; whoever only looks stores none."""
+        return self._settled((await self._beats.heartbeat()).next_due)
+
+    async def _settle(self) -> datetime | None:
+        """The due time to go by, stored when it is not the stored one."""
         stored = (await self._beats.heartbeat()).next_due
-        settled = None
-        if self._settings.is_on:
-            settled = hours.settle(stored, self._clock.now(), self._settings.interval, self._hours)
+        settled = self._settled(stored)
         if settled != stored:
             await self._beats.schedule(settled)
             self._peeked = ""
@@ -251,14 +259,32 @@ class Heartbeat:
         spacing = hours.spacing(self._settings.interval).total_seconds()
         self._rested_at = self._clock.monotonic() + spacing
 
-    async def _beat(
-        self, slot: datetime | None, next_due: datetime | None, *, force: bool = False
-    ) -> Beat:
+    async def _beat_now(self, *, force: bool) -> Beat:
+        """A beat that was asked for."""
         sight = await self._snapshots.look()
         decision = decide(sight.view, force=force)
+        if isinstance(decision, Skip) and not self._unreadable(decision):
+            return await self._skip_now(decision.reason, sight.digest)
+        return await self._carry_out(decision, sight, None, await self._due(), force=force)
+
+    async def _beat_slot(self, slot: datetime, next_due: datetime) -> Beat:
+        """The beat that is due; `next_due` is the slot after it."""
+        sight = await self._snapshots.look()
+        decision = decide(sight.view)
+        if isinstance(decision, Skip) and not self._unreadable(decision):
+            return await self._skip_slot(slot, next_due, decision.reason, sight)
+        return await self._carry_out(decision, sight, slot, next_due)
+
+    async def _carry_out(
+        self,
+        decision: Run | Skip,
+        sight: Snapshot,
+        slot: datetime | None,
+        next_due: datetime | None,
+        *,
+        force: bool = False,
+    ) -> Beat:
         unreadable = self._unreadable(decision)
-        if isinstance(decision, Skip) and not unreadable:
-            return await self._skipped(slot, next_due, decision.reason, sight)
         self._retry_at = self._busy_slot = None
         beat_id = await self._beats.begin_beat(slot, next_due, sight.digest, listed=sight.listed)
         self._next_due = next_due
@@ -283,33 +309,32 @@ class Heartbeat:
         stands_alone = isinstance(decision, Run) or decision.reason is Reason.EMPTY_CHECKLIST
         return self._snapshots.unreadable if stands_alone else None
 
-    async def _skipped(
-        self, slot: datetime | None, next_due: datetime | None, reason: Reason, sight: Snapshot
+    async def _skip_slot(
+        self, slot: datetime, next_due: datetime, reason: Reason, sight: Snapshot
     ) -> Beat:
-        now = sight.view.now
-        if slot is not None and reason is Reason.BUSY:
+        if reason is Reason.BUSY:
             self._retry_at = self._clock.monotonic() + _RETRY_BUSY.total_seconds()
             if self._busy_slot == slot and self._last is not None:
                 return self._last
-            self._busy_slot = slot
-            return await self._skip(slot, slot, reason, sight.digest)
-        if slot is not None and next_due is not None:
+            self._busy_slot = next_due = slot
+        else:
             self._retry_at = self._busy_slot = None
+            now = sight.view.now
             if reason in {Reason.OUTSIDE_ACTIVE_HOURS, Reason.QUIET_HOURS}:
                 next_due = self._hours.next_opening(now)
             else:
                 earliest = now + hours.spacing(self._settings.interval)
                 next_due = hours.pulled(next_due, sight.item_time, earliest, self._hours)
-        return await self._skip(slot, next_due, reason, sight.digest)
-
-    async def _skip(
-        self, slot: datetime | None, next_due: datetime | None, reason: Reason, digest: str = ""
-    ) -> Beat:
-        beat = await self._beats.skip_beat(slot, next_due, reason, digest)
+        self._last = await self._beats.skip_beat(slot, next_due, reason, sight.digest)
+        self._next_due = next_due
         self._rest()
-        if slot is not None:
-            self._next_due = next_due
-            self._last = beat
+        log.info("beat_skipped", reason=reason, next_due=_iso(next_due))
+        return self._last
+
+    async def _skip_now(self, reason: Reason, digest: str = "") -> Beat:
+        """A skip of a beat that was asked for; the schedule hears nothing of it."""
+        beat = await self._beats.skip_beat(None, None, reason, digest)
+        self._rest()
         log.info("beat_skipped", reason=reason, next_due=_iso(self._next_due))
         return beat
 
