@@ -28,7 +28,7 @@ NEAR = 0.3  # cosine: about the same thing, where the query asks how it stands
 EQUAL = 0.995  # cosine: the very same, of which no value is newer
 SAME = 0.55  # cosine: the same said again, whatever the query asks
 LIKELY = 0.5  # probability from which a query counts as asking how something stands
-RIVAL = 8.0  # log-odds behind the best: less likely hits are no rivals of it
+RIVAL = 6.0  # log-odds behind the best: less likely hits are no rivals of it
 
 
 @dataclass(frozen=True, slots=True)
