@@ -20,7 +20,6 @@ from agentd.providers.offline.conversation import Reply, Say, entries, fenced, o
 from agentd.providers.offline.language.claims import claims_of, slot
 from agentd.providers.offline.language.relations import canonical, normalised
 from agentd.providers.offline.language.sentences import order, sentences
-from agentd.providers.offline.language.statements import leads_elsewhere
 from agentd.providers.offline.language.word_forms import telling, terms
 
 FACTS, CANDIDATES = "facts to forget", "candidates"
@@ -63,7 +62,7 @@ _MORE_WORDS = 3  # that a sentence may tell besides the fact
 # Where a sentence goes on with something else. A name behind a comma or an “and” may belong to what is
 # before it: “Lyon, Texas”, “Smith and Sons”.
 _JOINT = re.compile(
-    r"\s*[;:()–—]++\s*|\s*,\s*(?=(?-i:I\b|[a-zß-ÿ]))(?:(?:and|but|or|und|aber|oder|dass)\s+)?"
+    r"\s*[;:()–—“”„«»\"]++\s*|\s*,\s*(?=(?-i:I\b|[a-zß-ÿ]))(?:(?:and|but|or|und|aber|oder|dass)\s+)?"
     r"|\s+(?:and|or|und|oder)\s+(?=(?-i:I\b|[a-zß-ÿ]))"
     r"|\s+(?:but|so|because|while|where|which|who|with|that|aber|weil|wo|mit|dass)\s+",
     re.IGNORECASE,
@@ -128,9 +127,7 @@ def _spans(text: str, facts: Sequence[_Fact]) -> Iterator[str]:
         said = asked if asked and asked in words else words
         for fact in facts:
             if fact.words.search(said) is None:
-                is_said = _says(said, fact)
-                if is_said or not leads_elsewhere(said):
-                    yield from _clauses(said, fact) or ([said] if is_said else [])
+                yield from _clauses(said, fact) or ([said] if _says(said, fact) else [])
 
 
 def _clauses(said: str, fact: _Fact) -> list[str]:
