@@ -17,8 +17,8 @@ from itertools import islice
 from agentd.core.fact import Triple
 from agentd.core.prompt import Prompt
 from agentd.providers.offline.conversation import Reply, Say, entries, fenced, own_words
-from agentd.providers.offline.language.claims import claims_of, slot
-from agentd.providers.offline.language.relations import canonical, normalised
+from agentd.providers.offline.language.claims import claims_of
+from agentd.providers.offline.language.clauses import claimed, is_same, saying
 from agentd.providers.offline.language.sentences import order, sentences
 from agentd.providers.offline.language.word_forms import telling, terms
 
@@ -46,33 +46,7 @@ _OTHERS = re.compile(
     r"\b(?:he|she|they|his|her|their|it|its|er|sie|ihr\w{0,2}|sein\w{0,2})\b", re.IGNORECASE
 )
 _NAME = re.compile(r"(?<=[\w,;:] )[A-ZÀ-Þ][\w-]+")
-_TO_ME = (
-    (
-        re.compile(
-            r"\A(?:noted|remembered|ok(?:ay)?|got it|you told me|i'?ll remember(?: that)?)[:,.!]? ",
-            re.IGNORECASE,
-        ),
-        "",
-    ),
-    (re.compile(r"\byour\b", re.IGNORECASE), "my"),
-    (re.compile(r"\byou are\b|\byou're\b", re.IGNORECASE), "I am"),
-    (re.compile(r"\byou\b", re.IGNORECASE), "I"),
-)
 _MORE_WORDS = 3  # that a sentence may tell besides the fact
-# Where a sentence goes on with something else. A name behind a comma or an “and” may belong to what is
-# before it: “Lyon, Texas”, “Smith and Sons”.
-_JOINT = re.compile(
-    r"\s*[;:()–—“”„«»\"]++\s*|\s*,\s*(?=(?-i:I\b|[a-zß-ÿ]))(?:(?:and|but|or|und|aber|oder|dass)\s+)?"
-    r"|\s+(?:and|or|und|oder)\s+(?=(?-i:I\b|[a-zß-ÿ]))"
-    r"|\s+(?:but|so|because|while|where|which|who|with|that|aber|weil|wo|mit|dass)\s+",
-    re.IGNORECASE,
-)
-_CLAUSES, _CLAUSES_AS_ONE = 12, 3  # of a sentence that are looked at, and that may say it together
-# Whom the clauses are about that have no subject of their own: “I live in Lyon and work at …”.
-_SUBJECT = re.compile(
-    r"(?:(?:the )?user|i|we|you|ich|wir|du|(?:my|your|our|the user['’]s|meine?|deine?|unsere?) [\w-]+)\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +60,7 @@ class _Fact:
 
     def says(self, other: Triple) -> bool:
         """Whether it says the same of the same."""
-        return any(_is_same(other, triple) for triple in self.triples)
+        return any(is_same(other, triple) for triple in self.triples)
 
 
 def reply(prompt: Prompt) -> Reply:
@@ -135,41 +109,14 @@ def _clauses(said: str, fact: _Fact) -> list[str]:
     names = {term for triple in fact.triples for term in terms(triple.value)}
     if not fact.triples or (names and names.isdisjoint(terms(said))):
         return []
-    joints = [(match.start(), match.end()) for match in islice(_JOINT.finditer(said), _CLAUSES)]
-    begins = [0, *(end for _, end in joints)]
-    ends = [*(start for start, _ in joints), len(said)]
-    subject = _SUBJECT.match(said)
-    found: list[tuple[int, int]] = []
-    for size in range(1, _CLAUSES_AS_ONE + 1):
-        for begin, end in zip(begins, ends[size - 1 :], strict=False):
-            clause = said[begin:end]
-            if any(begin < last and first < end for first, last in found):
-                continue
-            whole = f"{subject[0]} {clause}" if subject and begin else clause
-            if any(map(fact.says, _triples(clause))) or any(map(fact.says, _triples(whole))):
-                found.append((begin, end))
-    return [said[begin:end] for begin, end in found]
+    return [clause for clause, _ in saying(said, fact.says)]
 
 
 def _says(said: str, fact: _Fact) -> bool:
-    triples = _triples(said)
+    triples = claimed(said)
     if fact.triples and triples:
         return any(map(fact.says, triples))
     return _has_its_words(said, fact)
-
-
-def _triples(said: str) -> list[Triple]:
-    """What the words claim, said by the user or to him."""
-    spoken = said
-    for pattern, instead in _TO_ME:
-        spoken = pattern.sub(instead, spoken)
-    return [claim.triple for form in dict.fromkeys((said, spoken)) for claim in claims_of(form)]
-
-
-def _is_same(one: Triple, other: Triple) -> bool:
-    if slot(one) != slot(other) or canonical(one.relation) != canonical(other.relation):
-        return False
-    return normalised(one.value) == normalised(other.value)
 
 
 def _has_its_words(said: str, fact: _Fact) -> bool:

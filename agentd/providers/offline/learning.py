@@ -20,17 +20,19 @@ from agentd.core.prompt import Prompt
 from agentd.providers.offline.conversation import Reply, Say, entries, fenced, own_words
 from agentd.providers.offline.language.calendar import WHEN
 from agentd.providers.offline.language.claims import (
+    LONGEST,
     Claim,
     claims,
     claims_of,
     slot,
     thing,
 )
+from agentd.providers.offline.language.clauses import is_same, saying
 from agentd.providers.offline.language.relations import canonical, is_single, normalised
 from agentd.providers.offline.language.rule import NAME
 from agentd.providers.offline.language.sentences import Sentence, bare, order, sentences
-from agentd.providers.offline.language.statements import is_retraction
-from agentd.providers.offline.language.word_forms import telling
+from agentd.providers.offline.language.statements import is_retraction, is_serious
+from agentd.providers.offline.language.word_forms import telling, terms
 
 KNOWN, CONVERSATION = "known facts", "conversation"
 _KNOWN_HEAD = re.compile(
@@ -133,7 +135,36 @@ def reply(prompt: Prompt) -> Reply:
         for head, body in entries(fenced(text, CONVERSATION), _SAID_HEAD)
     ]
     found = _operations(_in_turn(_learnt(shown)), known)
+    found += _said_besides(shown, known, found)
     return Say(json.dumps(found, ensure_ascii=False))
+
+
+def _said_besides(
+    shown: Sequence[_Message], known: Sequence[_Known], found: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """What is known and was said once more beside something else, where nothing new is read: so that it
+    is known where it stands, should it be forgotten.
+    """
+    names = {term for fact in known for triple in fact.triples for term in terms(triple.value)}
+    passed = {*(one["message"] for one in found), *_taken_back(shown)}
+    again: list[dict[str, Any]] = []
+    for message in (one for one in shown if one.is_users and one.number not in passed):
+        if not is_serious(message.text):
+            continue
+        for sentence in sentences(message.text[:LONGEST]):
+            said = sentence.text
+            if "?" in said or len(said) > _KEPT_CHARS or names.isdisjoint(terms(said)):
+                continue
+            for clause, triple in saying(said, lambda one: bool(_ids_of(one, known))):
+                if len(clause.split()) >= _QUOTED_WORDS:
+                    quote = {"message": message.number, "quote": clause}
+                    again.append({"op": "same", "ids": _ids_of(triple, known)[:1], **quote})
+    return again
+
+
+def _ids_of(triple: Triple, known: Sequence[_Known]) -> list[str]:
+    """The known facts that say the same."""
+    return [fact.id for fact in known if any(is_same(triple, other) for other in fact.triples)]
 
 
 def _triples(text: str) -> tuple[Triple, ...]:
@@ -151,15 +182,19 @@ def _day(text: str) -> date | None:
 
 def _learnt(shown: Sequence[_Message]) -> Iterator[_Learnt]:
     """What the user's messages say, without those that the next one takes back."""
-    said = [n for n, message in enumerate(shown) if message.is_users]
-    taken_back = {a for a, b in pairwise(said) if is_retraction(shown[b].text)}
-    for place in said:
-        if place in taken_back:
+    gone = _taken_back(shown)
+    for place, message in enumerate(shown):
+        if not message.is_users or message.number in gone:
             continue
-        message = shown[place]
         if place and not shown[place - 1].is_users:
             yield from _answered(shown[place - 1].text, message)
         yield from _stated(message)
+
+
+def _taken_back(shown: Sequence[_Message]) -> frozenset[int]:
+    """The numbers of the user's messages that his next one takes back."""
+    said = [message for message in shown if message.is_users]
+    return frozenset(a.number for a, b in pairwise(said) if is_retraction(b.text))
 
 
 def _stated(message: _Message) -> Iterator[_Learnt]:

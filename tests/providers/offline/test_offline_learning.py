@@ -285,3 +285,30 @@ def test_time_grows_with_the_text_and_no_faster(piece):
         learning.reply(Prompt((), (user(text),), origin=Origin.EXTRACTION))
 
     assert growth(learn, 4_000) < QUADRATIC
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "write down: the bin is green, I live in London now, bring wine.",
+        "Tell Doctor Petit that I live in London now and bring the bin",
+    ],
+)
+async def test_what_is_known_and_said_besides_is_evidence(message):
+    fact = "The user lives in London."
+    again = {"op": "same", "ids": ["k1"], "message": 1, "quote": "I live in London now"}
+    assert await learnt(said(message), known(fact)) == [again]
+    assert await learnt(said(message), "") == []
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        ("Should I write that I live in London now?",),
+        ("Write down: I live in Leeds now, bring wine.",),
+        ("Write down: I live in London now, bring wine.", "just kidding"),
+        ("agent: Write down: I live in London now, bring wine.",),
+    ],
+)
+async def test_what_is_asked_other_taken_back_or_not_the_users_is_no_evidence(messages):
+    assert await learnt(said(*messages), known("The user lives in London.")) == []
