@@ -83,7 +83,7 @@ class Scheduler:
     a time.
 
     Entering starts it. Leaving lets running ticks end, for a moment, then cancels them. A tick
-    that raises is logged and changes nothing about the next.
+    that raises is logged, told as a problem, and changes nothing about the next.
 
     APScheduler compares wall times, and its timer does not notice a clock that is set back: it
     would sleep for the whole step. So it is told to wake within a minute at the latest, and a
@@ -180,12 +180,14 @@ class Scheduler:
         return self._longest_sleep
 
     def problems(self) -> tuple[Problem, ...]:
-        """A schedule that has stopped waking."""
+        """A schedule that has stopped waking, and what failed when it was last called."""
+        failing = tuple(r.failing for r in self._rhythms if r.failing is not None)
         if self._is_alive():
-            return ()
-        return (
-            Problem("scheduler_stalled", "the scheduler no longer wakes", "run `agentd restart`"),
+            return failing
+        stalled = Problem(
+            "scheduler_stalled", "the scheduler no longer wakes", "run `agentd restart`"
         )
+        return (stalled, *failing)
 
     async def prove(self) -> None:
         """Return if the scheduler has woken lately or is at work. Raises AgentdError if it is stuck."""
@@ -214,12 +216,14 @@ class Scheduler:
             due = await self._next_due(rhythm)
             if due is not None:
                 delay = min(delay, (due - self._clock.now()).total_seconds())
-            if rhythm.is_failing:
+            if rhythm.failing is not None:
                 log.info("tick_recovered", tick=rhythm.name)
-            rhythm.is_failing = False
-        except Exception:  # the schedule outlives any one tick; the next comes within a minute
-            log.exception("tick_failed", tick=rhythm.name, again=rhythm.is_failing)
-            rhythm.is_failing = True
+            rhythm.failing = None
+        except (
+            Exception
+        ) as error:  # the schedule outlives any one tick; the next comes within a minute
+            log.exception("tick_failed", tick=rhythm.name, again=rhythm.failing is not None)
+            rhythm.failing = _failure(rhythm.name, error)
         finally:
             rhythm.woken_at = self._clock.monotonic()
             rhythm.idle.set()
@@ -265,7 +269,17 @@ class _Rhythm:
     idle: asyncio.Event
     woken_at: float = 0.0
     is_changed: bool = False  # its due times, since they were asked for
-    is_failing: bool = False
+    failing: Problem | None = None  # why it failed when it was last called
+
+
+def _failure(name: str, error: Exception) -> Problem:
+    told = error.message if isinstance(error, AgentdError) else f"it broke ({type(error).__name__})"
+    cure = error.cure if isinstance(error, AgentdError) else ""
+    return Problem(
+        "tick_failed",
+        f"what was due of the {name} could not be done, and is tried again within a minute: {told}",
+        cure or "read the log: `agentd logs`",
+    )
 
 
 class _WallCron:

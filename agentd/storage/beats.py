@@ -12,6 +12,7 @@ from agentd.core.alert import Alert
 from agentd.core.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
 from agentd.core.beat_finding import BeatFinding, main_finding, text_of
 from agentd.core.errors import NotFound
+from agentd.core.health import Problem
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.core.text import well_formed
@@ -19,6 +20,7 @@ from agentd.core.watch import WatchedCall, WatchedEntry, is_same
 from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp
 from agentd.storage.outbox import put_alert
 from agentd.storage.sqlite import Database
+from agentd.storage.unreadable import UnreadableRows
 
 _BEGIN = "INSERT INTO beats (at, due, file_hash) VALUES (?, ?, ?) RETURNING id"
 _END = """
@@ -47,6 +49,12 @@ class SqliteBeats:
         self._db = db
         self._clock = clock
         self._redactor = redactor or Redactor()
+        self._unreadable = UnreadableRows("beat", "no more than the record of it is lost")
+        self._unseen = UnreadableRows("watched entry", "the next beat looks at it anew", "entry")
+
+    def problems(self) -> tuple[Problem, ...]:
+        """The beats and watched entries that damage has made unreadable."""
+        return (*self._unreadable.problems(), *self._unseen.problems())
 
     async def heartbeat(self) -> HeartbeatState:
         """See BeatStore."""
@@ -109,7 +117,7 @@ class SqliteBeats:
             if not rows:
                 raise NotFound(f"there is no running beat {beat_id}")
             conn.executemany(_DONE, done)
-            known = _watches(conn) if watches else {}
+            known = self._watches(conn) if watches else {}
             seen = (_as_erased(watch, known.get(watch.entry)) for watch in watches)
             conn.executemany(_WATCH, [_dump_watch(watch, self._redactor) for watch in seen])
             return _load_beat(rows[0]), put
@@ -138,7 +146,8 @@ class SqliteBeats:
         """See BeatStore."""
 
         def find(conn: sqlite3.Connection) -> tuple[Beat, ...]:
-            return tuple(_load_beat(row) for row in conn.execute(_NEWEST, (max(0, limit),)))
+            found = conn.execute(_NEWEST, (max(0, limit),))
+            return self._unreadable.readable(found, _load_beat)
 
         return await self._db.read(find)
 
@@ -163,8 +172,12 @@ class SqliteBeats:
 
     async def watches(self, entries: Sequence[str]) -> Mapping[str, WatchedEntry]:
         """See BeatStore."""
-        known = await self._db.read(_watches)
+        known = await self._db.read(self._watches)
         return {entry: known[entry] for entry in entries if entry in known}
+
+    def _watches(self, conn: sqlite3.Connection) -> dict[str, WatchedEntry]:
+        found = conn.execute("SELECT * FROM watches")
+        return {watch.entry: watch for watch in self._unseen.readable(found, _load_watch)}
 
 
 def _put_alerts(
@@ -187,11 +200,6 @@ def _forget_unlisted(conn: sqlite3.Connection, listed: frozenset[str]) -> None:
     watched = [row["entry"] for row in conn.execute("SELECT entry FROM watches")]
     entries = [(entry,) for entry in watched if entry not in listed]
     conn.executemany("DELETE FROM watches WHERE entry = ?", entries)
-
-
-def _watches(conn: sqlite3.Connection) -> dict[str, WatchedEntry]:
-    found = conn.execute("SELECT * FROM watches")
-    return {row["entry"]: _load_watch(row) for row in found}
 
 
 def _load_watch(row: sqlite3.Row) -> WatchedEntry:

@@ -24,10 +24,12 @@ from agentd.core.fact import (
     Provenance,
     Triple,
 )
+from agentd.core.health import Problem
 from agentd.core.text import well_formed
 from agentd.core.turn import SessionKey
 from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp
 from agentd.storage.sqlite import Database
+from agentd.storage.unreadable import UnreadableRows
 
 _ALL = "SELECT * FROM facts ORDER BY noted_at, id"
 _THESE = "SELECT * FROM facts WHERE id IN (SELECT value FROM json_each(?))"
@@ -89,7 +91,8 @@ class _HeldFacts:
     database's thread alone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, unreadable: UnreadableRows) -> None:
+        self._unreadable = unreadable
         self._conn: sqlite3.Connection | None = None
         self._facts: dict[str, Fact] | None = None  # None: all are to be read
         self._changed: set[str] = set()
@@ -100,12 +103,12 @@ class _HeldFacts:
         if conn is not self._conn:
             self._follow(conn)
         if self._facts is None:
-            self._all = rows_of(conn)
+            self._all = self._unreadable.readable(conn.execute(_ALL), _load)
             self._facts = {fact.id: fact for fact in self._all}
             self._changed.clear()
         elif self._changed:
             rows = conn.execute(_THESE, (json.dumps(list(self._changed)),)).fetchall()
-            self._facts.update((fact.id, fact) for fact in map(_load, rows))
+            self._facts.update((f.id, f) for f in self._unreadable.readable(rows, _load))
             self._changed.clear()
         if self._all is None:
             self._all = tuple(sorted(self._facts.values(), key=_age))
@@ -126,6 +129,7 @@ class _HeldFacts:
 
     def _let_go(self, fact_id: str) -> None:
         self._changed.add(fact_id)
+        self._unreadable.gone(fact_id)  # unless what is read again cannot be read either
         self._all = None
         if self._facts is not None:
             self._facts.pop(fact_id, None)
@@ -136,7 +140,15 @@ class SqliteFacts:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._held = _HeldFacts()
+        self._unreadable = UnreadableRows(
+            "fact", "`agentd restart` takes it from its line in memory/facts.md again"
+        )
+        self._changes = UnreadableRows("change of facts", "it cannot be undone; no fact misses")
+        self._held = _HeldFacts(self._unreadable)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """The facts and changes that damage has made unreadable."""
+        return (*self._unreadable.problems(), *self._changes.problems())
 
     async def facts(self) -> tuple[Fact, ...]:
         """See FactStore. Rows that have not changed are not read again."""
@@ -200,7 +212,7 @@ class SqliteFacts:
         """See FactStore."""
         query = "SELECT * FROM fact_changes ORDER BY id DESC LIMIT ?"
         rows = await self._db.read(lambda conn: conn.execute(query, (limit,)).fetchall())
-        return tuple(map(_load_change, rows))
+        return self._changes.readable(rows, _load_change)
 
     async def bury(self, fact_ids: Sequence[str], digests: Sequence[bytes], at: datetime) -> None:
         """See FactStore."""
@@ -257,11 +269,6 @@ class SqliteFacts:
             conn.executemany(_PUT_VECTOR, values)
 
         await self._db.write(change)
-
-
-def rows_of(conn: sqlite3.Connection) -> tuple[Fact, ...]:
-    """All facts, the oldest first."""
-    return tuple(map(_load, conn.execute(_ALL)))
 
 
 def put_row(conn: sqlite3.Connection, fact: Fact) -> None:
@@ -381,10 +388,12 @@ def bury_again(file: Path, tombstones: frozenset[bytes], digest: Digest, now: da
         conn.row_factory = sqlite3.Row
         conn.execute("PRAGMA secure_delete = ON")
         conn.execute("BEGIN IMMEDIATE")
-        found = [fact for fact in rows_of(conn) if fact.text and digest(fact.text) in tombstones]
-        for fact in found:
-            put_row(conn, Fact.tombstone(fact.id, now))
-            conn.execute("DELETE FROM fact_vectors WHERE fact_id = ?", (fact.id,))
+        # By their words alone: one whose other columns are damaged is forgotten no less.
+        rows = conn.execute("SELECT id, text FROM facts WHERE text <> ''").fetchall()
+        found = [row["id"] for row in rows if digest(row["text"]) in tombstones]
+        for fact_id in found:
+            put_row(conn, Fact.tombstone(fact_id, now))
+            conn.execute("DELETE FROM fact_vectors WHERE fact_id = ?", (fact_id,))
         kept = [(tombstone, stamp(now)) for tombstone in tombstones]
         conn.executemany("INSERT OR IGNORE INTO fact_tombstones VALUES (?, ?)", kept)
         conn.execute("COMMIT")

@@ -10,6 +10,7 @@ from datetime import datetime
 from agentd.core.alert import NewAlert
 from agentd.core.durations import parse_duration
 from agentd.core.errors import Busy, NotFound
+from agentd.core.health import Problem
 from agentd.core.job import (
     At,
     Cron,
@@ -33,6 +34,7 @@ from agentd.core.text import well_formed
 from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp
 from agentd.storage.outbox import put_alert
 from agentd.storage.sqlite import Database
+from agentd.storage.unreadable import UnreadableRows
 
 _ADD = """
 INSERT INTO jobs (text, schedule, kind, session, misfire, model, created_by, created_at, call_key, next_due)
@@ -66,6 +68,12 @@ class SqliteJobStore:
         self._db = db
         self._clock = clock
         self._redactor = redactor or Redactor()
+        self._jobs = UnreadableRows("job", "`agentd jobs remove` takes it away: add it anew")
+        self._runs = UnreadableRows("run", "it goes with its job: `agentd jobs remove`")
+
+    def problems(self) -> tuple[Problem, ...]:
+        """The jobs and runs that damage has made unreadable."""
+        return (*self._jobs.problems(), *self._runs.problems())
 
     async def add(self, job: NewJob, next_due: datetime, *, most: int, key: str = "") -> Job:
         """See JobStore. Raises Busy if there are as many as there may be."""
@@ -74,7 +82,7 @@ class SqliteJobStore:
 
         def insert(conn: sqlite3.Connection) -> Job:
             if key and (known := conn.execute(_BY_KEY, (key,)).fetchone()):
-                return _load_job(known)
+                return self._jobs.one(known, _load_job)
             if conn.execute(_ACTIVE).fetchone()[0] >= most:
                 raise Busy(
                     f"there are {most} jobs already",
@@ -88,13 +96,13 @@ class SqliteJobStore:
     async def by_key(self, key: str) -> Job | None:
         """See JobStore."""
         row = await self._db.read(lambda conn: conn.execute(_BY_KEY, (key,)).fetchone())
-        return _load_job(row) if row else None
+        return self._jobs.one(row, _load_job) if row else None
 
     async def jobs(self, *, past: bool = False) -> tuple[Job, ...]:
         """See JobStore."""
         query = "SELECT * FROM jobs ORDER BY id" if past else _TO_COME
         found = await self._db.read(lambda conn: conn.execute(query).fetchall())
-        return tuple(_load_job(row) for row in found)
+        return self._jobs.readable(found, _load_job)
 
     async def get(self, job_id: int) -> Job:
         """See JobStore. Raises NotFound if there is none."""
@@ -102,18 +110,22 @@ class SqliteJobStore:
         row = await self._db.read(lambda conn: conn.execute(query, (job_id,)).fetchone())
         if row is None:
             raise _unknown(job_id)
-        return _load_job(row)
+        return self._jobs.one(row, _load_job)
 
     async def remove(self, job_id: int) -> Job:
-        """See JobStore. Raises NotFound if there is none."""
+        """See JobStore. Raises NotFound if there is none. Of one that cannot be read its words come back."""
 
-        def delete(conn: sqlite3.Connection) -> Job:
+        def delete(conn: sqlite3.Connection) -> sqlite3.Row:
             found = conn.execute("DELETE FROM jobs WHERE id = ? RETURNING *", (job_id,)).fetchall()
             if not found:
                 raise _unknown(job_id)
-            return _load_job(found[0])
+            row: sqlite3.Row = found[0]
+            return row
 
-        return await self._db.write(delete)
+        row = await self._db.write(delete)
+        (job,) = self._jobs.readable((row,), _load_job) or (_remains(row),)
+        self._jobs.gone(job_id)
+        return job
 
     async def pass_over(self, step: Step) -> None:
         """See JobStore."""
@@ -157,7 +169,7 @@ class SqliteJobStore:
         """See JobStore."""
         query, values = (_NEWEST, (limit,)) if job_id is None else (_NEWEST_OF, (job_id, limit))
         found = await self._db.read(lambda conn: conn.execute(query, values).fetchall())
-        return tuple(_load_run(row) for row in found)
+        return self._runs.readable(found, _load_run)
 
     async def used(self, job_id: int, since: datetime) -> frozenset[datetime]:
         """See JobStore."""
@@ -229,6 +241,12 @@ def _load_job(row: sqlite3.Row) -> Job:
     )
     due = maybe_moment(row["next_due"])
     return Job(row["id"], what, moment(row["created_at"]), due, row["runs"])
+
+
+def _remains(row: sqlite3.Row) -> Job:
+    """A job that cannot be read, as far as it can."""
+    at = moment(row["created_at"])
+    return Job(row["id"], NewJob(row["text"], At(at)), at, None, row["runs"])
 
 
 def _load_schedule(fields: dict[str, str]) -> Schedule:

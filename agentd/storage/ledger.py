@@ -6,11 +6,13 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
+from agentd.core.health import Problem
 from agentd.core.money import BUILT_IN, Cap, Charge
 from agentd.core.ports import Clock
 from agentd.core.turn import Origin, SessionKey, Usage
 from agentd.storage.codec import dump_usage, load_usage, moment, stamp
 from agentd.storage.sqlite import Database
+from agentd.storage.unreadable import UnreadableRows
 
 _CHARGE = """
 INSERT INTO charges (at, session, origin, model, usage, total_tokens, cost_usd)
@@ -35,6 +37,8 @@ SELECT coalesce(sum(usage ->> 2), 0),
 FROM charges WHERE at >= ? AND origin != ? AND model != ?
 """
 
+_ORIGINS = frozenset(map(str, Origin))
+
 
 class SqliteLedger:
     """The Ledger of the state database."""
@@ -42,6 +46,11 @@ class SqliteLedger:
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
+        self._unreadable = UnreadableRows("charge", "budgets count it all the same")
+
+    def problems(self) -> tuple[Problem, ...]:
+        """The charges that damage has made unreadable."""
+        return self._unreadable.problems()
 
     async def reserve(
         self, origin: Origin, model: str, usage: Usage, cost_usd: float, caps: Sequence[Cap]
@@ -101,6 +110,7 @@ class SqliteLedger:
                 for session, origin, tokens, usd in conn.execute(
                     _BREAKDOWN, (stamp(since), BUILT_IN)
                 )
+                if origin in _ORIGINS  # of a damaged one the sums of `spent` tell
             )
 
         return await self._db.read(add_up)
@@ -109,7 +119,8 @@ class SqliteLedger:
         """See Ledger."""
 
         def find(conn: sqlite3.Connection) -> tuple[Charge, ...]:
-            return tuple(map(_load, conn.execute("SELECT * FROM charges ORDER BY id")))
+            found = conn.execute("SELECT * FROM charges ORDER BY id")
+            return self._unreadable.readable(found, _load)
 
         return await self._db.read(find)
 

@@ -13,6 +13,7 @@ from agentd.core.text import well_formed
 from agentd.storage.codec import dumps, maybe_moment, moment, stamp
 from agentd.storage.sqlite import Database
 
+_DAMAGED = "what was noted of this delivery is damaged"
 REPEAT_AFTER = timedelta(hours=24)  # an equal alert sooner than that is not told again
 
 _TOLD = """
@@ -165,7 +166,7 @@ def _load(conn: sqlite3.Connection, found: Iterable[sqlite3.Row]) -> tuple[Alert
             acked=bool(row["acked"]),
             handovers=_handovers(conn, row["id"]),
             tainted=bool(row["tainted"]),
-            severity=AlertSeverity(row["severity"]),
+            severity=_severity(row["severity"]),
         )
         for row in found
     )
@@ -176,11 +177,25 @@ def _handovers(conn: sqlite3.Connection, alert_id: int) -> tuple[Handover, ...]:
     return tuple(
         Handover(
             row["sink"],
-            state := DeliveryState(row["state"]),
+            state := _state(row["state"]),
             row["attempts"],
             moment(row["due_at"]) if state is DeliveryState.PENDING else None,
             maybe_moment(row["tried_at"]),
-            row["error"],
+            row["error"] if row["state"] == state else _DAMAGED,
         )
         for row in found
     )
+
+
+def _severity(word: str) -> AlertSeverity:
+    """That of the word; of one that damage has changed the highest. What the alert says is whole, and is
+    rather told at a bad hour than not.
+    """
+    return AlertSeverity(word) if word in set(AlertSeverity) else AlertSeverity.URGENT
+
+
+def _state(word: str) -> DeliveryState:
+    """That of the word; of one that damage has changed that nothing more is done, which the list of
+    alerts then tells.
+    """
+    return DeliveryState(word) if word in set(DeliveryState) else DeliveryState.FAILED

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agentd.automation.scheduler import Scheduler
-from agentd.core.errors import AgentdError
+from agentd.core.errors import AgentdError, StorageError
 from agentd.testing import FakeClock
 
 
@@ -277,3 +277,19 @@ async def test_a_slow_tick_delays_no_other() -> None:
         assert slow.count == 1
         slow.block.set()
         await until(lambda: slow.count >= 2)
+
+
+async def test_a_tick_that_fails_is_a_problem_until_it_succeeds() -> None:
+    ticks = Ticks()
+    ticks.errors = [RuntimeError("a bug"), StorageError("the disk is away", cure="plug it in")]
+    async with Scheduler(RealClock(), {"reminders": ticks}, longest_sleep=0.05) as scheduler:
+        for code, text, cure in (
+            ("tick_failed", "RuntimeError", "read the log: `agentd logs`"),
+            ("tick_failed", "the disk is away", "plug it in"),
+        ):
+            await until(lambda cure=cure: cure in [p.cure for p in scheduler.problems()])
+            (problem,) = scheduler.problems()
+            assert problem.code == code
+            assert text in problem.text
+            assert "reminders" in problem.text
+        await until(lambda: not scheduler.problems())

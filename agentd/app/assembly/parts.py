@@ -56,6 +56,7 @@ class Parts:
             schedule.jobs,
             schedule.scheduler,
             stores.db,
+            stores,
             stores.damages,
             stores.backups,
             stores.index_db,

@@ -13,6 +13,7 @@ import structlog
 from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.autobackup import AutoBackups
 from agentd.core.errors import StorageError
+from agentd.core.health import Problem
 from agentd.core.paths import ensure_private_dir
 from agentd.storage.beats import SqliteBeats
 from agentd.storage.beside import look_beside, note_beside
@@ -62,6 +63,11 @@ class Stores:
     backups: AutoBackups
     note: Work  # of what stands beside the database
     is_checked: bool  # whether all of the database was read before it was opened
+
+    def problems(self) -> tuple[Problem, ...]:
+        """The rows that damage has made unreadable, of the tables that no proofs guard."""
+        parts = (self.ledger, self.beats, self.jobs, self.facts)
+        return tuple(problem for part in parts for problem in part.problems())
 
     @property
     def work(self) -> tuple[Work, ...]:

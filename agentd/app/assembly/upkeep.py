@@ -179,8 +179,8 @@ class Upkeep:
     def _problems(self) -> tuple[Problem, ...]:
         """What parts say that no other check looks at."""
         parts, memory = self._parts, self._parts.memory
-        alerts, scheduler = parts.alerts.dispatcher, parts.schedule.scheduler
-        watched = (parts.model, memory.embedders, memory.files, parts.facts, alerts, scheduler)
+        alerts = parts.alerts.dispatcher
+        watched = (parts.model, memory.embedders, memory.files, parts.facts, alerts)
         others = (*watched, parts.tools.servers)
         looked_at = {problem for part in others for problem in part.problems()}
         return tuple(problem for problem in parts.problems() if problem not in looked_at)
