@@ -8,10 +8,10 @@ next start.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -37,6 +37,7 @@ from agentd.engine.silent_turn import NullSink
 from agentd.engine.turn import Turns
 
 log = structlog.get_logger()
+T = TypeVar("T")
 
 RESERVED = ("flush:", "beat:", "job:")  # message ids of silent turns
 _NOT_STORED = "The turn could not be stored; it will be tried again after a restart."
@@ -197,6 +198,12 @@ class Sessions:
         it runs or waits.
         """
         await self._tasks.owned(self._context_manager.delete(session))
+
+    async def own(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of work around turns, which goes on though whoever asked for it leaves, until a stop.
+        Raises ShuttingDown, and what the work raises.
+        """
+        return await self._tasks.owned(work)
 
     async def explain(self, session: SessionKey) -> dict[str, Any]:
         """What would happen at the session's next turn and why. Raises NotFound."""

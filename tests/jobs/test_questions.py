@@ -14,7 +14,7 @@ from agentd.automation.jobs.jobs import Jobs
 from agentd.automation.jobs.runs import ISOLATED, RunDependencies
 from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.alert import Recipients
-from agentd.core.errors import Busy, NotFound, ShuttingDown
+from agentd.core.errors import Busy, NotFound, ShuttingDown, StorageFull
 from agentd.core.job import (
     Every,
     Job,
@@ -44,6 +44,18 @@ NOTIFIED = (CallMade("c1", "notify", {}, is_error=False),)
 
 
 @dataclass
+class GatedTicket:
+    """A submitted turn that ends when the gate is open."""
+
+    turn: Turn
+    gate: asyncio.Event
+
+    async def wait(self) -> Turn:
+        await self.gate.wait()
+        return self.turn
+
+
+@dataclass
 class Turns:
     """An engine that answers every request with `reply`."""
 
@@ -54,6 +66,7 @@ class Turns:
     tools: tuple[CallMade, ...] = ()
     refusal: Exception | None = None
     hangs: bool = False
+    gate: asyncio.Event | None = None  # until which no answer comes
     busy: set[SessionKey] = field(default_factory=set)
     requests: list[Any] = field(default_factory=list)
     cancelled: list[Any] = field(default_factory=list)
@@ -72,6 +85,8 @@ class Turns:
             tool_calls=self.tools,
             failure=self.failure,
         )
+        if self.gate is not None:
+            return GatedTicket(turn, self.gate)
         return FakeTicket(None if self.hangs else turn)
 
     def is_busy(self, session):
@@ -92,21 +107,23 @@ class Breaker:
 class World:
     """Jobs with everything around them."""
 
-    def __init__(self, **table: object) -> None:
+    def __init__(self, book: type[MemoryJobStore] = MemoryJobStore, **table: object) -> None:
         self.clock = FakeClock()
         self.outbox = MemoryOutbox(self.clock)
-        self.book = MemoryJobStore(self.clock, self.outbox)
+        self.book = book(self.clock, self.outbox)
         self.turns = Turns(MemoryLedger(self.clock))
         self.breaker = Breaker()
         self.over_budget = False
         self.taken_meanwhile: set[SessionKey] = set()  # taken while the budget is looked at
         self.wakes = 0
+        self.owned: list[asyncio.Task[JobRun | None]] = []
         around = RunDependencies(
             self.clock,
             self.book,
             self.turns.ledger,
             self.turns,
             self.breaker,
+            self.own,
             self.budget,
             self.wake,
         )
@@ -114,6 +131,16 @@ class World:
         self.jobs = Jobs(
             settings, around, SchedulerTriggers(), "Do it.", Recipients(("journal",), "me")
         )
+
+    async def own(self, work):
+        task = asyncio.create_task(work)
+        self.owned.append(task)
+        return await asyncio.shield(task)
+
+    async def stop(self) -> None:
+        for task in self.owned:
+            task.cancel()
+        await asyncio.wait(self.owned)
 
     async def budget(self) -> bool:
         self.turns.busy |= self.taken_meanwhile
@@ -294,6 +321,7 @@ async def test_a_question_that_a_crash_cut_is_not_asked_again():
     tick.cancel()
     with pytest.raises(asyncio.CancelledError):
         await tick
+    await world.stop()
     assert await world.jobs.recover() == 1
     world.turns.hangs = False
     await world.jobs.lines["questions"].tick()
@@ -302,6 +330,53 @@ async def test_a_question_that_a_crash_cut_is_not_asked_again():
     assert len(world.turns.requests) == 1
     assert (await world.come()).ending.reason is JobReason.ACK
     assert (await world.book.get(job.id)).runs == 2
+
+
+@pytest.mark.parametrize("is_by_hand", [True, False])
+async def test_an_alert_is_told_though_whoever_asked_has_gone(is_by_hand):
+    world = World()
+    job = await world.add()
+    world.turns.reply, world.turns.gate = "ALERT: the cellar is flooded", asyncio.Event()
+    world.clock.jump(HOUR)
+    asked = world.jobs.run(job.id) if is_by_hand else world.jobs.lines["questions"].tick()
+    caller = asyncio.create_task(asked)
+    while not world.turns.requests:
+        await asyncio.sleep(0)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert (await world.jobs.run(job.id)).ending.reason is JobReason.BUSY
+    world.turns.gate.set()
+    await world.clock.settle()
+    assert await world.told() == ["ALERT: the cellar is flooded"]
+    assert world.wakes == 1
+    assert JobOutcome.ALERT in [run.ending.outcome for run in await world.book.runs(9)]
+    assert (await world.jobs.recover(), len(world.turns.requests)) == (0, 1)
+
+
+class FullOnce(MemoryJobStore):
+    """A disk that has no room when an answer is to be kept."""
+
+    refusals = 2
+
+    async def end(self, run_id, ending, alert=None):
+        if self.refusals:
+            self.refusals -= 1
+            raise StorageFull
+        return await super().end(run_id, ending, alert)
+
+
+async def test_an_answer_waits_for_room_on_a_full_disk():
+    world = World(book=FullOnce)
+    job = await world.add()
+    world.turns.reply = "ALERT: the cellar is flooded"
+    caller = asyncio.create_task(world.jobs.run(job.id))
+    await world.clock.settle()
+    assert await world.told() == []
+    await world.clock.advance(5)
+    assert (await caller).ending.outcome is JobOutcome.ALERT
+    assert await world.told() == ["ALERT: the cellar is flooded"]
+    assert len(world.turns.requests) == 1
 
 
 async def test_runs_by_hand_leave_the_schedule_alone():

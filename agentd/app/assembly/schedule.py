@@ -113,6 +113,7 @@ def _jobs(
         ledger=stores.ledger,
         turns=engine.sessions,
         breaker=model.breaker,
+        own=engine.sessions.own,
         over_budget=runtime.budget_of(stores.ledger, Origin.JOB).is_used_up,
         wake=alerts.dispatcher.wake,
     )

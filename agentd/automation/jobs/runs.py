@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime
-from typing import assert_never
+from typing import Any, assert_never
 
 from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.core import failpoints
@@ -18,6 +17,7 @@ from agentd.core.ports import Breaker, Clock, JobStore, Ledger
 from agentd.core.turn import MAIN, OTHERS, Context, Origin, SessionKey, TurnRequest
 from agentd.core.verdict import Alarm, Empty, Failed, Quiet, Told, Verdict
 from agentd.engine.background_turn import TOOLS, TurnRunner, compose, run_background_turn
+from agentd.engine.durable import when_space
 from agentd.engine.silent_turn import NullSink
 
 ISOLATED = SessionKey("isolated:jobs")  # constant: no job can make a session of its own
@@ -61,13 +61,16 @@ class Reminders:
 
 @dataclass(frozen=True, slots=True)
 class RunDependencies:
-    """The parts of the daemon that a question uses. `wake` tells the alerts' dispatcher."""
+    """The parts of the daemon that a question uses. `own` does work to its end though whoever waits for it
+    leaves, until a stop; `wake` tells the alerts' dispatcher.
+    """
 
     clock: Clock
     book: JobStore
     ledger: Ledger
     turns: TurnRunner
     breaker: Breaker
+    own: Callable[[Coroutine[Any, Any, JobRun | None]], Awaitable[JobRun | None]]
     over_budget: Callable[[], Awaitable[bool]]
     wake: Callable[[], None]
 
@@ -75,6 +78,9 @@ class RunDependencies:
 class Questions:
     """Asks one question at a time, in a silent turn; the owner is told its reply if that says
     something. `prompt` is what stands before a job's own words, replies go to `recipients`.
+
+    What is asked belongs to this, not to whoever called: a client that goes away, or a tick that is cut,
+    takes no reply with it.
     """
 
     def __init__(
@@ -88,11 +94,11 @@ class Questions:
         self._deps = deps
         self._prompt = prompt
         self._recipients = recipients
-        self._lock = asyncio.Lock()
+        self._is_asking = False
 
     def is_free(self, job: Job) -> bool:
         """Whether neither another question nor a turn of the job's session keeps it waiting."""
-        return not self._lock.locked() and not self._deps.turns.is_busy(_session(job))
+        return not self._is_asking and not self._deps.turns.is_busy(_session(job))
 
     async def run(self, job: Job, step: Step) -> JobRun | None:
         """Ask, or skip it for a reason; None if this slot was used before. Raises StorageError, and Busy where
@@ -104,12 +110,18 @@ class Questions:
             raise Busy(f"the conversation of job {job.id} is taken")
         if reason is not None:
             return await self._deps.book.record(step, Ending(JobOutcome.SKIPPED, reason))
-        async with self._lock:
+        self._is_asking = True
+        return await self._deps.own(self._use(job, step))
+
+    async def _use(self, job: Job, step: Step) -> JobRun | None:
+        try:
             run_id = await self._deps.book.begin(step)
             if run_id is None:
                 return None
             failpoints.hit("job.begun")
             return await self._ask(job, run_id)
+        finally:
+            self._is_asking = False
 
     async def _closed(self, job: Job) -> JobReason | None:
         if await self._deps.over_budget():
@@ -131,7 +143,8 @@ class Questions:
         if ending.reason is JobReason.ALERT:
             text, tainted = ending.text, isinstance(verdict, Alarm) and verdict.tainted
             alert = self._recipients.alert(text, "job", alert_digest(text), tainted=tainted)
-        run = await deps.book.end(run_id, ending, alert)
+        # The slot is used and the reply is paid for: it waits for room on a full disk.
+        run = await when_space(deps.clock, lambda: deps.book.end(run_id, ending, alert))
         if ending.outcome is JobOutcome.ALERT:
             deps.wake()
         return run
