@@ -46,7 +46,14 @@ from agentd.memory.facts.known import Digests, Known
 from agentd.memory.facts.operations import Batch, OperationContext
 from agentd.memory.facts.page import Trouble
 from agentd.memory.facts.page_entry import MOST_CHARS, clean, clean_triple
-from agentd.memory.facts.reconcile import Differences, PageChange, compare, page_facts, reconciled
+from agentd.memory.facts.reconcile import (
+    Differences,
+    PageChange,
+    compare,
+    page_facts,
+    reconciled,
+    settled,
+)
 
 log = structlog.get_logger()
 
@@ -328,10 +335,10 @@ class FactBook:
         async with self._lock:
             self._known = await asyncio.to_thread(Known, await self._store.facts())
             text, _ = await self._keeping.look()
-            page = await parsed(text or "")
+            known, now = self._known, self._clock.now()
+            page = settled(await parsed(text or ""), known, now)
             parked = set(await self._store.parked())
             keeps_all = text is None or bool(page.troubles())
-            known, now = self._known, self._clock.now()
 
             def work() -> tuple[Fact, ...]:
                 return page_facts(page, known, now, lambda f: keeps_all or f.id in parked)
@@ -476,8 +483,8 @@ class FactBook:
         return tuple(replace(fact, status=FactStatus.ENDED) for fact in over)
 
     async def _take_in(self, text: str, digest: str) -> None:
-        page = await self._keeping.page(text, digest)
         now, trusted = self._clock.now(), bool(text.strip())
+        page = await self._keeping.settled(text, digest, self._known, now)
         batch = Batch(self._known, self._context(await self._store.buried(), {}, NO_SESSION))
         parked = self._parked
 

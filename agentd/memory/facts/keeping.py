@@ -24,7 +24,7 @@ from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import FACTS_PATH, Author, Reader
 from agentd.memory.facts.known import Digests, Known
 from agentd.memory.facts.page import Page, parse
-from agentd.memory.facts.reconcile import PageChange
+from agentd.memory.facts.reconcile import PageChange, settled
 
 _T = TypeVar("_T")
 
@@ -123,6 +123,13 @@ class Keeping:
         if self._page[0] != digest:
             self._page = digest, await parsed(text)
         return self._page[1]
+
+    async def settled(self, text: str, digest: str, known: Known, now: datetime) -> Page:
+        """The same, with the copies of its lines judged by what is known."""
+        page = await self.page(text, digest)
+        page = await quietly(len(text), lambda: settled(page, known, now))
+        self._page = digest, page
+        return page
 
     async def _save(self, change: PageChange, known: Known) -> tuple[FactChange, ...]:
         gone = [fact for i in change.buried if (fact := known.alive(i)) is not None]

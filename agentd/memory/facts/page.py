@@ -9,7 +9,7 @@ as trouble.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, auto
@@ -36,6 +36,17 @@ _NOT_UTF_8 = re.compile("[\ud800-\udfff]")
 _GARBLED = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufffd]")
 _GOES_ON = re.compile(r"[ \t]+(?![-*+]\s|\d+[.)]\s)\S")
 _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
+
+
+class RepeatedId(BadLine):
+    """A line has the id of another. `entry` is what it says."""
+
+    def __init__(self, entry: PageEntry) -> None:
+        super().__init__(
+            f"the id {entry.id} stands here once more",
+            "delete the line, or its comment to make it a new fact",
+        )
+        self.entry = entry
 
 
 class PagePart(Enum):
@@ -179,6 +190,26 @@ class Page:
         raws = [line.raw for line in self.lines if line.trouble is not None]
         return frozenset(found for raw in raws for found in _NAMED.findall(raw))
 
+    def settled(self, fits: Callable[[Placed], int]) -> Page:
+        """The page on which, of lines with the same id, the one stands for the fact that `fits` gives most
+        for, the first of several; the others are trouble.
+        """
+        if not any(isinstance(line.trouble, RepeatedId) for line in self.lines):
+            return self
+        layout = self.layout or _Layout().renewed((), self.lines, 0)
+        at, lines = dict(layout.at), list(self.lines)
+        for place in self.placed():
+            again = place.line.trouble
+            if not isinstance(again, RepeatedId) or (first := at.get(again.entry.id)) is None:
+                continue
+            taken = lines[first]
+            here = replace(place.line, entry=again.entry, trouble=None)
+            if taken.entry and fits(Placed(first, 0, taken)) < fits(replace(place, line=here)):
+                lines[first] = replace(taken, entry=None, trouble=RepeatedId(taken.entry))
+                lines[place.index] = here
+                at[again.entry.id] = place.index
+        return Page(tuple(lines), replace(layout, at=at))
+
     def edited(
         self,
         facts: Sequence[Fact] = (),
@@ -226,7 +257,7 @@ class Page:
 
 
 def parse(text: str) -> Page:
-    """The page; never fails. Of two lines with the same id the second is trouble."""
+    """The page; never fails. Of two lines with the same id the second is trouble (see `Page.settled`)."""
     lines: list[PageLine] = []
     part, in_fence = PagePart.NOW, False
     seen: set[str] = set()
@@ -237,7 +268,8 @@ def parse(text: str) -> Page:
             in_fence = not in_fence
         line = _line(raw, part, is_quoted=in_fence)
         if line.id and line.id in seen:
-            line = PageLine(raw, part, trouble=BadLine(f"the id {line.id} stands here once more"))
+            entry = line.entry or PageEntry("", line.id)
+            line = PageLine(raw, part, trouble=RepeatedId(entry))
         seen.add(line.id)
         lines.append(line)
     return Page(tuple(lines), _Layout().renewed((), lines, 0))

@@ -81,6 +81,21 @@ class Differences:
     refused: tuple[tuple[int, Refusal], ...] = ()
 
 
+def settled(page: Page, known: Known, now: datetime) -> Page:
+    """The page on which, of a line and its copies, the one stands for the fact that says what its row
+    says, wherever it stands.
+    """
+
+    def fits(place: Placed) -> int:
+        entry = place.line.entry
+        row = known.get(entry.id) if entry else None
+        if entry is None or row is None or entry.text != row.text:
+            return 0
+        return 2 if said_by(place, row, now).status is row.status else 1
+
+    return page.settled(fits)
+
+
 def compare(
     page: Page,
     known: Known,

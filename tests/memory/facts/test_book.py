@@ -175,6 +175,37 @@ async def test_a_line_without_a_comment_is_a_new_fact_below_any_heading(home):
     await home.check()
 
 
+@pytest.mark.parametrize("is_above", [True, False])
+async def test_of_a_line_and_its_edited_copy_the_one_that_was_there_stands_for_the_fact(
+    home, is_above
+):
+    [rex, _] = await home.add(REX, TEA)
+    line = next(line for line in home.page.split("\n") if REX in line)
+    copy = line.replace(REX, MAX)
+    home.edit(line, f"{copy}\n{line}" if is_above else f"{line}\n{copy}")
+    for _ in range(2):
+        assert await home.texts() == [REX, TEA]
+        assert [one.code for one in home.book.problems()] == ["facts_unreadable"]
+        home.opened()
+    await home.replace(BO, rex)
+    home.opened()
+    assert sorted(await home.texts()) == sorted([BO, TEA]), "no copy brings back what was replaced"
+    home.edit(copy, f"- {MAX}")
+    assert sorted(await home.texts()) == sorted([BO, MAX, TEA])
+    await home.check()
+
+
+async def test_a_copy_of_what_was_replaced_does_not_hold_again_after_a_start(home):
+    [rex] = await home.add(REX)
+    line = next(line for line in home.page.split("\n") if REX in line)
+    await home.replace(MAX, rex)
+    home.edit("# Facts\n", f"# Facts\n\n{line}\n")
+    home.opened()
+    assert await home.texts() == [MAX]
+    assert await home.book.rebuild() == 2
+    assert await home.texts() == [MAX]
+
+
 async def test_a_line_with_an_id_that_nobody_knows_is_taken_unless_it_holds_a_secret(home):
     await home.add(REX)
     home.write(
