@@ -21,13 +21,14 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import groupby
 from zoneinfo import ZoneInfo
 
 from agentd.core.beat import ItemState
 from agentd.core.durations import format_duration, parse_duration
+from agentd.core.instant import read_instant
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _NOISE = re.compile(r"#{1,6}(\s.*)?|(`{3,}|~{3,}).*|([-*_])(\s*\3){2,}|[-*+]|\d+[.)]")
@@ -356,9 +357,8 @@ def _part(group: _Group, zone: ZoneInfo) -> ItemPart:
 
 def _date(text: str, zone: ZoneInfo) -> datetime | None:
     try:
-        at = datetime.fromisoformat(text)
-        return (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC)
-    except (ValueError, OverflowError):
+        return read_instant(text, zone)
+    except ValueError:
         return None
 
 

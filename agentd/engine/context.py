@@ -14,16 +14,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+import structlog
+
 from agentd.core.compaction import Question
+from agentd.core.errors import AgentdError
+from agentd.core.health import Problem
 from agentd.core.message import Block, Image, Message, Role, Text, ToolResult
 from agentd.core.offloading import ROWS, offload
 from agentd.core.outside import cleaned
 from agentd.core.ports import Clock, ContextSource, Provider
-from agentd.core.prompt import Prompt, ToolSpec
+from agentd.core.prompt import ContextBlock, Prompt, ToolSpec
 from agentd.core.text import shortened
 from agentd.core.transcript import UNCHOSEN, Choices, History, Offer, Row, RowRole, opens_turn
 from agentd.core.turn import Context, Kind, Origin, TurnRequest, kind_of
 from agentd.engine.toolbox import Toolbox
+
+log = structlog.get_logger()
 
 _LONG_AGO = timedelta(minutes=5)
 ALERT_TAG = "alert"
@@ -221,6 +227,11 @@ class ContextBuilder:
         self._provider = provider
         self._instructions = instructions
         self._offer = offer
+        self._broken: dict[int, Problem] = {}  # by place
+
+    def problems(self) -> tuple[Problem, ...]:
+        """The sources that had nothing to add the last time because they broke."""
+        return tuple(self._broken.values())
 
     async def for_turn(
         self,
@@ -242,6 +253,23 @@ class ContextBuilder:
         past = History(request.session, rows=question.rows, summary=question.summary)
         return await self._gather(request, question.system, past)
 
+    async def _blocks(
+        self, request: TurnRequest, without: Collection[ContextSource]
+    ) -> list[ContextBlock]:
+        found: list[ContextBlock] = []
+        for place, source in enumerate(self._sources):
+            if source in without:
+                continue
+            try:
+                found += await source.blocks(request)
+            except Exception as error:
+                # The boundary of what adds to prompts: the flaw of one must not end every conversation.
+                log.exception("context_source_broke", source=type(source).__name__)
+                self._broken[place] = _broke(source, error)
+            else:
+                self._broken.pop(place, None)
+        return found
+
     async def _gather(
         self,
         request: TurnRequest,
@@ -250,8 +278,7 @@ class ContextBuilder:
         sent: datetime | None = None,
         without: Collection[ContextSource] = (),
     ) -> PromptContext:
-        sources = [source for source in self._sources if source not in without]
-        blocks = [b for source in sources for b in await source.blocks(request)]
+        blocks = await self._blocks(request, without)
         stable = (b.text for b in sorted(blocks, key=lambda b: b.rank) if b.stable and b.text)
         rendered = await offload(
             len(past.rows), partial(render_past, past.rows, past.summary), light=ROWS
@@ -271,6 +298,15 @@ class ContextBuilder:
             provider=self._provider.name,
             choices=self._offer.kept(past.choices) if request.origin is Origin.USER else UNCHOSEN,
         )
+
+
+def _broke(source: ContextSource, error: Exception) -> Problem:
+    reason = error.reason if isinstance(error, AgentdError) else type(error).__name__
+    return Problem(
+        "context_source_broke",
+        f"{type(source).__name__} could not add to the prompt ({reason}); answers go on without it.",
+        error.cure if isinstance(error, AgentdError) else "Read the log: `agentd logs`.",
+    )
 
 
 def carried(past: History) -> History:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from agentd.core.instant import within_calendar
 from agentd.core.message import (
     Block,
     Image,
@@ -39,12 +40,14 @@ def stamp(at: datetime) -> str:
 
 
 def moment(text: str) -> datetime:
-    """The time that `stamp` wrote; 1970 for what damage has left of one: whoever lists it goes on."""
+    """The time that `stamp` wrote; 1970 for what damage has left of one, and a year that every zone has for
+    one at the ends of the calendar: whoever lists it goes on.
+    """
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
         return _EPOCH
-    return found if found.tzinfo else _EPOCH
+    return within_calendar(found) if found.tzinfo else _EPOCH
 
 
 def maybe_stamp(at: datetime | None) -> str | None:

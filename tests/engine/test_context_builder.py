@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentd.core.errors import StorageError
 from agentd.core.prompt import ContextBlock, Rank
 from agentd.core.transcript import NOTHING_OFFERED, History
 from agentd.core.turn import MAIN, TurnRequest
@@ -57,3 +58,35 @@ async def test_the_system_prompt_has_the_order_of_the_ranks_whatever_that_of_the
     )
     context = await builder.for_turn(TurnRequest(MAIN, "", ""), History(MAIN))
     assert context.system == ("You are the agent.", *(rank.name for rank in Rank))
+
+
+async def test_a_source_that_breaks_is_told_and_its_block_alone_is_missing():
+    class Broken:
+        error: Exception | None = OverflowError("date value out of range")
+
+        async def blocks(self, request):
+            if self.error:
+                raise self.error
+            return (ContextBlock("facts"),)
+
+    broken = Broken()
+    words = Instructions("You are the agent.", "Light.")
+    sources = (broken, Counting("files"))
+    builder = ContextBuilder(
+        sources, NoTools(), FakeClock(), ScriptedProvider(), words, NOTHING_OFFERED
+    )
+    request = TurnRequest(MAIN, "", "")
+    context = await builder.for_turn(request, History(MAIN))
+    assert context.system == ("You are the agent.", "files")
+    [problem] = builder.problems()
+    assert problem.code == "context_source_broke"
+    assert "Broken could not add to the prompt (OverflowError)" in problem.text
+    broken.error = StorageError("state.db could not be read", cure="look at the disk")
+    await builder.for_turn(request, History(MAIN), without=(broken,))
+    assert builder.problems() == (problem,), "it was not asked"
+    await builder.for_turn(request, History(MAIN))
+    assert builder.problems()[0].cure == "look at the disk"
+    broken.error = None
+    context = await builder.for_turn(request, History(MAIN))
+    assert context.system == ("You are the agent.", "facts", "files")
+    assert builder.problems() == ()

@@ -84,6 +84,7 @@ def test_what_is_not_said_comes_from_the_settings():
         ({"at": "tomorrow"}, "no date with a time", '"2026-11-22 09:00"'),
         ({"at": "2026-12-01"}, "no date with a time", '"2026-11-22 09:00"'),
         ({"at": "0001-01-01T00:00+14:00"}, "no date with a time", '"2026-11-22 09:00"'),
+        ({"at": "9999-12-31T23:30+00:00"}, "no date with a time", '"2026-11-22 09:00"'),
         ({"every": "30s"}, "too often", '"1m"'),
         ({"every": "often"}, "no duration", '"1d"'),
         ({"every": "0s"}, "no duration", '"1d"'),

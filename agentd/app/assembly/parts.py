@@ -65,6 +65,7 @@ class Parts:
             self.tools.web.browser,
             self.engine.compaction,
             self.engine.outage,
+            self.engine.builder,
             self.background,
         )
         told = (problem for part in asked for problem in part.problems())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal, TypeVar
 from zoneinfo import ZoneInfo
@@ -16,6 +16,7 @@ from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.jobs.slots import After, upcoming
 from agentd.core.durations import format_duration, parse_duration, parse_zone
 from agentd.core.errors import InvalidRequest
+from agentd.core.instant import read_instant
 from agentd.core.job import (
     At,
     Cron,
@@ -187,11 +188,8 @@ def _instant(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     """
     example = f"{(now + timedelta(days=1)).astimezone(zone):%Y-%m-%d} 09:00"
     try:
-        at = datetime.fromisoformat(text) if ":" in text else None
-        instant = (
-            None if at is None else (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC)
-        )
-    except (ValueError, OverflowError):
+        instant = read_instant(text, zone) if ":" in text else None
+    except ValueError:
         instant = None
     if instant is None:
         raise InvalidRequest(f"{text!r} is no date with a time", cure=f'write it like "{example}"')

@@ -169,7 +169,9 @@ class ContextSource(Protocol):
     """What adds text to a turn's prompt."""
 
     async def blocks(self, request: TurnRequest) -> tuple[ContextBlock, ...]:
-        """The blocks for this turn; none is fine. Must not raise for a file that cannot be read."""
+        """The blocks for this turn; none is fine. Must not raise for a file that cannot be read: what raises
+        is left out of the prompt as a whole, and `status` says so.
+        """
 
 
 class CompactionHook(Protocol):

@@ -13,6 +13,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from agentd.core.errors import InvalidRequest
+from agentd.core.instant import read_instant
 from agentd.core.message import (
     BY_OTHERS,
     BY_OWNER,
@@ -220,8 +221,7 @@ def _time(value: Any, now: datetime, zone: tzinfo) -> datetime:
         return now
     if isinstance(value, int | float) and not isinstance(value, bool):
         return datetime.fromtimestamp(value, UTC)
-    at = datetime.fromisoformat(str(value))
-    return (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC)
+    return read_instant(str(value), zone)
 
 
 def _named(name: str, blocks: tuple[Block, ...]) -> tuple[Block, ...]:

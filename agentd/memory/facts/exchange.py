@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 
 from agentd.core.errors import InvalidRequest
@@ -18,6 +18,7 @@ from agentd.core.fact import (
     Op,
     Triple,
 )
+from agentd.core.instant import read_instant
 from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.known import comparable
 
@@ -113,10 +114,9 @@ def _one_of(number: int, name: str, value: Any, kind: type[_Word]) -> _Word:
 
 def _time(number: int, name: str, value: Any) -> datetime:
     try:
-        time = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise _wrong(number, name, f"{value!r} is no time") from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+        return read_instant(value)
+    except ValueError as error:
+        raise _wrong(number, name, str(error)) from None
 
 
 def _triple(number: int, value: Any) -> Triple | None:

@@ -22,6 +22,7 @@ from agentd.core.fact import (
     Provenance,
     Triple,
 )
+from agentd.core.instant import read_instant
 from agentd.core.turn import SessionKey
 
 MOST_CHARS = 4_096
@@ -174,9 +175,9 @@ def read_bullet(text: str, annotation: str | None) -> PageEntry:
             category=Category(values["category"]) if "category" in values else None,
             source=FactSource(values["source"]) if "source" in values else None,
             confidence=_confidence(values["confidence"]) if "confidence" in values else None,
-            since=_time(values["since"]) if "since" in values else None,
-            noted=_time(values["noted"]) if "noted" in values else None,
-            until=_time(values["until"]) if "until" in values else None,
+            since=read_instant(values["since"]) if "since" in values else None,
+            noted=read_instant(values["noted"]) if "noted" in values else None,
+            until=read_instant(values["until"]) if "until" in values else None,
             by=values.get("by", ""),
             origin=_origin(values["from"]) if "from" in values else _NOWHERE,
             triple=_triple(values["triple"]) if "triple" in values else None,
@@ -193,7 +194,7 @@ def read_tombstone(annotation: str) -> tuple[str, datetime]:
     if not _ID.fullmatch(values.get("id", "")):
         raise BadLine("it names no id")
     try:
-        return values["id"], _time(values["at"])
+        return values["id"], read_instant(values["at"])
     except (KeyError, ValueError):
         raise BadLine("it says no time") from None
 
@@ -222,11 +223,6 @@ def _confidence(text: str) -> float:
         msg = f"confidence {text} is not between 0 and 1"
         raise ValueError(msg)
     return value
-
-
-def _time(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
 def _origin(text: str) -> Provenance:

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any
 
 from agentd.core.fact import Category, Evidence, Fact, FactOperation, FactSource, Op, Triple
+from agentd.core.instant import FIRST_YEAR, LAST_YEAR
 from agentd.core.outside import typed
 from agentd.core.spans import Span
 from agentd.core.turn import SessionKey
@@ -33,7 +34,7 @@ _MOST_QUOTE = 8_000
 _LEFT_OUT = "[…]"
 _DATE = re.compile(r"(\d{4})(?:[-/.](\d\d?))?(?:[-/.](\d\d?))?(?!\d)")
 _ID = re.compile(r"[\s\[]*(#?[\w-]+)")
-_YEARS = range(1_000, 9_999)  # in which no zone or end of a year leaves the calendar
+_YEARS = range(FIRST_YEAR + 2, LAST_YEAR - 2)  # whose ends are read again in every zone
 _KNOWN, _SAID = "known facts", "conversation"
 _ASK = "List now what this conversation changes in what is known."
 

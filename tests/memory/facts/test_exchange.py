@@ -130,6 +130,11 @@ async def test_forgotten_rows_and_secrets_are_left_out(homes):
         ({"text": COCOA, "valid_from": "2026-01-01", "confidence": True}, "confidence"),
         ({"text": COCOA, "valid_from": "2026-01-01", "triple": ["a", "b"]}, "triple"),
         ({"text": COCOA, "valid_from": "2026-01-01", "valid_to": "soon"}, "valid_to"),
+        ({"text": COCOA, "valid_from": "0001-01-01"}, "valid_from"),
+        (
+            {"text": COCOA, "valid_from": "2026-01-01", "valid_to": "9999-12-31T23:59-05:00"},
+            "valid_to",
+        ),
         ({"text": COCOA, "valid_from": "2026-01-01", "id": {"a": 1}}, "id"),
         ({"text": COCOA, "valid_from": "2026-01-01", "superseded_by": ["a"]}, "superseded_by"),
     ],

@@ -227,6 +227,12 @@ def test_keys_may_be_missing():
         ("- Rex <!-- fact id=k3f9q2ma confidence=2 -->", "not between"),
         ("- Rex <!-- fact id=k3f9q2ma confidence=nan -->", "not between"),
         ("- Rex <!-- fact id=k3f9q2ma since=yesterday -->", "cannot be read"),
+        ("- Rex <!-- fact id=k3f9q2ma since=0001-01-01 -->", "not between the years"),
+        (
+            "- Rex <!-- fact id=k3f9q2ma until=9999-12-31T23:59:59-05:00 -->",
+            "not between the years",
+        ),
+        ("<!-- forgotten id=k3f9q2ma at=9999-12-31T23:59:59-05:00 -->", "no time"),
         ('- Rex <!-- fact id=k3f9q2ma triple="a|b" -->', "three fields"),
         ("- Rex <!-- fact id=k3f9q2ma id=aaaaaaaa -->", "twice"),
         ("- Rex <!-- fact id=k3f9q2ma oops -->", "cannot be read"),
