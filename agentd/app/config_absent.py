@@ -6,6 +6,7 @@ is a mistake. What keeps a daemon from starting is found where the configuration
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,13 +24,14 @@ _CODE = "config"
 
 
 def absent(config: Config, places: Places, environ: Mapping[str, str]) -> tuple[Finding, ...]:
-    """A warning for each, as seen from here: a service has an environment of its own. Nothing is run,
-    and nothing is asked over the network.
+    """A warning for each, as seen from here: a service has an environment of its own. `places` are those
+    that `placed` gives. Nothing is run, and nothing is asked over the network.
     """
     return (
         *_keys(config, places, environ),
         *_programs(config, environ),
         *_folders(config),
+        *_workspace(places),
         *_log(config, places),
     )
 
@@ -67,6 +69,15 @@ def _folders(config: Config) -> Iterator[Finding]:
             if not path.is_dir():
                 text = f"{key} names {str(path)!r} ({name}), which is no folder"
                 yield Finding.warn(_CODE, text, "correct the path, or make the folder")
+
+
+def _workspace(places: Places) -> Iterator[Finding]:
+    """It may be read all the same, and one that is not there yet is made."""
+    if places.workspace.is_dir() and not os.access(places.workspace, os.W_OK | os.X_OK):
+        text = f"nothing can be written in the workspace {places.workspace}: notes and facts are not kept"
+        yield Finding.warn(
+            _CODE, text, "make it writable for you, or let workspace.path name another"
+        )
 
 
 def _log(config: Config, places: Places) -> Iterator[Finding]:

@@ -71,6 +71,18 @@ def test_what_is_named_and_not_there_is_a_warning_with_its_setting_and_a_cure(
     assert [f"{one['text']} → {one['cure']}" for one in found] == [warning]
 
 
+@pytest.mark.skipif(os.access("/proc/sys", os.W_OK), reason="no folder here is read-only for root")
+def test_a_workspace_that_can_only_be_read_is_a_warning(home: Path) -> None:
+    configure(home, "[workspace]\npath = '/proc/sys'\n")
+    checked = runner.invoke(app, ["config", "check"])
+    if os.getuid() == 0:
+        assert checked.exit_code == 0
+        assert "warning: nothing can be written in the workspace /proc/sys" in checked.stdout
+        assert "workspace.path" in checked.stdout
+    else:
+        assert "belongs to root" in checked.stderr
+
+
 def test_what_is_there_is_no_warning(home: Path) -> None:
     key = home / "key"
     key.touch(mode=0o600)

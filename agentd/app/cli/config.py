@@ -57,11 +57,12 @@ def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
     with reporting(as_json=as_json):
         loose = configuration(file, os.getuid(), mend=False)
         read = load(file, os.environ)
-        owned(placed(read, places).workspace, os.getuid())
+        there = placed(read, places)
+        owned(there.workspace, os.getuid())
         check_model(read, os.environ)
         _check_window(read, places)
         _check_alerts(read)
-        missing = absent(read, places, os.environ)
+        missing = absent(read, there, os.environ)
         exists = file.exists()
         warnings = [*([loose] if loose else []), *(f"{one.text} → {one.cure}" for one in missing)]
         result = {"ok": True, "file": str(file), "exists": exists, "warnings": warnings}

@@ -66,11 +66,12 @@ def _configuration(places: Places) -> list[dict[str, str]]:
     """The checks on this machine; with a configuration that cannot be used, by its defaults."""
     try:
         config = load(places.config_file, os.environ)
-        owned(placed(config, places).workspace, os.getuid())
+        found_at = placed(config, places)
+        owned(found_at.workspace, os.getuid())
         check_model(config, os.environ)
         file = places.config_file
         there = f"{file} is right" if file.exists() else f"there is no {file}; the defaults hold"
-        missing = absent(config, places, os.environ)
+        missing = absent(config, found_at, os.environ)
         read = [Finding.ok("config", there), *missing]
     except AgentdError as error:
         config = Config()
