@@ -33,6 +33,7 @@ NAMES: tuple[str, ...] = (
     "compaction.flushed",  # coverage is recorded, the summary not yet asked for
     "compaction.summarised",  # the summary is there, nothing is swapped
     "compaction.swapped",  # the new context is durable
+    "session.deleted",  # no byte of the session is left in the store, its words stand elsewhere
     "store.deleted",  # rows or what is indexed of them are deleted, their bytes still stand on the disk
     "beat.begun",  # the beat is recorded as running
     "beat.verdict",  # the reply is judged, no alert is stored

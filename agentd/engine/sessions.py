@@ -193,11 +193,14 @@ class Sessions:
         """Flush, then begin an empty context under the same key. Raises NotFound, ShuttingDown."""
         return await self._tasks.owned(self._context_manager.start_over(session))
 
-    async def delete(self, session: SessionKey) -> None:
-        """Erase the session; `main` is emptied. Raises NotFound, ShuttingDown, Busy while anything of
-        it runs or waits.
+    async def delete(
+        self, session: SessionKey, then: Callable[[SessionKey], Awaitable[None]] | None = None
+    ) -> None:
+        """Erase the session; `main` is emptied. What is to be done `then` is part of it: neither ends when
+        whoever asked for it leaves. Raises NotFound, ShuttingDown, Busy while anything of it runs or
+        waits.
         """
-        await self._tasks.owned(self._context_manager.delete(session))
+        await self._tasks.owned(self._delete(session, then))
 
     async def own(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of work around turns, which goes on though whoever asked for it leaves, until a stop.
@@ -208,6 +211,14 @@ class Sessions:
     async def explain(self, session: SessionKey) -> dict[str, Any]:
         """What would happen at the session's next turn and why. Raises NotFound."""
         return await self._context_manager.explain(session)
+
+    async def _delete(
+        self, session: SessionKey, then: Callable[[SessionKey], Awaitable[None]] | None
+    ) -> None:
+        await self._context_manager.delete(session)
+        hit("session.deleted")
+        if then is not None:
+            await then(session)
 
     def _enqueue(
         self,

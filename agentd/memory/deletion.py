@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
 import structlog
 
-from agentd.core.errors import AgentdError
+from agentd.core.errors import AgentdError, NotFound, StorageError
 from agentd.core.health import Problem
 from agentd.core.ports import Clock
 from agentd.core.retention import Aged, Retained
@@ -22,38 +23,105 @@ _EVERY = timedelta(days=1)
 _AGAIN = timedelta(hours=1)  # after a failure
 
 
-class SessionErasure:
-    """Deletes in the order in which a crash in between is made good: the index follows the store.
+class Deletions(Protocol):
+    """The deletions whose words may still stand elsewhere, by number."""
 
-    `drop_images` erases images that nothing refers to any more, `forget_typed` what was typed in the
-    session, `deleted` tells those who know where words came from.
+    async def unerased(self) -> Mapping[int, SessionKey]:
+        """All of them. Raises StorageError."""
+
+    async def erased(self, deletion: int) -> None:
+        """Nothing is left of this one. Raises StorageError."""
+
+
+class SessionErasure:
+    """Deletes a session in the store, which remembers that with the same commit, and then what the other
+    `places` have of it, by their names for the user. Doing a place twice is harmless: whatever a crash, a
+    failure or a client that leaves has cut short is done at the next `tick`.
+
+    Also a Tick: it looks once a minute for what is left over.
     """
 
     def __init__(
         self,
         sessions: Sessions,
-        indexer: Indexer,
-        drop_images: Callable[[], Awaitable[object]],
-        forget_typed: Callable[[SessionKey], Awaitable[None]],
-        deleted: Callable[[SessionKey], Awaitable[object]],
+        deletions: Deletions,
+        places: Mapping[str, Callable[[SessionKey], Awaitable[object]]],
     ) -> None:
         self._sessions = sessions
-        self._indexer = indexer
-        self._drop_images = drop_images
-        self._forget_typed = forget_typed
-        self._deleted = deleted
+        self._deletions = deletions
+        self._places = places
+        self._lock = asyncio.Lock()
+        self._left: dict[int, dict[str, Exception]] = {}  # places that failed, and how
 
     async def delete(self, session: SessionKey) -> None:
-        """Erase the session, what search knows of it and what was typed in it; `main` is emptied and stays.
+        """Erase the session and what any place has of it; `main` is emptied and stays.
 
         When this returns, no file of the daemon's state holds a byte of it. Notes that were made from
-        it are the user's and stay. Raises NotFound, Busy, ShuttingDown, StorageError.
+        it are the user's and stay. One whose deletion is not finished may be deleted again. Raises
+        NotFound, Busy, ShuttingDown, and StorageError, also where the session is gone and a place has
+        failed: that is tried again by itself.
         """
-        await self._sessions.delete(session)
-        await self._drop_images()
-        await self._indexer.forget(session)
-        await self._forget_typed(session)
-        await self._deleted(session)
+        try:
+            await self._sessions.delete(session, self._finish)
+        except NotFound:
+            if session not in (await self._deletions.unerased()).values():
+                raise
+            await self._finish(session)
+
+    async def tick(self) -> None:
+        """Finish what is left over; of what failed before, the places that failed."""
+        async with self._lock:
+            for number, session in (await self._deletions.unerased()).items():
+                await self._carry_out(number, session)
+
+    async def next_due(self) -> datetime | None:
+        """Never at a set time: a look a minute is enough."""
+        return None
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Places that still have what was deleted."""
+        faults = {name: fault for left in self._left.values() for name, fault in left.items()}
+        if not faults:
+            return ()
+        fault = _told("what was deleted", faults)
+        return (Problem("deletion_pending", fault.message, fault.cure),)
+
+    async def _finish(self, session: SessionKey) -> None:
+        async with self._lock:  # a tick may have been faster
+            for number, deleted in (await self._deletions.unerased()).items():
+                if deleted != session:
+                    continue
+                await self._carry_out(number, session)
+                if number in self._left:
+                    raise _told(f"session {session!r} is deleted, yet its text", self._left[number])
+
+    async def _carry_out(self, number: int, session: SessionKey) -> None:
+        """Erase it in every place, each on its own, and end the deletion if nothing is left."""
+        failed: dict[str, Exception] = {}
+        for name in tuple(self._left.get(number, self._places)):
+            try:
+                await self._places[name](session)
+            except Exception as error:
+                # The other places must not wait for this one, which is done again.
+                tell = log.warning if number in self._left else log.exception  # once in full
+                tell("deleting_failed", place=name, error=type(error).__name__)
+                failed[name] = error
+        if failed:
+            self._left[number] = failed
+            return
+        await self._deletions.erased(number)
+        self._left.pop(number, None)
+
+
+def _told(what: str, faults: Mapping[str, Exception]) -> StorageError:
+    first = next(iter(faults.values()))
+    told, cure = type(first).__name__, ""
+    if isinstance(first, AgentdError):
+        told, cure = first.message, first.cure
+    return StorageError(
+        f"{what} still stands in the {' and the '.join(faults)}: {told}",
+        cure=cure or "it is tried again every minute; see `agentd logs`",
+    )
 
 
 class OldRows(Protocol):

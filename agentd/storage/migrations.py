@@ -50,6 +50,7 @@ STATE = Schema(
         "state_012.sql",
         "state_013.sql",
         "state_014.sql",
+        "state_015.sql",
     ),
     guarded=True,
 )

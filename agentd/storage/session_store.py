@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from agentd.core.errors import Busy
@@ -47,6 +47,8 @@ WHERE id = ?
 _TROUBLE = """
 UPDATE sessions SET summary_failures = ?, summary_failure = ?, summary_retry_at = ? WHERE id = ?
 """
+_UNERASED = "SELECT id, session FROM deletions ORDER BY id"
+_ERASED = "DELETE FROM deletions WHERE id = ?"
 _UNUSED_FOR = timedelta(days=1)  # a client may still come back to what it began
 _CHOOSE = "UPDATE sessions SET mode = ?, model = ?, effort = ? WHERE id = ?"
 _COUNT_FAILURE = """
@@ -350,3 +352,12 @@ class SqliteSessions:
         """See SessionStore."""
         now = self._clock.now()
         await self._db.erase(lambda conn: transcript.delete_session(conn, session, now))
+
+    async def unerased(self) -> Mapping[int, SessionKey]:
+        """See SessionStore."""
+        rows = await self._db.read(lambda conn: conn.execute(_UNERASED).fetchall())
+        return {row["id"]: SessionKey(row["session"]) for row in rows}
+
+    async def erased(self, deletion: int) -> None:
+        """See SessionStore."""
+        await self._db.erase(lambda conn: conn.execute(_ERASED, (deletion,)).rowcount)

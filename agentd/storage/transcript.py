@@ -132,8 +132,9 @@ def require_session(conn: sqlite3.Connection, key: SessionKey, at: datetime) -> 
 
 
 def delete_session(conn: sqlite3.Connection, key: SessionKey, at: datetime) -> None:
-    """Delete a session with everything that hangs on it; `main` begins anew, in a generation that no
-    work on the old one can be meant for. Raises NotFound, Busy.
+    """Delete a session with everything that hangs on it, and remember that its words stand elsewhere, too;
+    `main` begins anew, in a generation that no work on the old one can be meant for. Raises NotFound,
+    Busy.
     """
     found = require_session(conn, key, at)
     if conn.execute(_UNENDED, (found["id"],)).fetchone():
@@ -142,6 +143,7 @@ def delete_session(conn: sqlite3.Connection, key: SessionKey, at: datetime) -> N
             cure="wait for it, or cancel it, then delete",
         )
     conn.execute("DELETE FROM sessions WHERE id = ?", (found["id"],))
+    conn.execute("INSERT INTO deletions (session) VALUES (?)", (key,))
     conn.execute("UPDATE charges SET session = ? WHERE session = ?", (DELETED, key))
     unlink_session(conn, key)
     if key == MAIN:

@@ -96,6 +96,8 @@ class MemorySessions:
         self._redactor = redactor or Redactor()
         self._sessions: dict[SessionKey, StoredSession] = {}
         self._turns: list[StoredTurn] = []
+        self._deletions: dict[int, SessionKey] = {}
+        self._deleted = 1
 
     async def receive(self, request: TurnRequest) -> Receipt:
         try:
@@ -330,6 +332,12 @@ class MemorySessions:
         stored = (i for s in self._sessions.values() for row in s.rows for i in row.images)
         return frozenset(image.sha256 for image in (*waiting, *stored))
 
+    async def unerased(self) -> Mapping[int, SessionKey]:
+        return dict(self._deletions)
+
+    async def erased(self, deletion: int) -> None:
+        self._deletions.pop(deletion, None)
+
     async def delete(self, session: SessionKey) -> None:
         found = self._require(session)
         mine = [t for t in self._turns if t.request.session == session]
@@ -338,6 +346,8 @@ class MemorySessions:
         for turn in mine:  # its number is never given out again
             turn.request = replace(turn.request, session=DELETED, text="", message_id="")
         del self._sessions[session]
+        self._deletions[self._deleted] = session
+        self._deleted += 1
         if session == MAIN:
             self._make(MAIN)
             generation = found.history.generation + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests import finding
 from tests.e2e.shell import Shell, a_shell
+from tests.waiting import wait_until
 
 CANARY = "Quetzalschwanzfeder"
 _FOLDED = "uetzalschwanzfeder"  # as the full-text tables spell it, whatever letter came before
@@ -78,6 +80,37 @@ def test_nothing_is_deleted_without_a_yes(shell: Shell) -> None:
     assert "--yes" in refused.err
     assert shell.ok("sessions", "export", "chat:kept").lines
     assert shell("sessions", "delete", "chat:never", "--yes").code == 1
+
+
+def type_in(shell: Shell, session: str) -> Path:
+    """What a chat keeps of what was typed in it."""
+    typed = shell.root / "state" / "chat_history"
+    typed.write_text(f"\n# 2026-11-21 10:00:00.000001 {session}\n+what is the {CANARY} worth?\n")
+    return typed
+
+
+def test_a_deletion_goes_on_when_the_client_has_left(shell: Shell) -> None:
+    talk(shell, "chat:left")
+    typed = type_in(shell, "chat:left")
+    call = {"jsonrpc": "2.0", "id": 1, "method": "_agentd/sessions/delete"}
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(str(shell.root / "agentd.sock"))
+        line.sendall(json.dumps({**call, "params": {"key": "chat:left"}}).encode() + b"\n")
+    wait_until(lambda: not typed.exists(), "what was typed is erased")
+    wait_until(lambda: not holding(shell.root), "no file holds a word of it")
+
+
+def test_a_kill_between_the_store_and_the_other_places_is_made_good_at_the_next_start() -> None:
+    with a_shell(AGENTD_FAILPOINT="session.deleted") as shell:
+        shell.wake()
+        talk(shell, "chat:bird")
+        typed = type_in(shell, "chat:bird")
+        assert shell("sessions", "delete", "chat:bird", "--yes").code == 69
+        assert CANARY in typed.read_text(), "the test could not fail"
+        shell.variables.clear()
+        shell.wake()
+        wait_until(lambda: not holding(shell.root), "no file holds a word of it")
+        assert shell("sessions", "delete", "chat:bird", "--yes").code == 1
 
 
 @pytest.mark.parametrize("database", [1, 2], ids=["transcripts", "index"])

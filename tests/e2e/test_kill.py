@@ -389,7 +389,7 @@ CASES = {
     **{name: Case(Compacting) for name in NAMES if name.startswith(("flush.", "compaction."))},
     **{name: Case(Beating) for name in NAMES if name.startswith("beat.")},
     **{name: Case(Asking) for name in NAMES if name.startswith("job.")},
-    **{name: Case(Deleting) for name in NAMES if name.startswith("store.")},
+    **{name: Case(Deleting) for name in NAMES if name.startswith(("session.", "store."))},
     "facts.written": Case(Learning),
     "graph.chained": Case(Logging),
     "graph.written": Case(Relating),

@@ -432,6 +432,27 @@ async def test_a_deleted_session_is_gone_and_can_begin_again(stores, clock):
     assert [r.seq for r in await store.begin(receipt.turn_id)] == [1]
 
 
+async def test_a_deletion_is_remembered_until_it_is_done_everywhere(stores):
+    store = stores.sessions
+    assert await store.unerased() == {}
+    await talk(store, "secret", "answer", CHAT)
+    for session in (CHAT, MAIN, MAIN):
+        if session == MAIN:
+            await talk(store, "other", "answer")
+        await store.delete(session)
+    with pytest.raises(NotFound):
+        await store.delete(CHAT)
+    assert list((await store.unerased()).values()) == [CHAT, MAIN, MAIN]
+    first, second, third = await store.unerased()
+    await store.erased(second)
+    await store.erased(second)
+    assert await store.unerased() == {first: CHAT, third: MAIN}
+    await store.erased(third)
+    await talk(store, "another", "answer")
+    await store.delete(MAIN)
+    assert third not in await store.unerased(), "whoever ends the old one would end it"
+
+
 async def test_main_is_emptied_and_no_old_summary_can_come_back(stores):
     store = stores.sessions
     await talk(store, "secret", "answer")

@@ -20,10 +20,12 @@ from agentd.app.logs import OpenLog
 from agentd.app.thorough import ThoroughLooks
 from agentd.core.health import Problem
 from agentd.core.ports import Approver, FormAsker, Provider, TurnAudience
+from agentd.core.turn import SessionKey
 from agentd.engine.assembly import Engine
 from agentd.engine.watchers import Watchers, WhenEnded
 from agentd.engine.workers import Supervisor
 from agentd.interfaces.acp.peer import Clients
+from agentd.memory.deletion import SessionErasure
 from agentd.providers.assembly import ProviderModel
 
 
@@ -40,6 +42,7 @@ class Parts:
     alerts: Alerting
     tools: Offered
     engine: Engine
+    erasure: SessionErasure
     schedule: Schedule
     background: Supervisor
 
@@ -50,6 +53,7 @@ class Parts:
             self.model,
             memory,
             memory.retention,
+            self.erasure,
             self.facts,
             self.graph,
             schedule.heartbeat,
@@ -115,6 +119,7 @@ async def open_parts(
                 events=events,
             )
         )
+        erasure = _erasure(stores, memory, graph, facts, engine)
         schedule = await opened(
             open_schedule(
                 runtime,
@@ -124,10 +129,30 @@ async def open_parts(
                 memory=memory,
                 alerts=alerts,
                 engine=engine,
+                erasure=erasure,
             )
         )
-        kept = (tools, engine, schedule, Supervisor(runtime.clock))
+        kept = (tools, engine, erasure, schedule, Supervisor(runtime.clock))
         yield Parts(runtime, stores, memory, graph, facts, model, alerts, *kept)
+
+
+def _erasure(
+    stores: Stores, memory: Memory, graph: GraphParts, facts: FactParts, engine: Engine
+) -> SessionErasure:
+    """What deletes sessions, with every place that has words of them."""
+
+    async def unlink(session: SessionKey) -> None:
+        if graph.service is not None:
+            graph.service.deleted(session)
+        await facts.deleted(session)
+
+    places = {
+        "search index": memory.indexer.forget,
+        "images": lambda _: stores.blobs.sweep(),
+        "chat history": stores.typed.erase,
+        "facts": unlink,
+    }
+    return SessionErasure(engine.sessions, stores.sessions, places)
 
 
 def _watchers(shown: TurnAudience, memory: Memory, facts: FactParts) -> Watchers:

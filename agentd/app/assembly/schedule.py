@@ -1,4 +1,4 @@
-"""What happens by itself: the heartbeat, the jobs, retention, and what wakes them."""
+"""What happens by itself: the heartbeat, the jobs, what is erased, and what wakes them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from agentd.automation.heartbeat.watched import WatchedEntries
 from agentd.automation.jobs import runs
 from agentd.automation.jobs.agenda import Agenda
 from agentd.automation.jobs.jobs import Jobs
-from agentd.automation.scheduler import Scheduler, SchedulerTriggers
+from agentd.automation.scheduler import Scheduler, SchedulerTriggers, Tick
 from agentd.core.paths import prompt
 from agentd.core.turn import Origin
 from agentd.engine.assembly import Engine
+from agentd.memory.deletion import SessionErasure
 from agentd.providers.assembly import ProviderModel
 
 log = structlog.get_logger()
@@ -49,6 +50,7 @@ async def open_schedule(
     memory: Memory,
     alerts: Alerting,
     engine: Engine,
+    erasure: SessionErasure,
 ) -> AsyncIterator[Schedule]:
     """All of it, with the rows of beats and jobs closed that a crash cut; nothing is called yet."""
     heartbeat = _heartbeat(runtime, stores, model, memory, alerts, engine)
@@ -56,9 +58,9 @@ async def open_schedule(
     jobs = _jobs(runtime, stores, model, alerts, engine)
     await jobs.recover()
     signs = LifeSigns(heartbeat, runtime.places.life_sign, runtime.clock)
-    scheduler = Scheduler(
-        runtime.clock, {"heartbeat": signs, **jobs.lines, "retention": memory.retention}
-    )
+    ticks: dict[str, Tick] = {"heartbeat": signs, **jobs.lines}
+    ticks |= {"deletion": erasure, "retention": memory.retention}
+    scheduler = Scheduler(runtime.clock, ticks)
     yield Schedule(agenda, heartbeat, jobs, scheduler)
     await _say_good_bye(signs)  # not after a failure: that is to be missed
 

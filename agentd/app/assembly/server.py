@@ -57,7 +57,6 @@ from agentd.interfaces.commands.resources import RESOURCES, ResourceCommands
 from agentd.interfaces.commands.sessions import SESSIONS, SessionCommands
 from agentd.interfaces.commands.status import STATUS, StatusCommands, StatusParts
 from agentd.interfaces.mcp.mentions import Mentions
-from agentd.memory.deletion import SessionErasure
 from agentd.memory.facts.exchange import take_in
 from agentd.memory.graph.service import GraphAnswers
 from agentd.zero.delta import as_json
@@ -145,7 +144,7 @@ def _sessions(parts: Parts) -> SessionCommands:
     return SessionCommands(
         stores.sessions,
         parts.engine.sessions,
-        _erasure(parts).delete,
+        parts.erasure.delete,
         stores.ledger,
         importer,
     )
@@ -250,7 +249,7 @@ def _services(parts: Parts, approver: Approver, on_session: Callable[[], None]) 
     """What sessions on the wire need of the other parts."""
     learnt = parts.facts.learnt
     return Services(
-        erase=_erasure(parts).delete,
+        erase=parts.erasure.delete,
         offer=parts.model.offer,
         commands=(*_typed_facts(parts), *declared.typed(HEARTBEAT, _heartbeat(parts))),
         on_session=on_session,
@@ -276,19 +275,6 @@ def _mentions(parts: Parts, approver: Approver) -> Attach | None:
     if not servers:
         return None
     return Mentions(servers, approver, parts.runtime.config.agent.max_tool_output).attached
-
-
-def _erasure(parts: Parts) -> SessionErasure:
-    stores, indexer = parts.stores, parts.memory.indexer
-
-    async def deleted(session: SessionKey) -> None:
-        if parts.graph.service is not None:
-            parts.graph.service.deleted(session)
-        await parts.facts.deleted(session)
-
-    return SessionErasure(
-        parts.engine.sessions, indexer, stores.blobs.sweep, stores.typed.erase, deleted
-    )
 
 
 def _status(parts: Parts, delays: Delays) -> StatusParts:

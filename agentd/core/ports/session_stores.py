@@ -158,8 +158,17 @@ class SessionRegistry(Protocol):
     async def delete(self, session: SessionKey) -> None:
         """Erase the session and all that was said in it; `main` is emptied and stays. When this
         returns, no file of the store holds a byte of it. What it cost stays in the ledger, under
-        the name `DELETED`. Raises NotFound, Busy while one of its turns has not ended.
+        the name `DELETED`. That its words may stand elsewhere is remembered with it, see `unerased`.
+        Raises NotFound, Busy while one of its turns has not ended.
         """
+
+    async def unerased(self) -> Mapping[int, SessionKey]:
+        """The sessions whose words may stand elsewhere though they were deleted, by the number of each
+        deletion, in their order. One that has begun again since then may be among them.
+        """
+
+    async def erased(self, deletion: int) -> None:
+        """Nothing stands elsewhere: the record of the deletion goes, down to the bytes."""
 
 
 class SessionStore(Inbox, Transcripts, Contexts, SessionRegistry, Protocol):

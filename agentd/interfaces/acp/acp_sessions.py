@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Protocol
@@ -12,7 +13,7 @@ from typing import Any, Protocol
 import structlog
 
 from agentd import __version__
-from agentd.core.errors import AgentdError, InvalidRequest
+from agentd.core.errors import AgentdError, InvalidRequest, NotFound
 from agentd.core.message import Image
 from agentd.core.ports import Blobs, SessionStore
 from agentd.core.transcript import NOTHING_OFFERED, Offer, Row, RowRole, SessionInfo
@@ -238,7 +239,7 @@ class AcpSessions:
             raise InvalidRequest(
                 "main always exists", cure="`agentd sessions delete main` empties it"
             )
-        if await self._store.exists(key):
+        with suppress(NotFound):
             await self._services.erase(key)
             self._hub.detach(key, peer)
         return {}
