@@ -16,6 +16,7 @@ from agentd.core.paths import (
     ensure_private_dir,
     is_system_service,
     shipped,
+    write_private,
 )
 
 _USER = {"HOME": "/home/ann", "USER": "ann"}
@@ -150,3 +151,16 @@ def test_a_file_in_the_way_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
         ensure_private_dir(tmp_path / "file" / "below")
+
+
+def test_a_private_file_is_there_as_a_whole_or_nothing_of_it_is(tmp_path: Path) -> None:
+    file, part = tmp_path / "note", tmp_path / "note.part"
+    part.write_text("what a crash has left")
+    write_private(file, "tea")
+    write_private(file, b"green tea")
+    assert file.read_bytes() == b"green tea"
+    assert file.stat().st_mode & 0o777 == 0o600
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        write_private(tmp_path / "folder", "tea")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "note"]

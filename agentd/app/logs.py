@@ -10,7 +10,6 @@ import json
 import logging
 import operator
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from agentd.core.erasure import Erasure
 from agentd.core.errors import ConfigError
+from agentd.core.paths import write_private
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor, known_secrets
 from agentd.core.settings import Reaches, Settings
@@ -218,10 +218,7 @@ def _rewritten(path: Path, change: Callable[[str], str]) -> int:
     new = [change(line) for line in old]
     count = sum(one != other for one, other in zip(old, new, strict=True))
     if count:
-        descriptor, part = tempfile.mkstemp(".tmp", ".agentd-", path.parent)  # 0600
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write("\n".join(new))
-        Path(part).replace(path)
+        write_private(path, "\n".join(new).encode("utf-8", "surrogateescape"))
     return count
 
 

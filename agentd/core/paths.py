@@ -7,6 +7,7 @@ import os
 import pwd
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -202,17 +203,30 @@ def why_unmade(folder: Path) -> str:
     return ""
 
 
-def write_private(path: Path, text: str) -> None:
-    """Put the text into the file, whole and durable or not at all, for the owner alone. Raises OSError."""
-    part = path.with_name(f"{path.name}.part")
+def write_private(path: Path, content: str | bytes) -> None:
+    """Put it into the file, whole and durable or not at all, for the owner alone. Whoever else may write it
+    must wait meanwhile: all begin it in the same place beside it, where a crash leaves a part that the
+    next one replaces. A failure leaves nothing. Raises OSError.
+    """
+    part = part_of(path)
     part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as new:
-        os.fchmod(new.fileno(), 0o600)
-        new.write(text)
-        new.flush()
-        os.fsync(new.fileno())
-    part.rename(path)
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
+            os.fchmod(new.fileno(), 0o600)
+            new.write(content.encode() if isinstance(content, str) else content)
+            new.flush()
+            os.fsync(new.fileno())
+        part.rename(path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
     sync_directory(path.parent)
+
+
+def part_of(path: Path) -> Path:
+    """Where `write_private` begins this file."""
+    return path.with_name(f"{path.name}.part")
 
 
 def sync_directory(directory: Path) -> None:

@@ -103,8 +103,8 @@ class SessionErasure:
                 await self._places[name](session)
             except Exception as error:
                 # The other places must not wait for this one, which is done again.
-                tell = log.warning if number in self._left else log.exception  # once in full
-                tell("deleting_failed", place=name, error=type(error).__name__)
+                if number not in self._left:  # once; `problems` says it from then on
+                    log.exception("deleting_failed", place=name)
                 failed[name] = error
         if failed:
             self._left[number] = failed

@@ -21,7 +21,7 @@ from pathlib import Path
 import structlog
 
 from agentd.core.health import Problem
-from agentd.core.paths import Places
+from agentd.core.paths import Places, write_private
 from agentd.storage.damages import Damages
 from agentd.storage.keys import KEY_BYTES
 
@@ -52,7 +52,7 @@ def look_beside(places: Places, now: datetime) -> None:
             shutil.rmtree(damage.folder)  # it was put back
     _tell(places, _gone(places, before, here), here.content, now)
     if before != here:
-        _note(places.state_dir, here)
+        _keep(places.state_dir, here)
 
 
 def look_before_new(places: Places, now: datetime) -> None:
@@ -73,7 +73,7 @@ def note_beside(places: Places) -> None:
         here.versions or before.versions,
     )
     if now != before:
-        _note(places.state_dir, now)
+        _keep(places.state_dir, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +176,5 @@ def _noted(state_dir: Path) -> Beside:
         return Beside()
 
 
-def _note(state_dir: Path, here: Beside) -> None:
-    part = state_dir / f"{_NOTE}.part"
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as new:
-        os.fchmod(new.fileno(), 0o600)
-        json.dump(asdict(here), new)
-        new.flush()
-        os.fsync(new.fileno())
-    part.rename(note_of(state_dir))
+def _keep(state_dir: Path, here: Beside) -> None:
+    write_private(note_of(state_dir), json.dumps(asdict(here)))

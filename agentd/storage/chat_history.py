@@ -1,31 +1,31 @@
 """What was typed in chats: a file beside the databases that chats write and the daemon erases.
 
-An entry is a line `# ` with the time and the session, and the lines of the words, each behind a `+`. Those
-of earlier versions name no session.
+Both hold the lock of its folder while they write. An entry is a line `# ` with the time and the session,
+and the lines of the words, each behind a `+`. Those of earlier versions name no session.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
 from agentd.core.erasure import Erasure, Written, replaced
 from agentd.core.errors import StorageError
+from agentd.core.paths import part_of, write_private
 from agentd.core.ports import Wanted
 from agentd.core.turn import SessionKey
+from agentd.storage.lock import folder_lock
 
 _ENTRY = re.compile(rb"^# (\S+ \S+)(?: (.*))?$", re.MULTILINE)
 _START = re.compile(rb"^\n?# ", re.MULTILINE)
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _MARK = "+"
 _WHERE = "chat_history:"  # how marks name an entry, with its time behind it
-_PART = (".agentd-", ".tmp")
 
 
 class TypedWords:
@@ -52,70 +52,77 @@ class TypedWords:
 
     async def texts(self, _: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
         """See Writings: all of them, they are few. Raises StorageError."""
-        entries = await asyncio.to_thread(self._entries)
+        entries = await asyncio.to_thread(self._all)
         yield [
             Written(f"{_WHERE}{at}", words, _time(at.encode()), by_user=True)
             for entry in entries
-            for at, words in (_read(entry),)
+            for at, words in (_typed(entry),)
             if words
         ]
 
-    def _erase(self, session: SessionKey) -> None:
-        old = self._entries()
-        left = b"".join(entry for entry in old if _session(entry) not in {"", session})
-        if left == b"".join(old):
-            return
+    def _all(self) -> list[bytes]:
         try:
-            if left:
-                self._replace(left)
-            else:
-                self._path.unlink(missing_ok=True)
+            return self._entries()
         except OSError as error:
             raise self._refused(error) from error
+
+    def _erase(self, session: SessionKey) -> None:
+        with self._alone():
+            old = self._entries()
+            left = [entry for entry in old if _session(entry) not in {"", session}]
+            if left != old:
+                self._replace(b"".join(left), keep=bool(left))
 
     def _erase_before(self, moment: datetime) -> None:
-        try:
-            text = self._path.read_bytes()
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise self._refused(error) from error
-        entries = [(_time(found[1]), found.start()) for found in _ENTRY.finditer(text)]
-        if not any(at and at < moment for at, _ in entries):
-            return
-        # In the order in which it was typed: all before the first that is young enough.
-        start = next((start for at, start in entries if at and at >= moment), len(text))
-        try:
+        with self._alone():
+            text = self._read()
+            entries = [(_time(found[1]), found.start()) for found in _ENTRY.finditer(text)]
+            if not any(at and at < moment for at, _ in entries):
+                return
+            # In the order in which it was typed: all before the first that is young enough.
+            start = next((start for at, start in entries if at and at >= moment), len(text))
             self._replace(text[start:])
-        except OSError as error:
-            raise self._refused(error) from error
 
     def _erase_words(self, erasure: Erasure) -> int:
-        old = self._entries()
-        new = [_masked(entry, erasure) for entry in old]
-        if new != old:
-            try:
+        with self._alone():
+            old = self._entries()
+            new = [_masked(entry, erasure) for entry in old]
+            if new != old:
                 self._replace(b"".join(new))
-            except OSError as error:
-                raise self._refused(error) from error
         return sum(one != other for one, other in zip(old, new, strict=True))
 
-    def _entries(self) -> list[bytes]:
-        """The file, cut before each entry. Raises StorageError."""
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No chat writes meanwhile, and nothing is left of a change that was cut. Raises StorageError for
+        every OSError of the block.
+        """
+        if not self._path.parent.is_dir():
+            yield
+            return
         try:
-            text = self._path.read_bytes()
-        except FileNotFoundError:
-            return []
+            with folder_lock(self._path.parent):
+                part_of(self._path).unlink(missing_ok=True)
+                yield
         except OSError as error:
             raise self._refused(error) from error
-        starts = [0, *(found.start() for found in _START.finditer(text)), len(text)]
-        return [text[start:end] for start, end in pairwise(starts)]
 
-    def _replace(self, text: bytes) -> None:
-        descriptor, part = tempfile.mkstemp(_PART[1], _PART[0], self._path.parent)  # 0600
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text)
-        Path(part).replace(self._path)
+    def _entries(self) -> list[bytes]:
+        """The file, cut before each entry. Raises OSError."""
+        text = self._read()
+        starts = [0, *(found.start() for found in _START.finditer(text)), len(text)]
+        return [text[start:end] for start, end in pairwise(starts) if start < end]
+
+    def _read(self) -> bytes:
+        try:
+            return self._path.read_bytes()
+        except FileNotFoundError:
+            return b""
+
+    def _replace(self, text: bytes, *, keep: bool = True) -> None:
+        if keep:
+            write_private(self._path, text)
+        else:
+            self._path.unlink(missing_ok=True)
 
     def _refused(self, error: OSError) -> StorageError:
         return StorageError(
@@ -124,7 +131,7 @@ class TypedWords:
         )
 
 
-def _read(entry: bytes) -> tuple[str, str]:
+def _typed(entry: bytes) -> tuple[str, str]:
     """When an entry was typed, as it says, and its words."""
     found = _ENTRY.search(entry)
     at = _decoded(found[1]) if found else ""
@@ -141,7 +148,7 @@ def _session(entry: bytes) -> str:
 
 def _masked(entry: bytes, erasure: Erasure) -> bytes:
     """The entry with the words masked; its lines stay as they are otherwise."""
-    at, words = _read(entry)
+    at, words = _typed(entry)
     spans = erasure.found(words, f"{_WHERE}{at}", begins=0)
     if not spans:
         return entry

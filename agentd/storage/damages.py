@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from agentd.core.health import Problem
-from agentd.core.paths import ensure_private_dir, sync_directory
+from agentd.core.paths import ensure_private_dir, write_private
 
 MARK = ".damaged-"  # in the names of the folders
 _REPORT = "report.json"
@@ -37,14 +37,8 @@ class Damages:
 
     def record(self, folder: Path, problem: Problem, at: datetime) -> None:
         """Keep what is to be told, durably, whole or not at all. Raises OSError."""
-        part = folder / f"{_REPORT}.part"
-        part.unlink(missing_ok=True)
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as new:
-            json.dump({"at": at.isoformat(), **problem.as_json()}, new, indent=1)
-            new.flush()
-            os.fsync(new.fileno())
-        part.rename(folder / _REPORT)
-        sync_directory(folder)
+        told = {"at": at.isoformat(), **problem.as_json()}
+        write_private(folder / _REPORT, json.dumps(told, indent=1))
 
     def all(self) -> tuple[Damage, ...]:
         """Every damage, the oldest first."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from pathlib import Path
 
 from agentd.core.errors import StorageError
-from agentd.core.paths import ensure_private_dir, sync_directory
+from agentd.core.paths import ensure_private_dir, write_private
 
 KEY_BYTES = 32
 
@@ -22,7 +21,7 @@ def kept_key(file: Path, cure: str = _FORGOTTEN) -> bytes:
     try:
         ensure_private_dir(file.parent)
         if not file.exists():
-            _make(file)
+            write_private(file, secrets.token_bytes(KEY_BYTES))
         key = file.read_bytes()
     except OSError as error:
         msg = f"{file} cannot be kept: {error.strerror}"
@@ -30,16 +29,3 @@ def kept_key(file: Path, cure: str = _FORGOTTEN) -> bytes:
     if len(key) != KEY_BYTES:
         raise StorageError(f"{file} is damaged", cure=cure)
     return key
-
-
-def _make(file: Path) -> None:
-    """Whole or not at all, also when the power goes."""
-    part = file.with_name(f"{file.name}.part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
-        os.fchmod(new.fileno(), 0o600)
-        new.write(secrets.token_bytes(KEY_BYTES))
-        new.flush()
-        os.fsync(new.fileno())
-    part.rename(file)
-    sync_directory(file.parent)

@@ -1,4 +1,4 @@
-"""The proof that one daemon alone uses a state directory."""
+"""The proof that one daemon alone uses a state directory, and turns for files in it that others write, too."""
 
 from __future__ import annotations
 
@@ -7,9 +7,34 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 
 from agentd.core.errors import AlreadyRunning
 from agentd.core.paths import ensure_private_dir
+
+_STEP = 0.02  # seconds between two tries
+_TRIES = 250
+
+
+@contextmanager
+def folder_lock(folder: Path, tries: int = _TRIES) -> Iterator[None]:
+    """Keep all other holders out of the folder until the block ends or the process dies: for files that
+    are written in moments, by several programs. Waits for them, `tries` times 20 ms, in which nothing
+    else happens in this thread. Raises OSError, BlockingIOError for one that never ends.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for left in reversed(range(tries)):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not left:
+                    raise
+                Event().wait(_STEP)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

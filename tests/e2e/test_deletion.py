@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agentd.storage.lock import folder_lock
 from tests import finding
 from tests.e2e.shell import Shell, a_shell
 from tests.waiting import wait_until
@@ -93,9 +94,12 @@ def test_a_deletion_goes_on_when_the_client_has_left(shell: Shell) -> None:
     talk(shell, "chat:left")
     typed = type_in(shell, "chat:left")
     call = {"jsonrpc": "2.0", "id": 1, "method": "_agentd/sessions/delete"}
-    with socket.socket(socket.AF_UNIX) as line:
-        line.connect(str(shell.root / "agentd.sock"))
-        line.sendall(json.dumps({**call, "params": {"key": "chat:left"}}).encode() + b"\n")
+    with folder_lock(typed.parent):  # which the chat history waits for
+        with socket.socket(socket.AF_UNIX) as line:
+            line.connect(str(shell.root / "agentd.sock"))
+            line.sendall(json.dumps({**call, "params": {"key": "chat:left"}}).encode() + b"\n")
+            wait_until(lambda: "chat:left" not in shell.ok("sessions", "list").out, "it is deleted")
+        assert CANARY in typed.read_text(), "the test could not fail"
     wait_until(lambda: not typed.exists(), "what was typed is erased")
     wait_until(lambda: not holding(shell.root), "no file holds a word of it")
 

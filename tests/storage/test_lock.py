@@ -9,12 +9,12 @@ import sys
 import pytest
 
 from agentd.core.errors import AlreadyRunning
-from agentd.storage.lock import state_lock
+from agentd.storage.lock import folder_lock, state_lock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from agentd.storage.lock import state_lock
+from agentd.storage.lock import folder_lock, state_lock
 with state_lock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -52,3 +52,10 @@ def test_the_lock_is_private_whatever_the_umask(tmp_path):
     with state_lock(tmp_path / "deep" / "state"):
         assert (tmp_path / "deep" / "state").stat().st_mode & 0o777 == 0o700
         assert (tmp_path / "deep" / "state" / "agentd.lock").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_is_one_holders_at_a_time(tmp_path):
+    with folder_lock(tmp_path), pytest.raises(BlockingIOError), folder_lock(tmp_path, tries=2):
+        pass
+    with folder_lock(tmp_path, tries=1):
+        pass

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import resource
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event
 
 import pytest
 from prompt_toolkit.history import FileHistory
 
+from agentd.app.chat.terminal import Typed
 from agentd.core.erasure import MASK, Erasure, Mark
 from agentd.core.errors import StorageError
 from agentd.core.turn import SessionKey
 from agentd.storage.chat_history import TypedWords
+from agentd.testing import FakeClock
 
 LONG_AGO = "\n# 2024-05-01 10:00:00.000001\n+zitronenfalter\n+second line\n"
 
@@ -103,3 +109,54 @@ async def test_where_nothing_was_typed_no_word_is_erased(path):
     path.mkdir()
     with pytest.raises(StorageError):
         await TypedWords(path).erase_words(erasure)
+
+
+async def test_what_cannot_be_erased_for_want_of_room_is_copied_nowhere(path):
+    path.write_text(f"{LONG_AGO}\n# 2026-05-01 10:00:00.000003+00:00 chat:bird\n+{'star ' * 99}\n")
+    before = path.read_bytes()
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, usual[1]))
+    try:
+        for attempt in (
+            TypedWords(path).erase(SessionKey("chat:other")),
+            TypedWords(path).erase_words(Erasure(spans=("star",))),
+        ):
+            with pytest.raises(StorageError, match="cannot be erased"):
+                await attempt
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert list(path.parent.iterdir()) == [path]
+    assert path.read_bytes() == before
+
+
+async def test_what_a_crash_has_left_of_a_change_goes_with_the_next_deletion(path):
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(LONG_AGO)
+    await TypedWords(path).erase(BIRD)
+    assert not part.exists()
+
+
+async def test_a_chat_loses_nothing_that_is_typed_while_words_are_erased(path: Path):
+    done = Event()
+
+    def chat() -> int:
+        history, count = Typed(path, FakeClock()), 0
+        history.session = "chat:bird"
+        while not done.is_set():
+            history.store_string(f"amsel {count}")
+            count += 1
+        return count
+
+    writing = asyncio.create_task(asyncio.to_thread(chat))
+    words = TypedWords(path)
+    while len(list(FileHistory(str(path)).load_history_strings())) < 10:
+        await asyncio.sleep(0)
+    for number in range(30):
+        other = Typed(path, FakeClock())
+        other.session = f"chat:{number}"
+        await asyncio.to_thread(other.store_string, "star")
+        await words.erase(SessionKey(f"chat:{number}"))
+    done.set()
+    count = await writing
+    kept = list(FileHistory(str(path)).load_history_strings())
+    assert kept == [f"amsel {number}" for number in reversed(range(count))]

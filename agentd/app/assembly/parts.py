@@ -18,6 +18,7 @@ from agentd.app.assembly.storage import Stores, open_stores
 from agentd.app.assembly.tools import Offered, build_tools
 from agentd.app.logs import OpenLog
 from agentd.app.thorough import ThoroughLooks
+from agentd.automation.scheduler import Tick
 from agentd.core.health import Problem
 from agentd.core.ports import Approver, FormAsker, Provider, TurnAudience
 from agentd.core.turn import SessionKey
@@ -120,16 +121,10 @@ async def open_parts(
             )
         )
         erasure = _erasure(stores, memory, graph, facts, engine)
+        ticks: dict[str, Tick] = {"deletion": erasure, "retention": memory.retention}
         schedule = await opened(
             open_schedule(
-                runtime,
-                agenda,
-                stores=stores,
-                model=model,
-                memory=memory,
-                alerts=alerts,
-                engine=engine,
-                erasure=erasure,
+                runtime, agenda, ticks, stores, alerts, model=model, memory=memory, engine=engine
             )
         )
         kept = (tools, engine, erasure, schedule, Supervisor(runtime.clock))

@@ -1,8 +1,8 @@
-"""What happens by itself: the heartbeat, the jobs, what is erased, and what wakes them."""
+"""What happens by itself: the heartbeat, the jobs, and what wakes them."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -24,7 +24,6 @@ from agentd.automation.scheduler import Scheduler, SchedulerTriggers, Tick
 from agentd.core.paths import prompt
 from agentd.core.turn import Origin
 from agentd.engine.assembly import Engine
-from agentd.memory.deletion import SessionErasure
 from agentd.providers.assembly import ProviderModel
 
 log = structlog.get_logger()
@@ -44,23 +43,23 @@ class Schedule:
 async def open_schedule(
     runtime: RuntimeContext,
     agenda: Agenda,
-    *,
+    others: Mapping[str, Tick],
     stores: Stores,
+    alerts: Alerting,
+    *,
     model: ProviderModel,
     memory: Memory,
-    alerts: Alerting,
     engine: Engine,
-    erasure: SessionErasure,
 ) -> AsyncIterator[Schedule]:
-    """All of it, with the rows of beats and jobs closed that a crash cut; nothing is called yet."""
+    """All of it, with the rows of beats and jobs closed that a crash cut; nothing is called yet. `others`
+    are called again and again, too.
+    """
     heartbeat = _heartbeat(runtime, stores, model, memory, alerts, engine)
     await heartbeat.recover()
     jobs = _jobs(runtime, stores, model, alerts, engine)
     await jobs.recover()
     signs = LifeSigns(heartbeat, runtime.places.life_sign, runtime.clock)
-    ticks: dict[str, Tick] = {"heartbeat": signs, **jobs.lines}
-    ticks |= {"deletion": erasure, "retention": memory.retention}
-    scheduler = Scheduler(runtime.clock, ticks)
+    scheduler = Scheduler(runtime.clock, {"heartbeat": signs, **jobs.lines, **others})
     yield Schedule(agenda, heartbeat, jobs, scheduler)
     await _say_good_bye(signs)  # not after a failure: that is to be missed
 

@@ -28,6 +28,7 @@ from agentd.core.paths import ensure_private_dir
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.core.spans import Spans
+from agentd.storage.lock import folder_lock
 
 _LONGEST_HISTORY = 256 * 1024  # bytes; of a longer one the newer half stays
 _MENU_ROWS = 6
@@ -56,7 +57,12 @@ class Typed(FileHistory):
         """Write it down, in a new file if the old one was taken away meanwhile."""
         head = f"\n# {self._clock.now().isoformat(sep=' ')} {self.session}\n"
         lines = "".join(f"+{line}\n" for line in Redactor().kept(string).text.split("\n"))
-        with suppress(OSError), os.fdopen(_private(Path(os.fsdecode(self.filename))), "ab") as file:
+        path = Path(os.fsdecode(self.filename))
+        with (
+            suppress(OSError),
+            folder_lock(path.parent),  # the daemon may be about to put another file in its place
+            os.fdopen(_private(path), "ab") as file,
+        ):
             file.write((head + lines).encode("utf-8", "replace"))
 
 
@@ -182,7 +188,7 @@ def history_in(path: Path, clock: Clock) -> Typed:
     """What was typed before, in a file that only its owner may read; none where that cannot be."""
     try:
         ensure_private_dir(path.parent)
-        with open(_private(path), "r+b") as file:
+        with folder_lock(path.parent), open(_private(path), "r+b") as file:
             text = file.read()
             if len(text) > _LONGEST_HISTORY:
                 file.seek(0)
