@@ -33,6 +33,9 @@ T = TypeVar("T")
 _OUR_MISTAKES = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
 
 
+_COPIED = 64  # pages that are copied in one step, which other work waits for
+
+
 class Database:
     """The only door to a database file; also the Probe `store`.
 
@@ -59,6 +62,7 @@ class Database:
         self._guard = Guard(path, checks=checks) if schema.guarded else None
         self._latched = False
         self._is_closing = False
+        self._is_copying = False
         self._erasing = asyncio.Lock()
         self._uncut: StorageError | None = None  # why the files hold deleted bytes yet
         self._wear = IntegrityWatch(path)
@@ -152,20 +156,13 @@ class Database:
         return waiting.outcome(self._told)
 
     async def copy(self, path: Path) -> None:
-        """Write the database as it is now into a new file, over the one connection. Raises StorageError; one
-        of the new file, whose folder may be gone by then, is no problem of the database.
+        """Write the database into a new file, over the one connection, as it is at some moment before this
+        returns. Other work goes on in between, but for erasing: a part that is copied already would keep
+        what it takes away. Raises StorageError; one of the new file, whose folder may be gone by then,
+        is no problem of the database.
         """
-
-        def run(conn: sqlite3.Connection) -> None:
-            try:
-                with closing(sqlite3.connect(path)) as target:
-                    conn.backup(target)
-            except sqlite3.Error as error:
-                if is_of_the_copied(error):
-                    raise
-                raise translate(error, path) from error
-
-        await self.read(run)
+        async with self._erasing:
+            await self._on_thread(lambda: self._copy(path))
 
     async def verify(self) -> None:
         """Notice that the file was deleted, exchanged or damaged by others. A derived database comes
@@ -195,7 +192,7 @@ class Database:
 
         Raises StorageError when nothing can be stored any more.
         """
-        await self._on_thread(self._take_write_lock)
+        await self.read(lambda _: self._take_write_lock())
 
     async def _clean(self) -> None:
         hit("store.deleted")
@@ -251,6 +248,29 @@ class Database:
         if self._guard is not None:
             self._beside(partial(self._guard.name_broken, self._thread._conn))
 
+    def _copy(self, path: Path) -> None:
+        self._is_copying = True
+        try:
+            with closing(sqlite3.connect(path)) as target:
+                self._thread._conn.backup(target, pages=_COPIED, progress=self._do_between)
+        except sqlite3.Error as error:
+            if is_of_the_copied(error):
+                self._beside(partial(self._note, error))
+                raise self._told(error) from error
+            raise translate(error, path) from error
+        finally:
+            self._is_copying = False
+
+    def _do_between(self, _: int, left: int, __: int) -> None:
+        """Do what waits by now between two steps of a copy: SQLite carries what the connection of the copy
+        writes into it.
+        """
+        trip = self._trip
+        if trip is None or not left:
+            return
+        self._do_waiting()
+        trip.get_loop().call_soon_threadsafe(_arrive, trip)
+
     def _beside(self, step: Callable[[], None]) -> None:
         """Do what nobody waits for. It fails as a problem of the database: raised, it would tell all who
         share the trip that theirs was not stored, though it was.
@@ -279,9 +299,9 @@ class Database:
 
     def _cut(self) -> None:
         """Leave nothing of what was deleted, if that is owed, unless an erasure goes on that does so itself
-        in the end.
+        in the end, or a copy, which may have it already.
         """
-        if self._uncut is None or self._erasing.locked():
+        if self._uncut is None or self._erasing.locked() or self._is_copying:
             return
         conn = self._thread._conn
         conn.execute("PRAGMA busy_timeout = 0")
@@ -442,6 +462,11 @@ class Waiting(Generic[T]):
         if self.error is not None:
             raise self.error
         return self.result
+
+
+def _arrive(trip: asyncio.Future[None]) -> None:
+    if not trip.done():
+        trip.set_result(None)
 
 
 def taken(waiting: deque[Waiting[Any]]) -> list[Waiting[Any]]:

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -16,6 +17,7 @@ from agentd.core.errors import NotFound, StorageCorrupt, StorageError, StorageFu
 from agentd.engine.durable import commit_together
 from agentd.storage.migrations import STATE, Schema
 from agentd.storage.sqlite import Database
+from tests.waiting import until
 
 TOY = Schema("toy", 77, ("CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT UNIQUE) STRICT;",))
 
@@ -155,6 +157,48 @@ async def test_a_write_that_raises_fails_alone(db):
     assert isinstance(outcomes[2], StorageError)
     assert outcomes[3] == "b"
     assert await stored(db) == {"a", "b"}
+
+
+async def test_a_copy_keeps_nobody_waiting_and_is_one_state(tmp_path, db):
+    await db.write(lambda conn: [insert(f"{n} {'x' * 100_000}")(conn) for n in range(200)])
+    copying = asyncio.create_task(db.copy(tmp_path / "copy.db"))
+    await until((tmp_path / "copy.db").exists, "the copy has begun")
+    written, between = 0, 0
+    while not copying.done():
+        await db.write(insert(f"later {written}"))
+        written += 1
+        assert f"later {written - 1}" in await stored(db)
+        between += not copying.done()
+    await copying
+    assert between >= 2
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
+        assert copy.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        held = [v for (v,) in copy.execute("SELECT v FROM t ORDER BY id")]
+    assert len(held[0]) > 100_000
+    assert held[200:] == [f"later {n}" for n in range(len(held) - 200)]
+    assert between - 1 <= len(held) - 200 <= written
+
+
+async def test_what_is_erased_waits_for_a_copy_and_a_write_that_fails_changes_none(tmp_path, db):
+    await db.write(lambda conn: [insert(f"{n} {'x' * 100_000}")(conn) for n in range(100)])
+
+    def fill_and_fail(conn):
+        for n in range(50):
+            conn.execute("UPDATE t SET v = ? WHERE id = ?", (f"wrong {'y' * 100_000} {n}", n + 1))
+        raise NotFound("no such thing")
+
+    copying = asyncio.create_task(db.copy(tmp_path / "copy.db"))
+    await until((tmp_path / "copy.db").exists, "the copy has begun")
+    erasing = asyncio.create_task(db.erase(lambda conn: conn.execute("DELETE FROM t WHERE id = 1")))
+    with pytest.raises(NotFound):
+        await db.write(fill_and_fail)
+    await copying
+    assert not erasing.done()
+    await erasing
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
+        assert copy.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        ((count, wrong),) = copy.execute("SELECT count(*), sum(v LIKE 'wrong%') FROM t")
+    assert (count, wrong) == (100, 0)
 
 
 async def test_a_look_sees_the_writes_that_wait_with_it(db):
