@@ -126,6 +126,8 @@ class FactOperation:
     valid_to: datetime | None = None
     confidence: float | None = None  # None: what its source is worth
     is_carried: bool = False  # out of an export: what was forgotten since stays forgotten
+    is_over: bool = False  # of what is carried: it held until `valid_to`, and holds no longer
+    by: str = ""  # what came for that: the name of an operation before it, or an id
     name: str = ""
 
 

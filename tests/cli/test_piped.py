@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
@@ -23,7 +25,7 @@ def daemon(tmp_path, monkeypatch):
     [
         (("memory", "write", "-"), "memory/write", "content", "Müller calls"),
         (("memory", "search", "-"), "memory/search", "query", "Müller calls"),
-        (("facts", "import", "-"), "facts/import", "facts", [{"text": "Müller calls"}]),
+        (("facts", "import", "-"), "facts/import", "facts", [{"text": "Müller calls", "line": 1}]),
     ],
 )
 def test_it_is_read_as_utf_8(daemon, words, method, name, sent):
@@ -45,3 +47,21 @@ def test_bytes_that_are_no_text_are_no_words_of_a_search(daemon):
     runner.invoke(app, ["memory", "search", "-"], input=b"M\xfcller")
     [params] = daemon.params_of("_agentd/memory/search")
     assert params["query"] == "M\N{REPLACEMENT CHARACTER}ller"
+
+
+def test_what_came_for_a_fact_is_sent_before_it_and_named_with_it_however_far_it_stands(daemon):
+    rows = [
+        {"id": f"{kind}{n}", "text": f"{kind} {n}", "status": status, "valid_from": "2026-01-01"}
+        | ({"superseded_by": f"new{n}"} if kind == "old" else {})
+        for kind, status in (("old", "superseded"), ("new", "active"))
+        for n in range(600)
+    ]
+    answer = {"added": 0, "known": 0, "refused": {}}
+    daemon.on("_agentd/facts/import", lambda params, wire: answer)
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    assert runner.invoke(app, ["facts", "import", "-"], input=lines).exit_code == 0
+    sent = [row for params in daemon.params_of("_agentd/facts/import") for row in params["facts"]]
+    assert len(sent) == 1200
+    assert [row["text"] for row in sent[:600]] == [f"new {n}" for n in range(600)]
+    assert sent[600]["successor"] == {"text": "new 0", "valid_from": "2026-01-01"}
+    assert (sent[0]["line"], sent[600]["line"]) == (601, 1)

@@ -23,6 +23,7 @@ from agentd.interfaces.commands.fact_changes import FACT_CHANGES
 from agentd.interfaces.commands.facts import ERASING_SECONDS, FACTS
 from agentd.interfaces.commands.graph_queries import GRAPH
 from agentd.interfaces.commands.plain import fields, visible
+from agentd.memory.facts.carrying import successors_first
 
 _PAGE = 500
 
@@ -69,7 +70,7 @@ def _taken_in(
     as_json: bool,
 ) -> None:
     with reporting(as_json=as_json):
-        rows = list(_read(file))
+        rows = [row for _, row in successors_first(list(_read(file)))]
         done: dict[str, Any] = {"added": 0, "known": 0, "refused": {}}
         for at in range(0, len(rows), _PAGE):
             page = ask("facts/import", within=ERASING_SECONDS, facts=rows[at : at + _PAGE])
@@ -154,7 +155,7 @@ def _read(file: Path) -> Iterator[dict[str, Any]]:
                 f"{file}:{number}: is no JSON object",
                 cure="give lines as `facts export` writes them",
             )
-        yield row
+        yield {**row, "line": number}
 
 
 def _agreed(wanted: dict[str, Any], *, ask_him: bool) -> dict[str, Any]:

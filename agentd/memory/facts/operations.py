@@ -155,13 +155,10 @@ class Batch:
 
     def _state(self, operation: FactOperation) -> Learned:
         """Keep a new fact, in the place of others if it replaces some."""
-        if self._is_taken_back(operation):
+        if self._is_forgotten(operation):
             return Learned(reason=Refusal.FORGOTTEN)
-        if operation.is_carried or not operation.is_proven:
-            if self.context.digests.of(operation.text) in self.context.tombstones:
-                return Learned(reason=Refusal.FORGOTTEN)
-        elif self.is_buried(operation.text, operation.at):
-            return Learned(reason=Refusal.FORGOTTEN)
+        if operation.is_over:
+            return Learned(self._past(operation), is_new=True)
         is_change = operation.op is Op.REPLACE
         olds = self._targets(operation.ids, operation.triple) if is_change else ()
         there = self.known.saying(operation.text)
@@ -181,11 +178,21 @@ class Batch:
         """The fact that was made of these very words when they were read before, and holds no longer. Only
         what a model reads in a conversation is read again.
         """
-        if not operation.name:
+        if not operation.name or operation.is_carried:
             return None
         words = comparable(operation.text)
         at_once = (fact for fact in self.known if fact.noted_at == operation.at and fact.is_alive)
         return next((fact for fact in at_once if comparable(fact.text) == words), None)
+
+    def _past(self, operation: FactOperation) -> Fact:
+        """What held once, with what came for it where that is known here."""
+        by = self._brought.get(operation.by, operation.by)
+        is_known = self.known.alive(by) is not None
+        fact = self._new(operation, FactStatus.SUPERSEDED if is_known else FactStatus.ENDED)
+        until = min(operation.valid_to or self.context.now, self.context.now)
+        fact = replace(fact, valid_to=until, superseded_by=by if is_known else "")
+        self.put(fact)
+        return fact
 
     def _replace(self, operation: FactOperation, olds: Sequence[Fact]) -> Learned:
         newer = [old for old in olds if self._last_said(old) > operation.at]
@@ -394,6 +401,14 @@ class Batch:
         change = FactChange(op, self.context.now, self.context.session, new, before)
         self._changes.append(change)
         return change
+
+    def _is_forgotten(self, operation: FactOperation) -> bool:
+        """Whether the user had it erased or took it back, and has not said it since."""
+        if self._is_taken_back(operation):
+            return True
+        if operation.is_carried or not operation.is_proven:
+            return self.context.digests.of(operation.text) in self.context.tombstones
+        return self.is_buried(operation.text, operation.at)
 
     def _is_taken_back(self, operation: FactOperation) -> bool:
         """Whether the user took back what these words led to, after he had said them."""

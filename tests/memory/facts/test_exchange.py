@@ -9,6 +9,7 @@ import pytest
 
 from agentd.core.errors import InvalidRequest
 from agentd.core.fact import FactStatus, Op
+from agentd.memory.facts.carrying import successors_first
 from agentd.memory.facts.exchange import take_in
 from tests.memory.facts.books import MAX, REX, BookHome, opened_book_home
 
@@ -90,6 +91,83 @@ async def test_what_ended_for_nothing_is_not_taken_in_as_what_holds(homes):
     assert sorted(await over(there)) == [COCOA, TEA]
 
 
+def story(facts: list[dict]) -> set[tuple]:
+    """What an export says, without what is another at each place."""
+    said = {row["id"]: row["text"] for row in facts}
+    return {
+        (row["text"], row["status"], row["valid_from"], row["valid_to"], said.get(by))
+        for row in facts
+        for by in [row["superseded_by"]]
+    }
+
+
+async def a_past(home: BookHome) -> list[dict]:
+    """An export with facts that were replaced twice, ended, merged into an older one, and said again."""
+    [tea, anna, rex, *same] = await home.add(TEA, "The user is married to Anna.", REX, MAX, "Max!")
+    await home.replace(COCOA, tea)
+    [cocoa] = [f.id for f in await home.book.all() if f.text == COCOA]
+    await home.replace("The user drinks water at night.", cocoa)
+    await home.learn(home.said("", Op.END, anna))
+    await home.book.merge(same[0], same[1:])
+    await home.replace("The user has no dog.", rex)
+    await home.add(REX)
+    home.clock.jump(timedelta(days=9))
+    return await export(home)
+
+
+async def test_what_is_over_has_the_same_end_and_the_same_successor(homes):
+    here, there = homes
+    rows = await a_past(here)
+    there.clock.jump(timedelta(days=300))
+    done = await take_in(there.book, rows)
+    assert done == {"added": len(rows), "known": 0, "refused": {}}
+    assert story(await export(there)) == story(rows)
+    there.opened()
+    assert story(await export(there)) == story(rows), "the page says it, too"
+    await there.check()
+
+
+async def test_an_import_that_is_cut_anywhere_and_made_again_is_as_one_that_was_not(
+    tmp_path, homes
+):
+    here, _ = homes
+    rows = await a_past(here)
+    holding = {row["text"] for row in rows if row["status"] == "active"}
+    sent = [row for _, row in successors_first(rows)]
+    for page, cut in ((1, 3), (2, 4), (3, 3), (3, 6), (4, 8)):
+        async with opened_book_home(tmp_path / f"{page} {cut}") as there:
+            there.clock.jump(timedelta(days=300))
+            for at in range(0, cut, page):
+                await take_in(there.book, sent[at : min(at + page, cut)])
+                assert {*await there.texts()} <= holding
+            for at in range(0, len(sent), page):
+                await take_in(there.book, sent[at : at + page])
+            assert story(await export(there)) == story(rows)
+
+
+async def test_what_came_for_a_fact_and_is_not_taken_in_leaves_it_ended(homes):
+    here, there = homes
+    [tea] = await here.add(TEA)
+    await here.replace(COCOA, tea)
+    await there.book.forget(await there.add(COCOA))
+    await take_in(there.book, await export(here))
+    assert (await there.texts(), await there.texts(FactStatus.ENDED)) == ([], [TEA])
+
+
+def test_rows_that_name_each_other_are_all_there_once():
+    rows = [
+        {"id": "a", "text": "A", "status": "superseded", "superseded_by": "b"},
+        {"id": "b", "text": "B", "status": "superseded", "superseded_by": "a"},
+        {"id": ["odd"], "text": "C", "status": "superseded", "superseded_by": {"x": 1}},
+        {"id": "d", "text": "D", "valid_from": "2026-01-01"},
+        {"id": "e", "text": "E", "status": "superseded", "superseded_by": "d"},
+    ]
+    ordered = list(successors_first(rows))
+    assert sorted(place for place, _ in ordered) == [0, 1, 2, 3, 4]
+    assert ordered[0] == (3, rows[3])
+    assert dict(ordered)[4]["successor"] == {"text": "D", "valid_from": "2026-01-01"}
+
+
 async def test_what_waits_for_a_yes_waits_where_it_is_taken_in(homes):
     here, there = homes
     await here.learn(here.said(TEA, is_proven=False))
@@ -134,6 +212,10 @@ async def test_forgotten_rows_and_secrets_are_left_out(homes):
         (
             {"text": COCOA, "valid_from": "2026-01-01", "valid_to": "9999-12-31T23:59-05:00"},
             "valid_to",
+        ),
+        (
+            {"text": COCOA, "valid_from": "2026-01-01", "status": "ended", "successor": "a"},
+            "successor",
         ),
         ({"text": COCOA, "valid_from": "2026-01-01", "id": {"a": 1}}, "id"),
         ({"text": COCOA, "valid_from": "2026-01-01", "superseded_by": ["a"]}, "superseded_by"),
