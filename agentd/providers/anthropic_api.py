@@ -22,8 +22,10 @@ from agentd.core import strict
 from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.secrets import Secret
-from agentd.providers.faults import failure, refused
+from agentd.providers.faults import failure
+from agentd.providers.pictures import blind
 from agentd.providers.provider_settings import ServiceSettings
+from agentd.providers.refusals import refused
 
 log = structlog.get_logger()
 
@@ -41,6 +43,7 @@ class AnthropicApi:
     ) -> None:
         for name in _CHATTY:  # below this level they write whole requests into the log
             logging.getLogger(name).setLevel(logging.WARNING)
+        self._cures = {"images": blind(settings.table)}
         silence = settings.timeout.total_seconds()
         timeout = httpx2.Timeout(silence, connect=settings.connect_timeout.total_seconds())
         self._client = anthropic.AsyncAnthropic(
@@ -82,7 +85,7 @@ class AnthropicApi:
                     if event.data:
                         yield await offload(len(event.data), partial(strict.loads, event.data))
         except anthropic.APIStatusError as error:
-            raise _reported(error) from None
+            raise _reported(error, body, self._cures) from None
         except anthropic.APIConnectionError as error:
             raise failure(_network_kind(error.__cause__)) from None
         except (anthropic.AnthropicError, httpx2.HTTPError, httpx2.StreamError) as error:
@@ -101,9 +104,12 @@ def _encoded(body: dict[str, Any]) -> bytes:
         return to_json(strict.as_unicode(body), inf_nan_mode="null")
 
 
-def _reported(error: anthropic.APIStatusError) -> ProviderError:
+def _reported(
+    error: anthropic.APIStatusError, body: dict[str, Any], cures: dict[str, str]
+) -> ProviderError:
     said, headers = _said(error), error.response.headers
-    return refused(error.status_code, str(error.type or ""), said, headers)
+    kind = str(error.type or "")
+    return refused(error.status_code, kind, said, headers, body=body, cures=cures)
 
 
 def _said(error: anthropic.APIStatusError) -> str:

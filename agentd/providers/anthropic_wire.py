@@ -21,7 +21,7 @@ from agentd.core.message import (
 from agentd.core.prompt import Answered, ModelStop, Prompt, TextDelta, ThoughtDelta, ToolSpec
 from agentd.core.strict import as_unicode, is_unicode, joined
 from agentd.core.turn import Usage
-from agentd.providers.faults import failure, kind_of
+from agentd.providers.faults import failure
 from agentd.providers.pictures import NO_PICTURES, Pictures
 from agentd.providers.provider_settings import ServiceSettings
 from agentd.providers.received import (
@@ -35,6 +35,7 @@ from agentd.providers.received import (
     tool_call,
     tool_name,
 )
+from agentd.providers.refusals import reported
 
 log = structlog.get_logger()
 
@@ -178,10 +179,7 @@ class AnthropicAssembly:
         kind = event["type"]
         if kind == "error":
             error = event["error"]
-            raise failure(
-                kind_of(200, str(error.get("type")), str(error.get("message"))),
-                "reported inside the answer",
-            )
+            raise reported(str(error.get("type")), error, "reported inside the answer")
         if kind == "message_start":
             self._start(event["message"])
         elif not self._started and kind != "ping":

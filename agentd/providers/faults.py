@@ -1,22 +1,16 @@
 """Every way in which a model call fails: its word, whether a new try may help, what to say and do.
 
 docs/providers.md shows this table; a test keeps the two equal. Texts of the service are never
-repeated: they may hold parts of the request.
+repeated here: they may hold parts of the request. `refusals.py` writes them into the log.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-
-import structlog
 
 from agentd.core.errors import ContextOverflow, ProviderError
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +65,8 @@ FAULTS: Mapping[str, Fault] = {
         counts=True,
     ),
     "bad_request": Fault(
-        "The service refused the request as malformed.",
-        "Start over with /new; if it stays, report it with the log's request id.",
+        "The service refused the request.",
+        "`agentd logs --level warning` has the service's own words; /new starts over.",
         retryable=False,
         counts=False,
     ),
@@ -116,7 +110,7 @@ FAULTS: Mapping[str, Fault] = {
         waits=True,
     ),
     "timeout": Fault(
-        "The service went silent in the middle of the call.",
+        "Nothing was heard of the service for as long as a silence may last.",
         "Send the message again; [provider] timeout is the longest silence that is borne.",
         retryable=True,
         counts=True,
@@ -208,6 +202,7 @@ _BY_TYPE: Mapping[str, str] = {
 }
 # A quota that is used up comes as 429 too, and no waiting helps there.
 _BILLING_TYPES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+_FAILED_INSIDE = frozenset({"server_error", "server_timeout", "overloaded"})
 # Not every service has an error type for it: the text of a 400 is all there is to know it by.
 _OVERFLOW_PHRASES = (
     "prompt is too long",
@@ -247,7 +242,6 @@ def failure(
 
 
 _SPENDING = re.compile(r"\bspend(?:ing)?\b", re.IGNORECASE)  # and no key that is "suspended"
-_LONGEST_WAIT = 365 * 86_400.0  # seconds; of more a service knows as little as we do
 
 
 def kind_of(status: int, error_type: str, text: str) -> str:
@@ -256,7 +250,7 @@ def kind_of(status: int, error_type: str, text: str) -> str:
     """
     if error_type in _BILLING_TYPES or (status == 429 and _SPENDING.search(text)):
         return "billing"
-    kind = _BY_STATUS.get(status) or _BY_TYPE.get(error_type) or _by_class(status)
+    kind = _BY_STATUS.get(status) or _of_its_class(status, _BY_TYPE.get(error_type, ""))
     if kind == "bad_request":
         folded = text.casefold()
         if any(phrase in folded for phrase in _OVERFLOW_PHRASES):
@@ -264,6 +258,18 @@ def kind_of(status: int, error_type: str, text: str) -> str:
         if "credit balance" in folded:
             return "billing"
     return kind
+
+
+def _of_its_class(status: int, kind: str) -> str:
+    """The row that a type names, unless the status says whose fault it is and the type says otherwise:
+    some services call every refusal an `api_error`.
+    """
+    by_class = _by_class(status)
+    if by_class == "bad_request" and kind in _FAILED_INSIDE:
+        return by_class
+    if status >= 500 and kind == "bad_request":
+        return by_class
+    return kind or by_class
 
 
 def is_known(error_type: str) -> bool:
@@ -294,37 +300,3 @@ def _by_class(status: int) -> str:
     if 400 <= status < 500:
         return "bad_request"
     return "server_error"
-
-
-def refused(status: int, error_type: str, text: str, headers: Mapping[str, str]) -> ProviderError:
-    """The error for a response that refuses, with this status, the service's own error type, and its body:
-    the service's words are looked at, never repeated.
-
-    `headers` are asked by lower-case names.
-    """
-    if not (error_type.isidentifier() and len(error_type) <= 60):
-        error_type = ""  # a word of the service is repeated, a sentence is not
-    kind = kind_of(status, error_type, text)
-    request_id = headers.get("request-id") or headers.get("x-request-id")
-    log.warning(
-        "provider_refused", status=status, type=error_type, kind=kind, request_id=request_id
-    )
-    detail = f"HTTP {status}" + (f", {error_type}" if error_type else "")
-    error = failure(kind, detail, retry_after=_retry_after(headers))
-    if headers.get("x-should-retry") == "false":
-        error.retryable = False
-    return error
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds; a date is measured against the response's own, so that no clock need agree."""
-    text = headers.get("retry-after", "")
-    try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("date", ""))
-        except (ValueError, TypeError):
-            return None
-        seconds = wait.total_seconds()
-    return min(max(seconds, 0.0), _LONGEST_WAIT) if math.isfinite(seconds) else None

@@ -20,9 +20,10 @@ from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.secrets import Secret
 from agentd.core.service import OPENAI_URL
-from agentd.providers.faults import failure, refused
-from agentd.providers.openai_wire import error_word, reported
+from agentd.providers.faults import failure
+from agentd.providers.openai_wire import cures, error_word, reported_error
 from agentd.providers.provider_settings import ServiceSettings
+from agentd.providers.refusals import refused
 
 log = structlog.get_logger()
 
@@ -82,6 +83,7 @@ class OpenAIApi:
     ) -> None:
         for name in _CHATTY:  # below this level they write addresses and headers into the log
             logging.getLogger(name).setLevel(logging.WARNING)
+        self._cures = cures(settings.table)
         self._url = f"{settings.base_url.rstrip('/') or OPENAI_URL}/chat/completions"
         headers = {"accept": "text/event-stream", "content-type": "application/json"}
         if secret is not None:
@@ -109,7 +111,7 @@ class OpenAIApi:
         try:
             async with self._client.stream("POST", self._url, content=content) as response:
                 if response.status_code != 200:
-                    raise await _refusal(response)
+                    raise await self._refusal(response, body)
                 if "event-stream" not in response.headers.get("content-type", ""):
                     raise await _no_stream(response)
                 async for data in data_of(response.aiter_bytes()):
@@ -121,6 +123,13 @@ class OpenAIApi:
         except UnicodeDecodeError:  # it holds the bytes it stumbled over
             raise failure("bad_stream", "no UTF-8") from None
 
+    async def _refusal(self, response: httpx.Response, body: dict[str, Any]) -> ProviderError:
+        text = await _body(response)
+        word = error_word(_error(text))
+        return refused(
+            response.status_code, word, text, response.headers, body=body, cures=self._cures
+        )
+
 
 def _encoded(body: dict[str, Any]) -> bytes:
     """The body in bytes. What an older version stored may be no Unicode; it is sent in readable form."""
@@ -131,14 +140,9 @@ def _encoded(body: dict[str, Any]) -> bytes:
         return _encoded(strict.as_unicode(body))
 
 
-async def _refusal(response: httpx.Response) -> ProviderError:
-    text = await _body(response)
-    return refused(response.status_code, error_word(_error(text)), text, response.headers)
-
-
 async def _no_stream(response: httpx.Response) -> ProviderError:
     error = _error(await _body(response))
-    return reported(error, "HTTP 200") if error else failure("bad_stream", "no event stream")
+    return reported_error(error, "HTTP 200") if error else failure("bad_stream", "no event stream")
 
 
 async def _body(response: httpx.Response) -> str:

@@ -13,8 +13,8 @@ from agentd.core.message import Block, Image, Message, Role, Text, ToolResult, T
 from agentd.core.prompt import Answered, ModelStop, Prompt, TextDelta, ThoughtDelta, ToolSpec
 from agentd.core.strict import as_unicode
 from agentd.core.turn import Usage
-from agentd.providers.faults import failure, is_known, kind_of
-from agentd.providers.pictures import NO_PICTURES, Pictures
+from agentd.providers.faults import failure, is_known
+from agentd.providers.pictures import NO_PICTURES, Pictures, blind
 from agentd.providers.provider_settings import ServiceSettings
 from agentd.providers.received import (
     Arguments,
@@ -27,6 +27,7 @@ from agentd.providers.received import (
     tool_call,
     tool_name,
 )
+from agentd.providers.refusals import reported
 
 PROVIDER = "openai"
 
@@ -264,7 +265,7 @@ class OpenAIAssembly:
 
     def _feed(self, chunk: Json) -> Iterator[Shown]:
         if chunk.get("error"):
-            raise reported(chunk["error"], "reported inside the answer")
+            raise reported_error(chunk["error"], "reported inside the answer")
         self._model = model_name(chunk.get("model"), self._model)
         self.usage = _usage(chunk.get("usage")) or self.usage
         for choice in chunk.get("choices") or ():
@@ -345,12 +346,35 @@ class _Call:
         )
 
 
-def reported(error: object, where: str) -> ProviderError:
+def reported_error(error: object, where: str) -> ProviderError:
     """The error for an error object in a response of status 200."""
     word = error_word(error)
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 600 else 200
-    return failure(kind_of(status, word, json.dumps(error)), where)
+    return reported(word, error, where, status=status)
+
+
+def cures(table: str) -> dict[str, str]:
+    """What to do in this table of the configuration about a key of the request that a server refuses."""
+    inner = table.strip("[]")
+    own = f"[{inner}.capabilities]"
+    other = {
+        name: f'If the server knows no {name}, set max_tokens_field = "{instead}" in {own}; '
+        f"if its value is too large, lower {table} max_tokens."
+        for name, instead in (
+            ("max_completion_tokens", "max_tokens"),
+            ("max_tokens", "max_completion_tokens"),
+        )
+    }
+    return {
+        "images": blind(table),
+        "stream_options": f"Set stream_options = false in {own} and restart agentd.",
+        "parallel_tool_calls": f"Take parallel_tool_calls out of {own} and restart agentd.",
+        "reasoning_effort": f'Set reasoning_effort = "" or a word that the server knows in {own}.',
+        "tools": f"The model must be able to call tools: name another {table} model, or let the "
+        "server offer them.",
+        **other,
+    }
 
 
 def error_word(error: object) -> str:

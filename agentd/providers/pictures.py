@@ -31,6 +31,14 @@ Pictures = Mapping[str, str]  # digest to base64
 NO_PICTURES: Pictures = MappingProxyType({})
 
 
+def blind(table: str) -> str:
+    """What to do, in this table of the configuration, where a model is not able to see."""
+    return (
+        "The conversation holds images: if the model cannot see, set images = false in "
+        f"{table} and restart agentd."
+    )
+
+
 async def with_pictures(
     prompt: Prompt, blobs: Blobs | None, *, can_see: bool
 ) -> tuple[Prompt, Pictures]:
