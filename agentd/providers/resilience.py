@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
 import structlog
@@ -106,6 +106,17 @@ def _refuse(error: ProviderError, asked: float, limit: float) -> NoReturn:
     ) from error
 
 
+@dataclass(frozen=True, slots=True)
+class LastHeard:
+    """What a service came to since the start of the daemon: when it last answered, and the error of the
+    last call if that had one. Refusals of the request count as errors here.
+    """
+
+    answered: datetime | None = None
+    error: ProviderError | None = None
+
+
+_NOT_ASKED = frozenset({"budget", "breaker_open"})  # errors of calls that were not made
 _FAILURES = 5
 _FIRST_PAUSE = 30.0  # seconds, doubled by each failed probe
 _LONGEST_PAUSE = 600.0
@@ -128,6 +139,11 @@ class CircuitBreaker:
         self._retry_at = 0.0
         self._is_probing = False
         self._cause: ProviderError | None = None
+        self._heard = LastHeard()
+
+    def heard(self) -> LastHeard:
+        """What the service came to since the start."""
+        return self._heard
 
     def is_open(self) -> bool:
         """Whether calls are refused at the moment."""
@@ -164,7 +180,8 @@ class CircuitBreaker:
             async with closing(self._inner.stream(prompt)) as events:
                 async for event in events:
                     if isinstance(event, Answered):  # the reader may leave with it
-                        self._answered()
+                        self._heard = LastHeard(self._clock.now())
+                        self._close()
                     yield event
         except ProviderError as error:
             self._failed(error, is_probe=is_probe)
@@ -184,15 +201,17 @@ class CircuitBreaker:
         away = self._cause is not None and self._cause.away
         return failure("breaker_open", when + why, retry_after=left, away=away)
 
-    def _answered(self) -> None:
+    def _close(self) -> None:
         if self._pause:
             log.info("provider_recovered", failures=self._failures)
         self._failures, self._pause, self._cause = 0, 0.0, None
 
     def _failed(self, error: ProviderError, *, is_probe: bool) -> None:
+        if error.kind not in _NOT_ASKED:
+            self._heard = replace(self._heard, error=error)
         fault = FAULTS.get(error.kind)
         if fault is not None and not fault.counts:
-            self._answered()
+            self._close()
             return
         self._failures += 1
         self._cause = error
@@ -234,6 +253,10 @@ class Fallback:
     def model(self) -> str:
         """The model of the provider that answered last."""
         return self._current.model
+
+    def heard(self) -> LastHeard:
+        """What the provider came to that answered last; the first one's where none did."""
+        return self._current.heard()
 
     def is_open(self) -> bool:
         """Whether no provider takes calls at the moment."""

@@ -14,19 +14,23 @@ from agentd.app.doctor.work_checks import (
     Flushes,
     KeptWork,
     Problems,
+    ServiceCheck,
     Ticks,
     Undelivered,
     UnfinishedCheck,
     WindowCheck,
 )
 from agentd.core.alert import NewAlert, alert_digest
-from agentd.core.errors import StorageError
+from agentd.core.errors import ProviderError, StorageError
 from agentd.core.health import Finding, Problem
-from agentd.core.message import Text
+from agentd.core.message import Text, user
+from agentd.core.prompt import Prompt
 from agentd.core.retention import Retained
 from agentd.core.transcript import Coverage, NewRow, RowRole
 from agentd.core.turn import MAIN, Origin, StopReason, Turn, TurnRequest, Usage
-from agentd.testing import FakeClock, MemoryOutbox, MemorySessions
+from agentd.providers.faults import FAULTS, failure
+from agentd.providers.resilience import CircuitBreaker
+from agentd.testing import FakeClock, MemoryOutbox, MemorySessions, ScriptedProvider
 
 
 @pytest.fixture
@@ -37,6 +41,11 @@ def clock() -> FakeClock:
 @pytest.fixture
 def store(clock: FakeClock) -> MemorySessions:
     return MemorySessions(clock)
+
+
+async def call(provider: CircuitBreaker) -> None:
+    async for _ in provider.stream(Prompt((), (user("Hello"),))):
+        pass
 
 
 async def talk(store: MemorySessions, number: int) -> None:
@@ -169,6 +178,47 @@ async def test_what_a_part_complains_of_fails_with_its_own_cure() -> None:
     assert "1 more" in found.text
     told.clear()
     assert level(await check.look()) == "ok"
+
+
+@pytest.mark.parametrize("kind", ["auth", "connect", "server_error", "not_found"])
+async def test_a_service_that_has_not_answered_is_not_said_to(clock: FakeClock, kind: str) -> None:
+    model = ScriptedProvider(failure(kind))
+    breaker = CircuitBreaker(model, clock)
+    check = ServiceCheck(breaker.problems, breaker.heard, clock)
+    assert "not been asked" in (await check.look()).text
+    with pytest.raises(ProviderError):
+        await call(breaker)
+    found = await check.look()
+    assert (level(found), found.cure) == ("fail", FAULTS[kind].cure)
+    assert FAULTS[kind].message in found.text
+    model.say("hello")
+    await call(breaker)
+    clock.jump(timedelta(minutes=3))
+    found = await check.look()
+    assert level(found) == "ok"
+    assert "answered 3m ago" in found.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("connect", "warn"), ("bad_request", "warn"), ("auth", "fail"), ("budget", "ok")],
+)
+async def test_how_the_last_call_failed_is_told_beside_the_last_answer(
+    clock: FakeClock, kind: str, expected: str
+) -> None:
+    breaker = CircuitBreaker(ScriptedProvider("hello", failure(kind)), clock)
+    check = ServiceCheck(breaker.problems, breaker.heard, clock)
+    await call(breaker)
+    with pytest.raises(ProviderError):
+        await call(breaker)
+    found = await check.look()
+    assert level(found) == expected
+    assert "answered" in found.text
+
+
+async def test_a_model_that_is_built_in_is_not_asked_for_its_last_answer(clock: FakeClock) -> None:
+    found = await ServiceCheck(tuple, None, clock).look()
+    assert (level(found), found.text) == ("ok", "the built-in model answers")
 
 
 async def test_a_clock_that_was_set_back_is_told_and_a_sleep_is_not(clock: FakeClock) -> None:

@@ -34,6 +34,7 @@ from agentd.app.doctor.work_checks import (
     Flushes,
     KeptWork,
     Problems,
+    ServiceCheck,
     Ticks,
     Undelivered,
     UnfinishedCheck,
@@ -53,6 +54,7 @@ from agentd.interfaces.commands.logs import LOGS, LogCommands, LogPlace
 from agentd.interfaces.commands.units import unit_of
 from agentd.interfaces.commands.upkeep import UPKEEP, UpkeepCommands
 from agentd.providers.metered import most_of
+from agentd.providers.resilience import LastHeard
 from agentd.storage.ownership import configuration
 from agentd.workspace.injection import CUT
 from agentd.workspace.listing import IRREGULAR
@@ -143,7 +145,7 @@ class Upkeep:
         return (
             Ticks(scheduler.ages, scheduler.interval),
             Drift(self._runtime.clock, *self._started),
-            Problems(parts.model.problems, "the model's service answers", "provider"),
+            ServiceCheck(parts.model.problems, self._heard(), self._runtime.clock),
             Problems(parts.memory.embedders.problems, "the embedder is as configured", "embedder"),
             ServersCheck(parts.tools.servers.as_json, parts.tools.servers.problems),
             WebCheck(web.as_json, web.problems, web.probe),
@@ -175,6 +177,10 @@ class Upkeep:
                 parts.memory.recall, parts.memory.indexer.state, parts.memory.embedders.status
             ),
         )
+
+    def _heard(self) -> Callable[[], LastHeard] | None:
+        model = self._parts.model
+        return None if model.choices[0].kind == "offline" else model.breaker.heard
 
     def _problems(self) -> tuple[Problem, ...]:
         """What parts say that no other check looks at."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from agentd.core.alert import DeliveryState
+from agentd.core.durations import format_duration
 from agentd.core.errors import BudgetReached
 from agentd.core.health import Finding, Problem
 from agentd.core.ports import Clock, Outbox, SessionStore
 from agentd.core.retention import Retained
 from agentd.core.transcript import Coverage, History, unsaved
 from agentd.core.turn import Origin, SessionKey
+from agentd.providers.resilience import LastHeard
 
 _RECENT_ALERTS = 200
 _WATCHED_SINK = "socket"  # reaches only those who look; that nobody did is no fault
@@ -219,6 +221,39 @@ class Problems:
             more = f" (and {len(found) - 1} more: `agentd status`)" if len(found) > 1 else ""
             return Finding.fail(self.code, found[0].text + more, found[0].cure)
         return Finding.ok(self.code, self.fine)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceCheck:
+    """Whether the model's service answers, by the calls since the start: none is made to find out.
+    `heard` is None for a model that is built in.
+    """
+
+    problems: Callable[[], Sequence[Problem]]
+    heard: Callable[[], LastHeard] | None
+    clock: Clock
+    code: str = "provider"
+
+    async def look(self) -> Finding:
+        """Fails where it says itself what is wrong, or where the last call failed for a reason that does not
+        pass; warns where that may pass, or where the request was refused.
+        """
+        if self.heard is None or self.problems():
+            return await Problems(self.problems, "the built-in model answers", self.code).look()
+        heard = self.heard()
+        answered = "it has not answered since the start"
+        if heard.answered is not None:
+            ago = format_duration(timedelta(seconds=round(self._since(heard.answered))))
+            answered = f"it last answered {ago} ago"
+        if heard.error is None:
+            told = answered if heard.answered else "it has not been asked since the start"
+            return Finding.ok(self.code, f"the model's service: {told}")
+        text = f"the last call to the model failed: {heard.error.message} And {answered}."
+        passes = heard.error.kind == "bad_request" or (heard.error.away and heard.answered)
+        return (Finding.warn if passes else Finding.fail)(self.code, text, heard.error.cure)
+
+    def _since(self, when: datetime) -> float:
+        return max(0.0, (self.clock.now() - when).total_seconds())
 
 
 @dataclass(frozen=True, slots=True)
