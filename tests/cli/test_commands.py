@@ -322,7 +322,56 @@ def test_a_beat_is_told_in_words(
 ) -> None:
     beat = {"outcome": outcome, "reason": reason, "text": text}
     daemon.on("_agentd/heartbeat/run", lambda params, wire: beat)
-    assert runner.invoke(app, ["heartbeat", "run"]).output == told
+    done = runner.invoke(app, ["heartbeat", "run"])
+    assert (done.output, done.exit_code) == (told, outcome == "failed")
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["words", "json"])
+@pytest.mark.parametrize(
+    ("argv", "told", "status"),
+    [
+        (["jobs", "run", "1"], {"outcome": "failed", "reason": "provider_error"}, 1),
+        (["jobs", "run", "1"], {"outcome": "alert", "reason": "reminder"}, 0),
+        (["sessions", "compact"], {"compacted": False, "reason": "provider_auth"}, 1),
+        (["sessions", "compact"], {"compacted": False, "reason": "nothing_to_compact"}, 0),
+        (["sessions", "compact"], {"compacted": True, "reason": "manual"}, 0),
+        (["sessions", "reset", "main"], {"compacted": False, "reason": "stale"}, 1),
+        (["sessions", "flush"], {"flushed": False, "reason": "flush"}, 1),
+        (["sessions", "flush"], {"flushed": False, "reason": "below_threshold"}, 0),
+        (["sessions", "flush", "--explain"], {"would_flush": False, "reason": "flush"}, 0),
+    ],
+)
+def test_what_failed_ends_with_one_though_the_daemon_has_answered(
+    daemon: ScriptedDaemon,
+    argv: list[str],
+    told: dict[str, object],
+    status: int,
+    options: list[str],
+) -> None:
+    daemon.on(f"_agentd/{argv[0]}/{argv[1]}", lambda params, wire: told)
+    assert runner.invoke(app, [*argv, *options]).exit_code == status
+
+
+@pytest.mark.parametrize(
+    ("stop", "words"),
+    [
+        ("end_turn", ""),
+        ("max_tokens", "the answer was cut at the length limit\n"),
+        ("refusal", "the model refused\n"),
+        ("max_turn_requests", "the agent stopped: too many steps for one turn\n"),
+    ],
+)
+def test_an_answer_that_did_not_end_by_itself_says_so_beside_it(
+    daemon: ScriptedDaemon, stop: str, words: str
+) -> None:
+    daemon.on(
+        "session/prompt",
+        lambda params, wire: {"stopReason": stop, "_meta": {"agentd/text": "So far"}},
+    )
+    sent = runner.invoke(app, ["send", "Hello"])
+    assert (sent.stdout, sent.stderr, sent.exit_code) == ("So far\n", words, 0)
+    as_json = runner.invoke(app, ["send", "Hello", "--json"])
+    assert (json.loads(as_json.stdout)["stop_reason"], as_json.stderr) == (stop, "")
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 
 import pytest
 from typer.testing import CliRunner
 
 from agentd.app.cli.app import app
+from agentd.app.cli.piped import answer_lines
 from tests.scripted_daemon import ScriptedDaemon
 
 runner = CliRunner(charset="ascii")
@@ -65,3 +68,19 @@ def test_what_came_for_a_fact_is_sent_before_it_and_named_with_it_however_far_it
     assert [row["text"] for row in sent[:600]] == [f"new {n}" for n in range(600)]
     assert sent[600]["successor"] == {"text": "new 0", "valid_from": "2026-01-01"}
     assert (sent[0]["line"], sent[600]["line"]) == (601, 1)
+
+
+def test_how_an_answer_ended_is_told_beside_the_answers(daemon, capsys):
+    ended = iter(["max_turn_requests", "end_turn"])
+    daemon.on(
+        "session/prompt",
+        lambda params, wire: {"stopReason": next(ended), "_meta": {"agentd/text": "So far"}},
+    )
+    out, into = os.pipe()
+    os.write(into, b"one\ntwo\n")
+    os.close(into)
+    assert asyncio.run(answer_lines([daemon.path], "main", out)) == 0
+    os.close(out)
+    told = capsys.readouterr()
+    assert told.out == "So far\nSo far\n"
+    assert told.err == "the agent stopped: too many steps for one turn\n"

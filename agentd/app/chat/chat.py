@@ -27,7 +27,7 @@ from agentd.interfaces.client.attachments import smaller
 from agentd.interfaces.client.connection import alone
 from agentd.interfaces.client.conversation import Conversation, joined
 from agentd.interfaces.client.remote_error import RemoteError
-from agentd.interfaces.client.reply import Reply, marks, words
+from agentd.interfaces.client.reply import ENDINGS, Reply, marks, words
 from agentd.interfaces.commands.plain import Times
 
 _PROMPT = "> "
@@ -39,12 +39,6 @@ _KEPT = "the daemon is away: your message is sent when it is back (Ctrl-C drops 
 _DROPPED = "your message was not sent"
 _LATE = timedelta(minutes=1)  # an alert older than that is shown with its time
 _CUT = "the answer above was cut by a fault and does not count"
-_ENDINGS = {
-    "cancelled": "cancelled",
-    "max_tokens": "the answer was cut at the length limit",
-    "max_turn_requests": "the agent stopped: too many steps for one turn",
-    "refusal": "the model refused",
-}
 
 
 class Keyboard(Protocol):
@@ -323,7 +317,7 @@ class Chat:
         if not self._shown:
             self._screen.words(Reply().turn(result, self._session, "")["text"])
         self._screen.end_line()
-        if ending := _ENDINGS.get(result.get("stopReason")):
+        if ending := ENDINGS.get(result.get("stopReason")):
             self._screen.aside(ending)
 
     async def _cancel(self, conversation: Conversation) -> None:

@@ -32,14 +32,15 @@ def answer(
     as_json: bool,
     within: float = QUICK_SECONDS,
     **options: Any,
-) -> None:
-    """Ask the daemon and print what it says: as JSON, or as `render` words it, where times are
-    those of the owner's clock and lines fit the terminal. Ends with the exit code that stands for a
+) -> Any:
+    """Ask the daemon, print what it says, and return it: as JSON, or as `render` words it, where times
+    are those of the owner's clock and lines fit the terminal. Ends with the exit code that stands for a
     failure.
     """
     with reporting(as_json=as_json):
         result = ask(command, within=within, in_words=not as_json, **options)
         show(result, lambda told: fitted(render(told)), as_json=as_json)
+    return result
 
 
 def fitted(text: str) -> str:

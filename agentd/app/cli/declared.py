@@ -60,7 +60,9 @@ def _line(command: Command, lines: Mapping[str, Line] | str | None) -> Line:
 
 def tell(command: Command, given: Mapping[str, Any], *, as_json: bool) -> None:
     """Ask the daemon and print what it says; ends with the exit code that stands for a failure."""
-    answer(command.path, command.show, as_json=as_json, within=command.seconds, **given)
+    result = answer(command.path, command.show, as_json=as_json, within=command.seconds, **given)
+    if command.has_failed(result):
+        raise typer.Exit(1)
 
 
 def alone(command: Command, line: Line | None = None) -> Line:

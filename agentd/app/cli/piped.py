@@ -14,7 +14,7 @@ from agentd.app.cli.report import fail, note, say
 from agentd.core.errors import AgentdError, DaemonUnreachable, InvalidRequest
 from agentd.interfaces.client.attachments import Attachment, smaller
 from agentd.interfaces.client.conversation import Conversation, joined
-from agentd.interfaces.client.reply import Reply, marks, words
+from agentd.interfaces.client.reply import ENDINGS, Reply, marks, words
 
 _BLOCK = 65536
 _AHEAD = 16  # blocks read before anybody wants them
@@ -129,7 +129,14 @@ async def answer_lines(
                 status = 1
             else:
                 say(turn["text"])
+                tell_ending(turn)
     return status
+
+
+def tell_ending(turn: Mapping[str, Any]) -> None:
+    """Say on stderr how the turn ended, if not because the model was done."""
+    if ending := ENDINGS.get(turn["stop_reason"]):
+        note(ending)
 
 
 async def _turn(

@@ -10,6 +10,7 @@ import typer
 
 from agentd.app.cli.ask import sockets
 from agentd.app.cli.piped import send as deliver
+from agentd.app.cli.piped import tell_ending
 from agentd.app.cli.report import AsJson, reporting, show
 from agentd.app.cli.talk import Session, Wait, seconds
 from agentd.app.cli.texts import piped
@@ -38,3 +39,5 @@ def send(
             deliver(sockets(), session, message, message_id, images, seconds(wait) or 0)
         )
         show(turn, lambda result: str(result["text"]), as_json=as_json)
+        if not as_json:  # which says it as `stop_reason`
+            tell_ending(turn)

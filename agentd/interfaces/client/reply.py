@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+# How a turn may end, other than because the model was done, in words for who asked.
+ENDINGS: Mapping[object, str] = {
+    "cancelled": "cancelled",
+    "max_tokens": "the answer was cut at the length limit",
+    "max_turn_requests": "the agent stopped: too many steps for one turn",
+    "refusal": "the model refused",
+}
+
 
 class Reply:
     """The words of the last assistant message, as they come."""

@@ -37,6 +37,7 @@ MODEL_SECONDS = 900.0  # commands that wait for a language model
 
 Run = Callable[..., Awaitable[Any]]
 Show = Callable[[Any], str]
+HasFailed = Callable[[Any], bool]
 R = TypeVar("R", bound=Run)
 NOTES = "your notes are not for this session"  # what is said where others are in it
 
@@ -117,7 +118,8 @@ class Given:
 @dataclass(frozen=True, slots=True)
 class Command:
     """One command. `path` is "jobs/add"; `run` takes the group's instance first; `show` words its result
-    for a person; a command line waits `seconds` for the answer. One without a line is a method alone.
+    for a person; a command line waits `seconds` for the answer, and ends with 1 where `has_failed` says that
+    the result tells of a failure. One without a line is a method alone.
     """
 
     path: str
@@ -125,6 +127,7 @@ class Command:
     show: Show
     seconds: float
     has_line: bool
+    has_failed: HasFailed
 
     @property
     def name(self) -> str:
@@ -192,14 +195,20 @@ class Group:
         return next(command for command in self._commands if command.name == name)
 
     def command(
-        self, show: Show, *, name: str = "", seconds: float = QUICK_SECONDS, line: bool = True
+        self,
+        show: Show,
+        *,
+        name: str = "",
+        seconds: float = QUICK_SECONDS,
+        line: bool = True,
+        has_failed: HasFailed = lambda _: False,
     ) -> Callable[[R], R]:
         """Declare the decorated coroutine as a command, under its own name unless another is given."""
 
         def declare(run: R) -> R:
             last = name or run.__name__.strip("_").replace("_", "-")
             path = f"{self.name}/{last}" if self.name else last
-            self._commands.append(Command(path, run, show, seconds, line))
+            self._commands.append(Command(path, run, show, seconds, line, has_failed))
             return run
 
         return declare
@@ -228,6 +237,11 @@ def _given(one: inspect.Parameter, hint: Any) -> Given:
         kind = GenericAlias(list, get_args(kind))
     param = next((note for note in notes if isinstance(note, Param)), Param())
     return Given(one.name, kind, one.default, one.kind is inspect.Parameter.KEYWORD_ONLY, param)
+
+
+def outcome_failed(result: dict[str, Any]) -> bool:
+    """Whether a run that was asked for came to a failure."""
+    return result.get("outcome") == "failed"
 
 
 def wanted(text: str, example: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from agentd.core.durations import parse_duration
 from agentd.core.errors import InvalidRequest
-from agentd.interfaces.commands.declaration import MODEL_SECONDS, Group, Param
+from agentd.interfaces.commands.declaration import MODEL_SECONDS, Group, Param, outcome_failed
 from agentd.interfaces.commands.plain import fields, table, words
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class HeartbeatCommands:
         self._beats = beats
         self._clock = clock
 
-    @HEARTBEAT.command(_ran, seconds=MODEL_SECONDS)
+    @HEARTBEAT.command(_ran, seconds=MODEL_SECONDS, has_failed=outcome_failed)
     async def run(
         self,
         *,

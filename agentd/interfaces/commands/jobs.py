@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 from agentd.automation.jobs.agenda import Order
 from agentd.core.durations import format_duration
 from agentd.core.errors import GraphOff, InvalidRequest
-from agentd.interfaces.commands.declaration import MODEL_SECONDS, Group, Param
+from agentd.interfaces.commands.declaration import MODEL_SECONDS, Group, Param, outcome_failed
 from agentd.interfaces.commands.plain import fields, table, visible, words
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ class JobCommands:
             raise InvalidRequest(f"the job {job.id} cannot be removed", cure=job.instead)
         return {"removed": (await self._agenda.remove(job)).as_json()}
 
-    @JOBS.command(_ran, seconds=MODEL_SECONDS)
+    @JOBS.command(_ran, seconds=MODEL_SECONDS, has_failed=outcome_failed)
     async def run(self, id: _ID) -> dict[str, Any]:
         """Run a job now; its times stay as they are."""
         job = self._meant(id)

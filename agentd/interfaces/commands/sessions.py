@@ -87,6 +87,16 @@ def _flushed(result: dict[str, Any]) -> str:
     return told
 
 
+def _is_as_large(result: dict[str, Any]) -> bool:
+    """Whether there was something to leave behind, and it was not."""
+    return result.get("compacted") is False and result["reason"] != "nothing_to_compact"
+
+
+def _is_unsaved(result: dict[str, Any]) -> bool:
+    """Whether there was something to save, and it was not."""
+    return result.get("flushed") is False and result["reason"] != "below_threshold"
+
+
 def _deleted(result: dict[str, Any]) -> str:
     done = "is empty now" if result["kept"] else "is erased"
     return f"{result['key']} {done}; notes made from it stay in your workspace, and old backups hold it"
@@ -188,7 +198,7 @@ class SessionCommands:
         """
         return await self._importer.take(caller, key, lines, more=more, chosen=chosen)
 
-    @SESSIONS.command(fields, seconds=MODEL_SECONDS)
+    @SESSIONS.command(fields, seconds=MODEL_SECONDS, has_failed=_is_as_large)
     async def compact(
         self,
         key: _MainKey,
@@ -199,7 +209,7 @@ class SessionCommands:
         session = await self._existing(key)
         return (await self._turns.compact(session, instructions.strip())).as_json()
 
-    @SESSIONS.command(_flushed, seconds=MODEL_SECONDS)
+    @SESSIONS.command(_flushed, seconds=MODEL_SECONDS, has_failed=_is_unsaved)
     async def flush(
         self,
         key: _MainKey,
@@ -214,7 +224,7 @@ class SessionCommands:
             return await self._turns.explain(session)
         return (await self._turns.flush(session)).as_json()
 
-    @SESSIONS.command(fields, seconds=MODEL_SECONDS)
+    @SESSIONS.command(fields, seconds=MODEL_SECONDS, has_failed=_is_as_large)
     async def reset(self, key: _Key) -> dict[str, Any]:
         """Save what should be remembered, then begin the session anew under its key."""
         session = await self._existing(key)
