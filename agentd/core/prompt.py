@@ -32,6 +32,7 @@ class ToolSpec:
     short_schema: JsonObject | None = None  # told in light prompts; the whole one is checked
     asks: bool = False  # each call needs the yes of the owner, where he is there
     is_guarded: bool = False  # in a tainted turn it marks what it makes, or asks for it by itself
+    is_owners: bool = False  # groups and isolated sessions do not have it
 
 
 class Rank(IntEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from agentd.core.ports import (
@@ -79,6 +79,7 @@ class Wording:
     system: str
     light: str
     summary: str
+    of_tools: Mapping[str, str] = field(default_factory=dict)  # in conversations that have the tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ def build_engine(
         max_model_calls=agent.max_model_calls,
         redactor=redactor,
     )
-    instructions = Instructions(wording.system, wording.light)
+    instructions = Instructions(wording.system, wording.light, wording.of_tools)
     builder = ContextBuilder(ports.sources, toolbox, clock, provider, instructions, ports.offer)
     summariser = Summariser(
         ports.calls or Completions(provider, ports.ledger, clock, price),

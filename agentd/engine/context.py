@@ -9,8 +9,8 @@ answered by one provider and then by another, and each leaves out what is not it
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -201,10 +201,21 @@ def clip(block: Block, limit: int) -> Block:
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """What agentd itself tells the model: in conversations, and in light silent turns."""
+    """What agentd itself tells the model: in conversations, and in light silent turns. `of_tools` is said
+    in conversations beside it, under the name of the tool that it is about, where a turn has that.
+    """
 
     system: str
     light: str
+    of_tools: Mapping[str, str] = field(default_factory=dict)
+
+    def said(self, request: TurnRequest, tools: Sequence[ToolSpec]) -> str:
+        """What such a turn with these tools begins with."""
+        if request.context is Context.LIGHT:
+            return self.light.strip()
+        there = {tool.name for tool in tools}
+        own = (text.strip() for name, text in self.of_tools.items() if name in there)
+        return "\n".join((self.system.strip(), *own))
 
 
 class ContextBuilder:
@@ -244,9 +255,8 @@ class ContextBuilder:
         says when. What the sources `without` add to prompts is left out.
         """
         light = request.context is Context.LIGHT
-        base = self._instructions.light if light else self._instructions.system
         past = History(request.session) if light else carried(past)
-        return await self._gather(request, base, past, sent, without)
+        return await self._gather(request, None, past, sent, without)
 
     async def for_question(self, question: Question, request: TurnRequest) -> PromptContext:
         """The context of a hook's silent question over the rows it is about."""
@@ -273,11 +283,13 @@ class ContextBuilder:
     async def _gather(
         self,
         request: TurnRequest,
-        base: str,
+        base: str | None,
         past: History,
         sent: datetime | None = None,
         without: Collection[ContextSource] = (),
     ) -> PromptContext:
+        tools = self._toolbox.specs(request)
+        said = self._instructions.said(request, tools) if base is None else base.strip()
         blocks = await self._blocks(request, without)
         stable = (b.text for b in sorted(blocks, key=lambda b: b.rank) if b.stable and b.text)
         rendered = await offload(
@@ -291,8 +303,8 @@ class ContextBuilder:
             loose.append(sent_line(sent.astimezone(self._clock.zone)))
         return PromptContext(
             request=request,
-            system=(base.strip(), *stable),
-            tools=self._toolbox.specs(request),
+            system=(said, *stable),
+            tools=tools,
             past=rendered,
             volatile="\n\n".join(loose),
             provider=self._provider.name,

@@ -27,7 +27,7 @@ from agentd.core.tool import (
     ToolCall,
     ToolOutput,
 )
-from agentd.core.turn import OTHERS, Context, TurnRequest
+from agentd.core.turn import OTHERS, Context, Kind, TurnRequest
 from agentd.engine.approvals import Approvals, Ruling, whole
 from agentd.engine.durable import when_space
 from agentd.engine.queue import Interrupt, Interrupted
@@ -78,7 +78,7 @@ class Toolbox:
         own = tuple(
             _in_short(tool.spec) if light else tool.spec
             for name, tool in self._tools.items()
-            if request.tools is None or name in request.tools
+            if _is_for(tool.spec, request)
         )
         return (*own, *self.others(request))
 
@@ -254,7 +254,7 @@ class Toolbox:
         for tool_source in self._tool_sources if tool is None else ():
             if (found := tool_source.find(call, request)) and _has(request, found[0].spec.name):
                 return found
-        if tool is None or (request.tools is not None and call.name not in request.tools):
+        if tool is None or not _is_for(tool.spec, request):
             known = ", ".join(s.name for s in self.specs(request))
             raise ToolFailed(f"There is no tool {call.name!r} here. There are: {known}.")
         wrong = self._checks[call.name](call.input)
@@ -337,6 +337,13 @@ class _NobodyThere:
 
     async def intend(self, intent: FileIntent | None = None) -> None:
         """Nothing is about to happen: it only reads."""
+
+
+def _is_for(spec: ToolSpec, request: TurnRequest) -> bool:
+    """Whether a tool of our own may be called in such a turn: what is refused there is not offered."""
+    if spec.is_owners and request.kind is not Kind.MAIN:
+        return False
+    return request.tools is None or spec.name in request.tools
 
 
 def _has(request: TurnRequest, name: str) -> bool:

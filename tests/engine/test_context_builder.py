@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agentd.core.errors import StorageError
-from agentd.core.prompt import ContextBlock, Rank
+from agentd.core.prompt import ContextBlock, Effect, Rank, ToolSpec
 from agentd.core.transcript import NOTHING_OFFERED, History
-from agentd.core.turn import MAIN, TurnRequest
+from agentd.core.turn import MAIN, Context, Kind, TurnRequest
 from agentd.engine.context import ContextBuilder, Instructions
 from agentd.testing import FakeClock, ScriptedProvider
 
@@ -90,3 +92,24 @@ async def test_a_source_that_breaks_is_told_and_its_block_alone_is_missing():
     context = await builder.for_turn(request, History(MAIN))
     assert context.system == ("You are the agent.", "facts", "files")
     assert builder.problems() == ()
+
+
+class Some:
+    """A toolbox that has `remember` in conversations of the owner."""
+
+    def specs(self, request):
+        spec = ToolSpec("remember", "Keeps.", {"type": "object"}, Effect.IDEMPOTENT)
+        return (spec,) if request.kind is Kind.MAIN else ()
+
+
+@pytest.mark.parametrize(
+    ("session", "said"),
+    [(MAIN, "You are the agent.\n- Remember."), ("group:a", "You are the agent.")],
+)
+async def test_what_is_said_about_a_tool_is_said_where_it_is(session, said):
+    words = Instructions("You are the agent.", "Light.", {"remember": "- Remember."})
+    builder = ContextBuilder((), Some(), FakeClock(), ScriptedProvider(), words, NOTHING_OFFERED)
+    context = await builder.for_turn(TurnRequest(session, "", ""), History(session))
+    assert context.system == (said,)
+    light = TurnRequest(session, "", "", context=Context.LIGHT)
+    assert (await builder.for_turn(light, History(session))).system == ("Light.",)

@@ -181,7 +181,16 @@ async def test_others_write_what_they_see_only_after_a_yes(home: House, session)
     await home.use(session, "memory_write", content="a note")
     assert home.note == ""
     assert len(home.answers.questions) == 2
-    assert "cannot alert" in await home.use(session, "notify", text="psst")
+    assert "There is no tool 'notify' here" in await home.use(session, "notify", text="psst")
+    assert list(await home.outbox.alerts(10)) == []
+
+
+@pytest.mark.parametrize("session", [GROUP, ISOLATED, MAIN])
+async def test_only_what_may_be_called_is_offered(home: House, session):
+    await home.say(session, "hello")
+    offered = {tool.name for tool in home.provider.prompts[-1].tools}
+    assert "memory_search" in offered
+    assert ("notify" in offered) == (session == MAIN)
 
 
 ENTRIES = (

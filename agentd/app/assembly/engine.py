@@ -59,7 +59,12 @@ async def open_engine(
     )
     engine = build_engine(
         ports,
-        Wording(prompt("system"), prompt("light"), prompt("summary")),
+        Wording(
+            prompt("system"),
+            prompt("light"),
+            prompt("summary"),
+            {"remember": prompt("system_facts")},
+        ),
         runtime.limits,
         agent=runtime.config.agent,
         compaction=runtime.config.compaction,

@@ -158,7 +158,8 @@ class Questions:
             origin=Origin.JOB,
             context=Context.LIGHT if light else Context.SESSION,
             model=job.what.model or None,
-            tools=TOOLS | {OTHERS},
+            # Nobody is there to allow what an isolated session writes.
+            tools=(TOOLS - {"memory_write"} if light else TOOLS) | {OTHERS},
         )
 
     async def _ending(self, verdict: Verdict | Failed, began: datetime) -> Ending:

@@ -33,6 +33,7 @@ _SPEC = ToolSpec(
     },
     Effect.IDEMPOTENT,
     is_guarded=True,
+    is_owners=True,
 )
 
 

@@ -24,6 +24,7 @@ _SPEC = ToolSpec(
     },
     Effect.IDEMPOTENT,
     is_guarded=True,
+    is_owners=True,
 )
 
 

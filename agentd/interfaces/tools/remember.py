@@ -35,6 +35,7 @@ _SPEC = ToolSpec(
     },
     Effect.IDEMPOTENT,
     is_guarded=True,
+    is_owners=True,
 )
 _REFUSED = {
     Refusal.EMPTY: "it says nothing",

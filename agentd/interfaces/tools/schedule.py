@@ -33,7 +33,8 @@ def _spec(name: str, told: str, fields: dict[str, Any], needed: list[str]) -> To
         "required": needed,
         "additionalProperties": False,
     }
-    return ToolSpec(name, told, schema, effect, is_guarded=effect is not Effect.READ_ONLY)
+    is_guarded = effect is not Effect.READ_ONLY
+    return ToolSpec(name, told, schema, effect, is_guarded=is_guarded, is_owners=True)
 
 
 class ScheduleCreate:
