@@ -158,6 +158,20 @@ def seen(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
+def test_a_window_is_measured_with_the_workspace_that_the_first_start_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path))
+    (tmp_path / "config.toml").write_text("[provider]\ncontext_window = 2000\n")
+    before = runner.invoke(app, ["config", "check", "--json"])
+    (tmp_path / "config.toml").unlink()
+    runner.invoke(app, ["init"])
+    (tmp_path / "config.toml").write_text("[provider]\ncontext_window = 2000\n")
+    after = runner.invoke(app, ["config", "check", "--json"])
+    assert (before.exit_code, after.exit_code) == (78, 78)
+    assert before.stdout == after.stdout
+
+
 @pytest.mark.parametrize("page", ["", "# Soul\n\nbe calm and brave\n" * 400])
 def test_a_window_at_which_the_daemon_exits_is_no_right_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str

@@ -42,6 +42,8 @@ async def try_opening(runtime: RuntimeContext) -> None:
 
 
 def _copy(runtime: RuntimeContext, workspace: Path) -> None:
+    if not runtime.workspace.is_dir():
+        return  # so it is made from the template here, too
     workspace.mkdir()
     for path in carried(runtime.workspace, runtime.config.workspace.daily_dir):
         copy = workspace / path.relative_to(runtime.workspace)
