@@ -101,7 +101,7 @@ class AutoBackups:
         Raises StorageCorrupt for a damaged database, AgentdError where none can be written.
         """
         newest = self.newest()
-        if newest is not None and self._clock.now() - _made_at(newest) < _DUE:
+        if newest is not None and timedelta() <= self._clock.now() - _made_at(newest) < _DUE:
             return
         with self._copied() as copy:
             await db.copy(copy)

@@ -16,6 +16,7 @@ log = structlog.get_logger()
 
 FIRST = 600.0  # seconds after the start: what a start has to do comes before
 DAY = 86_400.0
+LOOK = 3_600.0  # seconds after which the wall clock is looked at: a machine that slept is late by no more
 AGAIN = 3_600.0  # seconds after a failure
 PAUSES = (5.0, 30.0, 300.0, 1800.0)  # seconds after the first, second, ... break in a row
 STEADY = 3_600.0  # seconds at work after which the next break is a first one
@@ -48,32 +49,43 @@ class CoalescingWorker:
 
 
 class Daily:
-    """Does its work some minutes after the start and then a day after it was last done. However long
-    the machine slept, it is done once.
+    """Does its work some minutes after the start and then a day after it was last done: as soon as either
+    the wall clock says so, which goes on while the machine sleeps, or the monotonic one, which nobody sets.
+    However long the machine slept, it is done once.
     """
 
     def __init__(self, name: str, work: Callable[[], Awaitable[object]], clock: Clock) -> None:
         self._name = name
         self._work = work
         self._clock = clock
-        self._wakes: float | None = None  # of the monotonic clock
+        self._due: tuple[float, datetime] | None = (
+            None  # of the monotonic clock, and of the wall clock
+        )
         self._failure: Problem | None = None
 
     async def run(self) -> None:
         """Work until cancelled."""
         pause = FIRST
         while True:
-            self._wakes = self._clock.monotonic() + pause
-            await self._clock.sleep(pause)
+            self._due = (
+                self._clock.monotonic() + pause,
+                self._clock.now() + timedelta(seconds=pause),
+            )
+            while (left := self._left()) > 0:
+                await self._clock.sleep(min(left, LOOK))
             pause = DAY if await self._done() else AGAIN
 
     @property
     def next_due(self) -> datetime | None:
-        """When it works next, if the machine does not sleep; None before it runs."""
-        if self._wakes is None:
-            return None
-        wait = max(0.0, self._wakes - self._clock.monotonic())
-        return self._clock.now() + timedelta(seconds=wait)
+        """When it works next, or within an hour of it where the machine sleeps; None before it runs."""
+        return None if self._due is None else self._clock.now() + timedelta(seconds=self._left())
+
+    def _left(self) -> float:
+        """Seconds until it is due by the clock that is first, 0 from then on."""
+        assert self._due is not None
+        woken, at = self._due
+        left = min(woken - self._clock.monotonic(), (at - self._clock.now()).total_seconds())
+        return max(0.0, left)
 
     async def now(self) -> None:
         """Do the work at once; when it is due stays as it is. Raises what the work raises."""

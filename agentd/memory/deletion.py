@@ -21,6 +21,7 @@ log = structlog.get_logger()
 
 _EVERY = timedelta(days=1)
 _AGAIN = timedelta(hours=1)  # after a failure
+_QUIET = timedelta(days=7)  # for how long a clock is believed that no new row speaks for
 
 
 class Deletions(Protocol):
@@ -127,6 +128,9 @@ def _told(what: str, faults: Mapping[str, Exception]) -> StorageError:
 class OldRows(Protocol):
     """Where conversations are kept."""
 
+    async def newest(self, now: datetime) -> datetime | None:
+        """When the newest row was stored that is not later than `now`; None if there is none."""
+
     async def survey(self, before: datetime) -> Aged:
         """What is older than the moment."""
 
@@ -140,6 +144,9 @@ class Retention:
     The index lets go of a session before the store does and takes up again what is left: a crash
     anywhere in between leaves rows that the next run erases, and never words that search still knows
     of rows that are gone. `others` erase what is as old and kept elsewhere.
+
+    What a clock that is years ahead would erase is lost for good. So days are counted back from now, but no
+    further on than from a week after the newest row.
     """
 
     def __init__(
@@ -169,6 +176,7 @@ class Retention:
     async def tick(self) -> None:
         """Erase what has become too old, if it is time for that."""
         now = self._clock.now()
+        self._due = min(self._due, now + _EVERY)  # a clock that was ahead does not put it off
         if not self._days or now < self._due:
             return
         self._due = now + _AGAIN
@@ -184,12 +192,14 @@ class Retention:
 
     async def next_due(self) -> datetime | None:
         """When it is time again; None while everything is kept."""
-        return self._due if self._days else None
+        return min(self._due, self._clock.now() + _EVERY) if self._days else None
 
     async def run(self) -> None:
         """Erase what is too old now. Raises StorageError; what is left then goes the next time."""
         now = self._clock.now()
-        before = now - timedelta(days=self._days)
+        newest = await self._rows.newest(now)
+        today = now if newest is None else min(now, newest + _QUIET)
+        before = today - timedelta(days=self._days)
         found = await self._rows.survey(before)
         if found.sessions or found.silent:
             async with self._indexer.without(found.sessions):

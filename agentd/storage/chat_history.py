@@ -77,11 +77,8 @@ class TypedWords:
         with self._alone():
             text = self._read()
             entries = [(_time(found[1]), found.start()) for found in _ENTRY.finditer(text)]
-            if not any(at and at < moment for at, _ in entries):
-                return
-            # In the order in which it was typed: all before the first that is young enough.
-            start = next((start for at, start in entries if at and at >= moment), len(text))
-            self._replace(text[start:])
+            if any(at and at < moment for at, _ in entries):
+                self._replace(_since(text, entries, moment))
 
     def _erase_words(self, erasure: Erasure) -> int:
         with self._alone():
@@ -159,6 +156,20 @@ def _masked(entry: bytes, erasure: Erasure) -> bytes:
 
 def _decoded(entry: bytes) -> str:
     return entry.decode("utf-8", "surrogateescape")
+
+
+def _since(text: bytes, entries: Sequence[tuple[datetime | None, int]], moment: datetime) -> bytes:
+    """The entries, by their times and where they begin, that are not older. Each by its own time: one that
+    was typed while the clock was ahead keeps no other. What has no time is as old as what follows it, or
+    else as all of it.
+    """
+    ends = [*(start for _, start in entries[1:]), len(text)]
+    kept: list[bytes] = []
+    is_old = not any(at and at >= moment for at, _ in entries)
+    for (at, start), end in reversed(tuple(zip(entries, ends, strict=True))):
+        is_old = at < moment if at else is_old
+        kept += [] if is_old else [text[start:end]]
+    return b"".join(reversed(kept))
 
 
 def _time(text: bytes) -> datetime | None:

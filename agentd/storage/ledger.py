@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 
 from agentd.core.health import Problem
 from agentd.core.money import BUILT_IN, Cap, Charge
@@ -20,7 +20,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 _SPENT = """
 SELECT coalesce(sum(total_tokens), 0), coalesce(sum(cost_usd), 0.0) FROM charges
-WHERE at >= :since AND (:origin IS NULL OR origin = :origin) AND model != :built_in
+WHERE at BETWEEN :since AND :until AND (:origin IS NULL OR origin = :origin) AND model != :built_in
 """
 
 _SETTLE = """
@@ -28,15 +28,18 @@ UPDATE charges SET session = ?, model = ?, usage = ?, total_tokens = ?, cost_usd
 """
 _BREAKDOWN = """
 SELECT session, origin, sum(total_tokens), sum(cost_usd) FROM charges
-WHERE at >= ? AND model != ? GROUP BY session, origin ORDER BY sum(cost_usd) DESC, sum(total_tokens) DESC, session, origin
+WHERE at BETWEEN ? AND ? AND model != ? GROUP BY session, origin ORDER BY sum(cost_usd) DESC, sum(total_tokens) DESC, session, origin
 """
 # A usage column is a list: input, output, read from a cache, written to it.
 _CACHED = """
 SELECT coalesce(sum(usage ->> 2), 0),
     coalesce(sum(total_tokens - (usage ->> 1)), 0)
-FROM charges WHERE at >= ? AND origin != ? AND model != ?
+FROM charges WHERE at BETWEEN ? AND ? AND origin != ? AND model != ?
 """
 
+# What stands later was spent while the clock was ahead, and would count in every month until then. A day
+# more counts: to set the clock back by hours gives no budget anew.
+_AHEAD = timedelta(days=1)
 _ORIGINS = frozenset(map(str, Origin))
 
 
@@ -68,7 +71,7 @@ class SqliteLedger:
 
         def set_aside(conn: sqlite3.Connection) -> int:
             for cap in caps:
-                _check(conn, cap, usage.total_tokens, cost_usd)
+                _check(conn, cap, self._span(cap.since), usage.total_tokens, cost_usd)
             return int(conn.execute(_CHARGE, values).lastrowid or 0)
 
         return await self._db.write(set_aside)
@@ -93,7 +96,7 @@ class SqliteLedger:
 
     async def spent(self, since: datetime, origin: Origin | None = None) -> tuple[int, float]:
         """See Ledger."""
-        values = {"since": stamp(since), "origin": origin, "built_in": BUILT_IN}
+        values = {**self._span(since), "origin": origin, "built_in": BUILT_IN}
 
         def add_up(conn: sqlite3.Connection) -> tuple[int, float]:
             tokens, cost = conn.execute(_SPENT, values).fetchone()
@@ -103,17 +106,19 @@ class SqliteLedger:
 
     async def breakdown(self, since: datetime) -> tuple[tuple[SessionKey, Origin, int, float], ...]:
         """See Ledger."""
+        values = (*self._span(since).values(), BUILT_IN)
 
         def add_up(conn: sqlite3.Connection) -> tuple[tuple[SessionKey, Origin, int, float], ...]:
             return tuple(
                 (SessionKey(session), Origin(origin), tokens, usd)
-                for session, origin, tokens, usd in conn.execute(
-                    _BREAKDOWN, (stamp(since), BUILT_IN)
-                )
+                for session, origin, tokens, usd in conn.execute(_BREAKDOWN, values)
                 if origin in _ORIGINS  # of a damaged one the sums of `spent` tell
             )
 
         return await self._db.read(add_up)
+
+    def _span(self, since: datetime) -> dict[str, str]:
+        return {"since": stamp(since), "until": stamp(self._clock.now() + _AHEAD)}
 
     async def entries(self) -> tuple[Charge, ...]:
         """See Ledger."""
@@ -128,7 +133,7 @@ class SqliteLedger:
         """See Ledger."""
 
         def add_up(conn: sqlite3.Connection) -> tuple[int, int]:
-            values = (stamp(since), Origin.EMBEDDING, BUILT_IN)
+            values = (*self._span(since).values(), Origin.EMBEDDING, BUILT_IN)
             cached, read = conn.execute(_CACHED, values).fetchone()
             return int(cached), int(read)
 
@@ -146,8 +151,10 @@ def _load(row: sqlite3.Row) -> Charge:
     )
 
 
-def _check(conn: sqlite3.Connection, cap: Cap, tokens: int, usd: float) -> None:
-    values = {"since": stamp(cap.since), "origin": cap.origin, "built_in": BUILT_IN}
+def _check(
+    conn: sqlite3.Connection, cap: Cap, span: Mapping[str, str], tokens: int, usd: float
+) -> None:
+    values = {**span, "origin": cap.origin, "built_in": BUILT_IN}
     cap.check(conn.execute(_SPENT, values).fetchone(), tokens, usd)
 
 

@@ -15,9 +15,11 @@ from agentd.storage.sqlite import Database
 
 _DAMAGED = "what was noted of this delivery is damaged"
 REPEAT_AFTER = timedelta(hours=24)  # an equal alert sooner than that is not told again
+# No pause between tries, digest or quiet hours end later: what does was set by a clock that was ahead.
+_LONGEST_WAIT = timedelta(days=2)
 
 _TOLD = """
-SELECT 1 FROM alerts WHERE digest = ? AND at > ? AND tainted <= ? AND (acked = 1 OR EXISTS (
+SELECT 1 FROM alerts WHERE digest = ? AND at > ? AND at <= ? AND tainted <= ? AND (acked = 1 OR EXISTS (
     SELECT 1 FROM deliveries WHERE alert_id = alerts.id AND state IN ('sent', 'pending')
     AND sink IN (SELECT value FROM json_each(?))
 ))
@@ -27,7 +29,8 @@ INSERT INTO alerts (at, text, origin, recipient, digest, tainted, severity)
 VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id
 """
 _DUE = """
-SELECT alert_id, sink, attempts FROM deliveries WHERE state = 'pending' AND due_at <= ?
+SELECT alert_id, sink, attempts FROM deliveries JOIN alerts ON alerts.id = alert_id
+WHERE state = 'pending' AND (due_at <= :now OR due_at > :far OR coalesce(tried_at, at) > :now)
 ORDER BY alert_id, due_at, sink
 """
 _NEXT_DUE = "SELECT min(due_at) FROM deliveries WHERE state = 'pending'"
@@ -51,9 +54,11 @@ _NEWEST_UNACKED = "SELECT * FROM alerts WHERE acked = 0 ORDER BY id DESC LIMIT ?
 
 def put_alert(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> Alert | None:
     """Store an alert and its deliveries; None if it is a repetition: see Outbox.put."""
-    horizon = stamp(at - REPEAT_AFTER)
+    # What a clock that was ahead has told is no repetition: it would keep this back until then.
+    span = (stamp(at - REPEAT_AFTER), stamp(at))
+    told = (new.digest, *span, new.tainted, dumps(new.told_by))
     # What text from outside had a part in never stands for what agentd or its owner has to say.
-    if conn.execute(_TOLD, (new.digest, horizon, new.tainted, dumps(new.told_by))).fetchone():
+    if conn.execute(_TOLD, told).fetchone():
         return None
     text = well_formed(new.text)
     values = (stamp(at), text, new.origin, new.to, new.digest, new.tainted, new.severity)
@@ -89,12 +94,13 @@ class SqliteOutbox:
 
     async def due(self) -> tuple[Delivery, ...]:
         """See Outbox."""
-        now = stamp(self._clock.now())
+        now = self._clock.now()
+        values = {"now": stamp(now), "far": stamp(now + _LONGEST_WAIT)}
 
         def find(conn: sqlite3.Connection) -> tuple[Delivery, ...]:
             return tuple(
                 Delivery(_get(conn, row["alert_id"]), row["sink"], row["attempts"])
-                for row in conn.execute(_DUE, (now,)).fetchall()
+                for row in conn.execute(_DUE, values).fetchall()
             )
 
         return await self._db.read(find)

@@ -18,7 +18,7 @@ from functools import partial
 from agentd.core.retention import Aged
 from agentd.core.transcript import Coverage, RowRole
 from agentd.core.turn import SessionKey
-from agentd.storage.codec import stamp
+from agentd.storage.codec import maybe_moment, stamp
 from agentd.storage.sqlite import Database
 from agentd.storage.transcript import retitle
 
@@ -69,6 +69,12 @@ class SqliteRetention:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+
+    async def newest(self, now: datetime) -> datetime | None:
+        """When the newest row was stored that is not later than `now`; None if there is none. Raises StorageError."""
+        query = "SELECT max(at) FROM rows WHERE at <= ?"
+        found = await self._db.read(lambda conn: conn.execute(query, (stamp(now),)).fetchone())
+        return maybe_moment(found[0])
 
     async def survey(self, before: datetime) -> Aged:
         """What is older than the moment. Raises StorageError."""

@@ -79,7 +79,8 @@ class MemoryLedger:
     def _since(
         self, since: datetime
     ) -> list[tuple[datetime, SessionKey, Origin, str, Usage, float]]:
-        return [c for c in self.charges if c[0] >= since and c[3] != BUILT_IN]
+        until = self._clock.now() + timedelta(days=1)
+        return [c for c in self.charges if since <= c[0] <= until and c[3] != BUILT_IN]
 
 
 class MemoryOutbox:
@@ -112,8 +113,11 @@ class MemoryOutbox:
     async def due(self) -> tuple[Delivery, ...]:
         now = self._clock.now()
         waiting = sorted(self._waiting(), key=lambda found: (found[0].id, found[2], found[1].sink))
+        far = now + timedelta(days=2)
         return tuple(
-            Delivery(alert, one.sink, one.tries) for alert, one, at in waiting if at <= now
+            Delivery(alert, one.sink, one.tries)
+            for alert, one, at in waiting
+            if at <= now or at > far or (one.tried_at or alert.at) > now
         )
 
     async def next_due(self) -> datetime | None:
@@ -156,7 +160,8 @@ class MemoryOutbox:
         return self._alerts[alert_id]
 
     def _told(self, before: Alert, alert: NewAlert, now: datetime) -> bool:
-        if self._digests[before.id] != alert.digest or before.at <= now - timedelta(hours=24):
+        is_recent = now - timedelta(hours=24) < before.at <= now
+        if self._digests[before.id] != alert.digest or not is_recent:
             return False
         if before.tainted and not alert.tainted:
             return False

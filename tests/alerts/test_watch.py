@@ -139,3 +139,13 @@ async def test_what_cannot_be_noted_is_an_error(post: Post) -> None:
     await post.clock.advance(3601)
     with pytest.raises(AgentdError, match="cannot be written"):
         await post.look()
+
+
+async def test_what_a_clock_that_was_ahead_has_told_keeps_nothing_back(post: Post) -> None:
+    year = timedelta(days=365)
+    post.clock.jump(year)
+    await post.look("killed by SIGKILL")
+    post.clock.jump(-year)
+    for _ in range(3):
+        await post.look("killed by SIGKILL")
+    assert len(post.one.taken) == len(post.two.taken) == 2

@@ -87,3 +87,21 @@ async def test_what_failed_is_tried_again_after_an_hour_and_told_until_then():
         assert work.done == 0
         await clock.advance(AGAIN)
         assert (work.done, daily.problems()) == (1, ())
+
+
+async def test_a_machine_that_is_awake_for_three_hours_a_day_does_it_every_day():
+    async with running(work := Work()) as (clock, _):
+        for _ in range(14):
+            await clock.advance(3 * 3600)
+            clock.jump(timedelta(hours=21))
+        assert work.done == 14
+
+
+async def test_a_clock_that_was_a_year_ahead_puts_nothing_off():
+    async with running(work := Work()) as (clock, daily):
+        clock.jump(timedelta(days=365))
+        await clock.advance(FIRST)
+        clock.jump(timedelta(days=-365))
+        assert daily.next_due == clock.now() + timedelta(seconds=DAY)
+        await clock.advance(DAY)
+        assert work.done == 2

@@ -306,3 +306,18 @@ async def test_a_job_whose_zone_is_gone_keeps_no_other_from_its_work():
     await world.book.remove(lost.id)
     await world.line.tick()
     assert world.line.problems() == ()
+
+
+@pytest.mark.parametrize("misfire", [Misfire.SKIP, Misfire.ONCE])
+async def test_a_reminder_that_a_clock_which_was_ahead_passed_over_comes_in_its_time(misfire):
+    world = World()
+    job = await world.add(At(START + 2 * HOUR), misfire)
+    await world.line.tick()
+    world.clock.jump(3 * HOUR)
+    await world.line.tick()
+    world.clock.jump(-3 * HOUR)
+    told = await world.live(3 * HOUR)
+    # What was told early is told once, what was passed over is told in its time.
+    assert used(await world.rows()) == [START + 2 * HOUR]
+    assert told == ([START + 2 * HOUR] if misfire is Misfire.SKIP else [])
+    assert (await world.book.get(job.id)).next_due is None

@@ -25,6 +25,10 @@ class Rows:
         self.asked: list[datetime] = []
         self.searchable: list[bool] = []
         self.broken: StorageError | None = None
+        self.last: datetime | None = None
+
+    async def newest(self, now: datetime) -> datetime | None:
+        return self.last if self.last is None or self.last <= now else None
 
     async def survey(self, before: datetime) -> Aged:
         self.asked.append(before)
@@ -148,3 +152,26 @@ async def test_a_session_is_indexed_again_even_if_its_rows_could_not_be_erased(
             raise StorageError("the disk is full")
     await indexer.wait_idle()
     assert index.entries[PATH][1][0].start_line == 1
+
+
+async def test_a_clock_that_no_row_speaks_for_is_believed_for_a_week(rows, indexer, clock):
+    retention = retention_of(rows, indexer, clock, days=365)
+    rows.last = clock.now()
+    year = timedelta(days=365)
+    for ahead in (timedelta(days=7), timedelta(days=8), timedelta(days=3653)):
+        clock.jump(ahead)
+        await retention.tick()
+        clock.jump(-ahead)
+    week = rows.last + timedelta(days=7) - year
+    assert rows.asked == [week, week, week]
+
+
+async def test_a_clock_that_was_ahead_does_not_put_it_off(rows, indexer, clock):
+    retention = retention_of(rows, indexer, clock)
+    clock.jump(timedelta(days=3653))
+    await retention.tick()
+    clock.jump(-timedelta(days=3653))
+    await retention.tick()
+    await clock.advance(24 * 3600)
+    await retention.tick()
+    assert rows.asked[1:] == [clock.now() - timedelta(days=30)]

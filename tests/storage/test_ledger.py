@@ -97,3 +97,24 @@ async def test_the_built_in_provider_uses_up_no_limit_and_costs_nothing(stores, 
     assert await stores.ledger.cache_use(cap.since) == (0, 0)
     await stores.ledger.reserve(Origin.HEARTBEAT, "m", Usage(100), 0.0, (cap,))
     assert [charge.model for charge in await stores.ledger.entries()] == [BUILT_IN, "m"]
+
+
+async def test_what_was_spent_by_a_clock_that_was_ahead_uses_up_no_later_day(stores, clock):
+    today = clock.now()
+    cap = Cap("daily_usd", today, usd=1.0)
+    clock.jump(timedelta(days=365))
+    await stores.ledger.charge(MAIN, Origin.USER, "m", Usage(1), 0.9)
+    clock.jump(-timedelta(days=365))
+    await stores.ledger.reserve(Origin.USER, "m", Usage(1), 0.3, (cap,))
+    assert await stores.ledger.spent(today) == (1, pytest.approx(0.3))
+    assert [row[3] for row in await stores.ledger.breakdown(today)] == [pytest.approx(0.3)]
+
+
+async def test_a_clock_that_is_set_back_by_hours_gives_no_budget_anew(stores, clock):
+    today = clock.now() - timedelta(hours=12)
+    await stores.ledger.charge(MAIN, Origin.USER, "m", Usage(1), 0.9)
+    clock.jump(timedelta(hours=-3))
+    with pytest.raises(BudgetReached):
+        await stores.ledger.reserve(
+            Origin.USER, "m", Usage(1), 0.3, (Cap("daily_usd", today, usd=1.0),)
+        )

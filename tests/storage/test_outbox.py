@@ -150,3 +150,34 @@ async def test_what_is_held_does_not_wait_for_what_is_tried_again(stores, clock)
     await stores.outbox.hold(second.id, "hook", clock.now() + timedelta(minutes=15))
     clock.jump(timedelta(minutes=1))
     assert [d.alert.id for d in await stores.outbox.due()] == [first.id]
+
+
+YEAR = timedelta(days=365)
+
+
+async def test_what_a_clock_that_was_ahead_has_told_keeps_nothing_back(stores, clock):
+    clock.jump(YEAR)
+    assert await stores.outbox.put(alert()) is not None
+    clock.jump(-YEAR)
+    assert await stores.outbox.put(alert()) is not None
+    assert await stores.outbox.put(alert()) is None
+
+
+@pytest.mark.parametrize("ahead", [timedelta(hours=2), YEAR])
+@pytest.mark.parametrize("is_tried", [False, True])
+async def test_what_a_clock_that_was_ahead_has_put_off_is_due(stores, clock, ahead, is_tried):
+    clock.jump(ahead)
+    put = await stores.outbox.put(alert(sinks=("main",)))
+    if is_tried:
+        await stores.outbox.retry(put.id, "main", timedelta(minutes=5), "it is away")
+        assert await stores.outbox.due() == ()
+    clock.jump(-ahead)
+    (delivery,) = await stores.outbox.due()
+    assert (delivery.alert.id, delivery.attempts) == (put.id, is_tried)
+
+
+@pytest.mark.parametrize(("held", "due"), [(timedelta(hours=30), 0), (YEAR, 1)])
+async def test_what_was_held_by_a_clock_that_was_ahead_is_due(stores, clock, held, due):
+    put = await stores.outbox.put(alert(sinks=("main",)))
+    await stores.outbox.hold(put.id, "main", clock.now() + held)
+    assert len(await stores.outbox.due()) == due

@@ -160,3 +160,12 @@ async def test_a_chat_loses_nothing_that_is_typed_while_words_are_erased(path: P
     count = await writing
     kept = list(FileHistory(str(path)).load_history_strings())
     assert kept == [f"amsel {number}" for number in reversed(range(count))]
+
+
+async def test_what_was_typed_while_the_clock_was_ahead_keeps_nothing_else(path):
+    at = "\n# {}-01-01 10:00:00.000001+00:00 chat:a\n+word {}\n"
+    years = (2090, 2024, 2090, 2023, 2089)
+    path.write_text("".join(at.format(year, n) for n, year in enumerate(years)))
+    await TypedWords(path).erase_before(datetime(2026, 1, 1, tzinfo=UTC))
+    left = list(FileHistory(str(path)).load_history_strings())
+    assert left == ["word 4", "word 2", "word 0"]

@@ -123,6 +123,7 @@ class Watch:
 
 def _is_recent(at: Any, now: datetime) -> bool:
     try:
-        return now - datetime.fromisoformat(at) < _AGAIN
+        # What a clock that was ahead has noted keeps nothing back.
+        return timedelta() <= now - datetime.fromisoformat(at) < _AGAIN
     except (TypeError, ValueError):
         return False

@@ -90,11 +90,11 @@ class JobLine:
             for job_id, message in self._lost.items()
         )
 
-    async def _jobs(self) -> list[Job]:
-        """The jobs to come, without those whose schedule means nothing here: one of them must not
+    async def _jobs(self, *, past: bool = False) -> list[Job]:
+        """The jobs to come, or all, without those whose schedule means nothing here: one of them must not
         keep the others from their work.
         """
-        jobs = [job for job in await self._book.jobs() if job.what.kind is self._kind]
+        jobs = [job for job in await self._book.jobs(past=past) if job.what.kind is self._kind]
         lost: dict[int, str] = {}
         for job in jobs:
             try:
@@ -139,11 +139,11 @@ class JobLine:
         self._seen = now
         if not was_set:
             return
-        for job in await self._jobs():
-            assert job.next_due is not None
+        # One that is done may have been passed over while the clock was ahead.
+        for job in await self._jobs(past=True):
             used = await self._book.used(job.id, now)
             due = settled(job.next_due, self._after(job), now, used)
-            if due != job.next_due:
+            if due is not None and due != job.next_due:
                 log.warning("job_brought_forward", job=job.id, due=due.isoformat())
                 await self._book.pass_over(Step(job.id, None, due))
 

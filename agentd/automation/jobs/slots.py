@@ -47,17 +47,17 @@ def step(job: Job, after: After, now: datetime, rules: Rules) -> Step:
 
 
 def settled(
-    next_due: datetime, after: After, now: datetime, used: AbstractSet[datetime]
-) -> datetime:
+    next_due: datetime | None, after: After, now: datetime, used: AbstractSet[datetime]
+) -> datetime | None:
     """The due time to go by when the clock may have been set back: the next slot that is not used
-    yet, if it comes earlier.
+    yet, if it comes earlier, or there seemed to be none; None if there is none.
     """
-    if next_due <= now:
+    if next_due is not None and next_due <= now:
         return next_due
     slot = after(now)
     while slot is not None and slot in used:
         slot = after(slot)
-    return next_due if slot is None else min(slot, next_due)
+    return min((at for at in (slot, next_due) if at is not None), default=None)
 
 
 def upcoming(next_due: datetime | None, after: After, count: int) -> tuple[datetime, ...]:

@@ -152,7 +152,9 @@ class Outbox(Protocol):
         """
 
     async def due(self) -> tuple[Delivery, ...]:
-        """Deliveries whose time has come, oldest first."""
+        """Deliveries whose time has come, oldest first. One that a clock which was ahead has put off is due: it
+        was tried or put later than now, or waits for more than two days.
+        """
 
     async def next_due(self) -> datetime | None:
         """When the next delivery is to be tried; None if nothing is pending."""

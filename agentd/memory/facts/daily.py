@@ -130,7 +130,7 @@ class Review:
 
     async def _if_due(self) -> None:
         today = self._clock.now().toordinal()
-        if (await self._store.marks()).get(_REVIEW, 0) < today:
+        if (await self._store.marks()).get(_REVIEW, 0) != today:
             await self.validate(dry_run=False)
             await self._book.learn((), marks={_REVIEW: today})
 
