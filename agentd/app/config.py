@@ -18,7 +18,7 @@ import tomli
 from pydantic import BaseModel, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from agentd.app.config_mistakes import mistyped, pasted_secrets, refusal, told
+from agentd.app.config_mistakes import described, mistyped, pasted_secrets, refusal
 from agentd.app.config_text import Key, key_lines, plain, toml
 from agentd.app.logs import LogSettings
 from agentd.automation.alerts.alert_settings import AlertsSettings, resolve
@@ -172,7 +172,7 @@ def read_text(text: str, path: Path, environ: Mapping[str, str]) -> Loaded:
     except ValidationError as error:
         known = tuple(_keys(_nested(Config())))
         details = error.errors(include_url=False)
-        mistakes += [told(detail, data, known, _PARTLY_SHOWN) for detail in details]
+        mistakes += [described(detail, data, known, _PARTLY_SHOWN) for detail in details]
     mistakes += kinds.items()  # what is told of a key already comes first
     pasted = pasted_secrets(data)
     if mistakes or pasted:

@@ -29,7 +29,7 @@ _KINDS: Mapping[Any, tuple[tuple[type, ...], str]] = {
 }
 
 
-def told(
+def described(
     detail: ErrorDetails, data: Any, known: Collection[Key], hushed: Collection[str] = ()
 ) -> tuple[Key, str]:
     """Where a mistake is, in words of the file, and what is wrong there. `known` are all keys that

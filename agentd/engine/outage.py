@@ -102,7 +102,7 @@ class Outage:
         """Whether the service has ever answered as it is configured now: if not, waiting helps nobody."""
         return await self._record.has_answered()
 
-    def told(self, session: SessionKey, place: OutagePlace) -> AnswerWaits:
+    def notice(self, session: SessionKey, place: OutagePlace) -> AnswerWaits:
         """What the sender of a message that waits is told: in words once, and when the next try comes."""
         until = place.deadline.astimezone(self._clock.zone)
         why = self._error.message if self._error else "The model's service was away."

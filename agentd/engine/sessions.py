@@ -329,7 +329,7 @@ class Sessions:
         then that it waits, and when the next try comes. Raises Interrupted, ShuttingDown.
         """
         submission.announce()
-        submission.sink.emit(self._outage.told(submission.request.session, place))
+        submission.sink.emit(self._outage.notice(submission.request.session, place))
         async with submission.interrupt.guard():
             return await self._outage.turn(place)
 

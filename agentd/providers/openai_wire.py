@@ -286,7 +286,7 @@ class OpenAIAssembly:
         if thought := self._thoughts.feed(thought):
             yield ThoughtDelta(thought)
         if words := self._content.feed(words):
-            yield from self._told(words)
+            yield from self._text(words)
         if refusal:
             self._is_refusal = True
             yield from self._said([TextDelta(as_unicode(refusal))])
@@ -297,7 +297,7 @@ class OpenAIAssembly:
         self._words += (event.text for event in shown if isinstance(event, TextDelta))
         return shown
 
-    def _told(self, words: str) -> list[Shown]:
+    def _text(self, words: str) -> list[Shown]:
         return self._said(self._tags.feed(words) if self._tags else [TextDelta(words)])
 
     def _stopped(self, reason: str) -> Iterator[Shown]:
@@ -305,7 +305,7 @@ class OpenAIAssembly:
         if thought := self._thoughts.end():
             yield ThoughtDelta(thought)
         if words := self._content.end():
-            yield from self._told(words)
+            yield from self._text(words)
         if self._tags:
             yield from self._said(self._tags.end())
 

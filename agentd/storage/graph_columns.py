@@ -226,10 +226,10 @@ def left(confidence: float, since: int, until: int | None, now: int | None) -> f
     return faded(confidence, (now - since) / SECOND)
 
 
-def told(episodes: Sequence[Worth]) -> Values:
+def worth_columns(episodes: Sequence[Worth]) -> Values:
     """The columns of graph_facts that all its episodes give, from `stands` on."""
     if len(episodes) == 1 and not episodes[0].promoted:
-        return _told_once(episodes[0])
+        return _columns_of_one(episodes[0])
     counting = [one for one in independent(episodes, _WEIGHT) if not one.promoted]
     stands = any(one.until is None and not one.denied for one in counting)
     denial = [one.confidence for one in counting if one.denied and one.until is None]
@@ -244,7 +244,7 @@ def told(episodes: Sequence[Worth]) -> Values:
     return stands, rank, newest, where, None, None, None, None, None
 
 
-def _told_once(one: Worth) -> Values:
+def _columns_of_one(one: Worth) -> Values:
     """The same for one that no promotion counts: what it is worth stands with it."""
     stands = one.until is None and not one.denied
     end = _LONG_AGO if one.denied or one.until is None else one.until

@@ -20,7 +20,7 @@ from agentd.storage.graph_columns import (
     episode_row,
     mentions,
     promoted_rows,
-    told,
+    worth_columns,
 )
 
 _Name = TypeVar("_Name", bytes, str)
@@ -160,7 +160,7 @@ def tell(conn: sqlite3.Connection, facts: Iterable[int]) -> None:
     found: dict[int, list[Worth]] = {}
     for fact, *worth in among(conn, WORTHS, facts):
         found.setdefault(fact, []).append(Worth(*worth))
-    conn.executemany(_TELL, [(*told(episodes), fact) for fact, episodes in found.items()])
+    conn.executemany(_TELL, [(*worth_columns(episodes), fact) for fact, episodes in found.items()])
 
 
 def among(
@@ -294,7 +294,7 @@ def _fact_row(
 ) -> Values:
     subject, thing = concepts[relation.subject.value], concepts[relation.object.value]
     key = number, relation.fact.value, subject, predicates[relation.predicate], thing
-    return *key, *told(worth[number])
+    return *key, *worth_columns(worth[number])
 
 
 def _insert_contexts(

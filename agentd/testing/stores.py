@@ -93,7 +93,7 @@ class MemoryOutbox:
 
     async def put(self, alert: NewAlert) -> Alert | None:
         now = self._clock.now()
-        if any(self._told(before, alert, now) for before in self._alerts.values()):
+        if any(self._is_repetition(before, alert, now) for before in self._alerts.values()):
             return None
         new_id = len(self._alerts) + 1
         self._digests[new_id] = alert.digest
@@ -159,7 +159,7 @@ class MemoryOutbox:
         self._alerts[alert_id] = replace(self._alerts[alert_id], acked=True)
         return self._alerts[alert_id]
 
-    def _told(self, before: Alert, alert: NewAlert, now: datetime) -> bool:
+    def _is_repetition(self, before: Alert, alert: NewAlert, now: datetime) -> bool:
         is_recent = now - timedelta(hours=24) < before.at <= now
         if self._digests[before.id] != alert.digest or not is_recent:
             return False

@@ -27,7 +27,7 @@ def times() -> Times:
     ],
 )
 def test_a_time_is_told_by_the_owners_day(times: Times, at: str, words: str) -> None:
-    assert times.told(at) == words
+    assert times.short(at) == words
 
 
 def test_an_answer_is_read_to_its_depth(times: Times) -> None:

@@ -68,7 +68,7 @@ def test_any_text_on_any_day_is_read(text, today):
     for one in moments.named(text, today):
         assert one.first <= one.last
     moments.anchored(text)
-    moments.told(text, today)
+    moments.dates_in(text, today)
 
 
 @pytest.mark.parametrize(
@@ -89,14 +89,14 @@ def test_an_event_names_days_beside_it(text, first, last):
 
 
 def test_a_text_tells_of_days_by_month_or_figures_only():
-    assert moments.told("conference: 12 to 14 may", date(2026, 1, 3)) == (
+    assert moments.dates_in("conference: 12 to 14 may", date(2026, 1, 3)) == (
         date(2026, 5, 12),
         date(2026, 5, 14),
     )
-    assert moments.told("conference: 12 to 14 may 2026", None) == (
+    assert moments.dates_in("conference: 12 to 14 may 2026", None) == (
         date(2026, 5, 12),
         date(2026, 5, 14),
     )
-    assert moments.told("conference: 12 to 14 may", None) is None
-    assert moments.told("it was the 29 february", date(2024, 12, 1)) == (date(2025, 2, 28),) * 2
-    assert moments.told("we went yesterday", THURSDAY) is None
+    assert moments.dates_in("conference: 12 to 14 may", None) is None
+    assert moments.dates_in("it was the 29 february", date(2024, 12, 1)) == (date(2025, 2, 28),) * 2
+    assert moments.dates_in("we went yesterday", THURSDAY) is None

@@ -8,7 +8,7 @@ from agentd.core.errors import ToolFailed
 from agentd.core.fact import Category, Fact, FactSource, Learned, Refusal
 from agentd.core.tool import Approval, ToolCall
 from agentd.core.turn import Origin, SessionKey, kind_of
-from agentd.interfaces.tools.remember import Remember, told
+from agentd.interfaces.tools.remember import Remember, answer
 from agentd.testing import FactServiceDouble, FakeClock
 
 DOG, REX = "my dog is called Rex", "The user's dog is called Rex."
@@ -124,7 +124,7 @@ async def test_after_reading_others_words_nothing_else_is_kept_and_nobody_is_ask
 
 @pytest.mark.parametrize("reason", Refusal)
 def test_what_is_refused_is_said_with_its_reason(reason):
-    out = told([Learned(reason=reason), Learned(reason=reason)])
+    out = answer([Learned(reason=reason), Learned(reason=reason)])
     assert out.is_error
     assert out.text.startswith("Not kept: ")
     assert ";" not in out.text
@@ -134,7 +134,7 @@ def test_what_was_kept_is_told_although_something_else_was_refused():
     at = FakeClock().now()
     fact = Fact("k3f9", REX, Category.PERSONAL, FactSource.EXPLICIT, 0.9, at, at)
     learned = [Learned(fact, is_new=True), Learned(reason=Refusal.EMPTY), Learned(gone=(fact,))]
-    out = told(learned)
+    out = answer(learned)
     assert not out.is_error
     assert out.text == f"Remembered: {REX}\nNo longer so: {REX}"
 

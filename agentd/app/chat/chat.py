@@ -357,7 +357,7 @@ class Chat:
             return
         self._alerts.add(alert_id)
         is_late = bool(at) and self._times.age(at) > _LATE
-        self._screen.alert(f"{self._times.told(at)}: {text}" if is_late else text)
+        self._screen.alert(f"{self._times.short(at)}: {text}" if is_late else text)
 
     def _retracted(self) -> None:
         self._screen.end_line()

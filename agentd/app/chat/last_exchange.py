@@ -65,7 +65,7 @@ def show_exchange(exchange: LastExchange, session: str, screen: Display, times: 
     """Put it on the screen, with its time, cut where it is long."""
     question, question_is_cut = _beginning(exchange.question, _QUESTION_LINES)
     answer, answer_is_cut = _beginning(exchange.answer, _ANSWER_LINES)
-    screen.aside(f"said last, {times.told(exchange.at)}")
+    screen.aside(f"said last, {times.short(exchange.at)}")
     screen.line(f"> {question}")
     screen.words(answer)
     screen.end_line()

@@ -38,7 +38,7 @@ class Printer:
         """Print an alert."""
         if method == "_agentd/alert" and params.get("id") not in self._printed:
             self._printed.add(params.get("id"))
-            at, text = self._times.told(str(params.get("at"))), params.get("text", "")
+            at, text = self._times.short(str(params.get("at"))), params.get("text", "")
             say(as_line(dict(params)) if self._as_json else f"[{at}] {text}")
 
     async def requested(self, method: str, params: Mapping[str, Any]) -> None:

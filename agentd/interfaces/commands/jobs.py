@@ -90,19 +90,19 @@ class HeartbeatJob:
         return {
             **_line(self.id, "go through HEARTBEAT.md", self._interval()),
             "enabled": state.is_on,
-            "last": self._told(state.last) if state.last else None,
+            "last": self._as_json(state.last) if state.last else None,
             **_due(state.next_due),
         }
 
     async def run(self) -> dict[str, Any]:
         """See SystemJob."""
-        return self._told(await self._heartbeat.run())
+        return self._as_json(await self._heartbeat.run())
 
     async def history(self, limit: int) -> list[dict[str, Any]]:
         """See SystemJob."""
-        return [self._told(beat) for beat in await self._beats.beats(limit)]
+        return [self._as_json(beat) for beat in await self._beats.beats(limit)]
 
-    def _told(self, beat: Beat) -> dict[str, Any]:
+    def _as_json(self, beat: Beat) -> dict[str, Any]:
         return {**beat.as_json(), "job": self.id}
 
 
@@ -133,13 +133,13 @@ class ConsolidationJob:
                 "the concept graph is switched off",
                 cure="set [graph] enabled = true, then `agentd restart`",
             )
-        return self._told(await self._upkeep.consolidate())
+        return self._as_json(await self._upkeep.consolidate())
 
     async def history(self, limit: int) -> list[dict[str, Any]]:
         """See SystemJob."""
-        return [self._told(done) for done in await self._upkeep.consolidations(limit)]
+        return [self._as_json(done) for done in await self._upkeep.consolidations(limit)]
 
-    def _told(self, done: Consolidated) -> dict[str, Any]:
+    def _as_json(self, done: Consolidated) -> dict[str, Any]:
         return {
             "outcome": "quiet",
             "reason": "consolidated",

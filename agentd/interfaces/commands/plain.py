@@ -33,7 +33,7 @@ class Times:
         """Where the times come from."""
         return self._clock
 
-    def told(self, at: str) -> str:
+    def short(self, at: str) -> str:
         """An ISO time in short words, one to come with its distance; other text as it is."""
         if not _ISO.fullmatch(at):
             return at
@@ -58,7 +58,7 @@ class Times:
         """A daemon's answer with all its times in words."""
         match value:
             case str():
-                return self.told(value)
+                return self.short(value)
             case dict():
                 return {key: self.read(item) for key, item in value.items()}
             case list():

@@ -75,7 +75,7 @@ class Mentions:
                 tell(f"{mention.words} was not attached: {_MOST} resources go along with a message")
                 continue
             output = await self._read(mention, request, number, may_ask=may_ask)
-            tell(_told(mention, output))
+            tell(_outcome_of(mention, output))
             added = f"\n\n{mention.words}\n{output.text}\n"
             start = len(request.text)
             quoted = (*request.quoted, (start, start + len(added)))
@@ -139,7 +139,7 @@ def _question(mention: ResourceMention) -> Approval:
     return Approval(f"Attach a resource of {mention.server}", digest, new_text=words)
 
 
-def _told(mention: ResourceMention, output: ToolOutput) -> str:
+def _outcome_of(mention: ResourceMention, output: ToolOutput) -> str:
     if not output.is_error:
         return f"{mention.words} goes along ({len(output.text):,} characters)"
     reason = " ".join(output.text.split())[:300]

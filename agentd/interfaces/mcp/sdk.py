@@ -128,7 +128,7 @@ class SdkLink:
         finally:
             self._calls.remove(open_call)
             open_call.close()
-        parts = [_told(block) for block in result.content]
+        parts = [_text_of(block) for block in result.content]
         if not parts and result.structured_content is not None:
             parts = [str(result.structured_content)]
         return ServerAnswer("\n\n".join(parts), is_error=bool(result.is_error))
@@ -326,7 +326,7 @@ def _parsed(line: bytes) -> types.JSONRPCMessage:
     return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
 
 
-def _told(block: types.ContentBlock) -> str:
+def _text_of(block: types.ContentBlock) -> str:
     match block:
         case types.TextContent(text=text):
             return text

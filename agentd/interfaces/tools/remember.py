@@ -70,7 +70,7 @@ class Remember:
         text = _one_line(str(call.input["text"]))
         replaces = [str(fact_id) for fact_id in call.input.get("replaces", ())]
         learned = await self._facts.remember(text, call.session, quote, replaces)
-        return told(learned) if learned else await self._asked(text, call, gate)
+        return answer(learned) if learned else await self._asked(text, call, gate)
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: a call that is repeated finds its fact. Raises ToolFailed."""
@@ -84,15 +84,15 @@ class Remember:
                 "this turn has read text from outside: it keeps only what the user said himself",
                 cure="Call remember with quote: the user's own words, verbatim.",
             )
-        return told(learned)
+        return answer(learned)
 
     async def _asked(self, text: str, call: ToolCall, gate: Gate) -> ToolOutput:
         if not await gate.approve(Approval(f"Remember: “{text}”", _digest(text))):
             return ToolOutput("The user did not want this remembered.", is_error=True)
-        return told(await self._facts.keep_verbatim(text, call.session))
+        return answer(await self._facts.keep_verbatim(text, call.session))
 
 
-def told(learned: Sequence[Learned]) -> ToolOutput:
+def answer(learned: Sequence[Learned]) -> ToolOutput:
     """The answer in words."""
     refused = [one.reason for one in learned if one.reason is not None]
     if len(refused) == len(learned):

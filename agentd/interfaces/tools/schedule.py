@@ -65,7 +65,7 @@ class ScheduleCreate:
         _permit(call, "change")
         key = _key(call)
         if (known := await self._agenda.find(key)) is not None:
-            return self._told(known)
+            return self._scheduled(known)
         words = {name: printable(str(value)) for name, value in call.input.items()}
         job, first = self._agenda.read(Order(**words, created_by="model"))
         if len(job.text) > _MOST_CHARS:
@@ -73,13 +73,13 @@ class ScheduleCreate:
             raise ToolFailed(msg, cure="Put the details into a file and name it.")
         if not await gate.approve(_approval(job, first, self._clock.zone)):
             return ToolOutput("The user did not allow this job.", is_error=True)
-        return self._told(await self._agenda.add(job, first, key=key))
+        return self._scheduled(await self._agenda.add(job, first, key=key))
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: a call that is repeated finds its job. Raises ToolFailed."""
         raise ToolFailed("scheduling was cut by a restart", cure="Do it again.")
 
-    def _told(self, job: Job) -> ToolOutput:
+    def _scheduled(self, job: Job) -> ToolOutput:
         due = "never" if job.next_due is None else _local(job.next_due, self._clock.zone)
         return ToolOutput(f"Job {job.id} is scheduled; next: {due}.")
 

@@ -27,7 +27,7 @@ from agentd.memory.graph.importance import Importance, rank
 from agentd.memory.graph.paths import LIMITS, MAX_DEPTH, MAX_RESULTS, Path, PathLimits, Way
 from agentd.memory.graph.picture import Picture, neighbourhood
 from agentd.memory.graph.query import LIMIT, GraphQuery, QuestionKind, parse
-from agentd.memory.graph.relevance import Relevance, told, words_of
+from agentd.memory.graph.relevance import Relevance, answering_paths, words_of
 from agentd.memory.graph.spreading import spread
 from agentd.memory.graph.traversal import Traversal, View, along, best_paths, fewest_hops
 from agentd.zero.naming import Aliases, normal_label
@@ -122,7 +122,9 @@ class Recollection:
         traversal = await self._store.walk(
             best_paths(list(dict.fromkeys(seeds)), limits, view, preferred=said, hub=middle)
         )
-        paths = told(traversal, relevance, starts, middle, min(limit, MAX_RESULTS), beside)
+        paths = answering_paths(
+            traversal, relevance, starts, middle, min(limit, MAX_RESULTS), beside
+        )
         if not paths:
             return GraphAnswer(
                 QuestionKind.FACT, reason="the text names nothing that the graph knows"

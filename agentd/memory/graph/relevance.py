@@ -132,7 +132,7 @@ class Relevance:
         return found
 
 
-def told(
+def answering_paths(
     traversal: Traversal,
     relevance: Relevance,
     starts: Mapping[ConceptHash, float],

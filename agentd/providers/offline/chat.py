@@ -106,7 +106,7 @@ def _next(wanted: Intent, done: Sequence[Done], tools: Container[str], prompt: P
         if why := refused(last.result.text):
             return Say(phrases.NOT_REMEMBERED.format(why=_sentence(why)))
         return _call(replace(wanted, is_note=True), tools)
-    return Say(_told(wanted, last, prompt))
+    return Say(_answer_after(wanted, last, prompt))
 
 
 def _forget(wanted: ForgetIntent, done: Sequence[Done], prompt: Prompt) -> Reply:
@@ -182,7 +182,7 @@ def _search(text: str) -> Reply:
     )
 
 
-def _told(wanted: Intent, done: Done, prompt: Prompt) -> str:
+def _answer_after(wanted: Intent, done: Done, prompt: Prompt) -> str:
     """The answer from what the tool has said."""
     result = done.result
     if result.is_error:

@@ -196,7 +196,7 @@ def named(text: str, today: date) -> list[Named]:
     return found
 
 
-def told(text: str, written: date | None) -> tuple[date, date] | None:
+def dates_in(text: str, written: date | None) -> tuple[date, date] | None:
     """The first days that a folded text names by month or in figures; None when it names none.
     A date without a year is the one nearest to the day it was written on; without such a day only
     dates with a year count.

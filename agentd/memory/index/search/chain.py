@@ -144,7 +144,7 @@ class EmbedderChain:
             return AskedEmbedder(found, backfill.model, reason)
         return AskedEmbedder(None, "", reason)
 
-    async def told(self, state: IndexState) -> IndexState:
+    async def with_vectors(self, state: IndexState) -> IndexState:
         """The state of an index with what is known of its vectors. Raises StorageError."""
         if not self._backfills:
             return state

@@ -52,7 +52,7 @@ def head_size(traits: bytes) -> int:
 def _traits(chunk: Chunk, head: int) -> bytes:
     text = chunk.text
     folded = words.fold(text)
-    told = temporal.told(f"{words.fold(chunk.context)} {folded}", chunk.date)
+    told = temporal.dates_in(f"{words.fold(chunk.context)} {folded}", chunk.date)
     first, last = (None, None) if told is None else told
     flags = (QUESTION if _QUESTION.search(text[-200:]) else 0) | (ASKS if _only_asks(chunk) else 0)
     tokens = words.count_tokens(text)

@@ -203,7 +203,7 @@ class LiveIndex:
     async def state(self) -> IndexState:
         """See MemoryIndex. What is to be indexed yet is known to the indexer alone."""
         state = replace(await self._store.state(), nbytes=await self._mirrors.nbytes())
-        told = await self._chain.told(state)
+        told = await self._chain.with_vectors(state)
         if self._is_loading or self._warming:
             told = replace(told, reason=heavier(told.reason, Lack.WARMING))
         return told
@@ -325,7 +325,7 @@ class LiveIndex:
         it needs is not to weigh on a daemon that nobody searches. By slices, and with no priority of the
         thread: one with a low one that holds the interpreter would keep all others waiting.
         """
-        state = await self._chain.told(await self._store.state())
+        state = await self._chain.with_vectors(await self._store.state())
         if state.chunks < LEAST:
             return
         self._is_loading = True

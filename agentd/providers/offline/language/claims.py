@@ -231,7 +231,7 @@ def _of_clause(
         for rule in rules:
             match = rule.match(form)
             if match is not None and (values := _values(rule, match)):
-                yield from _told(rule, values, sentence, said_on)
+                yield from _claims_of(rule, values, sentence, said_on)
                 return
 
 
@@ -270,7 +270,7 @@ def _of_the_user(words: str, *, is_order: bool) -> str:
     return re.sub(r"\bI\b", "the user" if is_order else "they", words)
 
 
-def _told(
+def _claims_of(
     rule: Rule, values: dict[str, str], sentence: Sentence, said_on: date | None
 ) -> Iterator[Claim]:
     for member in _LIST.split(values["v"]) if rule.lists else [values["v"]]:
