@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from agentd.core.transcript import NO_TROUBLE, Row, SummaryTrouble
+from agentd.core.transcript import AWAY, DISABLED, NO_TROUBLE, Row, SummaryTrouble
 from agentd.core.turn import SessionKey, Usage
 
 
@@ -77,13 +77,18 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class CompactionReport:
-    """What was done to a session's context: the shape of `agentd sessions compact|flush`."""
+    """What was done to a session's context: the shape of `agentd sessions compact|flush`. `flushed` says
+    that something was saved to memory; `unsaved` counts the messages that could not be, and
+    `unsaved_reason` is why, AWAY if they are offered again by themselves.
+    """
 
     flushed: bool
     compacted: bool
     reason: str
     tokens_before: int
     tokens_after: int
+    unsaved: int = 0
+    unsaved_reason: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The JSON shape."""
@@ -93,4 +98,21 @@ class CompactionReport:
             "reason": self.reason,
             "tokens_before": self.tokens_before,
             "tokens_after": self.tokens_after,
+            "unsaved": self.unsaved,
+            "unsaved_reason": self.unsaved_reason,
         }
+
+    def unsaved_in_words(self) -> str:
+        """What could not be saved to memory, and what becomes of it; "" if nothing is."""
+        if not self.unsaved or self.unsaved_reason == DISABLED:
+            return ""
+        who = "One message" if self.unsaved == 1 else f"{self.unsaved:,} messages"
+        if self.unsaved_reason == AWAY:
+            return (
+                f"{who} could not be saved to memory, since the model's service is away: that is tried"
+                " again when it is back."
+            )
+        return (
+            f"{who} could not be saved to memory ({self.unsaved_reason}): `agentd sessions flush` tries"
+            " it again, `agentd logs` says more."
+        )

@@ -64,6 +64,8 @@ NOTHING_OFFERED = Offer()
 
 
 DAMAGED = "damaged"  # the tag of a row whose digest does not prove it
+AWAY = "service_away"  # of rows that are offered again when the service is back
+DISABLED = "disabled"  # the owner wants no flush
 NO_MEMORY = "no_memory"  # the reason of a coverage whose session writes no memories: a group's
 _BY_ROLE = TextSource(Writer.OTHER, tainted=True)  # no source was named: this very value is none
 

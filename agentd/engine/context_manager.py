@@ -184,7 +184,8 @@ class ContextManager:
             return  # the turn after it asks again
         history, used = await self._weighed_now(session)
         need = await off_loop(history, lambda: self._compaction.need(history, used, trigger))
-        if not self._background or not (need.flush or need.cut):
+        is_due = need.flush or need.cut or history.flush_due
+        if not self._background or not is_due:
             return
         self._due.add(session)
         await self._make_room(session, trigger, ())
@@ -287,6 +288,7 @@ class ContextManager:
         if report.compacted:
             words = STARTED_OVER if trigger.empties else COMPACTED
             words = EXCERPTED if report.reason == EXTRACTED else words
+            words = " ".join(filter(None, (words, report.unsaved_in_words())))
             await when_space(self._clock, lambda: self._store.notice(session, words, "compaction"))
             self._events.emit(Noticed(session, words, "compaction"))
         return report

@@ -20,7 +20,7 @@ from agentd.core.paths import prompt
 from agentd.core.ports import Clock, Contexts
 from agentd.core.spans import Span, shifted, within
 from agentd.core.text import shortened
-from agentd.core.transcript import NO_MEMORY, Coverage, Row, RowRole
+from agentd.core.transcript import DISABLED, NO_MEMORY, Coverage, Row, RowRole
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.core.verdict import is_no_reply
 from agentd.engine import tokens
@@ -107,7 +107,7 @@ class MemoryFlush:
         # The daily notes belong to the owner: nothing said among others is written there.
         if kind_of(session) is not Kind.MAIN:
             return NO_MEMORY
-        return "" if self._settings.enabled else "disabled"
+        return "" if self._settings.enabled else DISABLED
 
     async def _parts(self, plan: CompactionPlan) -> tuple[FlushPart, ...]:
         """What to ask about. A crash may have cut an earlier flush of these rows with half of it

@@ -367,7 +367,10 @@ async def test_a_flush_that_the_user_asks_for_tries_again_what_was_given_up(worl
     check = Flushes(world.store, enabled=True)
     assert (await check.look()).level == "warn"
     report = await world.sessions.flush(MAIN)
-    assert (report.flushed, report.reason) == (False, "flush"), "the first failed once more"
+    assert (report.flushed, report.reason) == (True, "flush"), "the second was saved"
+    assert (report.unsaved, report.unsaved_reason) == (2, "provider_server"), (
+        "the first failed again"
+    )
     assert (await check.look()).level == "warn"
     report = await world.sessions.flush(MAIN)
     assert (report.flushed, report.reason) == (True, "flush")
@@ -508,3 +511,61 @@ async def test_work_that_a_stop_cuts_before_it_begins_is_told_so(world) -> None:
     await world.sessions.drain(0)
     with pytest.raises(ShuttingDown):
         await asked
+
+
+async def test_nothing_is_given_up_for_a_compaction_that_does_not_happen(world) -> None:
+    answers = {Origin.FLUSH: "I will keep it in mind.", Origin.SUMMARY: ""}
+    world.provider = ScriptedProvider(default=lambda prompt: answers.get(prompt.origin, "ok"))
+    await world.start()
+    await world.say("the boat key is on page 77")
+    await world.say("and the oars behind the door")
+    report = await world.sessions.compact(MAIN)
+    assert (report.compacted, report.flushed, report.unsaved) == (False, False, 0)
+    assert calls(world, Origin.FLUSH) == 1, "no last tries for what stays"
+    assert await world.store.coverages(MAIN) == ()
+    world.provider.default = plainly
+    report = await world.sessions.start_over(MAIN)
+    assert (report.compacted, report.flushed, report.unsaved) == (True, True, 0)
+    assert "page 77" in str(world.provider.prompts[-1].messages)
+
+
+async def test_a_new_conversation_tries_again_to_save_what_was_given_up(world) -> None:
+    answers = {Origin.FLUSH: "I will keep it in mind."}
+    world.provider = ScriptedProvider(default=lambda prompt: answers.get(prompt.origin, "ok"))
+    await world.start()
+    await world.say("the boat key is on page 77")
+    for _ in range(3):
+        await world.sessions.flush(MAIN)
+    assert [c.ok for c in await world.store.coverages(MAIN)] == [False]
+    world.provider.default = plainly
+    report = await world.sessions.start_over(MAIN)
+    assert (report.compacted, report.flushed, report.unsaved) == (True, True, 0)
+
+
+async def test_what_a_new_conversation_could_not_save_in_an_outage_is_saved_behind_it(
+    world,
+) -> None:
+    world.compaction_settings = CompactionSettings(background=True)
+    is_away = False
+
+    def answer(prompt: Prompt):
+        if is_away:
+            return ProviderError("down", kind="unreachable", away=True)
+        return plainly(prompt)
+
+    world.provider = ScriptedProvider(default=answer)
+    await world.start()
+    await world.say("the boat key is on page 77")
+    is_away = True
+    report = await world.sessions.start_over(MAIN)
+    assert (report.compacted, report.flushed) == (True, False)
+    assert (report.unsaved, report.unsaved_reason) == (2, "service_away")
+    notices = [row.text for row in await world.store.rows(MAIN, 1, 9) if row.tag == "compaction"]
+    assert ["tried again when it is back" in text for text in notices] == [True]
+    is_away = False
+    await world.say("hello again")
+    await quiet(world)
+    asked = [p for p in world.provider.prompts if p.origin is Origin.FLUSH]
+    assert "page 77" in str(asked[-1].messages)
+    report = await world.sessions.flush(MAIN)
+    assert report.unsaved == 0

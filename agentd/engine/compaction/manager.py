@@ -30,6 +30,7 @@ from agentd.core.offloading import ROWS, offload
 from agentd.core.outside import cleaned, from_outside
 from agentd.core.ports import Clock, CompactionHook, SessionStore
 from agentd.core.transcript import (
+    AWAY,
     NO_TROUBLE,
     Coverage,
     History,
@@ -68,6 +69,18 @@ class Need:
     flush: bool
     cut: bool
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Saving:
+    """What came of offering rows to memory: whether any were saved, and why others were not."""
+
+    has_saved: bool = False
+    failure: str = ""
+
+    def then(self, failure: str) -> _Saving:
+        """With one more lot of rows, which failed for that reason, or was saved: ""."""
+        return _Saving(self.has_saved or not failure, self.failure or failure)
 
 
 class Compaction:
@@ -190,7 +203,7 @@ class Compaction:
             history = await off_loop(whole, lambda: without_turns(whole, waiting))
             used = await off_loop(history, lambda: measure(history))
             need = await off_loop(history, lambda: self.need(history, used, trigger))
-            again = await self._given_up(session, history) if trigger is Trigger.FLUSH else []
+            again = await self._again(history, trigger)
             if not need.flush and not need.cut and not again:
                 return CompactionReport(False, False, need.reason, used, used)
             plan = await off_loop(
@@ -198,29 +211,81 @@ class Compaction:
                 lambda: self._plan(history, trigger, need, _first_apart(whole, history), wish),
             )
             try:
-                flushed = await self._run_hooks(plan, ask) if plan.uncovered else bool(again)
-                for rows, times in again:  # while it works: a model that fails fails these, too
-                    once_more = replace(
-                        plan, uncovered=rows, failures=0, last_try=True, given_up=times
-                    )
-                    flushed = flushed and await self._run_hooks(once_more, ask)
+                saving = await self._save(plan, again, ask)
+                hit("compaction.flushed")
+                compacted, reason = False, str(trigger)
+                if need.cut:
+                    compacted, reason, saving = await self._cut(plan, saving, ask)
             except ProviderError as error:  # what is due stays due until the service is back
                 return CompactionReport(False, False, error.reason, used, used)
-            hit("compaction.flushed")
-            compacted, reason = await self._cut(plan) if need.cut else (False, str(trigger))
             after = used
             if compacted:
                 left = await self._load(session)
                 after = await off_loop(left, lambda: measure(left))
-            report = CompactionReport(flushed, compacted, reason, used, after)
+            count = await self._count_unsaved(session) if saving.failure else 0
+            why = saving.failure if count else ""
+            report = CompactionReport(saving.has_saved, compacted, reason, used, after, count, why)
             self._remember(plan, report)
             return report
 
+    async def _again(self, history: History, trigger: Trigger) -> list[tuple[tuple[Row, ...], int]]:
+        """The rows that were given up and are offered once more, and how often each lot was tried: all of
+        them where the user asks for a flush, those about to leave the context where he begins a new one,
+        and behind an outage those that fell into it.
+        """
+        if trigger is Trigger.FLUSH:
+            return await self._given_up(history.session)
+        if trigger.empties:
+            lots = await self._given_up(history.session)
+            return [lot for lot in lots if lot[0][0].seq >= history.context_from]
+        return await self._given_up(history.session, AWAY) if history.flush_due else []
+
+    async def _save(
+        self, plan: CompactionPlan, again: Sequence[tuple[tuple[Row, ...], int]], ask: Ask
+    ) -> _Saving:
+        """Offer to memory what is uncovered, and the lots that were given up as long as that works: a
+        model that fails fails these, too. Raises what `_run_hooks` raises.
+        """
+        saving = _Saving()
+        if plan.uncovered:
+            saving = saving.then(await self._run_hooks(plan, ask))
+        for rows, times in again:
+            if saving.failure:
+                break
+            once_more = replace(plan, uncovered=rows, failures=0, last_try=True, given_up=times)
+            saving = saving.then(await self._run_hooks(once_more, ask))
+        return saving
+
+    async def _last_chance(self, plan: CompactionPlan, saving: _Saving, ask: Ask) -> _Saving:
+        """Offer to memory what is still uncovered and about to leave the context, as often as is left."""
+        history = await self._load(plan.session)
+        left = tuple(row for row in plan.uncovered if row.seq > history.covered_to)
+        if not left:
+            return saving
+        if saving.failure == AWAY:
+            await self._lost(plan.session, left, AWAY)
+            await when_space(self._clock, lambda: self._store.set_flush_due((plan.session,)))
+            return saving
+        last = replace(plan, uncovered=left, failures=history.flush_failures, last_try=True)
+        return _Saving(saving.has_saved).then(await self._run_hooks(last, ask))
+
+    async def _lost(self, session: SessionKey, rows: Sequence[Row], reason: str) -> None:
+        lost = Coverage(rows[0].seq, rows[-1].seq, ok=False, reason=reason)
+        await when_space(self._clock, lambda: self._store.cover(session, lost))
+
+    async def _count_unsaved(self, session: SessionKey) -> int:
+        lots = await self._given_up(session)
+        return sum(len(rows) for rows, _ in lots)
+
     async def _given_up(
-        self, session: SessionKey, history: History
+        self, session: SessionKey, reason: str = ""
     ) -> list[tuple[tuple[Row, ...], int]]:
-        """The rows that no flush could save, in or out of the context, and how often each lot was tried."""
+        """The rows that no flush could save, in or out of the context, and how often each lot was tried;
+        with a `reason` those that were given up for it.
+        """
         coverages = await when_space(self._clock, lambda: self._store.coverages(session))
+        if reason:
+            coverages = tuple(one for one in coverages if one.is_settled or one.reason == reason)
         found = []
         for first, last, times in unsaved(coverages):
             read = partial(self._store.rows, session, first, last - first + 1)
@@ -251,7 +316,6 @@ class Compaction:
             summary=history.summary,
             failures=history.flush_failures,
             trouble=history.trouble,
-            last_try=need.cut,
             ends_taint=trigger is Trigger.MANUAL and _carries_outside(history),
             wish=wish,
         )
@@ -278,9 +342,9 @@ class Compaction:
         # The running turn brings the last user message, so all of the rest may go if it must.
         return at if _spoken(r for r in rows if r.seq < at) else end
 
-    async def _run_hooks(self, plan: CompactionPlan, ask: Ask) -> bool:
-        """Let every hook act, then make sure that what is about to be cut is accounted for. Raises
-        ProviderError where that can wait for a service that is away.
+    async def _run_hooks(self, plan: CompactionPlan, ask: Ask) -> str:
+        """Let every hook act; on the last try what is not saved is recorded as lost. Returns why not all
+        was saved, "" if it was. Raises ProviderError where that can wait for a service that is away.
         """
         reason = "not_covered"
         rows = plan.uncovered
@@ -299,7 +363,7 @@ class Compaction:
             except ProviderError as error:
                 if error.away and plan.trigger not in _PRESSING:
                     raise
-                reason = f"{hook.name}_failed"
+                reason = AWAY if error.away else f"{hook.name}_failed"
                 log.warning("hook_failed", hook=hook.name, session=plan.session, why=error.reason)
             except Exception:
                 # A hook may lose only its own work; the trace is in the log, the context still fits.
@@ -308,17 +372,21 @@ class Compaction:
         last = plan.uncovered[-1].seq
         left = (await self._load(plan.session)).covered_to + 1
         if left <= last and plan.last_try:
-            first = max(left, plan.uncovered[0].seq)
-            lost = Coverage(first, last, ok=False, reason=reason)
-            await when_space(self._clock, lambda: self._store.cover(plan.session, lost))
+            await self._lost(plan.session, [r for r in plan.uncovered if r.seq >= left], reason)
         if left <= last:
-            return False
+            return reason
         covered = await when_space(self._clock, lambda: self._store.coverages(plan.session))
-        return next(c.ok for c in reversed(covered) if c.first <= last <= c.last)
+        found = next(one for one in reversed(covered) if one.first <= last <= one.last)
+        return "" if found.ok else found.reason
 
-    async def _cut(self, plan: CompactionPlan) -> tuple[bool, str]:
+    async def _cut(
+        self, plan: CompactionPlan, saving: _Saving, ask: Ask
+    ) -> tuple[bool, str, _Saving]:
+        """Whether the old rows have left the context, why or why not, and what was saved by then. What could
+        not be is given up only when a summary is there to stand in for the rows.
+        """
         if not plan.trigger.empties and not _spoken(plan.old) and not plan.ends_taint:
-            return False, "nothing_to_compact"
+            return False, "nothing_to_compact", saving
         summary, outside, reason = "", "", str(plan.trigger)
         if not plan.trigger.empties:
             try:
@@ -327,9 +395,10 @@ class Compaction:
                 reason = error.reason if isinstance(error, ProviderError) else "summary_timeout"
                 log.warning("summary_failed", session=plan.session, reason=reason)
                 if not await self._is_given_up(plan, error):
-                    return False, reason
+                    return False, reason, saving
                 summary, reason = await self._extract(plan), EXTRACTED
         hit("compaction.summarised")
+        saving = await self._last_chance(plan, saving, ask)
         swapped = await when_space(
             self._clock,
             lambda: self._store.swap(
@@ -337,7 +406,7 @@ class Compaction:
             ),
         )
         hit("compaction.swapped")
-        return swapped, reason if swapped else "stale"
+        return swapped, reason if swapped else "stale", saving
 
     async def _tried(self, plan: CompactionPlan) -> tuple[str, str]:
         """What `_summaries` gives. Raises what it raises, and SummaryRefused where no further try is to
@@ -441,7 +510,9 @@ def without_turns(history: History, turns: frozenset[int]) -> History:
 
 def _problem(session: SessionKey, trouble: SummaryTrouble, clock: Clock) -> Problem:
     given_up = trouble.failures >= MOST_FAILURES
-    instead = "an extract by rule stands in for it" if given_up else "its messages stay as they are"
+    instead = "its messages stay as they are, or in a turn that they do not fit an extract"
+    if given_up:
+        instead = "an extract by rule stands in for it"
     count = "once" if trouble.failures == 1 else f"{trouble.failures} times in a row"
     text = f"The summary of session {session!r} has failed {count} ({trouble.reason}); {instead}."
     left = _until(trouble.retry_at, clock)

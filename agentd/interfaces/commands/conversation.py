@@ -93,7 +93,10 @@ def _say(report: CompactionReport) -> str:
     if not report.compacted and report.reason != "flush":  # which is all that was asked for
         why = _UNDONE.get(report.reason, f"not compacted: {report.reason}; `agentd logs` says more")
         what += f" ({why})"
-    return f"{what}: {_count(report.tokens_before, 'token')} before, {report.tokens_after:,} after."
+    figures = (
+        f"{what}: {_count(report.tokens_before, 'token')} before, {report.tokens_after:,} after."
+    )
+    return " ".join(filter(None, (figures, report.unsaved_in_words())))
 
 
 def _count(number: int, noun: str) -> str:

@@ -84,7 +84,7 @@ def _flushed(result: dict[str, Any]) -> str:
     told = fields(result)
     if result.get("flushed") is False:
         told += f"\n{_UNSAVED.get(str(result.get('reason')), '')}".rstrip()
-    return told
+    return f"{told}\n{CompactionReport(**result).unsaved_in_words()}".rstrip()
 
 
 def _is_as_large(result: dict[str, Any]) -> bool:
