@@ -8,10 +8,18 @@ from dataclasses import dataclass, field
 from agentd.core.errors import ProviderError, ShuttingDown
 from agentd.core.message import user
 from agentd.core.ports import Clock, Ledger, Provider
-from agentd.core.prompt import Answered, Prompt, closing
+from agentd.core.prompt import Answered, ModelStop, Prompt, closing
 from agentd.core.redaction import Redactor
 from agentd.core.turn import Origin, SessionKey, Usage
 from agentd.engine.durable import when_space
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the model answers, trimmed; `is_cut` says that it would have said more and was not let."""
+
+    text: str
+    is_cut: bool = False
 
 
 @dataclass(slots=True)
@@ -37,11 +45,11 @@ class Completions:
         model: str = "",
         *,
         max_tokens: int | None = None,
-    ) -> str:
-        """What `model` answers, trimmed; "" asks the chat's. It may have been cut at `max_tokens`.
+    ) -> Completion:
+        """What `model` answers; "" asks the chat's. It may have been cut, at `max_tokens` or before.
 
-        Raises ProviderError (a limit of the budget is its kind `budget`), ShuttingDown,
-        StorageError when the charge could not be stored.
+        Raises ProviderError (a limit of the budget is its kind `budget`, a model that refuses to answer
+        its kind `refused`), ShuttingDown, StorageError when the charge could not be stored.
         """
         prompt = Prompt(
             system=(system,),
@@ -63,7 +71,14 @@ class Completions:
                 reservation=answer.reservation,
             ),
         )
-        return self.redactor.kept(answer.message.text).text.strip()
+        if answer.stop is ModelStop.REFUSAL:
+            raise ProviderError(
+                "The model refused to answer.",
+                cure="Choose another model for it, or leave it.",
+                kind="refused",
+            )
+        text = self.redactor.kept(answer.message.text).text.strip()
+        return Completion(text, answer.stop is not ModelStop.END_TURN)
 
     async def _answer(self, prompt: Prompt) -> Answered:
         if self.draining:

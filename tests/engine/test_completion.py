@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agentd.core.errors import ProviderError, ShuttingDown, StorageFull
+from agentd.core.message import assistant
 from agentd.core.ports import Provider
-from agentd.core.prompt import Prompt, ProviderEvent, TextDelta
+from agentd.core.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
 from agentd.core.turn import MAIN, Origin, Usage
 from agentd.engine.completion import Completions
 from agentd.testing import FakeClock, MemoryLedger, ScriptedProvider
@@ -24,7 +25,7 @@ async def test_the_answer_is_trimmed_and_charged_under_its_own_heading() -> None
     model = ScriptedProvider("  [] \n", usage=Usage(90, 3))
     calls = side_call(model)
     answer = await calls.ask(MAIN, Origin.EXTRACTION, "Rules.", "Words.", "small-1", max_tokens=50)
-    assert answer == "[]"
+    assert (answer.text, answer.is_cut) == ("[]", False)
     (prompt,) = model.prompts
     assert (prompt.system, prompt.messages[0].text) == (("Rules.",), "Words.")
     assert (prompt.model, prompt.max_tokens, prompt.origin) == ("small-1", 50, Origin.EXTRACTION)
@@ -54,6 +55,30 @@ async def test_a_failed_call_is_raised_and_not_charged() -> None:
     with pytest.raises(ProviderError, match="Too many"):
         await calls.ask(MAIN, Origin.SUMMARY, "Rules.", "Words.")
     assert calls.ledger.charges == []
+
+
+class Stopping:
+    """A model that stops for a reason of its own."""
+
+    name, model = "scripted", "scripted-1"
+
+    def __init__(self, stop: ModelStop) -> None:
+        self.stop = stop
+
+    async def stream(self, prompt: Prompt) -> AsyncIterator[ProviderEvent]:
+        yield Answered(assistant("half a"), self.stop, Usage(5, 5), self.model, self.name)
+
+
+async def test_an_answer_that_was_cut_says_so() -> None:
+    answer = await side_call(Stopping(ModelStop.MAX_TOKENS)).ask(MAIN, Origin.SUMMARY, "R.", "W.")
+    assert (answer.text, answer.is_cut) == ("half a", True)
+
+
+async def test_a_refusal_is_no_answer_and_is_charged() -> None:
+    calls = side_call(Stopping(ModelStop.REFUSAL))
+    with pytest.raises(ProviderError, match="refused"):
+        await calls.ask(MAIN, Origin.SUMMARY, "Rules.", "Words.")
+    assert len(calls.ledger.charges) == 1
 
 
 class Cut(ScriptedProvider):
@@ -88,7 +113,7 @@ async def test_an_answer_that_is_paid_for_waits_for_room_to_be_written_down() ->
     answered: list[str] = []
 
     async def asked() -> None:
-        answered.append(await calls.ask(MAIN, Origin.SUMMARY, "Rules.", "Words."))
+        answered.append((await calls.ask(MAIN, Origin.SUMMARY, "Rules.", "Words.")).text)
 
     async with asyncio.TaskGroup() as group:
         group.create_task(asked())

@@ -18,6 +18,7 @@ from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.assembly.storage import Stores
 from agentd.app.logs import OpenLog
 from agentd.core.erasure import Erasure
+from agentd.core.errors import ProviderError
 from agentd.core.event import FactsChanged
 from agentd.core.fact import ErasureReport
 from agentd.core.health import Problem
@@ -247,7 +248,10 @@ def build_forgetting(
         return await asyncio.to_thread(output.erase, erasure)
 
     async def ask(system: str, text: str) -> str:
-        return await calls.ask(MAIN, Origin.FORGETTING, system, text, max_tokens=_MAX_TOKENS)
+        answer = await calls.ask(MAIN, Origin.FORGETTING, system, text, max_tokens=_MAX_TOKENS)
+        if answer.is_cut:  # words that it did not come to would stay
+            raise ProviderError("the model's answer was cut off")
+        return answer.text
 
     return Forgetting(
         stores.erasures,

@@ -16,7 +16,7 @@ from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import Origin, SessionKey
 from agentd.engine import tokens
 from agentd.engine.compaction.extract import absent, extract, shortened, wanted
-from agentd.engine.completion import Completions
+from agentd.engine.completion import Completion, Completions
 from agentd.engine.context import clip, fence
 
 log = structlog.get_logger()
@@ -51,6 +51,9 @@ class _Begun:
 
     digest: bytes
     summary: str
+
+
+_CUT = SummaryFault("cut_off", "it was cut off before its end")
 
 
 class SummaryRefused(ProviderError):
@@ -142,10 +145,10 @@ class Summariser:
     ) -> str:
         found: SummaryFault | None = None
         for _ in range(_TRIES):
-            summary = await self._once(session, rows, earlier, wish, found)
-            found = fault(summary, rows, names, self.longest)
+            answer = await self._once(session, rows, earlier, wish, found)
+            found = _CUT if answer.is_cut else fault(answer.text, rows, names, self.longest)
             if found is None:
-                return summary
+                return answer.text
             log.info("summary_refused", session=session, why=found.code)
         code = found.code if found else ""
         raise SummaryRefused(f"The summary was refused: {code}.", fault=code)
@@ -157,7 +160,7 @@ class Summariser:
         earlier: str,
         wish: str,
         found: SummaryFault | None,
-    ) -> str:
+    ) -> Completion:
         pieces = [fence("earlier summary", earlier)] if earlier else []
         pieces.append(fence("conversation", rendered(rows)))
         if wish:

@@ -159,7 +159,7 @@ class Review:
             self._failure = Problem("facts_unjudged", text, cure)
             return
         self._failure = None
-        _take(found, answer, {fact.id: fact for fact in shown}, await self._kept_apart())
+        _take(found, answer.text, {fact.id: fact for fact in shown}, await self._kept_apart())
 
     async def _kept_apart(self) -> frozenset[frozenset[str]]:
         """Pairs of facts of which one stood for the other until the user took that back."""

@@ -18,9 +18,15 @@ _LONGEST = 16_000  # characters of one object
 _DEEPEST = 8
 
 _SIGN = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
+_OBJECT_OR_EMPTY = re.compile(r"\{|\[\s*\]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TRAILING = re.compile(r'("(?:[^"\\]|\\.)*+(?:"|\Z))|,(?=\s*[}\]])', re.DOTALL)
 _CURLY = str.maketrans(dict.fromkeys("“”„‟＂", '"'))
+
+
+def is_list(answer: str) -> bool:
+    """Whether the answer holds objects, readable or not, or an empty list: words alone answer nothing."""
+    return _OBJECT_OR_EMPTY.search(answer, 0, _MOST_TEXT) is not None
 
 
 def objects(answer: str) -> Iterator[dict[str, Any]]:

@@ -15,6 +15,7 @@ from operator import attrgetter
 
 import structlog
 
+from agentd.core.errors import ProviderError
 from agentd.core.fact import (
     Category,
     Evidence,
@@ -35,6 +36,7 @@ from agentd.engine import tokens
 from agentd.engine.completion import Completions
 from agentd.memory.facts import wire
 from agentd.memory.facts.fact_settings import FactsSettings
+from agentd.memory.facts.model_answer import is_list
 from agentd.memory.facts.quotation import quoted_spans
 from agentd.memory.facts.wire import Spoken, WireItem
 from agentd.memory.facts.withheld import secret_spans
@@ -235,8 +237,14 @@ class PassageReader:
                 self._model,
                 max_tokens=_MAX_TOKENS,
             )
-        items, dropped = await asyncio.to_thread(wire.read, answer)
-        return items, dropped, len(known)
+        if not is_list(answer.text):
+            raise ProviderError(
+                "The model's answer holds no list of facts.",
+                cure="It is asked again later; if it stays, choose another [facts] extraction_model.",
+                kind="unreadable",
+            )
+        items, dropped = await asyncio.to_thread(wire.read, answer.text)
+        return items, dropped + answer.is_cut, len(known)
 
     async def _known(self, spoken: Sequence[Spoken], hinted: Sequence[str]) -> list[Fact]:
         """The facts that the model is shown: all of them as long as they fit, or those nearest to what

@@ -200,7 +200,16 @@ async def test_where_the_user_says_nothing_there_is_no_request(talk):
     assert await home.mark() == 3
 
 
-@pytest.mark.parametrize("reply", ["Nothing here.", "[", '[{"content": 3}]', "```json\n```", "[]"])
+@pytest.mark.parametrize("reply", ["Nothing here.", "[", "```json\n```", "OK [1]."])
+async def test_words_instead_of_a_list_are_no_answer(talk, reply):
+    home = talk(reply)
+    await home.say(DOG)
+    with pytest.raises(ProviderError, match="no list"):
+        await home.reader.read(await home.reader.next(MAIN))
+    assert await home.mark() == 0
+
+
+@pytest.mark.parametrize("reply", ['[{"content": 3}]', "```json\n[ ]\n```", "[]", "Here: []"])
 async def test_an_answer_without_facts_moves_the_mark(talk, reply):
     home = talk(reply)
     await home.say(DOG)
