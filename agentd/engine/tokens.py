@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from math import ceil
 
 from agentd.core.message import Block, Image, Opaque, Text, ToolResult, ToolUse
-from agentd.core.prompt import ToolSpec
+from agentd.core.prompt import Prompt, ToolSpec
 from agentd.core.transcript import History, Row, RowRole
 
 BYTES_PER_TOKEN = 3.5
@@ -63,6 +63,12 @@ def of_fixed(system: Sequence[str], tools: Sequence[ToolSpec]) -> int:
         for t in tools
     )
     return sum(of_text(s) for s in system) + specs
+
+
+def of_prompt(prompt: Prompt) -> int:
+    """Estimated tokens of a whole model call."""
+    words = sum(of_block(block) for message in prompt.messages for block in message.blocks)
+    return words + of_fixed(prompt.system, prompt.tools)
 
 
 def of_next_request(history: History, incoming: Iterable[Block], fixed: int) -> int:

@@ -12,6 +12,7 @@ import structlog
 from agentd.core.health import Problem
 from agentd.core.ports import Blobs, Clock, Provider
 from agentd.core.transcript import Offer
+from agentd.providers.answer_room import AnswerRoom
 from agentd.providers.anthropic import AnthropicProvider
 from agentd.providers.choice import ProviderChoice, choose
 from agentd.providers.openai import OpenAIProvider
@@ -73,7 +74,8 @@ async def open_model(
             else:
                 remote = _remote(service, choice, blobs)
                 await stack.enter_async_context(remote)
-                provider = meter(remote, service)
+                metered = meter(remote, service)
+                provider = AnswerRoom(metered, settings.context_window, service.max_tokens)
                 warm = None if choice.problem else remote.warm
             # A failure that opens the breaker is a whole call with all its tries, not one of them.
             breakers.append(CircuitBreaker(Retrying(provider, service, clock), clock))

@@ -78,7 +78,10 @@ class ServiceSettings(Settings):
     )
     api_key_file: KeyFile = ""
     max_tokens: int = Field(
-        default=8192, ge=1, description="longest answer of one model call, in tokens"
+        default=8192,
+        ge=1,
+        description="longest answer of one model call, in tokens; less where context_window has no "
+        "room for it",
     )
     timeout: PositiveDuration = Field(
         default=timedelta(seconds=90), description="longest silence of the service in an answer"
