@@ -41,6 +41,8 @@ ROOM = {
     "reason": str,
     "tokens_before": int,
     "tokens_after": int,
+    "unsaved": int,
+    "unsaved_reason": str,
 }
 PLAN = {
     "session": KEY,
