@@ -504,7 +504,8 @@ class FactBook:
             raise
         if found != Differences():
             log.info("facts_page_changed", gone=len(change.buried), dead=len(found.dead))
-        self._notices.troubles, self._notices.refused = page.troubles(), refused
+        self._notices.troubles = page.troubles()
+        self._notices.refused = (*refused, *page.passed_over())
         self._notices.dead = len(found.dead)
 
     async def _carry_out(self, change: PageChange) -> tuple[FactChange, ...]:

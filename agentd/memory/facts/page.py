@@ -35,7 +35,13 @@ _NAMED = re.compile(r"\bid=\"?([A-Za-z0-9_-]{1,32})")
 _NOT_UTF_8 = re.compile("[\ud800-\udfff]")
 _GARBLED = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufffd]")
 _GOES_ON = re.compile(r"[ \t]+(?![-*+]\s|\d+[.)]\s)\S")
+_WRAPPED = re.compile(
+    r"(?![-*+>#<=|~`]|\d+[.)]\s)\S"
+)  # a paragraph goes on there, as Markdown reads it
 _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
+_ITEM = re.compile(r"\s+[-*+]\s+\S|\s*\d{1,9}[.)]\s+\S")
+_ANNOTATED = re.compile(r"<!--\s*(?:fact|forgotten)\s")
+_AS_A_FACT = "begin it with `- ` at the beginning of the line to make it a fact"
 
 
 class RepeatedId(BadLine):
@@ -77,6 +83,7 @@ class PageLine:
     entry: PageEntry | None = None
     buried: tuple[str, datetime] | None = None
     trouble: BadLine | None = None
+    is_passed_over: bool = False  # an item of a list that is no fact, though it may be meant as one
 
     @property
     def id(self) -> str:
@@ -185,6 +192,15 @@ class Page:
             if (trouble := place.line.trouble) is not None
         )
 
+    def passed_over(self) -> tuple[Trouble, ...]:
+        """The items of lists below others, and of numbered ones: they are no facts."""
+        why = "an item that is numbered or indented is no fact"
+        return tuple(
+            Trouble(place.number, why, _AS_A_FACT)
+            for place in self.placed()
+            if place.line.is_passed_over
+        )
+
     def damaged(self) -> frozenset[str]:
         """The ids that lines still name which cannot be read."""
         raws = [line.raw for line in self.lines if line.trouble is not None]
@@ -261,8 +277,10 @@ def parse(text: str) -> Page:
     lines: list[PageLine] = []
     part, in_fence = PagePart.NOW, False
     seen: set[str] = set()
-    for raw in _joined(text.split("\n")):
-        if heading := _HEADING.match(raw):
+    raws = tuple(_joined(text.split("\n")))
+    code = _code(raws)
+    for index, raw in enumerate(raws):
+        if index not in code and (heading := _HEADING.match(raw)):
             part = _PARTS.get(_title(heading[1]), PagePart.NOW)
         if _FENCE.match(raw):
             in_fence = not in_fence
@@ -279,7 +297,7 @@ def _joined(raws: Sequence[str]) -> Iterator[str]:
     """The lines, a bullet together with those that go on with it."""
     held: str | None = None
     for raw in raws:
-        if held is not None and _GOES_ON.match(raw):
+        if held is not None and _goes_on(raw):
             held = f"{held}\n{raw}"
         else:
             if held is not None:
@@ -292,6 +310,29 @@ def _joined(raws: Sequence[str]) -> Iterator[str]:
             held = None
     if held is not None:
         yield held
+
+
+def _goes_on(raw: str) -> bool:
+    """Whether a line belongs to the bullet above it."""
+    if _GOES_ON.match(raw):
+        return True
+    return bool(_WRAPPED.match(raw)) and not (_NOT_UTF_8.search(raw) or _OURS.search(raw))
+
+
+def _code(raws: Sequence[str]) -> frozenset[int]:
+    """The lines of blocks of code by their indexes: no heading stands there. A fence that does not end, or
+    has a line of agentd's behind it, is none.
+    """
+    found: set[int] = set()
+    start: int | None = None
+    for index, raw in enumerate(raws):
+        if _ANNOTATED.search(raw):
+            start = None
+        elif _FENCE.match(raw):
+            if start is not None:
+                found.update(range(start, index + 1))
+            start = index if start is None else None
+    return frozenset(found)
 
 
 def _line(raw: str, part: PagePart, *, is_quoted: bool) -> PageLine:
@@ -308,7 +349,7 @@ def _line(raw: str, part: PagePart, *, is_quoted: bool) -> PageLine:
         if _OURS.search(raw):
             raise BadLine("it has a part of a comment of agentd's")
         if not body or is_quoted or not body[1].strip():
-            return PageLine(raw, part)
+            return PageLine(raw, part, is_passed_over=not is_quoted and bool(_ITEM.match(raw)))
         return PageLine(raw, part, read_bullet(body[1], None))
     except BadLine as why:
         return PageLine(raw, part, trouble=why)
@@ -327,8 +368,9 @@ def _title(words: str) -> str:
 def _parted(lines: Sequence[PageLine]) -> Iterator[PageLine]:
     """The lines, each with the part that it stands in now."""
     part = PagePart.NOW
-    for line in lines:
-        if line.entry is None and (heading := _HEADING.match(line.raw)):
+    code = _code([line.raw for line in lines])
+    for index, line in enumerate(lines):
+        if index not in code and (heading := _HEADING.match(line.raw)):
             part = _PARTS.get(_title(heading[1]), PagePart.NOW)
         yield line if line.part is part else replace(line, part=part)
 

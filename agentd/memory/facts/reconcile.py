@@ -240,7 +240,7 @@ class _ByHand:
         """A line has another text: a new fact replaces the one that stood there."""
         entry = self._accepted(place)
         if entry is not None:
-            self._take(place, self._batch.edit(row, self._operation(entry, row.category)))
+            self._take(place, self._batch.edit(row, self._edited(entry, row)))
 
     def add(self, place: Placed) -> None:
         """A line has no id yet."""
@@ -253,6 +253,20 @@ class _ByHand:
         now = self._now
         words = (Evidence(now),)
         return FactOperation(Op.ADD, now, FactSource.FILE, entry.text, category, evidence=words)
+
+    def _edited(self, entry: PageEntry, row: Fact) -> FactOperation:
+        """The same of a line that said something else: what its comment says now counts. What nobody changed
+        there and was true of the old words alone (the triple, since when, how sure) does not.
+        """
+        changed = entry.since if entry.since != row.valid_from else None
+        sure = entry.confidence if entry.confidence != row.confidence else None
+        return replace(
+            self._operation(entry, entry.category or row.category),
+            triple=entry.triple if entry.triple != row.triple else None,
+            valid_from=changed,
+            valid_to=entry.until,
+            confidence=sure,
+        )
 
     def _take(self, place: Placed, learned: Learned) -> None:
         self.written += learned.gone

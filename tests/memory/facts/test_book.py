@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -99,6 +100,49 @@ async def test_an_edited_line_is_a_new_version(home):
     assert [fact.text for fact in await home.book.history(now.id)] == [MAX, REX]
     assert await home.ops() == [("edit", False), ("add", False)]
     await home.check()
+
+
+async def test_what_is_changed_in_the_comment_along_with_the_words_is_taken_in_with_them(home):
+    rex = Triple("user", "dog name", "Rex")
+    later, before = home.clock.now() + timedelta(days=40), home.clock.now() - timedelta(days=40)
+    [old, _] = await home.add(REX, TEA, triple=rex)
+    home.edit(REX, MAX)
+    home.edit("category=personal", "category=project")
+    home.edit("|Rex", "|Max")
+    home.edit("since=", f"until={later:%Y-%m-%dT%H:%M:%SZ} since={before:%Y-%m-%d} x=")
+    home.write(re.sub(r" x=\S+", "", home.page, count=1))
+    await home.book.sync()
+    new = next(fact for fact in await home.book.all() if fact.text == MAX)
+    assert (new.category, new.valid_to) == (Category.PROJECT, later.replace(microsecond=0))
+    assert (new.triple, new.valid_from.date()) == (replace(rex, value="Max"), before.date())
+    assert (new.source, (await home.fact(old)).superseded_by) == (FactSource.FILE, new.id)
+    await home.check()
+
+
+async def test_what_a_comment_says_of_the_old_words_does_not_stand_for_the_new_ones(home):
+    until = home.clock.now() + timedelta(days=40)
+    triple = Triple("user", "dog name", "Rex")
+    await home.add(REX, triple=triple, confidence=0.4, valid_to=until)
+    home.edit(REX, MAX)
+    home.clock.jump(timedelta(days=1))
+    await home.book.sync()
+    new = next(fact for fact in await home.book.all() if fact.text == MAX)
+    assert (new.triple, new.confidence, new.valid_from) == (None, 0.9, home.clock.now())
+    assert new.valid_to == until, "the line says so"
+
+
+async def test_items_that_are_no_facts_are_told_and_keep_nothing_from_being_forgotten(home):
+    await home.add(REX, *BOOKS)
+    home.write(f"{home.page}- Family\n  - Ada\n1. Bo\n```\n  - code\n2. code\n```\n")
+    await home.book.sync()
+    [problem] = home.book.problems()
+    assert problem.code == "facts_refused"
+    assert "2 lines" in problem.text
+    assert "numbered or indented" in problem.text
+    home.take_out(REX)
+    await home.book.sync()
+    assert (home.forgotten.begun, await home.book.parked()) == ([REX], ())
+    assert "  - Ada\n1. Bo\n" in home.page
 
 
 async def test_values_of_the_comment_may_be_edited_and_left_out(home):

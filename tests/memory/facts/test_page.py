@@ -214,6 +214,48 @@ def test_bullets_without_a_comment_are_facts_wherever_they_stand_but_not_code_an
     assert not parse(text).troubles()
 
 
+def test_a_bullet_goes_on_as_markdown_reads_it():
+    text = (
+        "- is allergic to nuts and\nto milk (all of it)\n- likes tea\n# Title\n- is tall\n> quoted\n"
+        f"- plays chess\n\nProse\n{LINE}\nMore prose\n- has a cat\n```\ncode\n```\n- runs\n=======\n"
+    )
+    page = parse(text)
+    told = [line.entry.text for line in page.lines if line.entry and not line.entry.id]
+    assert told == [
+        "is allergic to nuts and to milk (all of it)",
+        "likes tea",
+        "is tall",
+        "plays chess",
+        "has a cat",
+        "runs",
+    ]
+    assert page.render() == text
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~"])
+def test_a_heading_in_a_block_of_code_is_none(fence):
+    page = parse(f"# Facts\n{fence}sh\n## Earlier\n{fence}\n{LINE}\n")
+    [held] = [line for line in page.lines if line.entry]
+    assert held.part is PagePart.NOW
+    again = page.edited([a_fact("aaaaaaaa", "New.", status=FactStatus.ENDED, valid_to=NOW)])
+    assert [line.part for line in again.lines if line.entry] == [PagePart.NOW, PagePart.EARLIER]
+    assert parse(again.render()) == again
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"# Facts\n```\n## Earlier\n{LINE}\n",
+        f"# Facts\n```\n## Earlier\n{LINE}\n```\n",
+        f"# Facts\n```\n## Earlier\n\n{LINE}\n## Family\n```\ncode\n```\n",
+    ],
+    ids=["no end", "around a fact", "no end, and another block"],
+)
+def test_a_fence_around_agentds_own_lines_hides_no_heading(text):
+    [over] = [line for line in parse(text).lines if line.entry]
+    assert over.part is PagePart.EARLIER
+
+
 def test_keys_may_be_missing():
     entry = parse("- Tea. <!-- fact id=aaaaaaaa -->").entries()["aaaaaaaa"]
     assert not entry.is_complete
