@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from itertools import pairwise
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -24,7 +25,14 @@ from agentd.automation.heartbeat.watched import HEARTBEAT, WatchedEntries
 from agentd.core import failpoints
 from agentd.core.alert import Alert, Recipients
 from agentd.core.beat import Beat, HeartbeatState, Outcome, Reason
-from agentd.core.errors import FileMissing, FileUnreadable, QueueFull, ShuttingDown, StorageError
+from agentd.core.errors import (
+    FileMissing,
+    FileUnreadable,
+    QueueFull,
+    ShuttingDown,
+    StorageError,
+    StorageFull,
+)
 from agentd.core.event import ThoughtChunk
 from agentd.core.ports import EventSink
 from agentd.core.prompt import ToolSpec
@@ -58,6 +66,7 @@ class Beats(MemoryBeats):
         self.reads = 0  # of the schedule
         self.may_skip = asyncio.Event()
         self.may_skip.set()
+        self.refusals = 0  # for want of room, when a beat is to end
         super().__init__(clock, self.outbox)
 
     async def skip_beat(
@@ -65,6 +74,12 @@ class Beats(MemoryBeats):
     ) -> Beat:
         await self.may_skip.wait()
         return await super().skip_beat(due, next_due, reason, file_hash)
+
+    async def end_beat(self, *told: Any, **spent: Any) -> tuple[Beat, tuple[Alert, ...]]:
+        if self.refusals:
+            self.refusals -= 1
+            raise StorageFull
+        return await super().end_beat(*told, **spent)
 
     async def heartbeat(self) -> HeartbeatState:
         self.reads += 1
@@ -98,11 +113,16 @@ class Turns:
     thought: str = ""
     hangs: bool = False
     tainted: bool = False
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.may_answer.set()
 
     async def submit(self, request: TurnRequest, sink: EventSink) -> FakeTicket:
         if self.refusal is not None:
             raise self.refusal
         self.requests.append(request)
+        await self.may_answer.wait()
         await self.ledger.charge(
             request.session, request.origin, request.model or "", Usage(90, 10), 0.25
         )
@@ -175,6 +195,7 @@ class World:
             self.last_heard,
             self.wake,
             self.exists,
+            self.own,
         )
         recipients = Recipients(("journal",), "me")
         watched = WatchedEntries(
@@ -211,6 +232,10 @@ class World:
 
     def wake(self) -> None:
         self.wakes += 1
+
+    async def own(self, work: Coroutine[Any, Any, Beat]) -> Beat:
+        self.owned = asyncio.create_task(work)
+        return await asyncio.shield(self.owned)
 
     async def exists(self, session: SessionKey) -> bool:
         return session in {"main", "chat:work"}
@@ -968,3 +993,33 @@ async def test_the_history_says_which_beats_may_speak_for_others(reply: str) -> 
     assert [alert.told for alert in await world.beats.alerts()] in ([], [beat.text])
     world.turns.tainted, world.turns.reply = False, f"HEARTBEAT_OK {words}"
     assert (await world.beat(force=True)).text == words
+
+
+async def test_an_alert_of_a_beat_by_hand_is_told_though_whoever_asked_has_gone() -> None:
+    world = World()
+    world.turns.reply = "ALERT: the disk is full of water"
+    world.turns.may_answer.clear()
+    caller = asyncio.create_task(world.beat())
+    while not world.turns.requests:
+        await asyncio.sleep(0)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert (await world.beat()).reason is Reason.BUSY
+    world.turns.may_answer.set()
+    assert (await world.owned).outcome is Outcome.ALERT
+    assert len(await world.beats.alerts()) == 1
+    assert len(world.turns.requests) == 1
+
+
+async def test_what_a_beat_found_waits_for_room_on_a_full_disk() -> None:
+    world = World()
+    world.turns.reply = "ALERT: the disk is full of water"
+    world.beats.refusals = 2
+    caller = asyncio.create_task(world.beat())
+    await world.clock.settle()
+    assert await world.beats.alerts() == []
+    await world.clock.advance(5)
+    assert (await caller).outcome is Outcome.ALERT
+    assert len(await world.beats.alerts()) == 1
+    assert len(world.turns.requests) == 1

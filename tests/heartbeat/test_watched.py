@@ -161,6 +161,7 @@ class World:
             self.nothing,
             lambda: None,
             self.exists,
+            lambda work: work,
         )
         recipients = Recipients(("journal",), "me")
         watched = WatchedEntries(

@@ -96,6 +96,7 @@ def _heartbeat(
         budget=runtime.budget_of(stores.ledger, Origin.HEARTBEAT),
         wake=alerts.dispatcher.wake,
         exists=stores.sessions.exists,
+        own=engine.sessions.own,
     )
     recipients = alerts.targets(Origin.HEARTBEAT)
     text = settings.prompt or prompt("heartbeat")

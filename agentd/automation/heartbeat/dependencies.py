@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
+from agentd.core.beat import Beat
 from agentd.core.ports import BeatStore, Breaker, Clock, Ledger
 from agentd.core.turn import SessionKey
 from agentd.core.workspace import FileView
@@ -27,7 +28,8 @@ class BeatBudget(Protocol):
 class BeatDependencies:
     """The parts of the daemon that a beat uses. `read` gives HEARTBEAT.md as the owner sees it and
     raises like Workspace.read; `last_heard` when the owner last wrote; `wake` tells the alerts'
-    dispatcher that the outbox has grown; `exists` whether there is a conversation of that key.
+    dispatcher that the outbox has grown; `exists` whether there is a conversation of that key;
+    `own` does work to its end though whoever waits for it leaves, until a stop.
     """
 
     clock: Clock
@@ -40,3 +42,4 @@ class BeatDependencies:
     last_heard: Callable[[], Awaitable[tuple[datetime, str] | None]]
     wake: Callable[[], None]
     exists: Callable[[SessionKey], Awaitable[bool]]
+    own: Callable[[Coroutine[Any, Any, Beat]], Awaitable[Beat]]

@@ -88,10 +88,15 @@ class Heartbeat:
 
     async def run(self, *, force: bool = False) -> Beat:
         """A beat now, through every gate; `force` opens all but the budget and a busy session. The slots of
-        the schedule stay where they are. While another beat runs, the answer is `busy`.
+        the schedule stay where they are. While another beat runs, the answer is `busy`. It goes on though
+        whoever asked for it leaves.
         """
         if self._is_beating:
             return await self._skip_now(Reason.BUSY)
+        self._is_beating = True
+        return await self._around.own(self._beat_by_hand(force=force))
+
+    async def _beat_by_hand(self, *, force: bool) -> Beat:
         with self._beating():
             async with self._lock:
                 return await self._beat_now(force=force)

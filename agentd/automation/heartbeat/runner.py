@@ -22,6 +22,7 @@ from agentd.core.turn import MAIN, Context, Origin, SessionKey, TurnRequest
 from agentd.core.verdict import Alarm
 from agentd.core.watch import WatchedEntry
 from agentd.engine.background_turn import TOOLS, compose, run_background_turn
+from agentd.engine.durable import when_space
 
 
 class BeatRunner:
@@ -159,8 +160,11 @@ class BeatRunner:
     async def _store(self, beat_id: int, sight: Snapshot, findings: Sequence[BeatFinding]) -> Beat:
         # No other turn of this origin runs beside a beat.
         tokens, cost = await self._around.ledger.spent(sight.view.now, Origin.HEARTBEAT)
-        beat, stored = await self._around.beats.end_beat(
-            beat_id, findings, tokens=tokens, cost_usd=cost
+        around = self._around
+        # The model was paid for what it found: that waits for room on a full disk.
+        beat, stored = await when_space(
+            around.clock,
+            lambda: around.beats.end_beat(beat_id, findings, tokens=tokens, cost_usd=cost),
         )
         if stored or any(found.reason is Reason.NOTIFY for found in findings):
             self._around.wake()
