@@ -141,6 +141,8 @@ class JobLine:
             return
         # One that is done may have been passed over while the clock was ahead.
         for job in await self._jobs(past=True):
+            if self._after(job)(now) is None:  # what is done for good, of which there may be many
+                continue
             used = await self._book.used(job.id, now)
             due = settled(job.next_due, self._after(job), now, used)
             if due is not None and due != job.next_due:
