@@ -34,7 +34,10 @@ Each class has a stable `code` (for machines), a message (for people) and a `cur
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from agentd.core.turn import Usage
 
 
 class AgentdError(Exception):
@@ -237,7 +240,8 @@ class ProviderError(AgentdError):
     `kind` is the exact outcome, a word of the table in docs/providers.md (for example `auth`,
     `rate_limited`, `overloaded`, `timeout`, `stream_cut`). `retryable` says whether the same request
     may succeed later, `retry_after` how many seconds the service asked to wait. `away` says that the
-    service, or the way to it, is out of order or overloaded: a message can wait for its return.
+    service, or the way to it, is out of order or overloaded: a message can wait for its return. `usage`
+    is what the failed call has used all the same; None if the service had not begun to answer.
     """
 
     code = "provider"
@@ -257,6 +261,7 @@ class ProviderError(AgentdError):
         self.away = away
         self.retryable = retryable
         self.retry_after = retry_after
+        self.usage: Usage | None = None
 
     @property
     def reason(self) -> str:

@@ -18,7 +18,7 @@ BYTES_PER_TOKEN = 3.5
 _PER_MESSAGE = 4  # role and separators
 # Claude reads width x height / 750 and scales larger images down to about this many (its guide to
 # vision); other services take no more for a usual screenshot. Real usage replaces it after the call.
-_PER_IMAGE = 1_600
+PER_IMAGE = 1_600
 
 
 def of_text(text: str) -> int:
@@ -37,7 +37,7 @@ def of_block(block: Block) -> int:
         case Text(text):
             return of_text(text)
         case Image():
-            return _PER_IMAGE
+            return PER_IMAGE
         case ToolUse(_, name, arguments):
             return of_text(name) + of_text(json.dumps(arguments, ensure_ascii=False)) + 8
         case ToolResult(_, text, _):

@@ -7,12 +7,15 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
+from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.ports import Blobs
-from agentd.core.prompt import Prompt, ProviderEvent
+from agentd.core.prompt import Prompt, ProviderEvent, TextDelta, ThoughtDelta
 from agentd.core.secrets import Secret
-from agentd.providers.anthropic_wire import PROVIDER, AnthropicAssembly, request_body
+from agentd.core.turn import Usage
+from agentd.providers.anthropic_wire import PROVIDER, AnthropicAssembly, Json, request_body
 from agentd.providers.choice import DEFAULT_MODELS
+from agentd.providers.counting import TokenCounts
 from agentd.providers.events import drain, limited
 from agentd.providers.faults import failure, missing_key
 from agentd.providers.late import LateApi
@@ -42,6 +45,7 @@ class AnthropicProvider:
     ) -> None:
         self._settings = settings
         self._blobs = blobs
+        self._counts = TokenCounts(PROVIDER)
         self.name = PROVIDER
         self.model = settings.model or DEFAULT_MODELS[PROVIDER]
         self._api = LateApi(partial(_connect, settings, secret, transport)) if secret else None
@@ -71,17 +75,37 @@ class AnthropicProvider:
         assembly = AnthropicAssembly(model)
         seen, pictures = await with_pictures(prompt, self._blobs, can_see=self._settings.images)
         build = partial(request_body, seen, self._settings, model, pictures)
-        events = api.events(await offload(len(seen.messages), build, light=ROWS))
-        async with contextlib.aclosing(limited(events, self._settings.call_timeout)) as heard:
-            async for event in heard:
+        body = await offload(len(seen.messages), build, light=ROWS)
+        try:
+            async with contextlib.aclosing(self._heard(api, body, assembly)) as heard:
+                async for shown in heard:
+                    yield shown
+            usage = await self._used(seen, assembly)
+            answer = await offload(assembly.written.size, partial(assembly.answered, usage))
+        except ProviderError as error:
+            if assembly.is_begun:
+                error.usage = await self._used(seen, assembly)
+            raise
+        yield answer
+
+    async def _heard(
+        self, api: AnthropicApi, body: Json, assembly: AnthropicAssembly
+    ) -> AsyncGenerator[TextDelta | ThoughtDelta, None]:
+        """What can be shown of the answer, which the assembly has then."""
+        events = limited(api.events(body), self._settings.call_timeout)
+        async with contextlib.aclosing(events):
+            async for event in events:
                 shown = assembly.feed(event)
                 if shown is not None:
                     yield shown
                 if assembly.is_complete:
-                    await drain(heard)
+                    await drain(events)
         if not assembly.is_complete:
             raise failure("stream_cut")
-        yield await offload(assembly.written.size, assembly.answered)
+
+    async def _used(self, prompt: Prompt, assembly: AnthropicAssembly) -> Usage:
+        most = prompt.max_tokens or self._settings.max_tokens
+        return await self._counts.used(prompt, assembly.usage, assembly.written.tokens, most)
 
 
 def _connect(

@@ -159,9 +159,9 @@ class AnthropicAssembly:
 
     def __init__(self, model: str) -> None:
         self.is_complete = False
+        self.is_begun = False  # whether the service has begun to answer, which it has counted then
         self.written = WrittenAnswer()
         self._model = model
-        self._started = False
         self._blocks: list[_Part] = []
         self._stop = ""
         self._usage = dict.fromkeys(_USAGE, 0)
@@ -182,7 +182,7 @@ class AnthropicAssembly:
             raise reported(str(error.get("type")), error, "reported inside the answer")
         if kind == "message_start":
             self._start(event["message"])
-        elif not self._started and kind != "ping":
+        elif not self.is_begun and kind != "ping":
             _bad("an answer without a beginning")
         elif kind == "content_block_start":
             return self._open(event["index"], event["content_block"])
@@ -198,9 +198,9 @@ class AnthropicAssembly:
         return None
 
     def _start(self, message: Json) -> None:
-        if self._started:
+        if self.is_begun:
             _bad("two answers in one")
-        self._started = True
+        self.is_begun = True
         self._model = model_name(message.get("model"), self._model)
         self._count(message.get("usage"))
 
@@ -222,16 +222,26 @@ class AnthropicAssembly:
             if usage and isinstance(usage.get(key), int):
                 self._usage[key] = token_count(usage[key])
 
-    def answered(self) -> Answered:
+    @property
+    def usage(self) -> Usage:
+        """What the service has counted so far."""
+        return Usage(
+            self._usage["input_tokens"],
+            self._usage["output_tokens"],
+            self._usage["cache_read_input_tokens"],
+            self._usage["cache_creation_input_tokens"],
+        )
+
+    def answered(self, usage: Usage) -> Answered:
         """The answer. Raises ProviderError if it is none, or tells of no call that could be run. Takes
         time in proportion to what was written.
         """
         try:
-            return self._finish()
+            return self._finish(usage)
         except (KeyError, TypeError, AttributeError):
             _bad("an event without its parts")
 
-    def _finish(self) -> Answered:
+    def _finish(self, usage: Usage) -> Answered:
         if self._stop == "model_context_window_exceeded":
             raise failure("overflow", "its window was full before the answer was complete")
         if not self._stop:
@@ -247,13 +257,6 @@ class AnthropicAssembly:
             _bad("a tool call without a tool")
         if stop is ModelStop.END_TURN and not message.text.strip():
             raise failure("empty_answer")
-        read, written = "cache_read_input_tokens", "cache_creation_input_tokens"
-        usage = Usage(
-            self._usage["input_tokens"],
-            self._usage["output_tokens"],
-            self._usage[read],
-            self._usage[written],
-        )
         return Answered(message, stop, usage, self._model, PROVIDER)
 
 

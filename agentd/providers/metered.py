@@ -1,18 +1,20 @@
 """A provider that never spends more than `[budget]` allows.
 
-The most that a call can use is set aside before it is made, and what it did use is charged after it.
+The most that a call can use is set aside before it is made, and what it did use is charged after it,
+whether an answer came of it or not.
 So no call goes over a limit, however many run at once and however often the daemon restarts.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from functools import partial
 
 import structlog
 
 from agentd.core.errors import BudgetReached, ProviderError, StorageError
+from agentd.core.money import Cap
 from agentd.core.offloading import ROWS, offload
 from agentd.core.ports import Clock, Ledger, Provider
 from agentd.core.prompt import (
@@ -68,21 +70,8 @@ class Metered:
         """
         now = self._clock.now().astimezone(self._clock.zone)
         caps = self._limits.caps(now, prompt.origin)
-        if not caps:
-            async with closing(self._provider.stream(prompt)) as events:
-                async for event in events:
-                    yield event
-            return
-        model = prompt.model or self.model
-        count = await offload(len(prompt.messages), partial(_input_tokens, prompt), light=ROWS)
-        most = most_of(count, prompt.max_tokens or self._max_tokens)
-        price = self._limits.price
-        try:
-            held = await self._ledger.reserve(prompt.origin, model, most, price(model, most), caps)
-        except BudgetReached as error:
-            refusal = failure("budget", error.message)
-            raise ProviderError(refusal.message, cure=error.cure, kind="budget") from error
-        used, answered = Usage(), False  # what to charge if no answer comes
+        held = await self._set_aside(prompt, caps) if caps else None
+        said, used, answered = 0, None, False  # what to charge if no answer comes
         try:
             async with closing(self._provider.stream(prompt)) as events:
                 async for event in events:
@@ -91,18 +80,35 @@ class Metered:
                         yield replace(event, reservation=held)
                         return
                     if isinstance(event, TextDelta | ThoughtDelta):
-                        begun = used if used.total_tokens else Usage(most.input_tokens)
-                        said = begun.output_tokens + tokens.of_text(event.text)
-                        used = replace(begun, output_tokens=said)
+                        said += tokens.of_text(event.text)
                     yield event
+        except ProviderError as error:
+            used = error.usage
+            raise
         finally:
-            if not answered:  # cut: a service that had begun to answer has counted the input
-                await self._charge_cut(prompt, model, used, held)
+            if not answered:
+                if said and used is None:
+                    # A service that had begun to answer has counted the input.
+                    used = Usage(most_of(await _sent(prompt), 0).input_tokens, said)
+                if used is not None or held is not None:
+                    await self._charge_cut(prompt, used or Usage(), held)
 
-    async def _charge_cut(self, prompt: Prompt, model: str, used: Usage, held: int) -> None:
+    async def _set_aside(self, prompt: Prompt, caps: Sequence[Cap]) -> int:
+        """The id of a reservation for the most that the call can use. Raises ProviderError (`budget`)."""
+        model = prompt.model or self.model
+        most = most_of(await _sent(prompt), prompt.max_tokens or self._max_tokens)
+        cost = self._limits.price(model, most)
+        try:
+            return await self._ledger.reserve(prompt.origin, model, most, cost, caps)
+        except BudgetReached as error:
+            refusal = failure("budget", error.message)
+            raise ProviderError(refusal.message, cure=error.cure, kind="budget") from error
+
+    async def _charge_cut(self, prompt: Prompt, used: Usage, held: int | None) -> None:
         """Charge what a call had used that got no answer. A ledger that cannot be written must not hide
         what ended the call: a cancel has to stay one. The reservation stays then, which is more.
         """
+        model = prompt.model or self.model
         usd = self._limits.price(model, used)
         try:
             await self._ledger.charge(
@@ -117,6 +123,5 @@ def most_of(input_tokens: int, max_tokens: int) -> Usage:
     return Usage(round(input_tokens * _MARGIN), max_tokens)
 
 
-def _input_tokens(prompt: Prompt) -> int:
-    words = sum(tokens.of_block(b) for m in prompt.messages for b in m.blocks)
-    return words + tokens.of_fixed(prompt.system, prompt.tools)
+async def _sent(prompt: Prompt) -> int:
+    return await offload(len(prompt.messages), partial(tokens.of_prompt, prompt), light=ROWS)

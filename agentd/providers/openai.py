@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncGenerator
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from agentd.core.errors import ProviderError
-from agentd.core.message import Image
 from agentd.core.offloading import ROWS, offload
 from agentd.core.ports import Blobs
 from agentd.core.prompt import Prompt, ProviderEvent
 from agentd.core.secrets import Secret
 from agentd.core.turn import Usage
-from agentd.engine import tokens
+from agentd.providers.counting import TokenCounts
 from agentd.providers.events import drain, limited
 from agentd.providers.faults import missing_key
 from agentd.providers.late import LateApi
-from agentd.providers.openai_wire import DONE, PROVIDER, OpenAIAssembly, request_body
+from agentd.providers.openai_wire import (
+    DONE,
+    PROVIDER,
+    Json,
+    OpenAIAssembly,
+    Shown,
+    request_body,
+)
 from agentd.providers.pictures import with_pictures
 from agentd.providers.provider_settings import ServiceSettings
 
@@ -50,6 +55,7 @@ class OpenAIProvider:
         self.name, self.model = PROVIDER, settings.model
         self._settings = settings
         self._blobs = blobs
+        self._counts = TokenCounts(f"{PROVIDER} {settings.model}")
         self._api = LateApi(partial(_connect, settings, secret, transport))
         self._is_locked_out = secret is None and settings.needs_key
 
@@ -77,6 +83,22 @@ class OpenAIProvider:
         assembly = OpenAIAssembly(model, think_tags=self._settings.capabilities.think_tags)
         build = partial(request_body, seen, self._settings, model, pictures)
         body = await offload(len(seen.messages), build, light=ROWS)
+        try:
+            async with contextlib.aclosing(self._heard(api, body, assembly)) as heard:
+                async for shown in heard:
+                    yield shown
+            usage = await self._used(seen, assembly)
+            answer = await offload(assembly.written.size, partial(assembly.answered, usage))
+        except ProviderError as error:
+            if assembly.is_begun:
+                error.usage = await self._used(seen, assembly)
+            raise
+        yield answer
+
+    async def _heard(
+        self, api: OpenAIApi, body: Json, assembly: OpenAIAssembly
+    ) -> AsyncGenerator[Shown, None]:
+        """What can be shown of the answer, which the assembly has then."""
         events = limited(api.events(body), self._settings.call_timeout)
         async with contextlib.aclosing(events):
             async for data in events:
@@ -87,20 +109,10 @@ class OpenAIProvider:
             for data in await _tail(events) if not assembly.is_done else ():
                 assembly.feed(data)
             await drain(events)
-        usage = assembly.usage
-        if usage is None:
-            estimate = partial(self._estimate, seen, model, assembly)
-            usage = await offload(len(seen.messages), estimate, light=ROWS)
-        yield await offload(assembly.written.size, partial(assembly.answered, usage))
 
-    def _estimate(self, prompt: Prompt, model: str, assembly: OpenAIAssembly) -> Usage:
-        """For a server that does not count: budgets and the context's size need some figure."""
-        images = [b for m in prompt.messages for b in m.blocks if isinstance(b, Image)]
-        without_bytes = dict.fromkeys((image.sha256 for image in images), "")
-        body = request_body(prompt, self._settings, model, without_bytes)
-        sent = tokens.of_text(json.dumps(body, ensure_ascii=False))
-        sent += sum(map(tokens.of_block, images))
-        return Usage(input_tokens=sent, output_tokens=assembly.written.tokens)
+    async def _used(self, prompt: Prompt, assembly: OpenAIAssembly) -> Usage:
+        most = prompt.max_tokens or self._settings.max_tokens
+        return await self._counts.used(prompt, assembly.usage, assembly.written.tokens, most)
 
 
 def _connect(

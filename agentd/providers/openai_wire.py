@@ -225,6 +225,11 @@ class OpenAIAssembly:
         """Whether the model has said why it stopped: its words are complete."""
         return bool(self._stop)
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether the service has begun to answer, which it has counted then."""
+        return bool(self._stop or self.usage or self.written.size)
+
     def feed(self, data: str) -> list[Shown]:
         """Take the data of one event; what of it can be shown at once comes back.
 

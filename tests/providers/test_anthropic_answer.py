@@ -50,6 +50,14 @@ async def test_usage_counts_the_cache_and_takes_the_last_totals(playing, recorde
     assert answer.usage == Usage(7, 3, 4001, 301)
 
 
+@pytest.mark.parametrize("stream", ["thinking_only", "tool_json_cut", "no_message_stop"])
+async def test_an_answer_that_is_none_tells_what_it_has_used(playing, recorded, hello, stream):
+    _, error = await hear(playing(recorded(stream)), hello)
+    assert isinstance(error, ProviderError)
+    assert error.usage.input_tokens == 25
+    assert error.usage.output_tokens > 0
+
+
 async def test_blocks_that_only_the_service_knows_are_kept_verbatim_in_order(
     playing, recorded, hello
 ):

@@ -102,6 +102,32 @@ async def test_a_call_that_is_left_in_the_middle_is_charged_for_what_it_had_begu
     assert usd > 0
 
 
+@pytest.mark.parametrize("limits", [{"daily_usd": 10.0}, {"heartbeat_daily_tokens": 0}])
+async def test_a_failed_call_is_charged_what_the_service_counted(limits: dict[str, float]) -> None:
+    clock = FakeClock()
+    ledger = MemoryLedger(clock)
+    silent = ProviderError("not a word", kind="empty_answer")
+    silent.usage = Usage(2_000, 100)
+    metered = Metered(ScriptedProvider(silent), ledger, budget(**limits), clock, 1000)
+    with pytest.raises(ProviderError, match="not a word"):
+        await run_through(metered)
+    tokens, usd = await ledger.spent(clock.now() - timedelta(days=1))
+    assert (tokens, usd) == (2_100, pytest.approx(0.025))
+
+
+async def test_without_a_limit_a_cut_call_is_charged_too() -> None:
+    clock, begun = FakeClock(), asyncio.Event()
+    ledger = MemoryLedger(clock)
+    metered = Metered(Hanging(begun), ledger, budget(), clock, 1000)
+    running = asyncio.create_task(run_through(metered))
+    await begun.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    tokens, _ = await ledger.spent(clock.now() - timedelta(days=1))
+    assert tokens > 170
+
+
 class FullLedger(MemoryLedger):
     """Has room for reservations and none for charges."""
 

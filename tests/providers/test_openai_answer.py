@@ -6,10 +6,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from agentd.core.errors import ContextOverflow, ProviderError
-from agentd.core.message import Text, ToolUse
-from agentd.core.prompt import Answered, ModelStop, TextDelta, ThoughtDelta
+from agentd.core.message import Text, ToolUse, user
+from agentd.core.prompt import Answered, ModelStop, Prompt, TextDelta, ThoughtDelta
 from agentd.core.secrets import Secret
 from agentd.core.turn import Usage
 from agentd.providers.openai import OpenAIProvider
@@ -123,8 +124,61 @@ async def test_usage_counts_wherever_it_stands(hello, stream):
 
 async def test_a_server_that_does_not_count_gets_an_estimate(hello):
     _, answer = await hear(play(recorded("no_usage")), hello)
-    assert 10 < answer.usage.input_tokens < 100
+    assert 5 < answer.usage.input_tokens < 100
     assert 1 < answer.usage.output_tokens < 10
+
+
+def counted(usage, delta, finish="stop"):
+    """A stream of one choice with these token counts behind it."""
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    events = ({"choices": [choice]}, {"choices": [], "usage": usage})
+    return b"".join(f"data: {json.dumps(e)}\n\n".encode() for e in events) + b"data: [DONE]\n\n"
+
+
+BROKEN_CALL = {
+    "tool_calls": [{"index": 0, "id": "c", "function": {"name": "note", "arguments": '{"a": '}}]
+}
+
+
+@pytest.mark.parametrize(("delta", "finish"), [({}, "stop"), (BROKEN_CALL, "tool_calls")])
+async def test_an_answer_that_is_none_tells_what_it_has_used(hello, delta, finish):
+    usage = {"prompt_tokens": 2000, "completion_tokens": 100}
+    _, error = await hear(play(counted(usage, delta, finish)), hello)
+    assert error.kind in ("empty_answer", "bad_tool_json")
+    assert error.usage == Usage(2000, 100)
+
+
+async def test_a_stream_that_is_cut_has_used_what_was_sent_and_written(hello):
+    _, error = await hear(play(counted(None, BROKEN_CALL, None).split(b"\n\n")[0] + b"\n\n"), hello)
+    assert error.kind == "stream_cut"
+    assert error.usage.input_tokens > 5
+    assert error.usage.output_tokens > 0
+
+
+async def test_a_call_that_nothing_came_of_has_used_nothing(hello):
+    _, error = await hear(play(b"data: [DONE]\n\n"), hello)
+    assert error.usage is None
+
+
+@pytest.mark.parametrize("told", [0, 12, 10**11])
+async def test_a_count_that_cannot_be_is_not_believed(told):
+    prompt = Prompt((), (user("one word and another " * 1000),))
+    usage = {"prompt_tokens": told, "completion_tokens": told}
+    provider = play(counted(usage, {"content": "A plain answer. " * 500}))
+    with capture_logs() as logs:
+        _, answer = await hear(provider, prompt)
+        await hear(provider, prompt)
+    assert 4000 < answer.usage.context_tokens < 8000
+    assert 1500 < answer.usage.output_tokens < 3000
+    assert [e["event"] for e in logs] == ["token_count_not_believed"]
+
+
+async def test_an_unusual_count_is_believed():
+    prompt = Prompt((), (user("one word and another " * 1000),))
+    for told in (1200, 20_000):
+        usage = {"prompt_tokens": told, "completion_tokens": 3}
+        _, answer = await hear(play(counted(usage, {"content": "Yes."})), prompt)
+        assert answer.usage == Usage(told, 3)
 
 
 async def test_the_stop_reason_is_enough_without_an_end_mark(hello):

@@ -1,0 +1,79 @@
+"""What a call has used: as the service counts it where that can be, by an estimate elsewhere.
+
+Some servers count nothing, some only what no cache held, some nonsense. Budgets and the size of a
+conversation go by these figures, so one that cannot be is not believed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import structlog
+
+from agentd.core.message import Image
+from agentd.core.offloading import ROWS, offload
+from agentd.core.prompt import Prompt
+from agentd.core.turn import Usage
+from agentd.engine import tokens
+
+log = structlog.get_logger()
+
+# An estimate may be wrong by this factor: repeated letters take few tokens, rare scripts many.
+_FACTOR = 10
+# Tokens. What services add to a prompt (templates, tools of their own), and the most that one takes
+# for an image. Texts of less than _SMALL say too little of how a service counts.
+_ADDED = 20_000
+_MOST_OF_IMAGE = 50_000
+_SMALL = 1_000
+
+
+class TokenCounts:
+    """The counts of one service; the first one that is not believed is logged."""
+
+    def __init__(self, service: str) -> None:
+        self._service = service
+        self._is_told = False
+
+    async def used(
+        self, prompt: Prompt, told: Usage | None, written: int, max_tokens: int
+    ) -> Usage:
+        """What a call has used. `told` is what the service says, if anything; about `written` tokens of an
+        answer have come, of which `max_tokens` were asked for at most.
+        """
+        return await offload(
+            len(prompt.messages),
+            lambda: self._used(prompt, told, written, max_tokens),
+            light=ROWS,
+        )
+
+    def _used(self, prompt: Prompt, told: Usage | None, written: int, max_tokens: int) -> Usage:
+        estimate = Usage(tokens.of_prompt(prompt), written)
+        if told is None:
+            return estimate
+        images = sum(isinstance(b, Image) for m in prompt.messages for b in m.blocks)
+        pictures = images * tokens.PER_IMAGE
+        most_read = estimate.input_tokens * _FACTOR + images * _MOST_OF_IMAGE + _ADDED
+        most_said = (written + max_tokens) * _FACTOR
+        found = told
+        if not _can_be(told.context_tokens, estimate.input_tokens - pictures, most_read):
+            found = Usage(estimate.input_tokens, told.output_tokens)
+        if not _can_be(told.output_tokens, written, most_said):
+            found = replace(found, output_tokens=written)
+        if found != told and not self._is_told:
+            self._is_told = True
+            log.warning(
+                "token_count_not_believed",
+                service=self._service,
+                told_input=told.context_tokens,
+                told_output=told.output_tokens,
+                used_input=found.context_tokens,
+                used_output=found.output_tokens,
+            )
+        return found
+
+
+def _can_be(told: int, estimate: int, most: int) -> bool:
+    """Whether a service can have counted so many for a text that is estimated."""
+    if not told:
+        return not estimate
+    return told <= most and (estimate < _SMALL or told * _FACTOR >= estimate)
