@@ -41,8 +41,7 @@ def finding_of(
     """What a verdict means; `alert` is the one that an alarm is told by."""
     match verdict:
         case Failed():
-            reason = Reason.INTERRUPTED if verdict.is_cut else Reason.PROVIDER_ERROR
-            return BeatFinding(Outcome.FAILED, reason, verdict.text)
+            return BeatFinding(Outcome.FAILED, _reason(verdict), verdict.text)
         case Empty():
             return BeatFinding(Outcome.FAILED, Reason.EMPTY_REPLY)
         case Quiet():
@@ -57,6 +56,12 @@ def finding_of(
             assert_never(verdict)
     text = as_told(verdict.text, tainted=verdict.tainted)
     return BeatFinding(outcome, reason, text, done_items, alert)
+
+
+def _reason(failed: Failed) -> Reason:
+    if failed.is_over_budget:
+        return Reason.BUDGET
+    return Reason.INTERRUPTED if failed.is_cut else Reason.PROVIDER_ERROR
 
 
 _OUTCOMES = (Outcome.ALERT, Outcome.FAILED, Outcome.QUIET)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 # What models put around a word: markup, quotes, tags, punctuation, emoji.
@@ -42,7 +43,7 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The model has told the user itself, through the notify tool; the reply is no second alert.
+    """The model has told the user `text` itself, through the notify tool; its reply is dropped.
     `is_repetition` says that each of its alerts had been told within 24 hours, so that none was sent.
     """
 
@@ -66,21 +67,24 @@ class Empty:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """There is no reply. `is_cut` says that somebody ended the turn, not a fault."""
+    """There is no reply. `is_cut` says that somebody ended the turn, not a fault, `is_over_budget` that a
+    limit of [budget] would have been passed.
+    """
 
     text: str = ""
     is_cut: bool = False
+    is_over_budget: bool = False
 
 
 ReplyVerdict = Quiet | Told | Alarm | Empty
 Verdict = ReplyVerdict | Failed
 
 
-def judge(reply: str, ack_max_chars: int, *, notified: bool = False) -> ReplyVerdict:
-    """The verdict on a reply. `notified` says that the notify tool took an alert in this turn."""
-    rest, acknowledged = _strip(html.unescape(reply))
+def judge(reply: str, ack_max_chars: int, *, notified: Sequence[str] = ()) -> ReplyVerdict:
+    """The verdict on a reply. `notified` are the alerts that the notify tool took in this turn."""
     if notified:
-        return Told(rest if acknowledged else reply.strip())
+        return Told("\n\n".join(notified))
+    rest, acknowledged = _strip(html.unescape(reply))
     if acknowledged and len(rest) <= ack_max_chars:
         return Quiet(rest)
     if is_no_reply(reply):

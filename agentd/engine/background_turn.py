@@ -55,6 +55,13 @@ def compose(prompt: str, title: str, matter: str, now: datetime, zone: ZoneInfo)
     return "\n\n".join(parts)
 
 
+_UNFINISHED = {
+    StopReason.REFUSAL: "the model or its service refused to answer",
+    StopReason.MAX_TOKENS: "the answer was cut at [provider] max_tokens",
+    StopReason.MAX_TURN_REQUESTS: "the turn was cut at the most model calls that one may make",
+}
+
+
 async def run_background_turn(
     turns: TurnRunner,
     request: TurnRequest,
@@ -78,14 +85,25 @@ async def run_background_turn(
     except AgentdError as error:
         log.warning("background_turn_refused", origin=request.origin, error=error.code)
         return Failed(error.message)
-    if turn.failure is not None:
-        return Failed(turn.failure.message)
-    if turn.stop_reason is StopReason.CANCELLED:
-        return Failed(is_cut=True)
+    if (failed := _failed(turn)) is not None:
+        return failed
     alerts = [call for call in turn.tool_calls if call.name == "notify" and not call.is_error]
-    verdict = judge(turn.text, ack_max_chars, notified=bool(alerts))
+    notified = [str(call.input.get("text", "")) for call in alerts]
+    verdict = judge(turn.text, ack_max_chars, notified=notified)
     if isinstance(verdict, Empty):
         return verdict
     if isinstance(verdict, Told):
         verdict = replace(verdict, is_repetition=all(call.is_repetition for call in alerts))
     return replace(verdict, tainted=turn.tainted)
+
+
+def _failed(turn: Turn) -> Failed | None:
+    """Why a turn that has ended has no reply that could be judged; None if it has one."""
+    if turn.failure is not None:
+        return Failed(turn.failure.message, is_over_budget=turn.failure.code == "provider_budget")
+    if turn.stop_reason is StopReason.CANCELLED:
+        return Failed(is_cut=True)
+    if (why := _UNFINISHED.get(turn.stop_reason or StopReason.END_TURN)) is not None:
+        log.warning("background_turn_unfinished", message=turn.message_id, stop=turn.stop_reason)
+        return Failed(why)
+    return None

@@ -86,9 +86,9 @@ def test_nothing_said_is_no_all_clear(reply: str) -> None:
 
 
 def test_a_reply_after_notify_is_no_second_alert() -> None:
-    assert judge("I told them.", 300, notified=True) == Told("I told them.")
-    assert judge(f"{OK} done", 300, notified=True) == Told("done")
-    assert judge("", 300, notified=True) == Told("")
+    for reply in ("I told them.", f"{OK} done", ""):
+        assert judge(reply, 300, notified=["The roof leaks."]) == Told("The roof leaks.")
+    assert judge(OK, 300, notified=["One.", "Two."]) == Told("One.\n\nTwo.")
 
 
 def test_with_no_room_beside_it_only_the_bare_word_is_silence() -> None:

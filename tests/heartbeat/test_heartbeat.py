@@ -649,12 +649,38 @@ async def test_an_empty_reply_has_failed() -> None:
     assert (await world.beat()).reason is Reason.EMPTY_REPLY
 
 
+@pytest.mark.parametrize(
+    "stop", [StopReason.REFUSAL, StopReason.MAX_TOKENS, StopReason.MAX_TURN_REQUESTS]
+)
+async def test_an_answer_that_was_refused_or_cut_has_failed_and_its_line_is_due_again(
+    stop: StopReason,
+) -> None:
+    world = World("- [ ] 2026-01-01 10:00 call the roofer\n")
+    world.turns.reply, world.turns.stop = "The first half of", stop
+    beat = await world.beat()
+    assert (beat.outcome, beat.reason) == (Outcome.FAILED, Reason.PROVIDER_ERROR)
+    assert "refused" in beat.text or "cut" in beat.text
+    assert await world.beats.alerts() == []
+    world.turns.reply, world.turns.stop = "Call the roofer.", StopReason.END_TURN
+    assert (await world.beat()).reason is Reason.ALERT
+    assert len(world.turns.requests) == 2
+    assert "roofer" in world.turns.requests[1].text
+
+
+async def test_a_call_that_would_pass_a_limit_is_named_so() -> None:
+    world = World()
+    world.turns.failure = Failure("provider_budget", "The call was not made.")
+    beat = await world.beat()
+    assert (beat.outcome, beat.reason) == (Outcome.FAILED, Reason.BUDGET)
+
+
 async def test_notify_is_the_alert_and_the_reply_is_none() -> None:
     world = World()
     world.turns.reply = "I told them."
-    world.turns.tools = (CallMade("c1", "notify", {}, is_error=False),)
+    world.turns.tools = (CallMade("c1", "notify", {"text": "The roof leaks."}, is_error=False),)
     beat = await world.beat()
     assert (beat.outcome, beat.reason) == (Outcome.ALERT, Reason.NOTIFY)
+    assert beat.text == "The roof leaks."
     assert await world.beats.alerts() == []
     assert world.wakes == 1
 

@@ -195,6 +195,14 @@ async def test_what_the_model_has_told_itself_is_not_told_again():
     assert (await world.come()).ending.reason is JobReason.NOTIFY
 
 
+async def test_a_question_that_would_pass_a_limit_is_named_so():
+    world = World()
+    world.turns.failure = Failure("provider_budget", "The call was not made.")
+    await world.add()
+    run = await world.come()
+    assert (run.ending.outcome, run.ending.reason) == (JobOutcome.FAILED, JobReason.BUDGET)
+
+
 async def test_a_question_whose_own_alerts_were_all_repetitions_is_a_duplicate():
     world = World()
     again = CallMade("c2", "notify", {}, is_error=False, is_repetition=True)

@@ -176,6 +176,8 @@ class Questions:
                 outcome, reason = JobOutcome.ALERT, JobReason.ALERT
             case Empty():
                 outcome, reason, text = JobOutcome.FAILED, JobReason.EMPTY_REPLY, ""
+            case Failed(text, is_over_budget=True):
+                outcome, reason = JobOutcome.FAILED, JobReason.BUDGET
             case Failed(text, is_cut):
                 outcome = JobOutcome.FAILED
                 reason = JobReason.INTERRUPTED if is_cut else JobReason.PROVIDER_ERROR

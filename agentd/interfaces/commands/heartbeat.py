@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 HEARTBEAT = Group("heartbeat")
 
-_FINAL = frozenset({"budget", "busy"})  # what `--force` does not pass either
+# What `--force` does not pass either; of an open breaker the call behind the gate fails.
+_FINAL = frozenset({"budget", "busy", "breaker_open"})
 _RUN_COLUMNS = ("at", "outcome", "reason", "tokens", "cost_usd", "text")
 
 
