@@ -16,6 +16,7 @@ from agentd.automation.scheduler import SchedulerTriggers
 from agentd.core.alert import Recipients
 from agentd.core.errors import Busy, NotFound, ShuttingDown, StorageFull
 from agentd.core.job import (
+    At,
     Every,
     Job,
     JobKind,
@@ -153,6 +154,10 @@ class World:
         new = NewJob("what is new?", Every(HOUR, self.clock.now()), kind, **fields)
         return await self.book.add(new, self.clock.now() + HOUR, most=10)
 
+    async def add_once(self) -> Job:
+        at = self.clock.now() + HOUR
+        return await self.book.add(NewJob("what is new?", At(at), JobKind.ASK), at, most=10)
+
     async def come(self) -> JobRun:
         """An hour later."""
         self.clock.jump(HOUR)
@@ -201,6 +206,53 @@ async def test_a_question_that_would_pass_a_limit_is_named_so():
     await world.add()
     run = await world.come()
     assert (run.ending.outcome, run.ending.reason) == (JobOutcome.FAILED, JobReason.BUDGET)
+
+
+@pytest.mark.parametrize("how", ["fault", "silence", "breaker", "budget"])
+async def test_a_question_with_one_date_outlives_a_short_fault(how):
+    world = World()
+    world.turns.reply = "" if how == "silence" else "The roof leaks"
+    world.turns.failure = Failure("provider_server_error", "down") if how == "fault" else None
+    world.breaker.is_tripped, world.over_budget = how == "breaker", how == "budget"
+    job = await world.add_once()
+    assert (await world.come()).ending.outcome in (JobOutcome.FAILED, JobOutcome.SKIPPED)
+    line = world.jobs.lines["questions"]
+    assert await line.next_due() == world.clock.now() + timedelta(minutes=2)
+    world.turns.failure, world.turns.reply = None, "The roof leaks"
+    world.breaker.is_tripped = world.over_budget = False
+    assert (await world.come()).ending.reason is JobReason.ALERT
+    assert await world.told() == ["The roof leaks"]
+    assert await line.next_due() is None
+    assert len(await world.book.runs(10, job.id)) == 2
+
+
+@pytest.mark.parametrize("how", ["fault", "breaker"])
+async def test_the_owner_is_told_once_that_a_question_with_one_date_is_given_up(how):
+    world = World()
+    world.turns.failure = Failure("provider_server_error", "down")
+    world.breaker.is_tripped = how == "breaker"
+    await world.add_once()
+    line, began = world.jobs.lines["questions"], world.clock.now() + HOUR
+    await world.come()
+    while (due := await line.next_due()) is not None:
+        assert await world.told() == []
+        world.clock.jump(due - world.clock.now())
+        await line.tick()
+    assert timedelta(hours=12) < world.clock.now() - began < timedelta(hours=24)
+    (told,) = await world.told()
+    assert "could not be asked" in told
+    assert "what is new?" in told
+    assert world.wakes == 1
+    (last, *_) = await world.book.runs(1)
+    assert last.ending.outcome in (JobOutcome.FAILED, JobOutcome.SKIPPED)
+
+
+async def test_a_question_that_comes_round_waits_for_its_next_time():
+    world = World()
+    world.turns.failure = Failure("provider_server_error", "down")
+    await world.add()
+    await world.come()
+    assert await world.jobs.lines["questions"].next_due() == world.clock.now() + HOUR
 
 
 async def test_a_question_whose_own_alerts_were_all_repetitions_is_a_duplicate():

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, assert_never
 
 from agentd.automation.jobs.job_settings import JobsSettings
+from agentd.automation.jobs.slots import again
 from agentd.core import failpoints
-from agentd.core.alert import AlertSeverity, Recipients, alert_digest
+from agentd.core.alert import AlertSeverity, NewAlert, Recipients, alert_digest
 from agentd.core.errors import Busy
-from agentd.core.job import Ending, Job, JobOutcome, JobReason, JobRun, JobSession, Step
+from agentd.core.job import At, Ending, Job, JobOutcome, JobReason, JobRun, JobSession, Step
 from agentd.core.ports import Breaker, Clock, JobStore, Ledger
 from agentd.core.turn import MAIN, OTHERS, Context, Origin, SessionKey, TurnRequest
 from agentd.core.verdict import Alarm, Empty, Failed, Quiet, Told, Verdict
@@ -109,7 +110,12 @@ class Questions:
             # The line found it free before the budget was looked at.
             raise Busy(f"the conversation of job {job.id} is taken")
         if reason is not None:
-            return await self._deps.book.record(step, Ending(JobOutcome.SKIPPED, reason))
+            ending = Ending(JobOutcome.SKIPPED, reason)
+            step, alert = self._put_off(job, step, ending)
+            run = await self._deps.book.record(step, ending, alert)
+            if alert is not None:
+                self._deps.wake()
+            return run
         self._is_asking = True
         return await self._deps.own(self._use(job, step))
 
@@ -119,7 +125,7 @@ class Questions:
             if run_id is None:
                 return None
             failpoints.hit("job.begun")
-            return await self._ask(job, run_id)
+            return await self._ask(job, step, run_id)
         finally:
             self._is_asking = False
 
@@ -130,7 +136,7 @@ class Questions:
             return JobReason.BREAKER_OPEN
         return None if self.is_free(job) else JobReason.BUSY
 
-    async def _ask(self, job: Job, run_id: int) -> JobRun | None:
+    async def _ask(self, job: Job, step: Step, run_id: int) -> JobRun | None:
         settings, deps = self._settings, self._deps
         began = deps.clock.now()
         request = self._request(job, run_id, began)
@@ -143,11 +149,30 @@ class Questions:
         if ending.reason is JobReason.ALERT:
             text, tainted = ending.text, isinstance(verdict, Alarm) and verdict.tainted
             alert = self._recipients.alert(text, "job", alert_digest(text), tainted=tainted)
+        elif ending.outcome is JobOutcome.FAILED and ending.reason is not JobReason.INTERRUPTED:
+            later, alert = self._put_off(job, step, ending)
+            if later is not step:
+                # Before the end is stored: a crash between them asks once more and loses nothing.
+                todo = replace(later, due=None, missed=None)
+                await when_space(deps.clock, lambda: deps.book.pass_over(todo))
         # The slot is used and the reply is paid for: it waits for room on a full disk.
         run = await when_space(deps.clock, lambda: deps.book.end(run_id, ending, alert))
-        if ending.outcome is JobOutcome.ALERT:
+        if alert is not None or ending.outcome is JobOutcome.ALERT:
             deps.wake()
         return run
+
+    def _put_off(self, job: Job, step: Step, ending: Ending) -> tuple[Step, NewAlert | None]:
+        """How a job goes on that was not answered. A question with one date has no other slot to come: it is
+        tried again, and the owner is told once it is given up.
+        """
+        if step.due is None or not isinstance(job.what.schedule, At):
+            return step, None
+        if (due := again(job.runs, self._deps.clock.now())) is not None:
+            return replace(step, next_due=due), None
+        why = ending.text or f"its last try ended with {ending.reason}"
+        text = f"The question of job {job.id} could not be asked: {job.what.text}\n\n{why}"
+        digest = alert_digest(f"job {job.id} was not asked")
+        return step, self._recipients.alert(text, "job", digest, severity=AlertSeverity.WARNING)
 
     def _request(self, job: Job, run_id: int, now: datetime) -> TurnRequest:
         light = job.what.session is JobSession.ISOLATED

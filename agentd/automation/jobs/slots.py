@@ -17,6 +17,7 @@ After = Callable[[datetime], datetime | None]
 """The first slot of a schedule after an instant; None when there is none."""
 
 _INSTANT = timedelta(microseconds=1)  # the finest step of our times
+_FIRST_PAUSE, _MOST_PAUSES = timedelta(minutes=2), 9  # 17 hours in all
 _EARLIEST = datetime.min.replace(tzinfo=UTC) + timedelta(days=2)
 
 
@@ -58,6 +59,13 @@ def settled(
     while slot is not None and slot in used:
         slot = after(slot)
     return min((at for at in (slot, next_due) if at is not None), default=None)
+
+
+def again(failed: int, now: datetime) -> datetime | None:
+    """When a question with one date that was not answered is asked once more: after pauses that double, for
+    the better part of a day; None after the last of them. `failed` is how often it had been tried before.
+    """
+    return now + _FIRST_PAUSE * 2**failed if failed < _MOST_PAUSES else None
 
 
 def upcoming(next_due: datetime | None, after: After, count: int) -> tuple[datetime, ...]:
