@@ -66,6 +66,24 @@ async def test_one_is_made_a_day_and_the_newest_are_kept(places, clock):
     assert not list(places.state_dir.glob(".backup-*"))
 
 
+@pytest.mark.parametrize("keep", [1, 2])
+async def test_one_of_a_clock_that_was_ahead_keeps_no_other_from_being_made(places, clock, keep):
+    backups = AutoBackups(places, clock, keep)
+    year = timedelta(days=365)
+    async with Database.open(places.database, STATE) as db:
+        clock.jump(year)
+        await backups.make(db)
+        (ahead,) = files(places)
+        clock.jump(-year)
+        for _ in range(keep):
+            await backups.make(db)
+            await backups.make(db)  # a restart on the same day
+            assert backups.newest().name != ahead
+            clock.jump(timedelta(days=1))
+    assert len(files(places)) == keep
+    assert ahead not in files(places)
+
+
 async def test_a_lost_state_comes_back_from_it_and_all_else_stays_where_it_is(places, clock):
     backups = AutoBackups(places, clock, 3)
     async with Database.open(places.database, STATE) as db:

@@ -54,7 +54,16 @@ class AutoBackups:
 
     def newest(self) -> Path | None:
         """The file of the newest one."""
-        return max(self._folder.glob(_PATTERN), default=None)
+        found = self._in_order()
+        return found[-1] if found else None
+
+    def _in_order(self) -> list[Path]:
+        """All of them, the newest last. Those that a clock which was ahead has dated come first: all that were
+        made since it is right are newer.
+        """
+        now = self._clock.now()
+        files = self._folder.glob(_PATTERN)
+        return sorted(files, key=lambda file: (_made_at(file) <= now, file.name))
 
     def tidy(self) -> None:
         """Remove what backups have left that were killed, of which nobody is making one now. Blocks."""
@@ -157,7 +166,7 @@ class AutoBackups:
         )
         file = self._free(f"state-{now:{_STAMP}}-{why}")
         told = backup.write(contents, file, now)
-        for old in sorted(self._folder.glob(_PATTERN))[: -self._keep]:
+        for old in self._in_order()[: -self._keep]:
             old.unlink()
         log.info("state_backed_up", file=file.name)
         return told
