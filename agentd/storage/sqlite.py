@@ -66,6 +66,9 @@ class Database:
         self._erasing = asyncio.Lock()
         self._uncut: StorageError | None = None  # why the files hold deleted bytes yet
         self._wear = IntegrityWatch(path)
+        self._conn: (
+            sqlite3.Connection
+        )  # used on the thread alone; another one if the file is another
         self._thread = aiosqlite.Connection(self._connect, iter_chunk_size=64)
 
     @classmethod
@@ -94,11 +97,13 @@ class Database:
         try:
             yield database
         finally:
-            database._is_closing = (
-                True  # what came until now is done, and nothing queues behind the end
-            )
+            # What came until now is done, and nothing queues behind the end.
+            database._is_closing = True
             database._send()
-            await database._thread.close()
+            try:
+                await database._run(lambda: database._conn.close())
+            finally:
+                await database._thread.close()
             if database._guard is not None:
                 database._guard.close()
 
@@ -222,18 +227,23 @@ class Database:
             self._thread._tx.put_nowait((trip, self._do_waiting))
 
     async def _on_thread(self, fn: Callable[[], T]) -> T:
-        # aiosqlite offers single statements only, and other tasks could come between two of them;
-        # `_execute` is what all of its own methods use to run a function on the thread.
         if self._is_closing:
             raise self._closed()
         self._send()  # what came before this is done before it
+        return await self._run(fn)
+
+    async def _run(self, fn: Callable[[], T]) -> T:
+        # aiosqlite offers single statements only, and other tasks could come between two of them;
+        # `_execute` is what all of its own methods use to run a function on the thread.
         result: T = await self._thread._execute(fn)  # type: ignore[no-untyped-call]  # aiosqlite's
         return result
 
     def _connect(self) -> sqlite3.Connection:
-        conn, self._opened = open_file(self.path, self._schema, self._synchronous, self._guard)
+        self._conn, self._opened = open_file(
+            self.path, self._schema, self._synchronous, self._guard
+        )
         self._wear.begin(self.commits)
-        return conn
+        return self._conn
 
     def _do_waiting(self) -> None:
         self._trip = None  # before looking: what comes from here on makes a trip of its own
@@ -242,17 +252,17 @@ class Database:
             self._commit(group)
             self._beside(self._cut)
         for waiting in looks:
-            waiting.run(self._thread._conn)
+            waiting.run(self._conn)
             if isinstance(waiting.error, sqlite3.Error):
                 self._beside(partial(self._note, waiting.error))
         if self._guard is not None:
-            self._beside(partial(self._guard.name_broken, self._thread._conn))
+            self._beside(partial(self._guard.name_broken, self._conn))
 
     def _copy(self, path: Path) -> None:
         self._is_copying = True
         try:
             with closing(sqlite3.connect(path)) as target:
-                self._thread._conn.backup(target, pages=_COPIED, progress=self._do_between)
+                self._conn.backup(target, pages=_COPIED, progress=self._do_between)
         except sqlite3.Error as error:
             if is_of_the_copied(error):
                 self._beside(partial(self._note, error))
@@ -291,7 +301,7 @@ class Database:
 
     def _clear(self) -> None:
         try:
-            clear(self._thread._conn, self.path)
+            clear(self._conn, self.path)
             self._uncut = None
         except StorageError as error:
             self._uncut = error
@@ -303,7 +313,7 @@ class Database:
         """
         if self._uncut is None or self._erasing.locked() or self._is_copying:
             return
-        conn = self._thread._conn
+        conn = self._conn
         conn.execute("PRAGMA busy_timeout = 0")
         try:
             clear(conn, self.path)
@@ -314,7 +324,7 @@ class Database:
             conn.execute(f"PRAGMA busy_timeout = {1000 * PATIENCE:.0f}")
 
     def _commit(self, group: list[Waiting[Any]]) -> None:
-        conn = self._thread._conn
+        conn = self._conn
         if self._latched:
             for waiting in group:
                 waiting.error = self._refusal()
@@ -343,7 +353,7 @@ class Database:
         self._failing = None
 
     def _give_up(self, group: list[Waiting[Any]], error: Exception) -> None:
-        conn = self._thread._conn
+        conn = self._conn
         try:
             if conn.in_transaction:
                 conn.execute("ROLLBACK")
@@ -375,17 +385,16 @@ class Database:
             self._failing = told
 
     def _begin_anew(self, why: StorageError) -> None:
-        self._thread._conn.close()
+        self._conn.close()
         problem = put_aside(self.path, self._schema, why)
-        # Where aiosqlite keeps the connection; we are on the one thread that uses it.
-        self._thread._connection = self._connect()
+        self._connect()
         self._opened = problem
         self.begun_anew += 1
 
     def _verify(self) -> None:
         if not self._schema.derived:
             return
-        conn = self._thread._conn
+        conn = self._conn
         try:
             if self._wear.is_gone():
                 self._come_back()
@@ -403,10 +412,10 @@ class Database:
 
     def _come_back(self) -> None:
         """Write what the deleted file holds, which is open yet, to its old place."""
-        copy = copied(self._thread._conn, self.path)
-        self._thread._conn.close()
+        copy = copied(self._conn, self.path)
+        self._conn.close()
         problem = put_back(copy, self.path, self._schema)
-        self._thread._connection = self._connect()
+        self._connect()
         self._opened = self._opened or problem
         log.warning("storage_file_written_again", database=self.path.name)
 
@@ -419,7 +428,7 @@ class Database:
     def _take_write_lock(self) -> None:
         if self._latched:
             raise self._refusal()
-        conn = self._thread._conn
+        conn = self._conn
         try:
             conn.execute("BEGIN IMMEDIATE")
             conn.execute("ROLLBACK")
