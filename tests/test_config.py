@@ -109,6 +109,8 @@ def test_all_mistakes_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
 
 
 def test_a_key_in_the_wrong_table_is_sent_to_the_right_one(tmp_path: Path) -> None:
+    told = refusal(tmp_path, "[provider]\nthink_tags = true\n")
+    assert "it belongs to [provider.capabilities]" in told
     assert "it belongs to [agent]" in refusal(tmp_path, '[log]\ntimezone = "UTC"\n')
 
 

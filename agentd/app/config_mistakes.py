@@ -130,10 +130,10 @@ def _unknown(key: Key, known: Collection[Key]) -> str:
     near = difflib.get_close_matches(key[-1], siblings, n=1)
     elsewhere = [name for name in known if name[-1] == key[-1]]
     hint = ""
-    if near:
-        hint = f"; did you mean {near[0]!r}?"
-    elif elsewhere:
+    if elsewhere:  # the very name says more than one that is like it
         hint = f"; it belongs to [{'.'.join(elsewhere[0][:-1])}]"
+    elif near:
+        hint = f"; did you mean {near[0]!r}?"
     elif re.search("key|token|secret|password", key[-1]):
         hint = f"; if it is a secret, {_INSTEAD}"
     return f"is no key that agentd knows{hint}"

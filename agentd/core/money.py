@@ -41,7 +41,7 @@ class Cap:
 
     def _refuse(self, what: str, *, is_alone: bool) -> None:
         # No next day helps where a single call is too dear.
-        other = f"lower [provider] max_tokens, or raise {self.name}"
+        other = f"raise {self.name}, or lower [provider] max_tokens where that bounds the call"
         cure = other if is_alone else f"wait for the next period, or raise {self.name}"
         raise BudgetReached(f"[budget] {self.name} = {what}", cure=cure)
 

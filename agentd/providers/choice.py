@@ -18,7 +18,7 @@ CHEAP_MODELS: Mapping[str, str] = {"anthropic": "claude-haiku-5-5"}
 SERVICES: Mapping[str, str] = {"anthropic": "Anthropic API", "openai": "OpenAI API"}
 
 
-ChosenKind = Literal["anthropic", "openai", "llama", "offline"]
+ChosenKind = Literal["anthropic", "openai", "offline"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from agentd.core.service import (
 )
 from agentd.core.settings import Duration, PositiveDuration, Settings, at_defaults
 
-Kind = Literal["", "anthropic", "openai", "llama", "offline"]
+Kind = Literal["", "anthropic", "openai", "offline"]
 
 _PLANNED = ("llama",)
 _REMOTE = ("anthropic", "openai")
@@ -134,9 +134,9 @@ class ServiceSettings(Settings):
             return openai_needs_key(self.base_url)
         return self.kind == "anthropic"
 
-    @field_validator("kind")
+    @field_validator("kind", mode="before")
     @classmethod
-    def _is_available(cls, kind: str) -> str:
+    def _is_available(cls, kind: object) -> object:
         if kind in _PLANNED:
             msg = (
                 f'"{kind}" is not available in this version of agentd; use "anthropic", "openai" '

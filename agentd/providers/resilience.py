@@ -227,6 +227,7 @@ class CircuitBreaker:
         log.warning("provider_paused", failures=self._failures, pause_s=pause, kind=kind)
 
 
+_FIRST_AGAIN = "Every call asks the first one again; `agentd logs` has how it fails."
 # No failures of the service, but reasons to ask the next one: it may be free.
 _GIVE_WAY = frozenset({"breaker_open", "budget"})
 
@@ -286,7 +287,9 @@ class Fallback:
         if self._cause is None:
             return found
         text = f"{self.why()}: {self._cause.message}"
-        return (Problem("provider_fallback", text, self._cause.cure), *found)
+        passes = self._cause.retryable or self._cause.away
+        cure = _FIRST_AGAIN if passes else self._cause.cure
+        return (Problem("provider_fallback", text, cure), *found)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
         """Events of one answer, `Answered` last; `Restarted` takes back what a failed one has shown.

@@ -478,6 +478,23 @@ def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> N
     assert "forgotten" not in said
 
 
+@pytest.mark.parametrize(
+    ("compacted", "words"),
+    [
+        (True, "in main (manual), 5086 → 900 tokens"),
+        (False, "in main (manual), nothing left out of 5086 tokens"),
+    ],
+)
+def test_the_status_gives_figures_of_a_cut_only_where_one_was_made(
+    daemon: ScriptedDaemon, compacted: bool, words: str
+) -> None:
+    last = {"session": "main", "reason": "manual", "compacted": compacted}
+    last |= {"at": "2020-01-01T23:30:00+00:00", "tokens_before": 5086}
+    last["tokens_after"] = 900 if compacted else 5086
+    daemon.on("_agentd/status", lambda params, wire: {"compaction": {"last": last}})
+    assert words in runner.invoke(app, ["status"]).output
+
+
 def test_the_status_says_what_is_still_to_be_erased_and_when_all_was(
     daemon: ScriptedDaemon,
 ) -> None:

@@ -171,6 +171,14 @@ async def test_a_prompts_own_model_is_the_first_ones():
     assert second.max_tokens == 7
 
 
+@pytest.mark.parametrize("kind", ["conflict", "stream_cut", "connect"])
+async def test_what_may_pass_has_no_cure_that_is_one_for_a_message(kind):
+    chain = two(failure(kind))
+    await chain.ask()
+    (problem,) = chain.fallback.problems()
+    assert problem.cure.startswith("Every call asks the first one again")
+
+
 async def test_status_says_who_answers_and_why():
     chain = two(failure("billing"))
     await chain.ask()
@@ -182,7 +190,7 @@ async def test_status_says_who_answers_and_why():
     assert (status["state"], status["cause"]) == ("closed", "billing")
     assert chain.fallback.why() == "second second-1 answers instead of first first-1 (billing)"
     (problem,) = chain.fallback.problems()
-    assert problem.code == "provider_fallback"
+    assert (problem.code, problem.cure) == ("provider_fallback", FAULTS["billing"].cure)
     assert problem.cure == FAULTS["billing"].cure
 
 

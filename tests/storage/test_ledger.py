@@ -57,7 +57,10 @@ async def test_a_call_too_dear_for_any_day_is_not_told_to_wait(stores, clock):
     await stores.ledger.charge(MAIN, Origin.USER, "m", Usage(1), 0.06)
     with pytest.raises(BudgetReached, match=r"\$0.06 are spent") as beside:
         await stores.ledger.reserve(Origin.USER, "m", Usage(1), 0.05, (cap,))
-    assert alone.value.cure == "lower [provider] max_tokens, or raise daily_usd"
+    assert (
+        alone.value.cure
+        == "raise daily_usd, or lower [provider] max_tokens where that bounds the call"
+    )
     assert beside.value.cure == "wait for the next period, or raise daily_usd"
 
 

@@ -187,8 +187,10 @@ def _outcome(beat: dict[str, Any]) -> str:
 def _compaction(last: dict[str, Any] | None) -> str:
     if not last:
         return "none yet"
-    tokens = f"{last.get('tokens_before')} → {last.get('tokens_after')} tokens"
-    return f"last {words(last.get('at'))} in {last.get('session')} ({last.get('reason')}), {tokens}"
+    where = f"last {words(last.get('at'))} in {last.get('session')} ({last.get('reason')})"
+    if not last.get("compacted"):  # a flush takes nothing away
+        return f"{where}, nothing left out of {last.get('tokens_before')} tokens"
+    return f"{where}, {last.get('tokens_before')} → {last.get('tokens_after')} tokens"
 
 
 def _index(index: dict[str, Any]) -> str:

@@ -256,7 +256,10 @@ class Learning:
         log.warning("extraction_failed", session=session, reason=reason, again_in=pause)
         cure = "They are read later by themselves; see `agentd logs` if this stays."
         text = f"Facts could not be read out of session {session!r}: {reason}."
-        self._failure = Problem("facts_unread", text, getattr(error, "cure", "") or cure)
+        # What passes by itself has a cure for a message, which is none here.
+        passes = isinstance(error, ProviderError) and (error.retryable or error.away)
+        own = "" if passes else getattr(error, "cure", "")
+        self._failure = Problem("facts_unread", text, own or cure)
 
     @staticmethod
     def _is_its_own(error: Exception) -> bool:

@@ -259,7 +259,8 @@ async def test_an_outage_leaves_the_mark_and_is_waited_out_however_long_it_lasts
     async with home.running():
         await home.say(DOG)
         await home.pass_(330)
-        assert [p.code for p in home.learning.problems()] == ["facts_unread"]
+        (problem,) = home.learning.problems()
+        assert (problem.code, problem.cure[:14]) == ("facts_unread", "They are read ")
         assert await home.mark() == 0
         await home.pass_(18_000)
     assert await home.texts() == [REX]
