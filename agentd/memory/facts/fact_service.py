@@ -207,6 +207,8 @@ class FactsService:
         refused = Counter(self._book.not_kept)
         if self._reader.withheld:
             refused[str(Refusal.CREDENTIAL)] += self._reader.withheld
+        if self._reader.malformed:
+            refused["malformed"] += self._reader.malformed
         return {
             "active": statuses[FactStatus.ACTIVE],
             "proposed": statuses[FactStatus.PROPOSED],

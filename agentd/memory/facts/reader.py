@@ -91,6 +91,12 @@ class PassageReader:
         self._settings = settings
         self._model = settings.extraction_model or calls.cheap_model
         self._withheld = 0
+        self._malformed = 0
+
+    @property
+    def malformed(self) -> int:
+        """How many items of the model's answers were none, or too many, since the start."""
+        return self._malformed
 
     @property
     def withheld(self) -> int:
@@ -244,7 +250,9 @@ class PassageReader:
                 kind="unreadable",
             )
         items, dropped = await asyncio.to_thread(wire.read, answer.text)
-        return items, dropped + answer.is_cut, len(known)
+        dropped += answer.is_cut
+        self._malformed += dropped
+        return items, dropped, len(known)
 
     async def _known(self, spoken: Sequence[Spoken], hinted: Sequence[str]) -> list[Fact]:
         """The facts that the model is shown: all of them as long as they fit, or those nearest to what

@@ -384,3 +384,10 @@ async def test_the_call_is_charged_under_its_own_heading_and_to_its_own_model(ta
         (MAIN, Origin.EXTRACTION, 0.5)
     ]
     assert home.provider.prompts[0].model == "small-1"
+
+
+async def test_what_is_no_item_is_counted_with_its_reason(talk):
+    home = talk(answer(f"my dog is called Rex → {REX}", {"op": "dance"}))
+    await home.say("My dog is called Rex.")
+    assert len(await home.reader.read(await home.reader.next(MAIN))) == 1
+    assert (await home.service.counts())["refused"] == {"malformed": 1}
