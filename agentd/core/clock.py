@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import cached_property
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -36,6 +36,17 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Return after `seconds` of monotonic time."""
         await asyncio.sleep(seconds)
+
+
+def minute(at: datetime, zone: tzinfo) -> str:
+    """A moment as models are told it: "2026-11-21 13:00 CET". All that a model reads is in one zone, the
+    owner's.
+    """
+    try:
+        local = at.astimezone(zone)
+    except OverflowError:  # an imported moment at the edge of the calendar
+        local = at
+    return f"{local:%Y-%m-%d %H:%M} {local.tzname()}"
 
 
 def system_zone(environ: Mapping[str, str], localtime: Path = _LOCALTIME) -> str:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 
 import structlog
 
+from agentd.core.clock import minute
 from agentd.core.compaction import Question
 from agentd.core.errors import AgentdError
 from agentd.core.health import Problem
@@ -62,22 +63,23 @@ class PromptContext:
     volatile: str
     provider: str
     choices: Choices = UNCHOSEN
+    zone: tzinfo = UTC  # the owner's, in which the model is told all times
 
 
-def render_past(rows: Sequence[Row], summary: str = "") -> RenderedPast:
-    """The rows before a turn, and the summary of what was before them, as messages.
+def render_past(rows: Sequence[Row], summary: str = "", zone: tzinfo = UTC) -> RenderedPast:
+    """The rows before a turn, and the summary of what was before them, as messages with times in `zone`.
 
     Messages whose turn failed without a word of the model are left out: nobody waits for their answer
     any more, and a service that refuses one would refuse every later call.
     """
     kept = without_failed(rows)
-    messages = _messages(kept)
+    messages = _messages(kept, zone)
     if summary:
         messages = _merged([Message(Role.USER, (Text(_summary(summary)),)), *messages])
     elif messages and messages[0].role is Role.ASSISTANT:  # an imported conversation may begin so
         messages = [Message(Role.USER, (Text(_BEGINNING),)), *messages]
     is_tainted = any(row.source.tainted and row.role.is_spoken for row in rows)
-    return RenderedPast(tuple(rows), tuple(messages), _open_notices(kept), is_tainted)
+    return RenderedPast(tuple(rows), tuple(messages), _open_notices(kept, zone), is_tainted)
 
 
 def build(
@@ -87,7 +89,8 @@ def build(
     `clip_results` every tool result of this turn is cut to that many characters.
     """
     past = context.past.messages
-    now = _messages(turn if clip_results is None else _clipped(turn, clip_results))
+    rows = turn if clip_results is None else _clipped(turn, clip_results)
+    now = _messages(rows, context.zone)
     prefix = tuple(Text(t) for t in (context.past.notices, context.volatile) if t)
     now[0] = replace(now[0], blocks=(*prefix, *now[0].blocks))
     messages = _merged([*past, *now])
@@ -119,13 +122,13 @@ def fence(label: str, text: str) -> str:
     return f'<data source="{label}">\n{body}\n</data>'
 
 
-def _messages(rows: Iterable[Row]) -> list[Message]:
+def _messages(rows: Iterable[Row], zone: tzinfo) -> list[Message]:
     messages: list[Message] = []
     notices: list[str] = []
     for row in rows:
         if row.role is RowRole.NOTICE:
             if row.tag.startswith(ALERT_TAG):
-                notices.append(_notice(row))
+                notices.append(_notice(row, zone))
             continue
         if row.role is RowRole.SUMMARY:
             continue
@@ -158,19 +161,19 @@ def without_failed(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row.seq not in gone]
 
 
-def _open_notices(rows: Sequence[Row]) -> str:
+def _open_notices(rows: Sequence[Row], zone: tzinfo) -> str:
     """Alert notices behind the last user row: the message they go before is the new one."""
     found: list[str] = []
     for row in reversed(rows):
         if opens_turn(row):
             break
         if row.role is RowRole.NOTICE and row.tag.startswith(ALERT_TAG):
-            found.append(_notice(row))
+            found.append(_notice(row, zone))
     return "\n".join(reversed(found))
 
 
-def _notice(row: Row) -> str:
-    return fence(f"agentd alert of {row.at:%Y-%m-%d %H:%M} UTC, shown to the user", row.text)
+def _notice(row: Row, zone: tzinfo) -> str:
+    return fence(f"agentd alert of {minute(row.at, zone)}, shown to the user", row.text)
 
 
 def _summary(summary: str) -> str:
@@ -293,7 +296,9 @@ class ContextBuilder:
         blocks = await self._blocks(request, without)
         stable = (b.text for b in sorted(blocks, key=lambda b: b.rank) if b.stable and b.text)
         rendered = await offload(
-            len(past.rows), partial(render_past, past.rows, past.summary), light=ROWS
+            len(past.rows),
+            partial(render_past, past.rows, past.summary, self._clock.zone),
+            light=ROWS,
         )
         now = self._clock.now().astimezone(self._clock.zone)
         loose = [b.text for b in blocks if not b.stable]
@@ -309,6 +314,7 @@ class ContextBuilder:
             volatile="\n\n".join(loose),
             provider=self._provider.name,
             choices=self._offer.kept(past.choices) if request.origin is Origin.USER else UNCHOSEN,
+            zone=self._clock.zone,
         )
 
 

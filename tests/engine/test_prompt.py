@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,6 +56,18 @@ def rows_of(turns: list[tuple[str, str]]) -> list[list[Row]]:
             turn.append(row(RowRole.NOTICE, Text("Cancelled"), tag="cancelled"))
         made.append(turn)
     return made
+
+
+def test_an_alert_is_told_with_the_owners_clocks() -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    alert = Row(
+        1, RowRole.NOTICE, (Text("milk"),), datetime(2026, 7, 1, 12, tzinfo=UTC), tag="alert:1"
+    )
+    assert "agentd alert of 2026-07-01 14:00 CEST, shown" in render_past([alert], "", zone).notices
+    request = TurnRequest(MAIN, "x", "m")
+    scene = PromptContext(request, (), (), render_past(()), "", "scripted", zone=zone)
+    user = Row(2, RowRole.USER, (Text("hi"),), alert.at)
+    assert "14:00 CEST" in str(build(scene, [replace(user, seq=0), alert, user]).messages)
 
 
 def context(past: list[Row], summary: str = "", provider: str = "scripted") -> PromptContext:

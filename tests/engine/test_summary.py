@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,6 +94,15 @@ def test_no_text_makes_looking_for_identifiers_slow(piece) -> None:
 def test_an_image_stands_in_the_conversation_as_words() -> None:
     row = Row(1, RowRole.USER, (Image("image/png", "a" * 64, 34_000), Text("look")), AT)
     assert rendered([row]).endswith("[image image/png, 34 kB] look")
+
+
+def test_what_a_model_reads_of_old_rows_has_the_owners_clocks() -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    row = Row(1, RowRole.USER, (Text("look"),), datetime(2026, 7, 1, 12, 0, tzinfo=UTC))
+    assert rendered([row], zone) == "user (2026-07-01 14:00 CEST): look"
+    assert "user (2026-07-01 14:00 CEST): look" in extract([row], "", 1000, zone)
+    first = replace(row, at=datetime.min.replace(tzinfo=UTC))
+    assert "look" in rendered([first], ZoneInfo("America/New_York"))
 
 
 def test_a_summary_longer_than_the_limit_is_refused() -> None:

@@ -158,6 +158,13 @@ async def test_the_list_is_the_owners():
     out = await desk.list.run(called("schedule_list", {}), Gate())
     assert '"id": 1' in out.text
     assert JobKind.ASK in out.text
+    due = (await desk.agenda.get(1)).next_due.astimezone(desk.clock.zone)
+    assert f'"next_due": "{due:%Y-%m-%d} 09:00 CET"' in out.text
+    await desk.create.run(create({"text": "milk", "at": "2026-12-01 09:00"}, call_id="c2"), Gate())
+    await desk.create.run(create({"text": "walk", "every": "1d"}, call_id="c3"), Gate())
+    out = await desk.list.run(called("schedule_list", {}), Gate())
+    assert '{"at": "2026-12-01 09:00 CET"}' in out.text
+    assert "+00:00" not in out.text
     with pytest.raises(ToolFailed):
         await desk.list.run(called("schedule_list", {}, session="group:a"), Gate())
 

@@ -23,6 +23,7 @@ from agentd.core.alert import NewAlert, Recipients, alert_digest, as_told
 from agentd.core.beat import Outcome, Reason
 from agentd.core.beat_finding import BeatFinding, finding_of
 from agentd.core.checklist import ChecklistEntry, item_hashes
+from agentd.core.clock import minute
 from agentd.core.durations import format_duration
 from agentd.core.message import JsonObject
 from agentd.core.offloading import offload
@@ -130,7 +131,7 @@ class WatchedEntries:
         """Have the model look at an entry: anew, or at what has changed from `before` to `now`."""
         sink = BeatSink()
         size = sum(len(call.answer) for call in now.calls)
-        matter, outside = await offload(size, lambda: _matter(entry, before, now))
+        matter, outside = await offload(size, lambda: _matter(entry, before, now, zone))
         text = compose(self._prompt, "HEARTBEAT.md", matter, self._clock.now(), zone)
         quoted = tuple((text.index(part), text.index(part) + len(part)) for part in outside)
         request = replace(self._request(text), message_id=message_id, quoted=quoted)
@@ -215,7 +216,7 @@ class WatchedEntries:
 
 
 def _matter(
-    entry: ChecklistEntry, before: WatchedEntry | None, now: WatchedEntry
+    entry: ChecklistEntry, before: WatchedEntry | None, now: WatchedEntry, zone: ZoneInfo
 ) -> tuple[str, tuple[str, ...]]:
     """What the turn is about, and the parts of it that come from outside."""
     outside: list[str] = []
@@ -227,7 +228,7 @@ def _matter(
             parts.append(f"## {title}\n\n{outside[-1]}")
 
     if before is not None:
-        at = f"{before.looked_at:%Y-%m-%d %H:%M} UTC" if before.looked_at else "the last look"
+        at = minute(before.looked_at, zone) if before.looked_at else "the last look"
         if changed := changes({call.key: call for call in before.calls}, now.calls):
             add("What has changed", f"answers of tools now, as a diff to those of {at}", changed)
         else:
@@ -236,7 +237,7 @@ def _matter(
             )
     add("What could not be asked", "why a call failed", now.failure)
     if now.told_at is not None:
-        add("What the owner was told before", f"at {now.told_at:%Y-%m-%d %H:%M} UTC", now.told)
+        add("What the owner was told before", f"at {minute(now.told_at, zone)}", now.told)
     return "\n\n".join(parts), tuple(outside)
 
 

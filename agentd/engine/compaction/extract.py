@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from datetime import UTC, tzinfo
 
+from agentd.core.clock import minute
 from agentd.core.transcript import Row, opens_turn
 from agentd.engine import tokens
 
@@ -87,7 +89,7 @@ def wanted(rows: Sequence[Row], longest: int) -> tuple[str, ...]:
     return needed(latest, int(_bytes(longest) * _NAMES))
 
 
-def extract(rows: Sequence[Row], earlier: str, longest: int) -> str:
+def extract(rows: Sequence[Row], earlier: str, longest: int, zone: tzinfo = UTC) -> str:
     """What stands for `rows` and the summary before them, in at most `longest` tokens (100 or more)."""
     names = ", ".join(wanted(rows, longest))
     pieces = [HEAD, names and f"Named last: {names}"]
@@ -100,7 +102,7 @@ def extract(rows: Sequence[Row], earlier: str, longest: int) -> str:
         text = " ".join(row.text.split()) if row.role.is_spoken else ""
         if not text:
             continue
-        line = _shortened(f"{row.role.value} ({row.at:%Y-%m-%d %H:%M} UTC): {text}", _LINE)
+        line = _shortened(f"{row.role.value} ({minute(row.at, zone)}): {text}", _LINE)
         room -= _size(line) + 1
         if room < 0:
             break

@@ -175,7 +175,7 @@ class Compaction:
         old = old[-_EXCERPTED:]
         if kind_of(history.session) is Kind.MAIN:
             old = cleaned(history.session, old)
-        summary = extract(old, history.summary, self._summariser.longest)
+        summary = extract(old, history.summary, self._summariser.longest, self._clock.zone)
         kept = tuple(r for r in history.rows if r.seq >= at)
         return replace(history, rows=kept, summary=summary, context_from=at)
 

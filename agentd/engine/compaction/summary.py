@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from hashlib import blake2b
 
 import structlog
 
+from agentd.core.clock import minute
 from agentd.core.errors import ProviderError
 from agentd.core.message import Image, Opaque, Text, ToolResult, ToolUse
 from agentd.core.transcript import Row, RowRole
@@ -118,7 +119,8 @@ class Summariser:
         summary, left = await self._begin(session, rows, earlier)
         self.forget(session)
         rest = [row for run in left for row in run.rows]
-        return await asyncio.to_thread(extract, rest, summary, self.longest)
+        zone = self.calls.clock.zone
+        return await asyncio.to_thread(extract, rest, summary, self.longest, zone)
 
     def forget(self, session: SessionKey) -> None:
         """Keep nothing of what failed tries have summed up."""
@@ -162,7 +164,7 @@ class Summariser:
         found: SummaryFault | None,
     ) -> Completion:
         pieces = [fence("earlier summary", earlier)] if earlier else []
-        pieces.append(fence("conversation", rendered(rows)))
+        pieces.append(fence("conversation", rendered(rows, self.calls.clock.zone)))
         if wish:
             pieces.append(f"The user wants this of the summary: {wish}")
         if found is not None:
@@ -226,9 +228,9 @@ def parts(rows: Sequence[Row], limit: int) -> list[Sequence[Row]]:
     return list(runs)
 
 
-def rendered(rows: Sequence[Row]) -> str:
+def rendered(rows: Sequence[Row], zone: tzinfo = UTC) -> str:
     """The rows as text, tool results clipped."""
-    return "\n\n".join(filter(None, (_line(r, RESULT_CHARS) for r in rows)))
+    return "\n\n".join(filter(None, (_line(r, RESULT_CHARS, zone) for r in rows)))
 
 
 def _fitted(row: Row, limit: int) -> Row:
@@ -243,7 +245,7 @@ def _fitted(row: Row, limit: int) -> Row:
     return replace(row, blocks=blocks)
 
 
-def _line(row: Row, result_chars: int) -> str:
+def _line(row: Row, result_chars: int, zone: tzinfo = UTC) -> str:
     if row.role in (RowRole.NOTICE, RowRole.SUMMARY):
         return ""
     words: list[str] = []
@@ -261,4 +263,4 @@ def _line(row: Row, result_chars: int) -> str:
                 pass
     # Further lines are indented, so that no text can look like another speaker's.
     said = " ".join(words).replace("\n", "\n  ")
-    return f"{row.role.value} ({row.at:%Y-%m-%d %H:%M} UTC): {said}" if words else ""
+    return f"{row.role.value} ({minute(row.at, zone)}): {said}" if words else ""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from agentd.automation.jobs.agenda import Agenda, Order
+from agentd.core.clock import minute
 from agentd.core.errors import NotFound, ToolFailed
 from agentd.core.job import Job, NewJob, spelled
 from agentd.core.ports import Clock, Gate
@@ -95,12 +97,10 @@ class ScheduleList:
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
         """One job a line, as JSON."""
         _permit(call, "see", silent=True)
+        zone = ZoneInfo(self._agenda.zone)
         lines = [
-            json.dumps(
-                {key: shown[key] for key in ("id", "kind", "text", "schedule", "next_due")},
-                ensure_ascii=False,
-            )
-            for shown in map(self._agenda.described, await self._agenda.jobs())
+            json.dumps(_in_zone(self._agenda.described(job), zone), ensure_ascii=False)
+            for job in await self._agenda.jobs()
         ]
         return ToolOutput("\n".join(lines) or "No jobs are scheduled.")
 
@@ -171,6 +171,18 @@ def _digest(value: Any) -> str:
 
 def _line(text: str) -> str:
     return " ".join(text.split())
+
+
+def _in_zone(shown: Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any]:
+    """What the model is told of a job, each moment by the owner's clocks as `[Now: …]` has them."""
+    told = {key: shown[key] for key in ("id", "kind", "text", "schedule", "next_due")}
+    times = {key: _moment(told["schedule"].get(key), zone) for key in ("at", "anchor")}
+    schedule = {**told["schedule"], **{key: at for key, at in times.items() if at}}
+    return {**told, "schedule": schedule, "next_due": _moment(told["next_due"], zone)}
+
+
+def _moment(text: str | None, zone: ZoneInfo) -> str | None:
+    return minute(datetime.fromisoformat(text), zone) if text else None
 
 
 def _local(at: datetime, zone: ZoneInfo) -> str:

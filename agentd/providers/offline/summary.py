@@ -30,7 +30,9 @@ _SHARES = (1.0, 0.5, 0.2)
 _LATEST_BYTES = 3_000
 _LINE_CHARS = 240
 _LAST = 3  # user messages whose identifiers are never dropped
-_ROW = re.compile(r"(?:\A|\n\n)(user|assistant) \(\d{4}-\d{2}-\d{2} \d{2}:\d{2} UTC\): ")
+_ROW = re.compile(
+    r"(?:\A|\n\n)(user|assistant) \(\d{4}-\d{2}-\d{2} \d{2}:\d{2} [A-Za-z0-9+-]{1,9}\): "
+)
 _OPENING = '<data source="{}">\n'
 _CLOSING = "\n</data>"
 
