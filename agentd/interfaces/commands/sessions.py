@@ -84,7 +84,9 @@ def _flushed(result: dict[str, Any]) -> str:
     told = fields(result)
     if result.get("flushed") is False:
         told += f"\n{_UNSAVED.get(str(result.get('reason')), '')}".rstrip()
-    return f"{told}\n{CompactionReport(**result).unsaved_in_words()}".rstrip()
+    if "unsaved" in result:  # which an explanation has not
+        told += f"\n{CompactionReport(**result).unsaved_in_words()}".rstrip()
+    return told
 
 
 def _is_as_large(result: dict[str, Any]) -> bool:
