@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from agentd.core.message import Image
+from agentd.core.message import Image, Text, ToolResult
 from agentd.core.offloading import ROWS, offload
 from agentd.core.prompt import Prompt
 from agentd.core.turn import Usage
@@ -40,6 +40,8 @@ class TokenCounts:
         """What a call has used. `told` is what the service says, if anything; about `written` tokens of an
         answer have come, of which `max_tokens` were asked for at most.
         """
+        if told is not None and _is_usual(told, _letters(prompt), written):
+            return told
         return await offload(
             len(prompt.messages),
             lambda: self._used(prompt, told, written, max_tokens),
@@ -70,6 +72,24 @@ class TokenCounts:
                 used_output=found.output_tokens,
             )
         return found
+
+
+def _letters(prompt: Prompt) -> int:
+    """About how long the prompt is. Estimating its tokens takes several times as long."""
+    return sum(map(len, prompt.system)) + sum(
+        len(block.text)
+        for message in prompt.messages
+        for block in message.blocks
+        if isinstance(block, Text | ToolResult)
+    )
+
+
+def _is_usual(told: Usage, letters: int, written: int) -> bool:
+    """Whether the counts are such as services tell of most texts, so that nothing need be estimated: a
+    token for two to eight letters of the prompt, and no more than twice what has come.
+    """
+    is_read = letters <= 8 * told.context_tokens and 2 * told.context_tokens <= letters + _ADDED
+    return is_read and written <= 2 * told.output_tokens and told.output_tokens <= 2 * written
 
 
 def _can_be(told: int, estimate: int, most: int) -> bool:
