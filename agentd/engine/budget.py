@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from pydantic import Field
@@ -116,18 +116,26 @@ class Budget:
 
 
 class SilentBudget:
-    """Whether the turns of an origin have used up what they may, or their next call would."""
+    """Whether the turns of an origin have used up what they may, or their next call would. `calls` are the
+    smallest that they can make, one for each service: its model and the most that it may use.
+    """
 
     def __init__(
-        self, limits: BudgetSettings | Budget, ledger: Ledger, clock: Clock, origin: Origin
+        self,
+        limits: BudgetSettings | Budget,
+        ledger: Ledger,
+        clock: Clock,
+        origin: Origin,
+        calls: Sequence[tuple[str, Usage]] = (),
     ) -> None:
         self._origin = origin
+        self._calls = calls
         self._limits = limits
         self._ledger = ledger
         self._clock = clock
 
     async def is_used_up(self) -> bool:
-        """Whether a limit on them has been reached."""
+        """Whether a limit on them has been reached, or even the smallest call would pass one."""
         now = self._clock.now().astimezone(self._clock.zone)
         for cap in self._limits.caps(now, self._origin):
             tokens, usd = await self._ledger.spent(cap.since, cap.origin)
@@ -135,7 +143,8 @@ class SilentBudget:
                 return True
             if cap.tokens is not None and tokens >= cap.tokens:
                 return True
-        return False
+        refused = [await self.refusal(model, most) for model, most in self._calls]
+        return bool(refused) and all(refused)
 
     async def tokens_today(self) -> tuple[int, int]:
         """How many tokens they have used since the owner's midnight, and how many they may; 0: no limit."""

@@ -15,7 +15,7 @@ from agentd.core.errors import ProviderError, StorageFull
 from agentd.core.message import user
 from agentd.core.prompt import Answered, Prompt, ProviderEvent, TextDelta, closing
 from agentd.core.turn import MAIN, Origin, Usage
-from agentd.engine.budget import BudgetSettings
+from agentd.engine.budget import BudgetSettings, SilentBudget
 from agentd.engine.queue import Interrupt, Interrupted
 from agentd.providers.metered import Metered
 from agentd.storage.ledger import SqliteLedger
@@ -230,6 +230,23 @@ async def test_a_storm_of_beats_stops_at_its_own_limit() -> None:
     used, _ = await ledger.spent(clock.now() - timedelta(days=1), Origin.HEARTBEAT)
     assert 45_000 < used <= 50_000
     await ask(metered, ledger, settings)  # the owner's own messages go on
+
+
+async def test_silent_turns_are_over_budget_once_even_their_smallest_call_would_pass_a_limit() -> (
+    None
+):
+    clock = FakeClock()
+    ledger, settings = MemoryLedger(clock), budget(daily_usd=0.1)
+    most = Usage(0, 1000)  # 0.05
+
+    async def used_up(*calls: tuple[str, Usage]) -> bool:
+        return await SilentBudget(settings, ledger, clock, Origin.HEARTBEAT, calls).is_used_up()
+
+    assert not await used_up(("m", most))
+    await ledger.charge(MAIN, Origin.USER, "m", Usage(0, 1200), 0.06)
+    assert await used_up(("m", most))
+    assert not await used_up(("m", most), ("m", Usage(0, 100)))  # a fallback would be asked
+    assert not await used_up()
 
 
 async def test_reading_facts_ends_for_the_day_at_its_own_limit() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, MutableMapping
+from collections.abc import Callable, Coroutine, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from agentd.app.config import Config
 from agentd.core.paths import Places
 from agentd.core.ports import Clock, Ledger
 from agentd.core.redaction import Redactor
-from agentd.core.turn import Origin
+from agentd.core.turn import Origin, Usage
 from agentd.engine.approvals import TaintPolicy
 from agentd.engine.budget import Budget, SilentBudget
 from agentd.engine.compaction.plan import Thresholds, thresholds
@@ -62,6 +62,10 @@ class RuntimeContext:
             reserve=compacting.reserve_tokens,
         )
 
-    def budget_of(self, ledger: Ledger, origin: Origin) -> SilentBudget:
-        """What tells how much silent turns of that origin have used, and whether they may cost no more."""
-        return SilentBudget(self.budget, ledger, self.clock, origin)
+    def budget_of(
+        self, ledger: Ledger, origin: Origin, calls: Sequence[tuple[str, Usage]] = ()
+    ) -> SilentBudget:
+        """What tells how much silent turns of that origin have used, and whether they may cost no more;
+        `calls` as SilentBudget takes them.
+        """
+        return SilentBudget(self.budget, ledger, self.clock, origin, calls)
