@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import agentd
 from agentd.app.cli.app import app
+from agentd.core.compaction import CompactionReport
 from agentd.testing import PNG
 from tests.scripted_daemon import STATUS, Refusal, ScriptedDaemon
 
@@ -390,6 +391,13 @@ def test_a_flush_that_saved_nothing_says_so(
     said = runner.invoke(app, ["sessions", "flush"]).output
     assert words in said
     assert bool(words) == ("saved" in said)
+
+
+def test_a_flush_says_what_becomes_of_what_could_not_be_saved(daemon: ScriptedDaemon) -> None:
+    report = CompactionReport(False, False, "flush", 9, 9, unsaved=2, unsaved_reason="failed")
+    daemon.on("_agentd/sessions/flush", lambda params, wire: report.as_json())
+    said = runner.invoke(app, ["sessions", "flush"]).output
+    assert "2 messages could not be saved to memory (failed)" in said
 
 
 def test_a_beat_is_explained_by_what_it_would_look_at(daemon: ScriptedDaemon) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
+from agentd.core.compaction import CompactionReport
 from agentd.core.transcript import export_row
 from agentd.core.turn import MAIN, SessionKey, kind_of
 from agentd.interfaces.commands.declaration import MODEL_SECONDS, Caller, Group, Param
@@ -14,7 +15,6 @@ from agentd.interfaces.commands.keys import existing_key, is_unused
 from agentd.interfaces.commands.plain import fields, table
 
 if TYPE_CHECKING:
-    from agentd.core.compaction import CompactionReport
     from agentd.core.ports import Ledger, SessionStore
     from agentd.core.transcript import SessionInfo
 
