@@ -143,8 +143,12 @@ class SilentBudget:
                 return True
             if cap.tokens is not None and tokens >= cap.tokens:
                 return True
+        return await self.least_refusal() is not None
+
+    async def least_refusal(self) -> BudgetReached | None:
+        """Why not even the smallest call would be made; None if one of them would be, or none is known."""
         refused = [await self.refusal(model, most) for model, most in self._calls]
-        return bool(refused) and all(refused)
+        return refused[0] if refused and all(refused) else None
 
     async def tokens_today(self) -> tuple[int, int]:
         """How many tokens they have used since the owner's midnight, and how many they may; 0: no limit."""

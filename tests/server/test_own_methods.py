@@ -8,7 +8,7 @@ import pytest
 from agentd.core.alert import NewAlert, alert_digest
 from agentd.core.beat import Beat, Outcome, Reason, Standing
 from agentd.core.chunk import Chunk, Found, Hit, IndexState, Source
-from agentd.core.errors import InvalidRequest, NotFound, PathRefused
+from agentd.core.errors import BudgetReached, InvalidRequest, NotFound, PathRefused
 from agentd.core.fact import ErasureReport
 from agentd.core.health import Problem
 from agentd.core.retention import Retained
@@ -176,6 +176,9 @@ async def test_status_has_its_shape(store, turns, clock):
     async def alerts():
         return ({"sink": "phone", "waiting": 1, "error": "it is off"},)
 
+    async def refused():
+        return BudgetReached("daily_usd would be passed", cure="raise it")
+
     async def facts():
         return {"active": 4, "proposed": 2, "refused": {"secret": 1}, "waiting": 0}
 
@@ -193,6 +196,7 @@ async def test_status_has_its_shape(store, turns, clock):
         sessions=sessions_of(store, turns, clock).used,
         ledger=ledger,
         problems=lambda: (Problem("disk", "the disk is full", "make room"),),
+        refused=refused,
     )
     routes = methods(STATUS, StatusCommands(parts, clock, lambda: stops.append(1)))
     status = await ask(routes, "status")
@@ -211,7 +215,9 @@ async def test_status_has_its_shape(store, turns, clock):
     }
     assert status["compaction"] == {"last": None}
     assert status["retention"] == {"days": 30, "last": None, "removed": 0, "kept": {}}
-    disk, facts_wait = status["problems"]
+    disk, budget, facts_wait = status["problems"]
+    assert "daily_usd" in budget["text"]
+    assert (budget["code"], budget["cure"]) == ("budget", "raise it")
     assert disk == {"code": "disk", "text": "the disk is full", "cure": "make room"}
     assert (facts_wait["code"], facts_wait["text"]) == (
         "facts_proposed",

@@ -13,12 +13,13 @@ from agentd.app.assembly.storage import Stores
 from agentd.app.config import Config
 from agentd.core.errors import ConfigError
 from agentd.core.ports import Provider
+from agentd.core.turn import Usage
 from agentd.engine.completion import Completions
 from agentd.engine.workers import CoalescingWorker
 from agentd.providers import assembly
 from agentd.providers.assembly import ProviderModel
 from agentd.providers.choice import ProviderChoice, choose
-from agentd.providers.metered import Metered
+from agentd.providers.metered import Metered, most_of
 from agentd.providers.provider_settings import ServiceSettings
 
 
@@ -95,6 +96,21 @@ def check_prices(config: Config, choices: Sequence[ProviderChoice]) -> None:
             f"[budget] has a limit in dollars, but no price for {', '.join(missing)}",
             cure=f'add [budget.prices."{missing[0]}"] with input and output, or take the limit out',
         )
+
+
+def smallest_calls(
+    runtime: RuntimeContext, model: ProviderModel, own: str = ""
+) -> Sequence[tuple[str, Usage]]:
+    """The smallest call of each service, `own` being the model that is asked in place of the service's;
+    none where one of them costs nothing.
+    """
+    if any(choice.kind == "offline" for choice in model.choices):
+        return ()
+    services = runtime.config.provider.services
+    return [
+        (own or choice.model, most_of(0, service.max_tokens))
+        for choice, service in zip(model.choices, services, strict=True)
+    ]
 
 
 async def _nothing() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -10,6 +10,7 @@ import structlog
 
 from agentd.app.assembly.alerting import Alerting
 from agentd.app.assembly.memory import Memory
+from agentd.app.assembly.model import smallest_calls
 from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.storage import Stores
 from agentd.automation.heartbeat.dependencies import BeatDependencies
@@ -22,10 +23,9 @@ from agentd.automation.jobs.agenda import Agenda
 from agentd.automation.jobs.jobs import Jobs
 from agentd.automation.scheduler import Scheduler, SchedulerTriggers, Tick
 from agentd.core.paths import prompt
-from agentd.core.turn import Origin, Usage
+from agentd.core.turn import Origin
 from agentd.engine.assembly import Engine
 from agentd.providers.assembly import ProviderModel
-from agentd.providers.metered import most_of
 
 log = structlog.get_logger()
 
@@ -95,7 +95,7 @@ def _heartbeat(
         read=memory.checklist,
         last_heard=stores.sessions.last_heard,
         budget=runtime.budget_of(
-            stores.ledger, Origin.HEARTBEAT, _smallest_calls(runtime, model, settings.model)
+            stores.ledger, Origin.HEARTBEAT, smallest_calls(runtime, model, settings.model)
         ),
         wake=alerts.dispatcher.wake,
         exists=stores.sessions.exists,
@@ -120,24 +120,9 @@ def _jobs(
         breaker=model.breaker,
         own=engine.sessions.own,
         over_budget=runtime.budget_of(
-            stores.ledger, Origin.JOB, _smallest_calls(runtime, model)
+            stores.ledger, Origin.JOB, smallest_calls(runtime, model)
         ).is_used_up,
         wake=alerts.dispatcher.wake,
     )
     recipients = alerts.targets(Origin.JOB)
     return Jobs(runtime.config.jobs, around, SchedulerTriggers(), prompt("job"), recipients)
-
-
-def _smallest_calls(
-    runtime: RuntimeContext, model: ProviderModel, own: str = ""
-) -> Sequence[tuple[str, Usage]]:
-    """The smallest call of each service, `own` being the model that is asked in place of the service's;
-    none where one of them costs nothing.
-    """
-    if any(choice.kind == "offline" for choice in model.choices):
-        return ()
-    services = runtime.config.provider.services
-    return [
-        (own or choice.model, most_of(0, service.max_tokens))
-        for choice, service in zip(model.choices, services, strict=True)
-    ]

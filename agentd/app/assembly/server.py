@@ -11,12 +11,13 @@ from pathlib import Path
 
 from agentd import __version__
 from agentd.app.assembly.graph import GraphParts
+from agentd.app.assembly.model import smallest_calls
 from agentd.app.assembly.parts import Parts
 from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.loop_delay import Delays
 from agentd.core.errors import FactsOff
 from agentd.core.ports import Approver, Clock
-from agentd.core.turn import SessionKey
+from agentd.core.turn import Origin, SessionKey
 from agentd.engine.workers import DAY
 from agentd.interfaces.acp import declared
 from agentd.interfaces.acp.acp_sessions import Services, Welcome
@@ -281,6 +282,9 @@ def _status(parts: Parts, delays: Delays) -> StatusParts:
     """How the daemon tells that it is well."""
     stores, memory, model, schedule = parts.stores, parts.memory, parts.model, parts.schedule
     window = parts.runtime.limits.window
+    budget = parts.runtime.budget_of(
+        stores.ledger, Origin.USER, smallest_calls(parts.runtime, model)
+    )
 
     return StatusParts(
         version=__version__,
@@ -295,6 +299,7 @@ def _status(parts: Parts, delays: Delays) -> StatusParts:
         facts=parts.facts.counts,
         sessions=_sessions(parts).used,
         ledger=stores.ledger,
+        refused=budget.least_refusal,
         loop=delays.as_json,
         mcp=parts.tools.servers.as_json,
         web=parts.tools.web.browser.as_json,

@@ -15,12 +15,17 @@ from agentd.interfaces.commands.plain import counted, fields, span, spent, words
 if TYPE_CHECKING:
     from agentd.core.beat import Standing
     from agentd.core.chunk import IndexState
+    from agentd.core.errors import BudgetReached
     from agentd.core.ports import Clock, Ledger
     from agentd.core.retention import Retained
 
 STATUS = Group("")
 
 _SESSIONS = 50  # the last used ones; `sessions list` has all
+
+
+async def _nothing() -> None:
+    """No limit is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class StatusParts:
     `{provider, why}`, `graph` `{enabled, concepts, facts, episodes, consolidated}`, `facts`
     `{active, proposed, refused, waiting}`, or nothing where facts are off. `loop` is how long the event
     loop kept work waiting, `sessions` gives so many of those that were used last. `alerts` answers for each sink what
-    `agentd alerts sinks` tells.
+    `agentd alerts sinks` tells. `refused` is why no message would be answered within the budget, or None.
     """
 
     version: str
@@ -52,6 +57,7 @@ class StatusParts:
     mcp: Callable[[], Sequence[Mapping[str, Any]]] = tuple
     web: Callable[[], Mapping[str, Any]] = dict
     problems: Callable[[], tuple[Problem, ...]] = tuple
+    refused: Callable[[], Awaitable[BudgetReached | None]] = _nothing
 
 
 def _as_text(status: dict[str, Any]) -> str:
@@ -89,8 +95,15 @@ class StatusCommands:
             "web": dict(parts.web()),
             "alerts": [dict(sink) for sink in await parts.alerts()],
             "cost": await self._cost(),
-            "problems": [one.as_json() for one in (*parts.problems(), *_undecided(facts))],
+            "problems": [one.as_json() for one in (*await self._problems(), *_undecided(facts))],
         }
+
+    async def _problems(self) -> tuple[Problem, ...]:
+        refused = await self._parts.refused()
+        if refused is None:
+            return self._parts.problems()
+        text = f"no message is answered: {refused.message}"
+        return (*self._parts.problems(), Problem("budget", text, refused.cure))
 
     async def _cost(self) -> dict[str, Any]:
         today = self._clock.now().astimezone(self._clock.zone)
