@@ -182,7 +182,7 @@ class Scheduler:
     def problems(self) -> tuple[Problem, ...]:
         """A schedule that has stopped waking, and what failed when it was last called."""
         failing = tuple(r.failing for r in self._rhythms if r.failing is not None)
-        if self._is_alive():
+        if self._is_alive() or not self._is_started:
             return failing
         stalled = Problem(
             "scheduler_stalled", "the scheduler no longer wakes", "run `agentd restart`"
