@@ -262,11 +262,11 @@ class Tasks:
             try:
                 done.set_result(await work)
             except AgentdError as error:
-                done.set_exception(error)
+                reject(done, error)  # who asked may have left
             except Exception:
                 # The boundary of such work: who asked is told, everything else goes on.
                 log.exception("owned_work_crashed")
-                done.set_exception(AgentdError(INTERNAL.message, cure=INTERNAL.cure))
+                reject(done, AgentdError(INTERNAL.message, cure=INTERNAL.cure))
 
         def leave(_: object) -> None:
             work.close()  # a stop may come before it has begun

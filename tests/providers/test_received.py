@@ -99,7 +99,7 @@ def hear_anthropic(lines: list[str]) -> Heard:
             shown.append(delta)
     if not assembly.is_complete:
         raise ProviderError("cut", kind="stream_cut")
-    return shown, assembly.answered()
+    return shown, assembly.answered(assembly.usage)
 
 
 def hear_openai(lines: list[str]) -> Heard:

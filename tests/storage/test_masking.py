@@ -26,6 +26,7 @@ WORDLESS = {
     "proof.key_id": "a hash of a key",
     "rows.digest": "a keyed hash, made anew of what is left",
     "sessions.key": "an address",
+    "deletions.session": "an address",
     "sessions.cwd": "a folder",
     "sessions.created_at": "a time",
     "sessions.updated_at": "a time",

@@ -102,7 +102,7 @@ _REMIND = re.compile(
     r"(?:remind me|set (?:me )?a reminder)(?P<link> (?:to|about|of|that|for))?:? (?P<task>.+)",
     re.IGNORECASE,
 )
-_MARKS = re.compile(r"(?<!\.\d)(?<!\.\d\d)[?!. ]+\Z")  # but for those of a date: “on 31.5.”
+_DAY_AND_MONTH = re.compile(r"\.\d{1,2}\Z")
 _SHOW_LIST = re.compile(
     rf"(?:(?:what(?:['’]s| is| else is)?|anything|show(?: me)?|read(?: me)?|list)(?: (?:on|in))? )"
     rf"(?:my |the |your )?(?:open )?{_LIST}[ ?.!]*",
@@ -222,12 +222,19 @@ def _asked(text: str) -> str:
     return " ".join(p for p in split(text[-_CHARS:]) if is_question(p)) or text
 
 
+def _without_marks(text: str) -> str:
+    """The text without the marks at its end, but for the point of a day and month: “on 31.5.”."""
+    bare = text.rstrip("?!. ")
+    is_date = text.startswith(".", len(bare)) and _DAY_AND_MONTH.search(bare, max(0, len(bare) - 3))
+    return f"{bare}." if is_date else bare
+
+
 def _task(head: str, now: datetime | None) -> Intent | None:
     if match := _ADD.fullmatch(head):
         found = timed(f"{match['task'].strip(chr(34))} {match['rest']}", now)
         return Remind(found.entry, objection=found.objection)
     if match := _REMIND.fullmatch(head):
-        when, task = match["time"], _MARKS.sub("", match["task"])
+        when, task = match["time"], _without_marks(match["task"])
         if not match["link"] and " to " in task:  # “remind me WHEN to TASK”
             before, _, task = task.partition(" to ")
             when = f"{before} {when}"

@@ -13,9 +13,10 @@ from agentd.providers.offline.language.relations import canonical, normalised
 # Where a sentence goes on with something else. A name behind a comma or an “and” may belong to what is
 # before it: “Lyon, Texas”, “Smith and Sons”.
 _JOINT = re.compile(
-    r"\s*[;:()–—“”„«»\"]++\s*|\s*,\s*(?=(?-i:I\b|[a-zß-ÿ]))(?:(?:and|but|or|und|aber|oder|dass)\s+)?"
-    r"|\s+(?:and|or|und|oder)\s+(?=(?-i:I\b|[a-zß-ÿ]))"
-    r"|\s+(?:but|so|because|while|where|which|who|with|that|aber|weil|wo|mit|dass)\s+",
+    r"(?<!\s)\s*+(?:[;:()–—“”„«»\"]++(?:\s*+[;:()–—“”„«»\"]++)*+\s*+"
+    r"|,\s*+(?=(?-i:I\b|[a-zß-ÿ]))(?:(?:and|but|or|und|aber|oder|dass)\s++)?)"
+    r"|(?<!\s)\s++(?:(?:and|or|und|oder)\s++(?=(?-i:I\b|[a-zß-ÿ]))"
+    r"|(?:but|so|because|while|where|which|who|with|that|aber|weil|wo|mit|dass)\s++)",
     re.IGNORECASE,
 )
 _CLAUSES, _CLAUSES_AS_ONE = 12, 3  # of a sentence that are looked at, and that may say it together
