@@ -224,7 +224,7 @@ class Database:
         """Give the trip to the thread, if it has not been: as aiosqlite's `_execute` does it, but for many."""
         trip, self._unsent = self._unsent, None
         if trip is not None:
-            self._thread._tx.put_nowait((trip, self._do_waiting))
+            self._thread._tx.put_nowait((trip, partial(self._do_trip, trip)))
 
     async def _on_thread(self, fn: Callable[[], T]) -> T:
         if self._is_closing:
@@ -244,6 +244,11 @@ class Database:
         )
         self._wear.begin(self.commits)
         return self._conn
+
+    def _do_trip(self, trip: asyncio.Future[None]) -> None:
+        # One that was made between two steps of a copy must not end the next, which has not been sent.
+        if self._trip is trip:
+            self._do_waiting()
 
     def _do_waiting(self) -> None:
         self._trip = None  # before looking: what comes from here on makes a trip of its own

@@ -258,7 +258,7 @@ async def test_no_call_is_left_waiting_however_many_come_and_go(db):
             await db.write(insert(f"{who}-{n}"))
             assert f"{who}-{n}" in await stored(db)
 
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         for who in range(10):
             group.create_task(talk(who))
     assert db.commits <= 150
@@ -416,3 +416,29 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path):
 
     asyncio.run(check())
     assert len(acknowledged) > 20
+
+
+async def test_nobody_waits_in_vain_who_comes_while_copies_are_made(tmp_path):
+    async with Database.open(tmp_path / "state.db", STATE) as db:
+        await db.write(
+            lambda conn: conn.execute("CREATE TABLE filler AS SELECT randomblob(1000000) AS bytes")
+        )
+        is_over = False
+
+        async def look() -> None:
+            while not is_over:
+                sum(range(50_000))  # so long that the thread comes in between, as with a busy loop
+                await db.read(lambda conn: conn.execute("SELECT 1").fetchone())
+
+        async def copies() -> None:
+            nonlocal is_over
+            for number in range(60):
+                copy = tmp_path / f"copy{number}.db"
+                await db.copy(copy)
+                copy.unlink()
+            is_over = True
+
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            group.create_task(copies())
+            for _ in range(20):
+                group.create_task(look())
