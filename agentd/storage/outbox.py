@@ -114,12 +114,12 @@ class SqliteOutbox:
         await self._db.execute(_SENT, (stamp(self._clock.now()), alert_id, sink))
 
     async def retry(
-        self, alert_id: int, sink: str, after: timedelta | None, error: str = ""
+        self, alert_id: int, sink: str, until: datetime | None, error: str = ""
     ) -> None:
         """See Outbox."""
-        state = DeliveryState.FAILED if after is None else DeliveryState.PENDING
+        state = DeliveryState.FAILED if until is None else DeliveryState.PENDING
         now = self._clock.now()
-        due_at = stamp(now + (after or timedelta()))
+        due_at = stamp(until or now)
         values = (state, due_at, stamp(now), well_formed(error), alert_id, sink)
         await self._db.execute(_RETRY, values)
 

@@ -127,11 +127,10 @@ class MemoryOutbox:
         self._change(alert_id, sink, state=DeliveryState.SENT, next_try=None, error="")
 
     async def retry(
-        self, alert_id: int, sink: str, after: timedelta | None, error: str = ""
+        self, alert_id: int, sink: str, until: datetime | None, error: str = ""
     ) -> None:
-        state = DeliveryState.FAILED if after is None else DeliveryState.PENDING
-        due = None if after is None else self._clock.now() + after
-        self._change(alert_id, sink, state=state, next_try=due, error=error)
+        state = DeliveryState.FAILED if until is None else DeliveryState.PENDING
+        self._change(alert_id, sink, state=state, next_try=until, error=error)
 
     async def hold(self, alert_id: int, sink: str, until: datetime) -> None:
         now = self._clock.now()

@@ -267,7 +267,7 @@ async def test_the_delay_never_passes_an_hour() -> None:
     world = World(Sink("one", AgentdError("no")))
     alert = await world.put("disk full")
     for _ in range(30):
-        await world.outbox.retry(alert.id, "one", timedelta())
+        await world.outbox.retry(alert.id, "one", world.clock.now())
     world.dispatcher = Dispatcher(world.outbox, world.sinks, world.clock, max_tries=100)
     async with world.running():
         assert await world.outbox.next_due() == world.clock.now() + timedelta(hours=1)

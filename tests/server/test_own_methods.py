@@ -435,7 +435,7 @@ async def test_a_test_alert_is_answered_when_every_sink_was_tried(clock):
     await outbox.sent(1, "main")
     await clock.advance(1)
     assert not answer.done()
-    await outbox.retry(1, "socket", timedelta(seconds=5))
+    await outbox.retry(1, "socket", clock.now() + timedelta(seconds=5))
     await clock.advance(1)
     assert (await answer)["delivered"] == {"main": "sent", "socket": "pending"}
 

@@ -83,7 +83,7 @@ async def test_each_sink_gets_its_own_delivery(stores, clock):
 
 async def test_a_failed_try_comes_again_later_or_is_given_up(stores, clock):
     stored = await stores.outbox.put(alert(sinks=("hook",)))
-    await stores.outbox.retry(stored.id, "hook", timedelta(seconds=30))
+    await stores.outbox.retry(stored.id, "hook", clock.now() + timedelta(seconds=30))
     assert await stores.outbox.due() == ()
     assert await stores.outbox.next_due() == clock.now() + timedelta(seconds=30)
     clock.jump(timedelta(seconds=30))
@@ -108,7 +108,7 @@ async def test_why_a_try_failed_and_when_the_next_one_is_stay_with_the_alert(sto
     stored = await stores.outbox.put(replace(alert(), severity=AlertSeverity.WARNING))
     assert stored.severity is AlertSeverity.WARNING
     minute = timedelta(minutes=1)
-    await stores.outbox.retry(stored.id, "main", minute, "it is off")
+    await stores.outbox.retry(stored.id, "main", clock.now() + minute, "it is off")
     await stores.outbox.sent(stored.id, "journal")
     (found,) = await stores.outbox.alerts(1)
     assert found.severity is AlertSeverity.WARNING
@@ -145,7 +145,7 @@ async def test_what_is_held_waits_without_a_try_and_together_with_what_waits_alr
 
 async def test_what_is_held_does_not_wait_for_what_is_tried_again(stores, clock):
     first = await stores.outbox.put(alert("a", sinks=("hook",)))
-    await stores.outbox.retry(first.id, "hook", timedelta(minutes=1))
+    await stores.outbox.retry(first.id, "hook", clock.now() + timedelta(minutes=1))
     second = await stores.outbox.put(alert("b", sinks=("hook",)))
     await stores.outbox.hold(second.id, "hook", clock.now() + timedelta(minutes=15))
     clock.jump(timedelta(minutes=1))
@@ -169,7 +169,7 @@ async def test_what_a_clock_that_was_ahead_has_put_off_is_due(stores, clock, ahe
     clock.jump(ahead)
     put = await stores.outbox.put(alert(sinks=("main",)))
     if is_tried:
-        await stores.outbox.retry(put.id, "main", timedelta(minutes=5), "it is away")
+        await stores.outbox.retry(put.id, "main", clock.now() + timedelta(minutes=5), "it is away")
         assert await stores.outbox.due() == ()
     clock.jump(-ahead)
     (delivery,) = await stores.outbox.due()

@@ -188,13 +188,13 @@ class Dispatcher:
         others = [one for one in deliveries if one not in lost]
         attempts = max((one.attempts for one in others), default=0)
         # Twenty doublings pass the longest delay from any first one of a second or more.
-        after = min(self._retry_delay * 2 ** min(attempts, 20), _LONGEST_DELAY)
+        until = self._clock.now() + min(self._retry_delay * 2 ** min(attempts, 20), _LONGEST_DELAY)
         for one in others:
             tries = one.attempts + 1
             log.warning("alert_retry", sink=one.sink, alert=one.alert.id, tries=tries)
             if tries >= _DELAYED:
                 self._complain("alert_delayed", f"alert {one.alert.id} waits for", one.sink, error)
-            await self._outbox.retry(one.alert.id, one.sink, after, error.message)
+            await self._outbox.retry(one.alert.id, one.sink, until, error.message)
 
     async def _give_up(self, deliveries: Sequence[Delivery], error: AgentdError) -> None:
         for one in deliveries:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from agentd.core.alert import Alert, Delivery, NewAlert
@@ -163,9 +163,9 @@ class Outbox(Protocol):
         """Record a delivery."""
 
     async def retry(
-        self, alert_id: int, sink: str, after: timedelta | None, error: str = ""
+        self, alert_id: int, sink: str, until: datetime | None, error: str = ""
     ) -> None:
-        """Record a failed try and why it failed; the next one comes `after` from now, None gives up."""
+        """Record a failed try and why it failed; the next one comes at `until`, None gives up."""
 
     async def hold(self, alert_id: int, sink: str, until: datetime) -> None:
         """Try it no sooner than `until`, or together with what is held for that sink, if that comes
