@@ -423,12 +423,14 @@ async def test_nobody_waits_in_vain_who_comes_while_copies_are_made(tmp_path):
         await db.write(
             lambda conn: conn.execute("CREATE TABLE filler AS SELECT randomblob(1000000) AS bytes")
         )
-        is_over = False
+        is_over, looks = False, 0
 
         async def look() -> None:
+            nonlocal looks
             while not is_over:
                 sum(range(50_000))  # so long that the thread comes in between, as with a busy loop
-                await db.read(lambda conn: conn.execute("SELECT 1").fetchone())
+                found = await db.read(lambda conn: conn.execute("SELECT 1 AS one").fetchone())
+                looks += found["one"]
 
         async def copies() -> None:
             nonlocal is_over
@@ -442,3 +444,4 @@ async def test_nobody_waits_in_vain_who_comes_while_copies_are_made(tmp_path):
             group.create_task(copies())
             for _ in range(20):
                 group.create_task(look())
+        assert looks > 20, "each was answered more than once, while copies were made"
