@@ -76,7 +76,8 @@ async def test_a_block_of_200_ms_is_told_with_the_function_that_computed() -> No
 async def test_a_block_in_no_new_task_is_told_though_the_loop_had_nothing_to_do() -> None:
     async with LoopMonitor(SystemClock()) as monitor:
         for tries_left in reversed(range(5)):  # a busy machine may keep the loop waiting meanwhile
-            asyncio.get_running_loop().call_soon(compute_for_200_ms)
+            # It is looked at once a second.
+            asyncio.get_running_loop().call_soon(compute, 1.2)
             try:
                 delay = await seen(monitor.delays, 0.15, within=3)
                 break
@@ -97,6 +98,17 @@ async def test_many_short_steps_of_a_loop_that_waits_between_them_are_no_long_de
         if worst is None or worst.cpu < 0.1:
             break
         assert tries_left, worst
+
+
+async def test_many_short_steps_of_a_loop_that_never_waits_are_no_long_delay() -> None:
+    async with LoopMonitor(SystemClock()) as monitor:
+        await asyncio.sleep(1.2)  # from now on it looks once a second
+        for _ in range(40):
+            compute(0.01)
+            await asyncio.sleep(0)
+        await asyncio.sleep(1.2)
+    worst = monitor.delays.worst_cpu
+    assert worst is None or worst.cpu < 0.1, worst
 
 
 async def test_a_thread_that_keeps_the_interpreter_is_told_as_such() -> None:

@@ -3,7 +3,8 @@
 While the loop has nothing to do the thread looks at it once a second. When a task is made, or
 the loop is found at work, it looks every 20 ms, and asks a loop that is at work to call back: the time
 to the answer is the delay that any other work had. A delay may have begun 20 ms before it is asked for: so
-much may be missing of each. A thread that keeps the interpreter delays the loop and this one alike,
+much may be missing of each, and one in no new task, of a loop that had nothing to do, may be over
+before it is looked for. A thread that keeps the interpreter delays the loop and this one alike,
 which shows as waking late.
 """
 
@@ -189,7 +190,8 @@ class LoopMonitor:
 
     def _watch(self, loop: _Loop) -> None:
         work_seen = -math.inf
-        before, queued, waited = loop.usage(), 0.0, loop.waits()
+        queue = _Queue()
+        before, queued, waited = loop.usage(), queue.waited(), loop.waits()
         while not self._is_ending:
             is_resting = not self._is_watching
             pause = _REST if is_resting else _STEP
@@ -198,9 +200,7 @@ class LoopMonitor:
             now, used = self._clock.monotonic(), loop.usage()
             late = now - (min(due, self._rung) if is_rung else due)
             # That long somebody kept the interpreter: not while this thread waited for the processor.
-            held = late if late > _LATE else 0.0
-            if held and not is_resting:
-                held -= _queued() - queued
+            held = late - (queue.waited() - queued) if late > _LATE else 0.0
             # What was computed at rest is one piece of work unless the loop has waited in between. Such
             # work in no new task began as long ago as it has computed.
             computed = used.loop - before.loop
@@ -211,27 +211,35 @@ class LoopMonitor:
             if is_at_work or late > _LATE:
                 if is_at_work:  # a busy machine that wakes this thread late is no work of the loop
                     work_seen = now
-                is_known = (late > _LATE and is_one) or begun > 0.0
-                self._measure(loop, before if is_known else used, max(late, begun, 0.0), held)
+                is_known = (held > _LATE and is_one) or begun > 0.0
+                supposed = max(begun, 0.0) if begun > late else 0.0
+                passed = supposed or max(late, 0.0)
+                self._measure(loop, before if is_known else used, passed, held, supposed)
             self._is_watching = now - work_seen < _ALERT
-            before = loop.usage()
-            if self._is_watching:  # at rest it would cost more than all else
-                queued = _queued()
-            else:
+            before, queued = loop.usage(), queue.waited()
+            if not self._is_watching:  # asking for it is dear
                 waited = loop.waits()
 
-    def _measure(self, loop: _Loop, before: _Usage, passed: float, held: float) -> None:
+    def _measure(
+        self, loop: _Loop, before: _Usage, passed: float, held: float, supposed: float
+    ) -> None:
         """Measure the delay that has lasted for `passed` seconds, for `held` of which somebody kept the
-        interpreter. `before` is what was computed before it.
+        interpreter. `before` is what was computed before it. It is only `supposed` to have lasted that long
+        where the loop computed while nobody looked.
         """
-        since = self._clock.monotonic() - passed
-        look = loop.ask(passed)
+        asked = self._clock.monotonic()
+        since = asked - passed
+        look = loop.ask(passed, self._clock)
         while not look.answered.acquire(timeout=look.patience):
             if self._is_ending:  # the loop is about to wait for this thread
                 return
             look.take(self._clock.monotonic() - since)
-        seconds = self._clock.monotonic() - since
-        used = loop.usage()
+        # When the loop answered, not when this thread came to hear it.
+        seconds, used = look.at - since, look.used
+        if supposed and look.at - asked < _STEP:
+            # It is over, or was many pieces: a loop that has always more to do never waits either.
+            self.delays.count(look.at - asked)
+            return
         own, others = used.loop - before.loop, used.others - before.others
         self.delays.count(seconds)
         others = min(others, max(held, 0.0))  # else they computed beside the loop, not in its place
@@ -302,30 +310,38 @@ class _Loop:
         frame = sys._current_frames().get(self.ident)
         return frame is not None and frame.f_globals.get("__name__") not in _WAITING
 
-    def ask(self, passed: float) -> _Look:
+    def ask(self, passed: float, clock: Clock) -> _Look:
         """Have the loop answer as soon as it comes to it; so many seconds have passed already."""
-        look = _Look(self)
+        look = _Look(self, clock)
         if passed > _LATE:
             look.take(passed)
         try:
-            self._loop.call_soon_threadsafe(look.answered.release)
+            self._loop.call_soon_threadsafe(look.answer)
         except RuntimeError:  # it is closed
-            look.answered.release()
+            look.answer()
         return look
 
 
 class _Look:
     """What is seen while the loop does not answer."""
 
-    def __init__(self, loop: _Loop) -> None:
+    def __init__(self, loop: _Loop, clock: Clock) -> None:
         self.answered = threading.Lock()
         self.answered.acquire()
+        self.at = 0.0  # when it was answered
+        self.used = _Usage(0.0, 0.0)  # until then
+        self._clock = clock
         self.patience = _STEP
         self._loop = loop
         self._is_waiting = False  # for the machine, or for the interpreter
         self._next = 0.0
         self._own: tuple[str, ...] = ()
         self._other: tuple[str, tuple[str, ...]] = ("", ())
+
+    def answer(self) -> None:
+        """Done by the loop when it comes to it."""
+        self.at, self.used = self._clock.monotonic(), self._loop.usage()
+        self.answered.release()
 
     def take(self, passed: float) -> None:
         """Keep what the threads do now, in place of what was kept, as delays grow ever more rarely."""
@@ -373,13 +389,22 @@ def _stack(frame: FrameType | None) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _queued() -> float:
-    """Seconds for which this thread has waited for the processor so far; 0 where nobody counts them."""
-    try:
-        text = Path("/proc/thread-self/schedstat").read_text("ascii")
-        return int(text.split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return 0.0
+class _Queue:
+    """How long the thread that makes this has waited for the processor."""
+
+    def __init__(self) -> None:
+        try:
+            self._counts = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._counts = -1
+        finalize(self, _close, self._counts)
+
+    def waited(self) -> float:
+        """Seconds so far; 0 where nobody counts them."""
+        try:
+            return int(os.pread(self._counts, _STATUS_BYTES, 0).split()[1]) / 1e9
+        except (OSError, ValueError, IndexError):
+            return 0.0
 
 
 def _is_ready(status: Path) -> bool:
