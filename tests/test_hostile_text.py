@@ -11,7 +11,7 @@ import pytest
 from tests import hostile
 
 LONGEST = 64 * 1024  # characters
-LIMIT = 0.05  # seconds of processor time for them
+LIMIT = 0.1  # seconds of processor time for them
 _SHORT, _HALF = 4096, LONGEST // 2
 _HOPELESS = 0.5  # seconds after which one is given up
 _TRIES = 3
@@ -38,7 +38,7 @@ def too_slow(pattern: Any, methods: Iterable[str]) -> str:
 
 
 @pytest.mark.parametrize("place", sorted(PATTERNS))
-def test_a_pattern_reads_64_kib_of_hostile_text_in_50_ms(place: str) -> None:
+def test_a_pattern_reads_64_kib_of_hostile_text_in_100_ms(place: str) -> None:
     found = PATTERNS[place]
     assert not too_slow(found.pattern, found.methods)
 
