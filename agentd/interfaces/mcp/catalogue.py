@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 import structlog
 
-from agentd.core.paths import ensure_private_dir
+from agentd.core.paths import ensure_private_dir, write_private
 from agentd.interfaces.mcp.definition import ToolListing
 
 log = structlog.get_logger()
 
-_LARGEST = 8 * 1024 * 1024
+# Bytes of a file. All that `ToolListing` takes fits in: one that is written and not read again would have
+# what the server says next count as known.
+_LARGEST = 32 * 1024 * 1024
 
 
 class Catalogue:
@@ -44,11 +44,8 @@ class Catalogue:
         if self._file is None:
             return
         try:
-            folder = ensure_private_dir(self._file.parent)
-            descriptor, name = tempfile.mkstemp(dir=folder, prefix=".new-")  # 0600
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(listing.as_json(), file)
-            Path(name).replace(self._file)
+            ensure_private_dir(self._file.parent)
+            write_private(self._file, json.dumps(listing.as_json()))
         except OSError as error:
             log.warning("mcp_catalogue_not_kept", file=str(self._file), error=error.strerror)
 

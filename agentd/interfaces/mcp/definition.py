@@ -82,9 +82,9 @@ class ToolListing:
     skipped: int = 0  # tools without a usable name, or beyond the most that are taken
 
     def renewed(self, source: str, instructions: str, said: list[Mapping[str, Any]]) -> ToolListing:
-        """What a server says now. What it said first is known; of another server nothing is."""
-        old = self.entries if source == self.source else {}
-        is_first = not old
+        """What a server says now. What it said first is known, be that no tool; of another server nothing is."""
+        is_first = source != self.source
+        old = {} if is_first else self.entries
         found = {one.name: one for one in map(Definition.of, said) if one is not None}
         taken = dict(list(found.items())[:MOST_TOOLS])
         entries = {
