@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,8 @@ def main() -> None:
         sys.exit("no luck at all")
     if "mute" in FLAGS:
         sys.stdin.read()
+    if "detach" in FLAGS:  # a child that outlives it, with its pipes in hand
+        log(f"child {subprocess.Popen(['sleep', '600'], start_new_session=True).pid}")
     if "junk" in FLAGS:
         for _ in range(50):
             print("Listening on standard streams …")
@@ -116,6 +119,8 @@ def main() -> None:
         elif method == "tools/list":
             log("list")
             send(id=id_, result={"tools": listed()})
+            while "sleep" in FLAGS:
+                signal.pause()
         elif method == "tools/call":
             called(id_, params)
         elif method == "notifications/cancelled":

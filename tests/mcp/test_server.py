@@ -2,14 +2,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from agentd.core.clock import SystemClock
+from agentd.core.redaction import Redactor
+from agentd.interfaces.mcp.catalogue import Catalogue
+from agentd.interfaces.mcp.link import Link
 from agentd.interfaces.mcp.program import environment
-from agentd.interfaces.mcp.server import ServerState
+from agentd.interfaces.mcp.reaching import dial
+from agentd.interfaces.mcp.server import RecallServer, ServerState
 from agentd.interfaces.mcp.server_faults import ServerFault
 from agentd.testing.clock import FakeClock
 from tests.mcp.servers import rogue, running, server
@@ -127,6 +134,52 @@ async def test_one_that_fails_is_left_alone_for_longer_each_time(tmp_path: Path)
             assert (await _fault(one.refresh())).kind == "died"
             await until(lambda: one.state is ServerState.PAUSED, "it has ended")
             assert one.starts == starts
+
+
+@pytest.mark.parametrize("flags", [("detach",), ("detach", "sleep")])
+async def test_a_child_that_a_server_leaves_behind_holds_nothing_of_the_daemon(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    log = tmp_path / "log"
+    settings = rogue(*flags, timeout="1s", env={"ROGUE_LOG": str(log)})
+    before = _open_files()
+    one = server(tmp_path, CLOCK, settings)
+    try:
+        async with running(one):
+            await one.refresh()
+            large = one.call("echo", {"text": "x" * 500_000})
+            if "sleep" in flags:  # what is in the pipe is read by nobody
+                assert (await _fault(large)).kind == "timeout"
+            else:
+                await large
+        await until(lambda: _open_files() <= before, "its pipes are closed")
+    finally:
+        for line in lines(log):
+            if line.startswith("child "):
+                os.kill(int(line.removeprefix("child ")), signal.SIGKILL)
+
+
+def _open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+async def test_a_session_that_does_not_end_is_left_behind(tmp_path: Path) -> None:
+    settings = rogue()
+    to_rogue = dial("rogue", settings, {}, Redactor(), grace=0.5)
+
+    @asynccontextmanager
+    async def endless() -> AsyncIterator[Link]:
+        async with to_rogue() as link:
+            yield link
+            await asyncio.Event().wait()
+
+    known = Catalogue(None, "rogue", "s")
+    one = RecallServer("rogue", settings, endless, known, CLOCK, Redactor(), farewell=0.1)
+    async with running(one), asyncio.timeout(60):
+        await one.call("echo", {"text": "x"})
+        one.restart()
+        await one.call("echo", {"text": "x"})
+    assert one.starts == 2
 
 
 async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -137,9 +137,8 @@ class Program:
             self._signal(signal.SIGTERM)
             await self._is_gone()
         self._signal(signal.SIGKILL)  # to its children, if it is gone
-        with suppress(ConnectionError):
-            if process.stdin is not None:
-                await process.stdin.wait_closed()
+        if process.stdin is not None and process.stdin.transport.get_write_buffer_size():
+            process.stdin.transport.abort()  # what nobody reads is not waited for
 
     async def _is_gone(self) -> bool:
         with suppress(TimeoutError):
@@ -155,13 +154,14 @@ class Program:
 @asynccontextmanager
 async def started(order: CallOrder) -> AsyncIterator[Program]:
     """The program while the block runs. Raises ServerFault when it cannot be started."""
+    loop = asyncio.get_running_loop()
     try:
-        process = await asyncio.create_subprocess_exec(
+        transport, protocol = await loop.subprocess_exec(
+            lambda: SubprocessStreamProtocol(limit=_LINE, loop=loop),
             *order.command,
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            limit=_LINE,
             env=dict(order.environ),
             cwd=order.folder,
             start_new_session=True,  # a group of its own, so that its children end with it
@@ -173,7 +173,7 @@ async def started(order: CallOrder) -> AsyncIterator[Program]:
             f"{order.command[0]} cannot be started: {reason}",
             cure="correct its command and cwd",
         ) from None
-    program = Program(process, order.grace)
+    program = Program(Process(transport, protocol, loop), order.grace)
     async with asyncio.TaskGroup() as group:
         listening = group.create_task(program.listen())
         try:
@@ -181,3 +181,4 @@ async def started(order: CallOrder) -> AsyncIterator[Program]:
         finally:
             await program.end()
             listening.cancel()
+            transport.close()  # a child in a group of its own may hold the other ends for ever

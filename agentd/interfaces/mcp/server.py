@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 _FIRST_PAUSE = 2.0  # seconds after a failure; doubles
 _LONGEST_PAUSE = 300.0
+_FAREWELL = 10.0  # seconds in which a session has to end, once nobody wants it any more
 _EACH = 1.0  # seconds between two words on how far a call is
 _SHOWN = 200  # characters of each
 _LONGEST_URI = 500  # characters; longer ones are not typed
@@ -59,7 +60,9 @@ class RecallServer:
         catalogue: Catalogue,
         clock: Clock,
         redactor: Redactor,
+        farewell: float = _FAREWELL,
     ) -> None:
+        self._farewell = farewell
         self.name = name
         self.settings = settings
         self.catalogue = catalogue
@@ -241,15 +244,28 @@ class RecallServer:
         return await asyncio.shield(self._ready)
 
     async def _run(self, ready: asyncio.Future[Link]) -> None:
-        """The server's life, in one task, as its session needs it."""
+        """The server's life, in one task, as its session needs it. How long that takes to end is not the
+        server's to say.
+        """
+        farewell = asyncio.timeout(None)
+        failed: Exception | None = None
         try:
-            async with AsyncExitStack() as stack:
-                link = await self._started(stack)
-                ready.set_result(link)
-                await self._attend(link)
-                self._is_leaving = True
+            async with farewell, AsyncExitStack() as stack:
+                try:
+                    link = await self._started(stack)
+                    ready.set_result(link)
+                    await self._attend(link)
+                    self._is_leaving = True
+                except Exception as error:
+                    failed = error
+                    raise
+                finally:
+                    farewell.reschedule(asyncio.get_running_loop().time() + self._farewell)
         except (ServerFault, TimeoutError, ExceptionGroup) as error:
-            self._tell(ready, self._failed(self._start_fault(error)))
+            if farewell.expired():
+                log.warning("mcp_farewell_cut", server=self.name)
+            if (told := failed if farewell.expired() else error) is not None:
+                self._tell(ready, self._failed(self._start_fault(told)))
         except Exception as error:
             # A library's fault ends this server alone.
             log.exception("mcp_crashed", server=self.name)
