@@ -1,4 +1,6 @@
-"""Which change is taken back, and what that does. Pure."""
+"""What each change makes of what is known: pure functions that give its result, and what it does to page
+and rows.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from agentd.core.erasure import MASK
 from agentd.core.errors import InvalidRequest, NotFound
 from agentd.core.fact import (
     Before,
@@ -13,15 +16,140 @@ from agentd.core.fact import (
     Evidence,
     Fact,
     FactChange,
+    FactOperation,
+    FactStatus,
     FactWrite,
+    ForgetRequest,
+    Learned,
+    Op,
+    Provenance,
+    Refusal,
 )
+from agentd.core.redaction import tells_secret
 from agentd.core.turn import SessionKey
-from agentd.memory.facts.known import Digests, Known
+from agentd.memory.facts import operations
+from agentd.memory.facts.draft import Draft, OperationContext
+from agentd.memory.facts.known import Digests, FactLookup, Known
+from agentd.memory.facts.page_entry import MOST_CHARS, clean, clean_triple
 from agentd.memory.facts.reconcile import PageChange
 
 LISTED = 1_000  # changes, the newest, that can be taken back
 
+_FAR_TOO_LONG = 16 * MOST_CHARS  # not even looked at
 _KEEPS_NEW = frozenset({ChangeKind.MERGE, ChangeKind.ACCEPT})
+
+
+def objection(text: str) -> Refusal | None:
+    """Why the text must not become a fact; None if it may. What is left of something that was forgotten
+    is EMPTY.
+    """
+    if text.strip() == MASK:
+        return Refusal.EMPTY
+    return Refusal.CREDENTIAL if tells_secret(text) else None
+
+
+def learned(
+    known: Known,
+    wanted: Sequence[FactOperation],
+    context: OperationContext,
+    marks: Mapping[SessionKey, int] | None = None,
+) -> tuple[tuple[Learned, ...], PageChange]:
+    """The operations, one after the other. With `marks` the rows up to there are read."""
+    draft = Draft(known, context)
+    results = tuple(_done(draft, operation) for operation in wanted)
+    return results, PageChange(draft.write(marks), draft.facts())
+
+
+def merged(
+    known: Known, keep: str, others: Sequence[str], context: OperationContext
+) -> tuple[None, PageChange]:
+    """One fact stands for others. Raises NotFound, InvalidRequest."""
+    kept, *rest = (_holding(known, i) for i in (keep, *dict.fromkeys(others)))
+    if kept in rest or not rest:
+        raise InvalidRequest("a fact cannot be merged with itself", cure="name the others after it")
+    draft = Draft(known, context)
+    operations.merge(draft, kept, rest)
+    return None, PageChange(draft.write(), draft.facts())
+
+
+def accepted(
+    known: Known, fact_ids: Sequence[str], context: OperationContext
+) -> tuple[tuple[Learned, ...], PageChange]:
+    """The proposed facts hold. Raises NotFound."""
+    draft = Draft(known, context)
+    results = tuple(operations.accept(draft, _proposed(draft, i)) for i in fact_ids)
+    return results, PageChange(draft.write(), draft.facts())
+
+
+def rejected(
+    known: Known, fact_ids: Sequence[str], digests: Digests, now: datetime
+) -> tuple[tuple[Fact, ...], PageChange]:
+    """The proposed facts are as if they had never been there. Raises NotFound."""
+    facts = tuple(_proposed(known, i) for i in fact_ids)
+    ids = tuple(fact.id for fact in facts)
+    return facts, _taken_away(known, FactWrite(removed=ids, buried=taken_back(facts, digests, now)))
+
+
+def forgotten(
+    known: Known,
+    fact_ids: Sequence[str],
+    also: Sequence[int],
+    asked: Sequence[ForgetRequest],
+    context: OperationContext,
+) -> tuple[None, PageChange]:
+    """The facts are ids alone, and all that says them is to be erased. Raises NotFound."""
+    draft = Draft(known, context)
+    draft.record(ChangeKind.FORGET, "", living(known, fact_ids))
+    left = tuple(i for i in known.parked if i not in fact_ids)
+    return None, PageChange(
+        replace(draft.write(), parked=left),
+        buried=dict.fromkeys(fact_ids, context.now),
+        also=tuple(also),
+        asked=tuple(asked),
+    )
+
+
+def retired(
+    known: Known, successors: Mapping[str, str], context: OperationContext
+) -> tuple[tuple[Fact, ...], PageChange]:
+    """Facts hold no longer, each for the one named beside it."""
+    draft = Draft(known, context)
+    gone = operations.retire(draft, successors)
+    return gone, PageChange(draft.write(), draft.facts())
+
+
+def unlinked(known: Known, session: SessionKey) -> tuple[int, PageChange]:
+    """No fact was said in the session."""
+    facts = tuple(replace(f, origin=Provenance()) for f in known if f.origin.session == session)
+    return len(facts), PageChange(FactWrite(facts), written=facts)
+
+
+def ended(known: Known, now: datetime) -> PageChange | None:
+    """Facts that held until a time that has come hold no longer; None if there are none."""
+    facts = tuple(replace(fact, status=FactStatus.ENDED) for fact in known.ended(now))
+    return PageChange(FactWrite(facts), written=facts) if facts else None
+
+
+def restored(known: Known) -> tuple[tuple[Fact, ...], PageChange]:
+    """The lines that are missing on the page stand there again."""
+    missing = known.missing()
+    return missing, PageChange(FactWrite(parked=()), written=missing)
+
+
+def living(known: Known, fact_ids: Sequence[str]) -> tuple[Fact, ...]:
+    """The facts of these ids. Raises NotFound where one is forgotten, or unknown."""
+    found = []
+    for fact_id in fact_ids:
+        fact = known.alive(fact_id)
+        if fact is None:
+            raise unknown(fact_id)
+        found.append(fact)
+    return tuple(found)
+
+
+def unknown(fact_id: str) -> NotFound:
+    """The error for an id that no fact has."""
+    return NotFound(f"there is no fact {fact_id}", cure="`agentd facts list` shows all of them")
 
 
 def chosen(
@@ -69,32 +197,67 @@ def undone(change: FactChange, known: Known, digests: Digests, now: datetime) ->
     """What taking it back does to page and rows. It is the user's later word: what was said before brings
     nothing of it again, and the facts that hold again are as if he had just said them.
     """
-    restored = [
+    again = [
         _restored(fact, before)
         for before in change.before
         if (fact := known.alive(before.id)) is not None
     ]
     if change.op is ChangeKind.ACCEPT:
         replaced = tuple(one.id for one in change.before if one.id != change.new)
-        restored = [
-            replace(fact, replaces=replaced) if fact.id == change.new else fact for fact in restored
+        again = [
+            replace(fact, replaces=replaced) if fact.id == change.new else fact for fact in again
         ]
     new = known.alive(change.new) if change.op is not ChangeKind.MERGE else None
     removed = (new.id,) if new is not None and change.op not in _KEEPS_NEW else ()
     write = FactWrite(
-        tuple(restored),
+        tuple(again),
         removed=removed,
-        evidence=tuple(Evidence(now, fact_id=fact.id) for fact in restored if fact.is_active),
+        evidence=tuple(Evidence(now, fact_id=fact.id) for fact in again if fact.is_active),
         undone=(change.id,),
         buried=taken_back([new] if new else [], digests, now),
     )
-    return PageChange(write, written=tuple(restored), dropped=frozenset(removed))
+    return _taken_away(known, write)
 
 
 def taken_back(facts: Iterable[Fact], digests: Digests, now: datetime) -> Mapping[bytes, datetime]:
     """The tombstones of facts that the user does not want to be read out of his words again."""
     names = (digests.of_taken_back(fact.text, fact.triple) for fact in facts)
     return {name: now for several in names for name in several}
+
+
+def _done(draft: Draft, operation: FactOperation) -> Learned:
+    """Do one operation, unless its words cannot be a fact's."""
+    if operation.op in (Op.ADD, Op.REPLACE):
+        if len(operation.text) > _FAR_TOO_LONG or len(text := clean(operation.text)) > MOST_CHARS:
+            return Learned(reason=Refusal.TOO_LONG)
+        if why := objection(text) if text else Refusal.EMPTY:
+            return Learned(reason=why)
+        operation = replace(operation, text=text)
+    return operations.do(draft, replace(operation, triple=clean_triple(operation.triple)))
+
+
+def _holding(known: Known, fact_id: str) -> Fact:
+    fact = known.get(fact_id)
+    if fact is None or not fact.is_active:
+        raise unknown(fact_id)
+    return fact
+
+
+def _proposed(facts: FactLookup, fact_id: str) -> Fact:
+    fact = facts.get(fact_id)
+    if fact is None or fact.status is not FactStatus.PROPOSED:
+        raise NotFound(
+            f"no proposed fact has the id {fact_id}",
+            cure="`agentd facts pending` lists what waits for your yes",
+        )
+    return fact
+
+
+def _taken_away(known: Known, write: FactWrite) -> PageChange:
+    """What takes facts away as if they had never been there."""
+    left = tuple(i for i in known.parked if i not in write.removed)
+    write = replace(write, parked=left)
+    return PageChange(write, written=write.facts, dropped=frozenset(write.removed))
 
 
 def _restored(fact: Fact, before: Before) -> Fact:

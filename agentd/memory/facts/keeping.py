@@ -87,9 +87,8 @@ class Keeping:
     async def carry_out(
         self, change: PageChange, digest: str, known: Known
     ) -> tuple[str, tuple[FactChange, ...]]:
-        """Do it; gives the page's new digest and the changes as they are stored. `known` has the facts
-        as they will be, but for those that are buried. Raises EditConflict, with nothing done, if the
-        page has another digest.
+        """Do it; gives the page's new digest and the changes as they are stored. `known` is what was known
+        before. Raises EditConflict, with nothing done, if the page has another digest.
         """
         if not change.is_of_page:
             return digest, await self._save(change, known)
@@ -144,8 +143,6 @@ class Keeping:
         for at, facts in by_time.items():
             hashes = [self._digests.of(fact.text) for fact in facts]
             await self._store.bury([fact.id for fact in facts], hashes, at)
-        for fact in gone:
-            known.put(Fact.tombstone(fact.id, change.buried[fact.id]))
         return changes
 
     async def _begin(

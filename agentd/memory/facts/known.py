@@ -1,4 +1,4 @@
-"""The facts in memory, found by id and by what they say."""
+"""The facts in memory, found by id and by what they say, and what is left of forgotten ones."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ import re
 import unicodedata
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from operator import attrgetter
+from typing import Self
 
-from agentd.core.fact import Fact, FactStatus, Triple
+from agentd.core.fact import Fact, FactOperation, FactStatus, Triple
 from agentd.core.text import sentences
 
 _SAME = str.maketrans(
@@ -26,77 +30,29 @@ _SAME = str.maketrans(
 _OUTER = " \t\"'.!?…。！？,;:"
 _WORD = re.compile(r"\w+")
 _USER = re.compile(r"(?<![\w'-])the (?=user(?![\w-]))")
+_FOUND = (FactStatus.ACTIVE, FactStatus.PROPOSED)
 _age = attrgetter("noted_at", "id")
 
 
-class Known:
-    """All facts by id; those that hold and those that are proposed also by their words."""
-
-    def __init__(self, facts: Iterable[Fact] = ()) -> None:
-        self._facts: dict[str, Fact] = {}
-        self._by_words: dict[str, dict[str, None]] = defaultdict(dict)
-        self._all: tuple[Fact, ...] | None = None
-        self._active: list[Fact] = []  # by age
-        self._first_end: datetime | None = None  # no fact ends before
-        for fact in facts:
-            self.put(fact)
-
-    def __iter__(self) -> Iterator[Fact]:
-        return iter(self._facts.values())
-
-    def __len__(self) -> int:
-        return len(self._facts)
-
-    def all(self) -> tuple[Fact, ...]:
-        """Every fact; the same tuple as long as none changes."""
-        if self._all is None:
-            self._all = tuple(self._facts.values())
-        return self._all
-
-    def active(self) -> tuple[Fact, ...]:
-        """Those that hold, the oldest first."""
-        return tuple(self._active)
-
-    def ended(self, now: datetime) -> tuple[Fact, ...]:
-        """Those that hold although they have an end which has come."""
-        if self._first_end is None or self._first_end > now:
-            return ()
-        ending = [f for f in self._active if f.valid_to]
-        self._first_end = min((f.valid_to for f in ending if f.valid_to), default=None)
-        return tuple(f for f in ending if f.valid_to and f.valid_to <= now)
+class FactLookup:
+    """What can be asked of facts that are found by their ids and by their words."""
 
     def get(self, fact_id: str) -> Fact | None:
         """The fact, a forgotten one too."""
-        return self._facts.get(fact_id)
+        raise NotImplementedError
+
+    def worded(self, text: str) -> tuple[Fact, ...]:
+        """The facts with these very words, whether or not they hold; no forgotten ones."""
+        raise NotImplementedError
 
     def alive(self, fact_id: str) -> Fact | None:
         """The fact unless it is forgotten."""
-        fact = self._facts.get(fact_id)
+        fact = self.get(fact_id)
         return fact if fact is not None and fact.is_alive else None
-
-    def put(self, fact: Fact) -> None:
-        """Add it, or replace the one of its id; to put in what is held costs nothing."""
-        if self._facts.get(fact.id) is fact:
-            return
-        self._hide(fact.id)
-        self._facts[fact.id] = fact
-        self._all = None
-        if fact.is_active:
-            self._add_active(fact)
-        if fact.is_active and fact.valid_to:
-            self._first_end = min(fact.valid_to, self._first_end or fact.valid_to)
-        if _is_found(fact):
-            self._by_words[comparable(fact.text)][fact.id] = None
-
-    def remove(self, fact_id: str) -> None:
-        """As if it had never been there."""
-        self._hide(fact_id)
-        self._facts.pop(fact_id, None)
-        self._all = None
 
     def saying(self, text: str) -> Fact | None:
         """The fact with these very words, one that holds rather than a proposed one."""
-        found = [self._facts[i] for i in self._by_words.get(comparable(text), ())]
+        found = [fact for fact in self.worded(text) if fact.status in _FOUND]
         return max(found, key=lambda fact: fact.is_active, default=None)
 
     def current(self, fact_id: str) -> Fact | None:
@@ -109,6 +65,60 @@ class Known:
             fact = self.alive(fact.superseded_by)
         return fact if fact is not None and fact.is_active else None
 
+
+@dataclass(frozen=True, eq=False)
+class Known(FactLookup):
+    """All facts, and which of their lines are missing on the page. It never changes: `after` gives the
+    next state beside it. Of ten thousand facts that copies three tables of references, in less than a
+    millisecond.
+    """
+
+    _tables: _Tables = field(default_factory=lambda: _Tables())
+    parked: tuple[str, ...] = ()  # ids, in the order in which their lines went
+
+    @classmethod
+    def of(cls, facts: Iterable[Fact], parked: tuple[str, ...] = ()) -> Self:
+        """These facts."""
+        tables = _Tables()
+        for fact in facts:
+            tables.put(fact)
+        return cls(tables, parked)
+
+    def __iter__(self) -> Iterator[Fact]:
+        return iter(self._tables.facts.values())
+
+    def __len__(self) -> int:
+        return len(self._tables.facts)
+
+    @cached_property
+    def all(self) -> tuple[Fact, ...]:
+        """Every fact."""
+        return tuple(self._tables.facts.values())
+
+    @cached_property
+    def active(self) -> tuple[Fact, ...]:
+        """Those that hold, the oldest first."""
+        return tuple(self._tables.active)
+
+    def ended(self, now: datetime) -> tuple[Fact, ...]:
+        """Those that hold although they have an end which has come."""
+        first = self._tables.first_end
+        if first is None or first > now:
+            return ()
+        return tuple(fact for fact in self._tables.active if fact.valid_to and fact.valid_to <= now)
+
+    def missing(self) -> tuple[Fact, ...]:
+        """Those whose lines are gone from the page, without being forgotten."""
+        return tuple(fact for i in self.parked if (fact := self.alive(i)) is not None)
+
+    def get(self, fact_id: str) -> Fact | None:
+        """See FactLookup."""
+        return self._tables.facts.get(fact_id)
+
+    def worded(self, text: str) -> tuple[Fact, ...]:
+        """See FactLookup."""
+        return tuple(self._tables.facts[i] for i in self._tables.by_words.get(comparable(text), ()))
+
     def chain(self, fact_id: str) -> tuple[Fact, ...]:
         """The fact with all it replaced and was replaced by, the oldest first."""
         before: dict[str, list[str]] = defaultdict(list)
@@ -118,26 +128,85 @@ class Known:
         found: dict[str, Fact] = {}
         waiting = [fact_id]
         while waiting:
-            one = self._facts.get(waiting.pop())
+            one = self._tables.facts.get(waiting.pop())
             if one is not None and one.id not in found:
                 found[one.id] = one
                 waiting += [*before[one.id], one.superseded_by]
-        return tuple(sorted(found.values(), key=lambda fact: (fact.noted_at, fact.id)))
+        return tuple(sorted(found.values(), key=_age))
+
+    def after(
+        self,
+        changed: Sequence[Fact] = (),
+        removed: Sequence[str] = (),
+        parked: tuple[str, ...] | None = None,
+    ) -> Known:
+        """The next state: with these facts added, or in the place of those of their ids, and without what
+        is removed, as if it had never been there. The id of a forgotten fact stays dead. `parked` are then
+        the missing ones; None: the same.
+        """
+        tables = self._tables.copy()
+        for fact in changed:
+            if (held := tables.facts.get(fact.id)) is None or held.is_alive:
+                tables.put(fact)
+        for fact_id in removed:
+            tables.remove(fact_id)
+        return Known(tables, self.parked if parked is None else parked)
+
+
+class _Tables:
+    """What facts are found by. They are filled before a Known has them, never after."""
+
+    def __init__(self) -> None:
+        self.facts: dict[str, Fact] = {}
+        self.by_words: dict[str, tuple[str, ...]] = {}  # ids
+        self.active: list[Fact] = []  # by age
+        self.first_end: datetime | None = None  # of those that are active
+
+    def copy(self) -> Self:
+        """The same, to be changed."""
+        tables = copy(self)
+        tables.facts, tables.by_words = self.facts.copy(), self.by_words.copy()
+        tables.active = self.active.copy()
+        return tables
+
+    def put(self, fact: Fact) -> None:
+        """Add it, or replace the one of its id."""
+        if fact.id in self.facts:
+            self._leave(fact.id)
+        self.facts[fact.id] = fact
+        if fact.is_alive:
+            words = comparable(fact.text)
+            self.by_words[words] = (*self.by_words.get(words, ()), fact.id)
+        if fact.is_active:
+            self._add_active(fact)
+
+    def remove(self, fact_id: str) -> None:
+        """As if it had never been there."""
+        if fact_id in self.facts:
+            self._leave(fact_id)
+            del self.facts[fact_id]
 
     def _add_active(self, fact: Fact) -> None:
-        if not self._active or _age(self._active[-1]) < _age(
-            fact
-        ):  # nearly always: it is the newest
-            self._active.append(fact)
-        else:
-            insort(self._active, fact, key=_age)
+        if self.active and _age(fact) < _age(self.active[-1]):
+            insort(self.active, fact, key=_age)
+        else:  # nearly always: it is the newest
+            self.active.append(fact)
+        if fact.valid_to:
+            self.first_end = min(fact.valid_to, self.first_end or fact.valid_to)
 
-    def _hide(self, fact_id: str) -> None:
-        before = self._facts.get(fact_id)
-        if before is not None and before.is_active:
-            del self._active[bisect_left(self._active, _age(before), key=_age)]
-        if before is not None and _is_found(before):
-            self._by_words[comparable(before.text)].pop(fact_id, None)
+    def _leave(self, fact_id: str) -> None:
+        """It is found by its id alone."""
+        fact = self.facts[fact_id]
+        words = comparable(fact.text)
+        if others := tuple(i for i in self.by_words.get(words, ()) if i != fact_id):
+            self.by_words[words] = others
+        else:
+            self.by_words.pop(words, None)
+        if fact.is_active:
+            del self.active[bisect_left(self.active, _age(fact), key=_age)]
+        if fact.is_active and fact.valid_to:
+            ends = (one.valid_to for one in self.active if one.valid_to)
+            self.first_end = min(ends, default=None)
 
 
 class Digests:
@@ -161,6 +230,40 @@ class Digests:
         return hmac.new(self._key, name, hashlib.sha256).digest()
 
 
+@dataclass(frozen=True, slots=True)
+class Tombstones:
+    """What was forgotten or taken back, each by its digest with when."""
+
+    digests: Digests
+    by_digest: Mapping[bytes, datetime] = field(default_factory=dict)
+
+    def is_buried(self, text: str, at: datetime) -> bool:
+        """Whether the user had these words erased after they were said."""
+        forgotten = self.by_digest.get(self.digests.of(text))
+        return forgotten is not None and forgotten >= at
+
+    def is_forgotten(self, operation: FactOperation) -> bool:
+        """Whether the user had it erased or took it back, and has not said it since."""
+        if self._is_taken_back(operation):
+            return True
+        if operation.is_carried or not operation.is_proven:
+            return self.digests.of(operation.text) in self.by_digest
+        return self.is_buried(operation.text, operation.at)
+
+    def lifted(self, operation: FactOperation) -> list[bytes]:
+        """Those that go as the user says it again."""
+        taken_back = self.digests.of_taken_back(operation.text, operation.triple)
+        return [d for d in (self.digests.of(operation.text), *taken_back) if d in self.by_digest]
+
+    def _is_taken_back(self, operation: FactOperation) -> bool:
+        """Whether the user took back what these words led to, after he had said them."""
+        if operation.is_carried:
+            return False
+        names = self.digests.of_taken_back(operation.text, operation.triple)
+        found = (self.by_digest.get(name) for name in names)
+        return any(at is not None and at >= operation.at for at in found)
+
+
 def comparable(text: str) -> str:
     """The sentence without what says nothing: case, widths, kinds of quotes and dashes, blanks, the
     article of “the user”, punctuation around it. Two with the same form have the same words.
@@ -181,7 +284,3 @@ def names_in(text: str) -> tuple[str, ...]:
     """The words of a text that name something: with a figure, or with a capital where no sentence begins."""
     words = (one for sentence in sentences(text) for one in enumerate(_WORD.findall(sentence)))
     return tuple(w for at, w in words if any(map(str.isdigit, w)) or (at and w[:1].isupper()))
-
-
-def _is_found(fact: Fact) -> bool:
-    return fact.status in (FactStatus.ACTIVE, FactStatus.PROPOSED)

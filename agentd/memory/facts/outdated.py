@@ -117,7 +117,7 @@ class Outdated:
             return
         page = await parsed(view.text)
         lines = {place.line.id: place.number for place in page.placed() if place.line.id}
-        known = await asyncio.to_thread(Known, facts)
+        known = await asyncio.to_thread(Known.of, facts)
         old = [fact for fact in facts if fact.status in _PAST and fact.id in lines]
         old = sorted(old, key=lambda fact: fact.noted_at)[-MOST:]
         pairs = [(fact, known.current(fact.id) or fact) for fact in old]

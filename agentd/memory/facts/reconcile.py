@@ -6,12 +6,13 @@ gone is forgotten, unless many go at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from agentd.core.fact import (
     Category,
+    ChangeKind,
     Evidence,
     Fact,
     FactOperation,
@@ -23,8 +24,9 @@ from agentd.core.fact import (
     Op,
     Refusal,
 )
+from agentd.memory.facts import operations
+from agentd.memory.facts.draft import Draft
 from agentd.memory.facts.known import Known
-from agentd.memory.facts.operations import Batch
 from agentd.memory.facts.page import Page, PagePart, Placed, Trouble
 from agentd.memory.facts.page_entry import PageEntry
 
@@ -64,6 +66,12 @@ class PageChange:
         """Whether lines change."""
         return bool(self.written or self.adopted or self.cut or self.dropped or self.buried)
 
+    def after(self, known: Known) -> Known:
+        """What is known once it is done."""
+        dead = [Fact.tombstone(i, at) for i, at in self.buried.items() if known.alive(i)]
+        write = self.write
+        return known.after((*write.facts, *dead), write.removed, write.parked)
+
 
 @dataclass(frozen=True, slots=True)
 class Differences:
@@ -97,13 +105,7 @@ def settled(page: Page, known: Known, now: datetime) -> Page:
 
 
 def compare(
-    page: Page,
-    known: Known,
-    parked: Collection[str],
-    now: datetime,
-    screen: Screen,
-    *,
-    trusted: bool,
+    page: Page, known: Known, now: datetime, screen: Screen, *, trusted: bool
 ) -> Differences:
     """The differences. Unless the page is `trusted`, nothing that misses there is taken for gone.
     Lines under unknown ids are screened, unless there are no rows at all: then the page makes them.
@@ -134,7 +136,7 @@ def compare(
     there = page.entries().keys() | tombstones.keys() | page.damaged()
     alive = [fact.id for fact in known if fact.is_alive]
     missing = [fact_id for fact_id in alive if fact_id not in there]
-    newly = [fact_id for fact_id in missing if fact_id not in parked]
+    newly = [fact_id for fact_id in missing if fact_id not in known.parked]
     doubted = not trusted or bool(page.troubles()) or _are_many(len(newly), len(alive))
     return Differences(
         tuple(taken),
@@ -142,7 +144,7 @@ def compare(
         tuple(edited),
         tuple(fresh),
         gone=() if doubted else tuple(newly),
-        parked=tuple(i for i in missing if doubted or i in parked),
+        parked=tuple(i for i in missing if doubted or i in known.parked),
         buried={fact_id: at for fact_id, at in tombstones.items() if known.alive(fact_id)},
         dead=tuple(dead),
         refused=tuple(refused),
@@ -150,10 +152,11 @@ def compare(
 
 
 def reconciled(
-    found: Differences, batch: Batch, screen: Screen, now: datetime
+    found: Differences, draft: Draft, screen: Screen
 ) -> tuple[PageChange, tuple[Trouble, ...]]:
-    """The change that follows, and the lines that are not taken. `batch` has then all the facts in it."""
-    by_hand = _ByHand(batch, screen, now)
+    """The change that follows, and the lines that are not taken. It is made in the draft."""
+    now = draft.context.now
+    by_hand = _ByHand(draft, screen)
     by_hand.refused += [_refusal(*line) for line in found.refused]
     for fact in found.taken:
         by_hand.take(fact)
@@ -163,16 +166,19 @@ def reconciled(
         by_hand.add(place)
     buried = {**dict.fromkeys(found.gone, now), **found.buried}
     if buried:
-        batch.forgotten(tuple(buried))
-    current = {fact.id: fact for fact in batch.facts()}
+        alive = [one for i in buried if (one := draft.alive(i)) is not None]
+        draft.record(ChangeKind.FORGET, "", alive)
+    current = {fact.id: fact for fact in draft.facts()}
     written = {fact.id: fact for fact in (*found.rewritten, *by_hand.written)}
+    parked = found.parked if found.parked != draft.before.parked else None
+    is_buried = draft.context.tombstones.is_buried
     change = PageChange(
-        write=replace(batch.write(), parked=found.parked),
+        write=replace(draft.write(), parked=parked),
         written=tuple(current.get(fact.id, fact) for fact in written.values()),
         adopted={index: current.get(f.id, f) for index, f in by_hand.adopted.items()},
         cut=frozenset(by_hand.cut),
         dropped=frozenset(fact.id for fact in found.dead),
-        revived=tuple(fact for fact in found.dead if batch.is_buried(fact.text, fact.noted_at)),
+        revived=tuple(fact for fact in found.dead if is_buried(fact.text, fact.noted_at)),
         buried=buried,
     )
     return change, tuple(by_hand.refused)
@@ -218,10 +224,9 @@ def said_by(place: Placed, row: Fact | None, now: datetime) -> Fact:
 class _ByHand:
     """What becomes of the lines that the user wrote or changed."""
 
-    def __init__(self, batch: Batch, screen: Screen, now: datetime) -> None:
-        self._batch = batch
+    def __init__(self, draft: Draft, screen: Screen) -> None:
+        self._draft = draft
         self._screen = screen
-        self._now = now
         self.written: list[Fact] = []
         self.adopted: dict[int, Fact] = {}
         self.cut: set[int] = set()
@@ -229,28 +234,28 @@ class _ByHand:
 
     def take(self, fact: Fact) -> None:
         """A line says a fact otherwise than its row; that a proposed one holds is the user's yes to it."""
-        row = self._batch.known.get(fact.id)
+        row = self._draft.get(fact.id)
         if row is None or row.status is not FactStatus.PROPOSED or not fact.is_active:
-            self._batch.put(fact)
+            self._draft.put(fact)
             return
-        learned = self._batch.accept(replace(fact, status=row.status))
+        learned = operations.accept(self._draft, replace(fact, status=row.status))
         self.written += [sure for sure in (learned.fact, *learned.gone) if sure is not None]
 
     def edit(self, place: Placed, row: Fact) -> None:
         """A line has another text: a new fact replaces the one that stood there."""
         entry = self._accepted(place)
         if entry is not None:
-            self._take(place, self._batch.edit(row, self._edited(entry, row)))
+            self._take(place, operations.edit(self._draft, row, self._edited(entry, row)))
 
     def add(self, place: Placed) -> None:
         """A line has no id yet."""
         entry = self._accepted(place)
         if entry is not None:
-            self._take(place, self._batch.do(self._operation(entry, Category.PERSONAL)))
+            self._take(place, operations.do(self._draft, self._operation(entry, Category.PERSONAL)))
 
     def _operation(self, entry: PageEntry, category: Category) -> FactOperation:
         """What a line says that the user wrote by hand."""
-        now = self._now
+        now = self._draft.context.now
         words = (Evidence(now),)
         return FactOperation(Op.ADD, now, FactSource.FILE, entry.text, category, evidence=words)
 

@@ -147,9 +147,11 @@ async def test_the_page_is_not_read_again_where_it_is_as_it_was_written(tmp_path
     async with a_book(root, "one") as book:
         await book.learn([said("The user likes tea.")])
         page = root / FACTS_PATH
-        digest = book._digest
-        held = await book._keeping.page("nothing of it is looked at", digest)
+        digest = book._state._digest
+        held = await book._state._keeping.page("nothing of it is looked at", digest)
         assert held.render() == page.read_text()
         page.write_text(page.read_text() + "- The user likes rye bread.\n")
         assert len(await book.all()) == 2
-        assert (await book._keeping.page("", book._digest)).render() == page.read_text()
+        assert (
+            await book._state._keeping.page("", book._state._digest)
+        ).render() == page.read_text()

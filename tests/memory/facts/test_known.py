@@ -44,7 +44,7 @@ def test_only_what_nobody_sees_makes_no_other_fact(one, other, same):
     assert (comparable(one) == comparable(other)) is same
     digests = Digests(b"k" * 32)
     assert (digests.of(one) == digests.of(other)) is same
-    assert (Known([a_fact(text=one)]).saying(other) is not None) is same
+    assert (Known.of([a_fact(text=one)]).saying(other) is not None) is same
 
 
 @given(st.text())
@@ -59,38 +59,37 @@ def test_hashes_are_useless_without_the_key():
 
 def test_what_holds_is_found_by_its_words_rather_than_what_is_proposed():
     waits = a_fact("bbbb", status=FactStatus.PROPOSED)
-    known = Known([waits])
+    known = Known.of([waits])
     assert known.saying(REX) == waits
-    known.put(a_fact())
-    assert known.saying(REX).id == "aaaa"
+    both = known.after([a_fact()])
+    assert both.saying(REX).id == "aaaa"
     for status in (FactStatus.SUPERSEDED, FactStatus.ENDED):
-        assert Known([a_fact(status=status)]).saying(REX) is None
-    known.remove("aaaa")
-    assert known.saying(REX) == waits
-    known.put(replace(waits, text=MAX))
-    assert known.saying(REX) is None
-    assert known.saying(MAX) is not None
+        assert Known.of([a_fact(status=status)]).saying(REX) is None
+    assert both.after(removed=["aaaa"]).saying(REX) == waits
+    other = known.after([replace(waits, text=MAX)])
+    assert other.saying(REX) is None
+    assert other.saying(MAX) is not None
 
 
 def test_in_the_place_of_a_fact_stands_the_last_of_those_that_came_for_it():
-    known = Known([over("a", "b"), over("b", "c"), a_fact("c")])
+    known = Known.of([over("a", "b"), over("b", "c"), a_fact("c")])
     assert [known.current(i).id for i in "abc"] == ["c", "c", "c"]
-    known.put(a_fact("c", status=FactStatus.ENDED))
+    known = known.after([a_fact("c", status=FactStatus.ENDED)])
     assert known.current("a") is None
-    known.put(Fact.tombstone("c", NOW))
+    known = known.after([Fact.tombstone("c", NOW)])
     assert (known.current("a"), known.alive("c"), known.get("c").text) == (None, None, "")
     assert known.current("nobody") is None
 
 
 def test_a_circle_of_successors_has_no_end_and_comes_to_one():
-    known = Known([over("a", "b"), over("b", "a"), over("c", "c")])
+    known = Known.of([over("a", "b"), over("b", "a"), over("c", "c")])
     assert [known.current(i) for i in "abc"] == [None, None, None]
     assert {fact.id for fact in known.chain("a")} == {"a", "b"}
 
 
 def test_the_history_of_a_fact_is_all_that_led_to_it_and_came_of_it():
     day = timedelta(days=1)
-    known = Known(
+    known = Known.of(
         [
             a_fact("c", noted_at=NOW + 2 * day),
             over("b", "c", noted_at=NOW + day),
@@ -104,28 +103,23 @@ def test_the_history_of_a_fact_is_all_that_led_to_it_and_came_of_it():
 
 def test_what_has_come_to_its_end_is_known_by_the_time():
     plan = a_fact("plan", "A plan.", valid_to=NOW + timedelta(hours=1))
-    known = Known([a_fact(), plan])
+    known = Known.of([a_fact(), plan])
     assert known.ended(NOW) == ()
     assert known.ended(NOW + timedelta(hours=1)) == (plan,)
-    known.put(replace(plan, status=FactStatus.ENDED))
+    known = known.after([replace(plan, status=FactStatus.ENDED)])
     assert known.ended(NOW + timedelta(days=1)) == ()
 
 
-def test_all_facts_are_one_tuple_as_long_as_none_changes():
-    known = Known([a_fact()])
-    assert known.all() is known.all()
+def test_all_facts_are_one_tuple():
+    known = Known.of([a_fact()])
+    assert known.all is known.all
     assert len(known) == len(list(known)) == 1
-    before = known.all()
-    known.put(a_fact("bbbb"))
-    assert known.all() is not before
 
 
-def test_to_put_in_what_is_held_already_changes_nothing():
-    fact = a_fact()
-    known = Known([fact])
-    all_ = known.all()
-    known.put(fact)
-    assert known.all() is all_
+def test_the_id_of_a_forgotten_fact_stays_dead():
+    known = Known.of([a_fact(), a_fact("bbbb", MAX)]).after([Fact.tombstone("aaaa", NOW)])
+    assert known.after([a_fact()]).alive("aaaa") is None
+    assert known.after([a_fact()]).saying(REX) is None
 
 
 @given(st.text(st.characters(max_codepoint=127)))
@@ -133,21 +127,37 @@ def test_plain_letters_are_folded_like_all_others(text):
     assert folded(text + "x é") == f"{folded(text + 'x')} é"
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["aaaa", "bbbb", "cccc", "dddd"]),
-            st.integers(0, 3),
-            st.sampled_from([FactStatus.ACTIVE, FactStatus.ENDED, None]),
-        )
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["aaaa", "bbbb", "cccc", "dddd"]),
+        st.integers(0, 3),
+        st.sampled_from([*FactStatus, None]),  # None: it is removed
+        st.sampled_from([REX, MAX]),
     )
 )
-def test_what_holds_comes_by_age_whatever_was_put_in_and_taken_out_before(steps):
-    known = Known()
-    for fact_id, days, status in steps:
+
+
+@given(STEPS)
+def test_each_state_is_as_if_made_at_once_and_stays_as_it_was(steps):
+    known, states = Known(), []
+    expected: dict[str, Fact] = {}
+    for fact_id, days, status, text in steps:
+        at = NOW + timedelta(days=days)
+        fact = a_fact(fact_id, text, status=status, noted_at=at, valid_to=at)
         if status is None:
-            known.remove(fact_id)
-        else:
-            known.put(a_fact(fact_id, status=status, noted_at=NOW + timedelta(days=days)))
-    holding = [fact for fact in known if fact.status is FactStatus.ACTIVE]
-    assert list(known.active()) == sorted(holding, key=lambda fact: (fact.noted_at, fact.id))
+            known = known.after(removed=[fact_id])
+            expected.pop(fact_id, None)
+        elif fact_id not in expected or expected[fact_id].is_alive:
+            known = known.after([fact])
+            expected[fact_id] = fact
+        states.append((known, dict(expected)))
+    for state, facts in states:
+        made = Known.of(facts.values())
+        assert {fact.id: fact for fact in state.all} == facts
+        assert state.active == made.active
+        assert list(state.active) == sorted(state.active, key=lambda f: (f.noted_at, f.id))
+        for text in (REX, MAX):
+            assert set(state.worded(text)) == set(made.worded(text))
+        for days in range(4):
+            now = NOW + timedelta(days=days)
+            assert state.ended(now) == made.ended(now)

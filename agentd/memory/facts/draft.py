@@ -1,0 +1,154 @@
+"""The next state of the facts, while it is made beside the present one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import chain
+
+from agentd.core.fact import (
+    NO_SESSION,
+    Before,
+    ChangeKind,
+    Evidence,
+    Fact,
+    FactChange,
+    FactOperation,
+    FactWrite,
+    Triple,
+)
+from agentd.core.turn import SessionKey
+from agentd.memory.facts.known import FactLookup, Known, Tombstones, comparable
+
+
+@dataclass(frozen=True, slots=True)
+class OperationContext:
+    """What a change needs besides the facts. `said` is what is evidence of a fact already, by its id;
+    `session` is where the change is told.
+    """
+
+    tombstones: Tombstones
+    new_id: Callable[[], str]
+    now: datetime
+    said: Mapping[str, Sequence[Evidence]] = field(default_factory=dict)
+    session: SessionKey = NO_SESSION
+
+
+class Draft(FactLookup):
+    """What is known, with changes that nobody else sees, and with all that is to be stored of them. It can
+    be thrown away: the state before it stays as it is.
+    """
+
+    def __init__(self, before: Known, context: OperationContext) -> None:
+        self.before = before
+        self.context = context
+        self._facts: dict[str, Fact] = {}  # that have changed
+        self._by_words: dict[str, list[str]] = defaultdict(list)
+        self._evidence: dict[str, list[Evidence]] = defaultdict(list)
+        self._lifted: list[bytes] = []
+        self._changes: list[FactChange] = []
+        self._named: dict[str, str] = {}  # names of operations to the ids of what they brought
+
+    def get(self, fact_id: str) -> Fact | None:
+        """See FactLookup."""
+        return self._facts.get(fact_id) or self.before.get(fact_id)
+
+    def worded(self, text: str) -> tuple[Fact, ...]:
+        """See FactLookup."""
+        words = comparable(text)
+        there = [fact for fact in self.before.worded(text) if fact.id not in self._facts]
+        put = [self._facts[i] for i in self._by_words.get(words, ())]
+        return (*there, *(f for f in put if f.is_alive and comparable(f.text) == words))
+
+    def id_of(self, name: str) -> str:
+        """The id of what an operation of this name has brought; an id means itself."""
+        return self._named.get(name, name)
+
+    def standing(self, fact_id: str) -> Fact | None:
+        """The fact that held under this id, or in its place, before the draft; None if it holds no longer.
+        The ids of one answer mean the facts as they were shown: otherwise a second operation on one of
+        them would undo what the first has brought.
+        """
+        was = self.before.current(fact_id)
+        now = self.get(was.id) if was is not None else None
+        return now if now is not None and now.is_active else None
+
+    def meant(self, name: str, triple: Triple | None = None) -> Fact | None:
+        """The fact that an operation means by an id or a name, if it holds still: the one that stands, or
+        what the draft has brought. What took its place in the draft is meant as well if it says the same of
+        the same thing as the `triple` does.
+        """
+        if (fact := self.standing(name)) is not None:
+            return fact
+        if name in self._named:
+            fact = self.get(self._named[name])
+            return fact if fact is not None and fact.is_active else None
+        fact = self.current(name)
+        return fact if fact is not None and _is_of_one(fact.triple, triple) else None
+
+    def put(self, fact: Fact) -> None:
+        """Let the fact be as it is here."""
+        self._facts[fact.id] = fact
+        ids = self._by_words[comparable(fact.text)]
+        if fact.id not in ids:
+            ids.append(fact.id)
+
+    def name(self, name: str, fact: Fact) -> None:
+        """Let later operations mean the fact by this name."""
+        self._named[name] = fact.id
+
+    def sayings(self, fact_id: str) -> list[Evidence]:
+        """The words that say it, without questions that they answer."""
+        said = (*self.context.said.get(fact_id, ()), *self._evidence.get(fact_id, ()))
+        return [one for one in said if not one.is_context]
+
+    def last_said(self, fact: Fact) -> datetime:
+        """When the user said it last."""
+        return max((fact.noted_at, *(one.at for one in self.sayings(fact.id))))
+
+    def hear(self, fact_id: str, evidence: Sequence[Evidence]) -> None:
+        """Add what says the fact."""
+        self._evidence[fact_id] += [replace(one, fact_id=fact_id) for one in evidence]
+
+    def lift(self, operation: FactOperation) -> None:
+        """Let it be said again although it was forgotten."""
+        self._lifted += self.context.tombstones.lifted(operation)
+
+    def record(self, kind: ChangeKind, new: str, olds: Sequence[Fact]) -> FactChange:
+        """Put it into the list of changes. `olds` are the facts that it changes, as they were."""
+        before = tuple(Before(f.id, f.status, f.valid_to, f.superseded_by) for f in olds)
+        change = FactChange(kind, self.context.now, self.context.session, new, before)
+        self._changes.append(change)
+        return change
+
+    def fresh_id(self) -> str:
+        """An id that no fact has."""
+        while self.get(fact_id := self.context.new_id()) is not None:
+            pass
+        return fact_id
+
+    def facts(self) -> tuple[Fact, ...]:
+        """All that have changed, as they are now."""
+        return tuple(self._facts.values())
+
+    def write(self, marks: Mapping[SessionKey, int] | None = None) -> FactWrite:
+        """What is to be stored."""
+        return FactWrite(
+            self.facts(),
+            evidence=tuple(chain.from_iterable(self._evidence.values())),
+            changes=tuple(self._changes),
+            marks=marks or {},
+            unburied=tuple(self._lifted),
+        )
+
+
+def _is_of_one(one: Triple | None, other: Triple | None) -> bool:
+    """Whether both triples say the same of the same thing, with whatever value."""
+    if one is None or other is None:
+        return False
+    return all(
+        comparable(mine) == comparable(theirs)
+        for mine, theirs in ((one.subject, other.subject), (one.relation, other.relation))
+    )
