@@ -529,6 +529,22 @@ async def test_an_unknown_command_is_told_and_not_sent(daemon, capsys) -> None:
     assert "there is no /stauts" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("path", ["~nobody-at-all/a.png", "a\0b.png"])
+async def test_a_path_that_no_file_can_have_is_said(daemon, capsys, path: str) -> None:
+    daemon.on("session/prompt", answering("Hello."))
+    await talk(daemon, f"/image {path} look", "hi")
+    shown = capsys.readouterr().out
+    assert "cannot be read: no file can be called so" in shown
+    assert shown.endswith("Hello.\n")
+
+
+async def test_a_number_of_no_session_is_a_key(daemon, capsys) -> None:
+    daemon.on("_agentd/sessions/list", lambda params, wire: {"sessions": [{"key": "main"}]})
+    daemon.on("session/close", lambda params, wire: {})
+    await talk(daemon, "/sessions", "9" * 5000, "/quit")
+    assert daemon.params_of("session/resume")[1]["sessionId"] == "9" * 5000
+
+
 async def test_an_image_goes_along_with_the_words_behind_it(daemon, capsys, tmp_path) -> None:
     meta = {"agentd/maxImageBytes": 100}
     daemon.on("initialize", lambda params, wire: {"protocolVersion": 1, "_meta": meta})

@@ -103,6 +103,10 @@ def test_what_is_typed_becomes_a_value(schema: dict[str, Any], typed: str, value
     ("schema", "typed"),
     [
         ({"type": "integer"}, "7.5"),
+        ({"type": "integer"}, "9" * 20),
+        ({"type": "number"}, "1e999"),
+        ({"type": "number"}, "nan"),
+        ({"type": "string"}, "caf\udce9"),
         ({"type": "string"}, ""),
         ({"type": "string", "enum": ["a"]}, "b"),
         ({"type": "number", "minimum": 0, "maximum": 1000}, "5000"),

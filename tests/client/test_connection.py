@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,23 @@ async def test_a_question_of_the_daemon_is_answered_during_a_call(tmp_path: Path
         daemon.on("x", lambda params, wire: wire.ask("may_i", {"what": "sing"}))
         async with connected((daemon.path,), Ears({"yes": True})) as connection:
             assert await connection.call("x") == {"yes": True}
+
+
+@pytest.mark.parametrize("answer", ["caf\udce9", float("inf"), "x" * 1_100_000])
+async def test_an_answer_that_cannot_be_sent_is_an_error_and_ends_nothing(
+    tmp_path: Path, answer: object
+) -> None:
+    def ask(params, wire):
+        wire.send({"id": "q1", "method": "may_i", "params": {}})
+        return json.loads(wire.lines.readline())["error"]["message"]
+
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("x", ask)
+        async with connected((daemon.path,), Ears({"text": answer})) as connection:
+            assert await connection.call("x")
+            with pytest.raises(InvalidRequest):
+                await connection.call("x", {"text": answer})
+            assert await connection.call("x")
 
 
 async def test_noise_between_frames_harms_nobody(tmp_path: Path) -> None:

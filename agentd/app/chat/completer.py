@@ -92,7 +92,7 @@ def _own_files(begun: str) -> Sequence[Suggestion]:
         place = Path((folder + slash).replace("\\ ", " ") or ".").expanduser()
         with os.scandir(place) as found:
             entries = sorted((entry.name, entry.is_dir()) for entry in found)
-    except (OSError, RuntimeError):  # the latter for the home of nobody
+    except (OSError, ValueError, RuntimeError):  # the latter for the home of nobody
         return ()
     meant = [
         (entry.replace(" ", "\\ "), is_folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from agentd.interfaces.commands.plain import visible
 LEAVE = "/cancel"  # typed at a field: nothing is told to the server
 
 _LONGEST = 80  # characters of a label
+_LARGEST = 2**63 - 1  # of a whole number: the daemon takes 64 bits
 _SHORT = 60  # characters of what may be chosen, that stands in the prompt once more
 _KINDS = {
     "string": "text",
@@ -105,12 +107,15 @@ class FormField:
             match self.kind:
                 case "boolean":
                     return _YES[text.lower()]
-                case "integer":
-                    return int(text)
-                case "number":
-                    return float(text)
+                case "integer" if abs(number := int(text)) <= _LARGEST:
+                    return number
+                case "number" if math.isfinite(size := float(text)):
+                    return size
+                case "integer" | "number":
+                    raise ValueError
+            text.encode()  # a terminal may bring bytes that are no text
         except (KeyError, ValueError):
-            raise ValueError(f"it has to be {_KINDS[self.kind]}") from None
+            raise ValueError(f"it has to be {_KINDS.get(self.kind, 'text')}") from None
         return text
 
 

@@ -82,10 +82,8 @@ def session_table(sessions: Sequence[Mapping[str, Any]], here: str, times: Times
 
 def chosen(answer: str, sessions: Sequence[Mapping[str, Any]]) -> str | None:
     """The key that a number or a key names; None for nothing."""
-    keys = [str(session.get("key")) for session in sessions]
-    if answer.isdecimal() and 1 <= int(answer) <= len(keys):
-        return keys[int(answer) - 1]
-    return answer or None
+    keys = {str(number): str(one.get("key")) for number, one in enumerate(sessions, start=1)}
+    return keys.get(answer, answer) or None
 
 
 def _age(session: Mapping[str, Any], times: Times) -> str:

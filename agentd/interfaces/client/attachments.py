@@ -55,13 +55,14 @@ def read_image(path: Path) -> Attachment:
     """The image in a file. Blocks. Raises InvalidRequest for any other, AgentdError for one that
     cannot be read.
     """
-    path = path.expanduser()
     try:
+        path = path.expanduser()
         with path.open("rb") as file:
             data = file.read(_LARGEST + 1)
-    except OSError as error:
+    except (OSError, ValueError, RuntimeError) as error:  # the latter for the home of nobody
+        why = getattr(error, "strerror", None) or "no file can be called so"
         raise AgentdError(
-            f"{path} cannot be read: {error.strerror}", cure="name an image file of yours"
+            f"{path} cannot be read: {why}", cure="name an image file of yours"
         ) from error
     kind = picture.media_type(data)
     if kind is None or len(data) > _LARGEST:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -180,19 +180,25 @@ class DaemonConnection:
             reply = {"result": result}
             if result is None:
                 reply = {"error": {"code": _METHOD_NOT_FOUND, "message": f"unknown: {method}"}}
-        if not self._closed.is_set():
+        if self._closed.is_set():
+            return
+        with suppress(ConnectionLost):  # nobody is left to hear the answer
             try:
                 await self._send({"id": number, **reply})
-            except ConnectionLost:
-                return  # nobody is left to hear the answer
+            except InvalidRequest as error:
+                told = {"code": _SERVER_ERROR, "message": error.message}
+                await self._send({"id": number, "error": told})
 
     async def _send(self, frame: Params) -> None:
-        line = json.dumps({"jsonrpc": "2.0", **frame}, ensure_ascii=False, allow_nan=False)
         try:
+            line = json.dumps({"jsonrpc": "2.0", **frame}, ensure_ascii=False, allow_nan=False)
             data = line.encode() + b"\n"
         except UnicodeEncodeError:
             msg = "the text has bytes that are not UTF-8"
             raise InvalidRequest(msg, cure="convert it to UTF-8, with iconv for example") from None
+        except ValueError:
+            msg = "a number in it is none that JSON has"
+            raise InvalidRequest(msg, cure="leave infinities out, and what is no number") from None
         if len(data) > self.max_frame_bytes:
             raise InvalidRequest(
                 f"the message has {len(data)} bytes, and the daemon takes {self.max_frame_bytes}",
