@@ -6,14 +6,15 @@ import errno
 import os
 import pwd
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 _SOCKET = "agentd.sock"
 _CONFIG = "config.toml"
 _SYSTEM_RUNTIME = Path("/run/agentd")  # where the system unit puts one folder for each user
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PROMPTS = Path(__file__).resolve().with_name("prompts")
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -203,25 +204,21 @@ def why_unmade(folder: Path) -> str:
     return ""
 
 
-def write_private(path: Path, content: str | bytes) -> None:
-    """Put it into the file, whole and durable or not at all, for the owner alone. Whoever else may write it
-    must wait meanwhile: all begin it in the same place beside it, where a crash leaves a part that the
-    next one replaces. A failure leaves nothing. Raises OSError.
+def write_private(path: Path, content: str | bytes, part: str = "") -> None:
+    """Put it into the file, whole and durable or not at all, for the owner alone. It is begun beside it, in a
+    file named `part`; a failure leaves nothing of that, what a crash leaves there is replaced. Without that
+    name all begin it in the same place: whoever else may write it must wait meanwhile. Raises OSError.
     """
-    part = part_of(path)
-    part.unlink(missing_ok=True)
+    part = part or part_of(path).name
+    data = content.encode() if isinstance(content, str) else content
+    folder = os.open(path.parent, _DIRECTORY)
     try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
-            os.fchmod(new.fileno(), 0o600)
-            new.write(content.encode() if isinstance(content, str) else content)
-            new.flush()
-            os.fsync(new.fileno())
-        part.rename(path)
-    except BaseException:
-        with suppress(OSError):
-            part.unlink()
-        raise
-    sync_directory(path.parent)
+        with suppress(FileNotFoundError):
+            os.unlink(part, dir_fd=folder)
+        with replaced(folder, path.name, data, part):
+            pass
+    finally:
+        os.close(folder)
 
 
 def part_of(path: Path) -> Path:
@@ -229,9 +226,51 @@ def part_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
+@contextmanager
+def replaced(
+    folder: int,
+    name: str,
+    data: bytes,
+    part: str,
+    *,
+    last_look: Callable[[], None] = lambda: None,
+    seen: Callable[[], None] = lambda: None,
+) -> Iterator[int]:
+    """A descriptor, at its end, of the file that is put in the place of this name in an open folder: written
+    beside it under the name of `part`, which must be free, synced, renamed, and the folder synced. A crash
+    leaves the old file or the new one. `last_look` may raise when all but the renaming is done, and then
+    nothing is; `seen` is called when the new file is there, and may be lost yet. Raises OSError.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(part, flags, 0o600, dir_fd=folder)
+    try:
+        try:
+            os.fchmod(fd, 0o600)  # the umask may have taken even the owner's bits
+            write_durably(fd, data)
+            last_look()
+            os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(part, dir_fd=folder)
+            raise
+        seen()
+        os.fsync(folder)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def write_durably(fd: int, data: bytes) -> None:
+    """Write all of it there and sync it. Raises OSError, when a part of it may stand there."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+    os.fsync(fd)
+
+
 def sync_directory(directory: Path) -> None:
     """Make what was created, renamed or removed in it durable. Raises OSError."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(directory, _DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:

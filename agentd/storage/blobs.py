@@ -10,19 +10,18 @@ from __future__ import annotations
 import asyncio
 import errno
 import hashlib
-import os
 import re
-import tempfile
+import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agentd.core import message as picture
 from agentd.core.errors import InvalidRequest, NotFound, StorageCorrupt, StorageError, StorageFull
 from agentd.core.failpoints import hit
 from agentd.core.message import Image
-from agentd.core.paths import ensure_private_dir, sync_directory
+from agentd.core.paths import ensure_private_dir, sync_directory, write_private
 
 _NAME = re.compile(r"[0-9a-f]{64}")
 _PART = (".agentd-", ".tmp")  # a file that is being written
@@ -71,9 +70,10 @@ class FileBlobs:
         try:
             ensure_private_dir(self._folder)
             ensure_private_dir(path.parent)
-            if not _is_whole(path, name):
-                _write(path, data)
-            sync_directory(path.parent)
+            if _is_whole(path, name):
+                sync_directory(path.parent)
+            else:  # whoever was cancelled may write it still
+                write_private(path, data, part=secrets.token_hex(8).join(_PART))
         except OSError as error:
             kind = StorageFull if error.errno in _FULL else StorageError
             raise kind(
@@ -142,17 +142,3 @@ def _is_whole(path: Path, name: str) -> bool:
         return hashlib.sha256(path.read_bytes()).hexdigest() == name
     except FileNotFoundError:
         return False
-
-
-def _write(path: Path, data: bytes) -> None:
-    descriptor, part = tempfile.mkstemp(suffix=_PART[1], prefix=_PART[0], dir=path.parent)  # 0600
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        Path(part).rename(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(part).unlink()
-        raise

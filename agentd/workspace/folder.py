@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 from agentd.core.errors import FileUnreadable, ScopeMissing, WorkspaceError
 from agentd.core.failpoints import hit
-from agentd.workspace.resolver import FILE_MODE, Beneath, no_workspace, require_regular
+from agentd.core.paths import replaced, write_durably
+from agentd.workspace.resolver import Beneath, no_workspace, require_regular
 
 _TEMP_PREFIX, _TEMP_SUFFIX = ".agentd-", ".tmp"
 _PIECE = 1 << 16
@@ -195,16 +196,17 @@ class Folder:
         data: bytes,
         last_look: Callable[[], None] | None = None,
     ) -> Iterator[int]:
-        with (
-            self.beneath.folder(parts[:-1], make=True) as folder,
-            _temporary(folder, data) as (temp, fd),
-        ):
+        def look() -> None:
             self._pass("file.temp_written")
             if last_look is not None:
                 last_look()
-            os.rename(temp, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
-            self._pass("file.replaced")
-            os.fsync(folder)
+
+        part = f"{_TEMP_PREFIX}{secrets.token_hex(8)}{_TEMP_SUFFIX}"
+        seen = partial(self._pass, "file.replaced")
+        with (
+            self.beneath.folder(parts[:-1], make=True) as folder,
+            replaced(folder, parts[-1], data, part, last_look=look, seen=seen) as fd,
+        ):
             yield fd
 
     def delete(self, parts: Sequence[str]) -> None:
@@ -263,39 +265,6 @@ def _leads_to_directory(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()  # which asks what the target is, and opens nothing
     except OSError:
         return False
-
-
-@contextmanager
-def _temporary(folder: int, data: bytes) -> Iterator[tuple[str, int]]:
-    """The name and a descriptor of a synced file with this content; removed if the body fails, unless
-    it was renamed.
-    """
-    name = f"{_TEMP_PREFIX}{secrets.token_hex(8)}{_TEMP_SUFFIX}"
-    fd = _create(folder, name)
-    try:
-        write_durably(fd, data)
-        yield name, fd
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name, dir_fd=folder)
-        raise
-    finally:
-        os.close(fd)
-
-
-def _create(folder: int, name: str) -> int:
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(name, flags, FILE_MODE, dir_fd=folder)
-    os.fchmod(fd, FILE_MODE)  # the umask may have taken even the owner's bits
-    return fd
-
-
-def write_durably(fd: int, data: bytes) -> None:
-    """Write all of it there and sync it. Raises OSError, when a part of it may stand there."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-    os.fsync(fd)
 
 
 def append_durably(fd: int, data: bytes) -> None:

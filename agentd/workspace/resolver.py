@@ -20,7 +20,6 @@ from pathlib import Path
 from agentd.core.errors import PathRefused, WorkspaceError
 
 FOLDER_MODE = 0o700
-FILE_MODE = 0o600
 
 _OPENAT2 = 437  # the same number on every architecture named below
 _MACHINES = frozenset({"x86_64", "aarch64", "armv7l", "i686", "riscv64", "ppc64le", "s390x"})

@@ -6,13 +6,14 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from agentd.core.errors import GraphError, InvalidRequest
+from agentd.core.paths import write_private
 
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write it to this file.", dir_okay=False)
@@ -74,19 +75,8 @@ def write_text(file: Path, text: str) -> int:
     """
     data = text.encode()
     target = _target(file)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            part.replace(target)
-        except BaseException:
-            with suppress(OSError):
-                part.unlink()
-            raise
+        write_private(target, data, part=f".{target.name}.{os.getpid()}.part")
     except OSError as error:
         raise InvalidRequest(
             f"{file}: {error.strerror}", cure="name a file that can be written"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from pathlib import Path
 
 from agentd.core.errors import EmbedderFault
+from agentd.core.paths import write_private
 from agentd.core.ports import Clock
 
 
@@ -65,12 +65,8 @@ def _read(file: Path) -> dict[str, int]:
 
 
 def _write(file: Path, used: dict[str, int]) -> None:
-    new = file.with_suffix(".new")
     try:
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "w", encoding="ascii") as out:
-            json.dump(used, out)
-        new.replace(file)
+        write_private(file, json.dumps(used))
     except OSError as error:
         raise EmbedderFault(
             f"{file} cannot be written ({error.strerror}), so the limit on tokens cannot be kept.",
