@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,41 @@ JSON = st.recursive(
         )
     ),
     max_leaves=12,
+)
+
+NUMBER = st.integers() | st.floats() | st.sampled_from([10**400, -1, 1.5])
+VALUE = st.recursive(
+    st.none() | st.booleans() | NUMBER | st.sampled_from(["string", "object", "x", "#/$defs/x"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "type",
+                    "properties",
+                    "items",
+                    "enum",
+                    "const",
+                    "default",
+                    "required",
+                    "anyOf",
+                    "allOf",
+                    "additionalProperties",
+                    "minLength",
+                    "maxItems",
+                    "minimum",
+                    "description",
+                    "$ref",
+                    "$defs",
+                    "x",
+                    "été",
+                ]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=25,
 )
 
 
@@ -92,6 +128,36 @@ def test_no_schema_breaks_what_looks_at_it(schema: Any, value: Any) -> None:
     json.dumps(kept)
     mismatch(value, kept)
     signature(kept)
+
+
+@given(VALUE)
+def test_whatever_a_server_says_services_are_told_a_schema(schema: Any) -> None:
+    validator = pytest.importorskip("jsonschema").Draft202012Validator
+    for told in (bounded(schema), bounded({"properties": {"x": schema}, "$defs": schema})):
+        json.dumps(told, allow_nan=False)
+        validator.check_schema(told)
+        assert bounded(told) == told
+        assert told.keys().isdisjoint({"anyOf", "oneOf", "allOf", "enum", "$ref"})
+        places = re.findall(r'"\$ref": "#/\$defs/([^"]*)"', json.dumps(told))
+        assert set(places) <= set(told.get("$defs", {}))
+
+
+def test_alternatives_are_told_beside_each_other_and_odd_names_in_words() -> None:
+    told = bounded(
+        {
+            "type": "object",
+            "$defs": {"Page": {"properties": {"page": {"type": "integer"}}}},
+            "anyOf": [{"properties": {"id": {"type": "string"}}}, {"required": ["name"]}],
+            "allOf": [{"$ref": "#/$defs/Page"}],
+            "properties": {"name": {"type": "string"}, "from<": {"type": "string"}},
+            "required": ["name", "from<"],
+            "additionalProperties": False,
+        }
+    )
+    assert list(told["properties"]) == ["id", "name"]
+    assert told["required"] == ["name"]
+    assert told["description"] == 'It also takes: ["from<"]'
+    assert mismatch({"name": "a", "from<": "b"}, told) == ""
 
 
 def said(name: str = "echo", **more: Any) -> dict[str, Any]:

@@ -46,6 +46,12 @@ class Definition:
         pin = _digest([name, words, schema, reads])
         return cls(name, printable(words)[:_LONGEST], bounded(schema), pin, reads)
 
+    @classmethod
+    def kept(cls, told: Mapping[str, Any]) -> Self:
+        """One that was kept, by whatever version. Raises TypeError for what is none."""
+        made = cls(**told)
+        return replace(made, schema=bounded(made.schema))
+
     @property
     def line(self) -> str:
         """Its description in one line."""
@@ -108,7 +114,7 @@ class ToolListing:
         """The kept one. Raises KeyError, TypeError for what is none."""
         entries = {
             str(name): CatalogueEntry(
-                Definition(**one["now"]), Definition(**one["known"]) if one["known"] else None
+                Definition.kept(one["now"]), Definition.kept(one["known"]) if one["known"] else None
             )
             for name, one in kept["entries"].items()
         }

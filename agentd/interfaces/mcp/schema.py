@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -22,7 +23,12 @@ _TABLES = frozenset({"properties", "$defs"})
 _SCHEMAS = frozenset({"items", "additionalProperties"})
 _CHOICES = frozenset({"anyOf", "oneOf", "allOf"})
 _TEXTS = frozenset({"description", "title"})
-_NUMBERS = frozenset({"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"})
+_NUMBERS = frozenset({"minimum", "maximum"})
+_COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength"})
+# Services refuse a request with a tool that has other names, or these words beside its fields.
+_FIELD = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+_INSIDE = ("anyOf", "oneOf", "allOf", "enum", "const", "default", "$ref")
+_PLACE = re.compile(r"#/\$defs/([A-Za-z0-9_.-]{1,100})", re.ASCII)
 _IS: Mapping[str, Callable[[Any], bool]] = {
     "object": lambda v: isinstance(v, Mapping),
     "array": lambda v: isinstance(v, (list, tuple)),
@@ -37,20 +43,20 @@ _IS: Mapping[str, Callable[[Any], bool]] = {
 _PLAIN: Mapping[str, Callable[[Any], Any]] = {
     "type": lambda value: _kinds(value),
     "required": lambda value: _names(value),
-    "enum": lambda value: value if isinstance(value, list) and value else None,
-    "const": lambda value: value,
-    "default": lambda value: value,
+    "enum": lambda value: _writable(value) if isinstance(value, list) and value else None,
+    "const": lambda value: _writable(value),
+    "default": lambda value: _writable(value),
     "additionalProperties": lambda value: value if isinstance(value, bool) else None,
 }
-_KEPT = frozenset(_PLAIN) | _TABLES | _SCHEMAS | _CHOICES | _TEXTS | _NUMBERS
+_KEPT = frozenset(_PLAIN) | _TABLES | _SCHEMAS | _CHOICES | _TEXTS | _NUMBERS | _COUNTS
 
 
 def bounded(schema: Any) -> JsonObject:
-    """What of a tool's input schema models are told; that of any object where it is none, or too large."""
-    if not isinstance(schema, Mapping) or schema.get("type", "object") != "object":
-        return ANY
-    kept = {**_kept(schema, _DEEPEST), "type": "object"}
-    return kept if len(json.dumps(kept)) <= _LONGEST else ANY
+    """What of a tool's input schema models are told, as every service takes it; that of any object where it is
+    none, or too large.
+    """
+    kept = _object(schema)
+    return _spread(kept) if kept else ANY
 
 
 def mismatch(value: Any, schema: Mapping[str, Any], name: str = "the input") -> str:
@@ -62,7 +68,7 @@ def flat(schema: Any) -> JsonObject | None:
     """The schema of a form as the owner is asked by it; None for one that is none: forms are objects of
     texts, numbers, choices and yes or no.
     """
-    kept = bounded(schema)
+    kept = _object(schema) or {}
     fields = kept.get("properties", {})
     if not 0 < len(fields) <= _FIELDS or not all(map(_is_field, fields.values())):
         return None
@@ -84,13 +90,54 @@ def signature(schema: Mapping[str, Any]) -> str:
     return ", ".join(name if name in required else f"{name}?" for name in order)
 
 
+def _object(schema: Any) -> dict[str, Any] | None:
+    """What is kept of the schema of an object; None where it is none, or too large."""
+    if not isinstance(schema, Mapping) or schema.get("type", "object") != "object":
+        return None
+    kept = {**_kept(schema, _DEEPEST), "type": "object"}
+    if names := _named(kept):
+        kept["$defs"] = {**{name: {} for name in sorted(names)}, **kept.get("$defs", {})}
+    return kept if len(json.dumps(kept)) <= _LONGEST else None
+
+
+def _spread(kept: dict[str, Any]) -> JsonObject:
+    """The schema with the fields of all its alternatives beside each other. What no field may be called is told
+    in words.
+    """
+    inside = {word: kept.pop(word) for word in _INSIDE if word in kept}
+    parts = [part for word in sorted(_CHOICES) for part in inside.get(word, ())]
+    parts += [kept.get("$defs", {})[name] for name in _named({"$ref": inside.get("$ref")})]
+    fields = {n: one for part in (*parts, kept) for n, one in part.get("properties", {}).items()}
+    named = {name: one for name, one in fields.items() if _FIELD.fullmatch(name)}
+    if fields:
+        kept["properties"] = named
+    if parts or len(named) < len(fields):
+        kept.pop("additionalProperties", None)
+    if others := [name for name in fields if name not in named]:
+        words = f"It also takes: {json.dumps(others, ensure_ascii=False)}"
+        kept["description"] = f"{kept.get('description', '')} {words}".strip()[:_WORDS]
+    required = [name for name in kept.pop("required", ()) if not fields or name in named]
+    return {**kept, "required": required} if required else kept
+
+
+def _named(value: Any) -> set[str]:
+    """The definitions that a kept schema refers to."""
+    if isinstance(value, list):
+        return {name for one in value for name in _named(one)}
+    if not isinstance(value, dict):
+        return set()
+    found = {name for one in value.values() for name in _named(one)}
+    place = _PLACE.fullmatch(value["$ref"]) if isinstance(value.get("$ref"), str) else None
+    return found | {place[1]} if place else found
+
+
 def _kept(schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for word, value in schema.items():
         if word in _KEPT and (inner := _keyword(word, value, depth)) is not None:
             kept[word] = inner
-        elif word == "$ref" and isinstance(value, str) and value.startswith("#/$defs/"):
-            kept[word] = printable(value)[:_WORDS]
+        elif word == "$ref" and isinstance(value, str) and _PLACE.fullmatch(value):
+            kept[word] = value
     if isinstance(properties := kept.get("properties"), dict):
         named = [n for n in kept.get("required", ()) if n in properties]
         kept.pop("required", None)
@@ -110,7 +157,9 @@ def _keyword(word: str, value: Any, depth: int) -> Any:
     if word in _TEXTS:
         return printable(value)[:_WORDS] if isinstance(value, str) else None
     if word in _NUMBERS:
-        return value if _IS["number"](value) else None
+        return _writable(value) if _IS["number"](value) else None
+    if word in _COUNTS:
+        return _writable(value) if _IS["integer"](value) and value >= 0 else None
     return _PLAIN[word](value) if word in _PLAIN else None
 
 
@@ -120,13 +169,22 @@ def _table(value: Mapping[str, Any], depth: int) -> dict[str, Any]:
 
 def _kinds(value: Any) -> Any:
     kinds = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    known = [kind for kind in kinds if isinstance(kind, str) and kind in _IS]
+    known = list(dict.fromkeys(kind for kind in kinds if isinstance(kind, str) and kind in _IS))
     return (known[0] if isinstance(value, str) else known) if known else None
 
 
 def _names(value: Any) -> list[str] | None:
     names = value if isinstance(value, list) else []
-    return [name for name in names if isinstance(name, str)] or None
+    return list(dict.fromkeys(name for name in names if isinstance(name, str))) or None
+
+
+def _writable(value: Any) -> Any:
+    """The value; None for one that JSON does not have: an infinite number."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return None
+    return value
 
 
 def _inner(schema: Any, depth: int) -> dict[str, Any]:
