@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, date, datetime, time
 from functools import partial
 from typing import TypeVar
 
@@ -77,7 +77,7 @@ CROSS JOIN graph_concepts s ON s.id = f.subject CROSS JOIN graph_concepts o ON o
 _EPISODES = f"SELECT {RELATION} {_JOINED} WHERE e.fact IN (?)"
 _ALL_EPISODES = f"SELECT {RELATION} {_JOINED} ORDER BY e.hash"
 _HELD = "SELECT hash, confidence, denied, refs, said FROM graph_episodes"
-_SAID_BETWEEN = f"SELECT {RELATION} {_JOINED} WHERE e.said >= ? AND e.said < ? ORDER BY e.hash"
+_SAID_ON = f"SELECT {RELATION} {_JOINED} WHERE e.said BETWEEN ? AND ? ORDER BY e.hash"
 _OF_FACTS = "SELECT id FROM graph_facts WHERE hash IN (?)"
 _TRACES = f"SELECT {TRACE} {_JOINED} WHERE e.fact IN (?)"
 _LIVELY = f"SELECT {TRACE} {_JOINED} WHERE (e.until >= ? OR e.source = ?) AND e.promoted = 0"
@@ -118,12 +118,13 @@ class SqliteGraph:
         """See GraphStore."""
         return await self._db.read(lambda conn: dict(map(held_of, conn.execute(_HELD))))
 
-    async def said_between(self, begins: datetime, ends: datetime) -> Sequence[Relation]:
+    async def said_on(self, day: date) -> Sequence[Relation]:
         """See GraphStore."""
-        times = ticks(begins), ticks(ends)
+        # Its last moment: behind the last day that a date can tell there is no time to compare with.
+        times = [ticks(datetime.combine(day, one, UTC)) for one in (time.min, time.max)]
 
         def look(conn: sqlite3.Connection) -> list[Relation]:
-            return [relation_of(tuple(row)) for row in conn.execute(_SAID_BETWEEN, times)]
+            return [relation_of(tuple(row)) for row in conn.execute(_SAID_ON, times)]
 
         return await self._db.read(look)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TypeVar
 
 from agentd.core.evidence import (
@@ -185,8 +185,8 @@ class InMemoryGraph:
             for name, one in self._episodes.items()
         }
 
-    async def said_between(self, begins: datetime, ends: datetime) -> Sequence[Relation]:
-        found = sorted(name for name in self._episodes if begins <= self._said(name) < ends)
+    async def said_on(self, day: date) -> Sequence[Relation]:
+        found = sorted(n for n in self._episodes if self._said(n).astimezone(UTC).date() == day)
         return [self._episodes[name] for name in found]
 
     async def remove(self, episodes: Sequence[EpisodeHash], *, traceless: bool = False) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -177,6 +177,18 @@ async def test_the_text_says_each_day_and_only_changed_days_are_written_again(ho
     done = await home.keeper.export()
     assert (done.files, done.episodes) == (2, 3)
     assert len(written(home)) == 3
+
+
+async def test_a_time_at_either_end_of_all_times_keeps_no_text_from_being_written(home):
+    for at in (datetime.min, datetime.max):
+        said = (SemanticTuple("Tom", "owes", "Otto", 0.8),)
+        when = ContextMeta(at.replace(tzinfo=UTC), "x", "main")
+        record = compiled(CompilerInput(said, when)).record
+        await take(home, imported(record, "ada", 0.5))
+    await home.learn(SISTER)
+    await home.forget(SISTER.id, "Klara")
+    assert (await home.keeper.export()).files == 2
+    assert "memory/graph/9999-12-31.0" in home.files.held
 
 
 async def test_the_text_is_never_read(home):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from hashlib import sha256
 
 import pytest
@@ -748,11 +748,16 @@ async def test_what_is_held_tells_what_was_said_and_when(store):
     assert len(held) == 2
 
 
-async def test_what_was_said_in_a_time_has_its_beginning_and_not_its_end(store):
-    days = [said(at=NOW + n * DAY) for n in range(3)]
-    await store.insert(days)
-    found = await store.said_between(NOW, NOW + 2 * DAY)
-    assert [one.episode for one in found] == sorted(map(episode, days[:2]))
+@pytest.mark.parametrize("day", [date(2026, 11, 22), date.min, date.max])
+async def test_what_was_said_on_a_day_is_told_from_what_was_said_beside_it(store, day):
+    first, last = (datetime.combine(day, one, UTC) for one in (time.min, time.max))
+    tick = timedelta(microseconds=1)
+    there = [said(at=first), said("b", at=last)]
+    beside = [] if day is date.min else [said("c", at=first - tick)]
+    beside += [] if day is date.max else [said("d", at=last + tick)]
+    await store.insert([*there, *beside])
+    found = await store.said_on(day)
+    assert [one.episode for one in found] == sorted(map(episode, there))
 
 
 async def test_what_is_taken_out_without_a_trace_leaves_no_byte(tmp_path):

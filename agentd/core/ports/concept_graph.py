@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Protocol, TypeAlias, TypeVar
 
 from agentd.core.evidence import Consolidated, Trace
@@ -132,8 +132,8 @@ class EpisodeReader(Protocol):
     async def held(self) -> Mapping[EpisodeHash, Held]:
         """All episodes, each with what tells whether it still says what it should."""
 
-    async def said_between(self, begins: datetime, ends: datetime) -> Sequence[Relation]:
-        """The episodes said from the one time to before the other, in the order of their hashes."""
+    async def said_on(self, day: date) -> Sequence[Relation]:
+        """The episodes said on a day (UTC), in the order of their hashes."""
 
     async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, ConceptContext]:
         """Those that are there."""

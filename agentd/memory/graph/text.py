@@ -20,7 +20,7 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Final, Protocol, TypeVar
 
 from agentd.core.evidence import OWN
@@ -43,7 +43,6 @@ TOGETHER: Final = 25  # episodes in one graph of the text: fewer take much more 
 
 _NOTE = "graph_text_due"  # of texts under "graph_due" nobody noted what of them is from outside
 _DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?:-\d{1,6})?\.0")
-_DAY = timedelta(days=1)
 
 
 T = TypeVar("T")
@@ -183,8 +182,7 @@ class GraphText:
         return set(json.loads(noted)) if noted else None
 
     async def _write(self, day: date) -> None:
-        begins = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        relations = await self._store.said_between(begins, begins + _DAY)
+        relations = await self._store.said_on(day)
         if not relations:
             await self._files.delete(_path(day))
             return
