@@ -209,28 +209,37 @@ class Folder:
         ):
             yield fd
 
-    def delete(self, parts: Sequence[str]) -> None:
-        """Take the file away, durably."""
+    def delete(self, parts: Sequence[str], last_look: Callable[[], None] = lambda: None) -> None:
+        """Take the file away, durably. `last_look` may raise just before."""
         with self.beneath.folder(parts[:-1]) as folder:
+            last_look()
             os.unlink(parts[-1], dir_fd=folder)
             self._pass("file.replaced")
             os.fsync(folder)
 
     def clear_strays(self) -> int:
-        """Remove what a crash between two steps of `replace` left behind; returns how many."""
-        return self._clear_strays(())
+        """Remove what a crash between two steps of `replace` left behind; returns how many. What cannot be
+        looked into (no permission, a path longer than the system takes) holds up nobody.
+        """
+        folders, count = self._clear(())
+        while folders:  # which may lie deeper than calls go
+            with suppress(OSError):
+                inner, cleared = self._clear(folders.pop())
+                folders += inner
+                count += cleared
+        return count
 
-    def _clear_strays(self, parts: tuple[str, ...]) -> int:
-        count = 0
+    def _clear(self, parts: tuple[str, ...]) -> tuple[list[tuple[str, ...]], int]:
+        """The folders in a folder, and how many strays were removed from it."""
+        folders, count = [], 0
         with self.beneath.folder(parts) as folder:
             for entry in self.entries(parts):
                 if entry.is_dir:
-                    with suppress(PermissionError, FileNotFoundError):  # then we never wrote there
-                        count += self._clear_strays((*parts, entry.name))
+                    folders.append((*parts, entry.name))
                 elif entry.name.startswith(_TEMP_PREFIX) and entry.name.endswith(_TEMP_SUFFIX):
                     os.unlink(entry.name, dir_fd=folder)
                     count += 1
-        return count
+        return folders, count
 
 
 def _require_alone(found: os.stat_result, parts: Sequence[str]) -> None:

@@ -677,3 +677,20 @@ async def test_what_is_named_outside_and_not_there_is_told_once_and_in_its_own_w
     await files.tree("@plan", 9, owner)
     await files.tree("@hosts", 9, owner)
     assert files.problems() == ()
+
+
+@pytest.mark.parametrize(("levels", "name"), [(1_200, "d"), (30, "d" * 200)])
+async def test_strays_go_beside_folders_that_lie_deeper_than_paths_reach(home, levels, name):
+    stray = ".agentd-0123456789abcdef.tmp"
+    home.put({f"b/{stray}": "half", "b/a.md": "whole"})
+    inner = os.open(home.root, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir(name, dir_fd=inner)
+        outer, inner = inner, os.open(name, os.O_RDONLY, dir_fd=inner)
+        os.close(outer)
+    os.close(inner)
+    try:
+        assert await home.files().clear_strays() == 1
+    finally:
+        subprocess.run(["rm", "-r", home.root / name], check=True)  # deeper than pytest reaches
+    assert [path.name for path in (home.root / "b").iterdir()] == ["a.md"]
