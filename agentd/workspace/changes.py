@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 MAX_READ_BYTES = 1 << 20
 MAX_WRITE_BYTES = 256 << 10
-_TRIES = 16  # of an append, while another program goes on writing to the file
+TRIES = 16  # of a change, while another program goes on writing to the file
 MAX_FACTS_BYTES = 64 << 20  # the one file that agentd itself fills, a line at a time
 
 
@@ -74,7 +74,7 @@ class Changes:
         is not as planned. Raises EditConflict.
         """
         with translated(intent.path):
-            for _ in range(_TRIES):
+            for _ in range(TRIES):
                 data = self._folder.read_for_change(parts, most_bytes(intent.path))
                 old = Content(data, self._digests.of(data))
                 as_planned = old.digest == intent.before
@@ -85,7 +85,7 @@ class Changes:
                     known = intent.after if as_planned else ""
                     self._make(parts, intent, old, Content(new, known), at, by)
                     return as_planned
-        raise _changed(intent.path)
+        raise changed(intent.path)
 
     def _make(
         self,
@@ -102,10 +102,11 @@ class Changes:
             if by.tainted:
                 versions.name_outside(self._new_folders(parts))
             versions.begin(intent.path, old, new, by, at)
+        last_look = partial(self._look, parts, old.digest)
         if new.data is None:
-            self._folder.delete(parts)
+            self._folder.delete(parts, last_look)
         else:
-            self._folder.replace(parts, new.data, partial(self._look, parts, old.digest))
+            self._folder.replace(parts, new.data, last_look)
         self._digests.let_go(old.data)
         if is_other:
             self._note(intent.path, old, new)
@@ -127,7 +128,7 @@ class Changes:
     def _look(self, parts: Sequence[str], digest: str) -> None:
         """Raises EditConflict when the file is another by now."""
         if self.digest(parts) != digest:
-            raise _changed("/".join(parts))
+            raise changed("/".join(parts))
 
     def _note(self, path: str, old: Content, new: Content) -> None:
         """The change is made, and what was there before is kept: if the new state cannot be noted
@@ -172,7 +173,8 @@ def most_bytes(path: str, usual: int = MAX_READ_BYTES) -> int:
     return MAX_FACTS_BYTES if path == FACTS_PATH else usual
 
 
-def _changed(path: str) -> EditConflict:
+def changed(path: str) -> EditConflict:
+    """The error for a file that others have written to meanwhile."""
     return EditConflict(
         f"{path} has changed since it was read",
         cure="read it again, then repeat the change on what it says now",

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from enum import Enum, auto
@@ -18,13 +19,14 @@ from typing import TypeVar
 
 from agentd.core.dated import date_in
 from agentd.core.erasure import Erasure, Written, moved, replaced
+from agentd.core.errors import EditConflict, FileUnreadable, PathRefused, WorkspaceError
 from agentd.core.offloading import to_the_end
 from agentd.core.outside import marks_in
 from agentd.core.ports import Wanted
 from agentd.core.spans import Span, apart
 from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import FACTS_PATH, Reader, TreeEntry, is_graph_text
-from agentd.workspace.changes import MAX_READ_BYTES
+from agentd.workspace.changes import MAX_READ_BYTES, TRIES, changed
 from agentd.workspace.files import Files
 from agentd.workspace.folder import Folder
 from agentd.workspace.os_errors import translated
@@ -129,9 +131,10 @@ class NoteEraser:
         apart: frozenset[str] = frozenset(),
         shipped: Mapping[str, Collection[str]] = _NOTHING,
         now_ns: Callable[[], int] = time_ns,
+        folder: Folder | None = None,
     ) -> None:
         self._files = files
-        self._folder = Folder(root)
+        self._folder = folder or Folder(root)
         self._versions = Versions(versions_dir)
         self._apart = apart
         self._shipped = shipped
@@ -155,17 +158,27 @@ class NoteEraser:
     async def _erase(self, erasure: Erasure) -> int:
         marked = _by_path(erasure)
         count = 0
+        failed: list[
+            WorkspaceError
+        ] = []  # a file that cannot be read or changed keeps no other one
         for some in _portions(await self._entries()):
-            said = await asyncio.to_thread(self._saying, some, erasure)
+            said = await asyncio.to_thread(self._saying, some, erasure, failed)
             for path in (e.path for e in some if e.path in marked or e.path in said):
-                with translated(path):
-                    async with self._files.lock(path):
-                        try:
-                            mask = partial(self._mask, path, erasure, marked.get(path, {}))
-                            count += await to_the_end(mask)
-                        finally:
-                            self._files.count_write(path)
+                try:
+                    count += await self._mask_in(path, erasure, marked.get(path, {}))
+                except WorkspaceError as error:
+                    failed.append(error)
+        if failed:
+            raise failed[0]
         return count
+
+    async def _mask_in(self, path: str, erasure: Erasure, marks: Mapping[int, Erasure]) -> int:
+        with translated(path):
+            async with self._files.lock(path):
+                try:
+                    return await to_the_end(partial(self._mask, path, erasure, marks))
+                finally:
+                    self._files.count_write(path)
 
     async def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
         """See Writings; a paragraph each. What they say is held until `erase` has asked for it, or the next
@@ -189,22 +202,27 @@ class NoteEraser:
             and not is_graph_text(entry.path)
         ]
 
-    def _read(self, entries: Sequence[TreeEntry]) -> Iterator[tuple[TreeEntry, str]]:
-        """What the files say; nothing for one that is gone."""
+    def _read(
+        self, entries: Sequence[TreeEntry], failed: list[WorkspaceError] | None = None
+    ) -> Iterator[tuple[TreeEntry, str]]:
+        """What the files say. Raises WorkspaceError for one that cannot be read, unless there is a list for
+        those.
+        """
         with translated("the workspace"), self._folder.held() as folder:
             for entry in entries:
                 text = self._read_before.text(entry)
-                if text is None:
-                    with translated(entry.path):
-                        try:
-                            text = _decoded(folder.read(entry.path.split("/"), MAX_READ_BYTES))
-                        except FileNotFoundError:
-                            text = ""
-                yield entry, text
+                try:
+                    yield entry, _text(folder, entry.path) if text is None else text
+                except WorkspaceError as error:
+                    if failed is None:
+                        raise
+                    failed.append(error)
 
-    def _saying(self, entries: Sequence[TreeEntry], erasure: Erasure) -> frozenset[str]:
+    def _saying(
+        self, entries: Sequence[TreeEntry], erasure: Erasure, failed: list[WorkspaceError]
+    ) -> frozenset[str]:
         """The paths of those files that say it."""
-        read = self._read(entries)
+        read = self._read(entries, failed)
         return frozenset(entry.path for entry, text in read if erasure.stands_in(text))
 
     def _written_in(
@@ -244,9 +262,32 @@ class NoteEraser:
         ]
 
     def _mask(self, path: str, erasure: Erasure, marks: Mapping[int, Erasure]) -> int:
-        """Mask what stands in agentd's lines alone, and what is marked; returns how much that was."""
+        """Mask what is to be masked; returns how much that was. What others write meanwhile stays. Raises
+        EditConflict if they write on and on.
+        """
         parts = path.split("/")
-        text = _decoded(self._folder.read_for_change(parts, MAX_READ_BYTES) or b"")
+        for _ in range(TRIES):
+            text = _text(self._folder, path)
+            if not (spans := self._masked_in(path, text, erasure, marks)):
+                return 0
+            old, new = _encoded(text), _encoded(replaced(text, spans))
+            self._versions.masked(path, old, new)
+            with suppress(EditConflict):
+                self._folder.replace(parts, new, partial(self._require, path, old))
+                return len(spans)
+        raise changed(path)
+
+    def _require(self, path: str, data: bytes) -> None:
+        """Raises EditConflict unless the file still has this content, PathRefused where it must not be
+        changed.
+        """
+        if self._folder.read_for_change(path.split("/"), MAX_READ_BYTES) != data:
+            raise changed(path)
+
+    def _masked_in(
+        self, path: str, text: str, erasure: Erasure, marks: Mapping[int, Erasure]
+    ) -> list[Span]:
+        """What stands in agentd's lines alone, and what is marked."""
         authors, starts = self._authors(path, text), _starts(text)
         spans = [
             span
@@ -257,11 +298,7 @@ class NoteEraser:
             if one.line in marks:
                 found = marks[one.line].found(text[one.start : one.end])
                 spans += [(one.start + start, one.start + end) for start, end in found]
-        if spans := list(apart(spans, marks_in(text))):
-            masked = _encoded(replaced(text, spans))
-            self._versions.masked(path, _encoded(text), masked)
-            self._folder.replace(parts, masked)
-        return len(spans)
+        return list(apart(spans, marks_in(text)))
 
 
 class VersionEraser:
@@ -474,6 +511,17 @@ def _written_by(path: str) -> datetime | None:
     """When all of a day's note was written; None for other files."""
     day = date_in(path)
     return datetime.combine(day, time(), UTC) + _DAY if day else None
+
+
+def _text(folder: Folder, path: str) -> str:
+    """What a note says; nothing where none of its name is there by now, or a larger one than notes are.
+    Raises WorkspaceError for one that cannot be read.
+    """
+    with translated(path):
+        try:
+            return _decoded(folder.read(path.split("/"), MAX_READ_BYTES))
+        except (FileNotFoundError, NotADirectoryError, FileUnreadable, PathRefused):
+            return ""
 
 
 def _starts(text: str) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from agentd.core.turn import MAIN
 from agentd.core.workspace import Author
 from agentd.workspace.changes import Changes
 from agentd.workspace.folder import Folder
+from agentd.workspace.versions import Versions
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -32,3 +34,21 @@ def test_what_another_program_writes_while_the_new_text_is_synced_stays(tmp_path
         changes.apply(("a.md",), intent, NOW, Author("agent", MAIN))
     assert file.read_text() == "one\ntwo\n"
     assert [path.name for path in tmp_path.iterdir()] == ["a.md"]
+
+
+def test_what_is_saved_just_before_its_deletion_stays(tmp_path: Path) -> None:
+    file = tmp_path / "ws" / "a.md"
+    file.parent.mkdir()
+    file.write_text("one\n")
+
+    class SavedMeanwhile(Versions):
+        def begin(self, *change: Any) -> None:
+            super().begin(*change)
+            with file.open("a") as other:
+                other.write("two\n")
+
+    changes = Changes(Folder(file.parent), SavedMeanwhile(tmp_path / "versions"))
+    intent = changes.plan(("a.md",), FileAction.DELETE, b"")
+    with pytest.raises(EditConflict):
+        changes.apply(("a.md",), intent, NOW, Author("agent", MAIN))
+    assert file.read_text() == "one\ntwo\n"

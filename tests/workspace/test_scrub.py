@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.erasure import MASK, Erasure, Mark
-from agentd.core.errors import NotFound
+from agentd.core.errors import NotFound, PathRefused
 from agentd.core.tool import FileAction
 from agentd.core.workspace import HAND, OWNER, RESTORE, Author
 from agentd.workspace.authored import MOST
+from agentd.workspace.folder import Folder
 from agentd.workspace.scrub import NoteEraser, VersionEraser, _Cut
 from agentd.workspace.versions import Content, Versions, folder_of
 
@@ -70,6 +71,52 @@ async def test_a_line_that_the_user_changed_is_his(home, owner) -> None:
     await change(files, NOTE, "and more\n", owner)
     assert await notes(home, files).erase(WORDS) == 1
     assert path.read_text() == f"{MASK} is a cat\nQuastel is grey\nand more\n"
+
+
+async def test_what_the_user_saves_while_words_are_masked_stays(home, owner) -> None:
+    files = home.files()
+    await change(files, NOTE, "- Quastel is a cat\n", owner)
+    path, saved = home.root / NOTE, []
+
+    def passing(point: str) -> None:
+        if point == "file.temp_written" and not saved:
+            saved.append(path.write_text(path.read_text() + "mine\n"))
+
+    assert await notes(home, files, folder=Folder(home.root, passing=passing)).erase(WORDS) == 1
+    assert path.read_text() == f"- {MASK} is a cat\nmine\n"
+
+
+async def test_a_note_that_cannot_be_changed_keeps_no_other_from_being_masked(home, owner) -> None:
+    home.put({"a.md": "Quastel, by hand\n"})
+    files = home.files()
+    await change(files, "b.md", "Quastel\n", owner)
+    await change(files, "c.md", "Quastel\n", owner)
+    for name in ("a.md", "b.md"):  # as copies by `cp -al` do
+        (home.root.parent / name).hardlink_to(home.root / name)
+    with pytest.raises(PathRefused, match=r"b\.md"):
+        await notes(home, files).erase(WORDS)
+    assert (home.root / "c.md").read_text() == f"{MASK}\n"
+    (home.root.parent / "b.md").unlink()
+    assert await notes(home, files).erase(WORDS) == 1
+    assert (home.root / "a.md").read_text() == "Quastel, by hand\n"
+
+
+async def test_notes_that_go_or_grow_after_they_were_listed_hold_nothing_up(home, owner) -> None:
+    home.put({"b/x.md": "Quastel\n", "c.md": "Quastel\n"})
+    files = home.files()
+    await change(files, "d.md", "Quastel\n", owner)
+
+    class MeanwhileOthers(NoteEraser):
+        async def _entries(self):
+            found = await super()._entries()
+            (home.root / "b" / "x.md").unlink()
+            (home.root / "b").rmdir()
+            (home.root / "b").write_text("no folder any more")
+            (home.root / "c.md").write_text("x" * (2 << 20))
+            return found
+
+    assert await MeanwhileOthers(files, home.root, home.versions).erase(WORDS) == 1
+    assert (home.root / "d.md").read_text() == f"{MASK}\n"
 
 
 async def test_what_was_restored_is_no_line_of_agentds(home, owner) -> None:
