@@ -12,8 +12,7 @@ from agentd.core.turn import SessionKey
 from agentd.interfaces.acp.declared import methods, typed
 from agentd.interfaces.commands.fact_changes import FACT_CHANGES, ChangeCommands
 from agentd.interfaces.commands.proposals import PROPOSALS, ProposalCommands
-from agentd.memory.facts.curating import Sayings
-from agentd.memory.facts.proposals import AnsweredProposal, Proposal
+from agentd.memory.facts.proposals import AnsweredProposal, Proposal, Sayings
 
 MAIN, GROUP = SessionKey("main"), SessionKey("group:family")
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)

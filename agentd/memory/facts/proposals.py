@@ -7,31 +7,46 @@ very bytes that were shown: if the file has changed since, the proposal is shown
 from __future__ import annotations
 
 import asyncio
+import difflib
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from typing import Any, Literal, Protocol
 
 import structlog
 
 from agentd.core.errors import FileMissing, NotFound
-from agentd.core.fact import Evidence, Fact
+from agentd.core.fact import NO_SESSION, Category, Evidence, Fact, FactSource, FactStatus
 from agentd.core.ports import Clock, FactStore, ProposalStore, Workspace
 from agentd.core.screening.scanner import Suspicion, scan_change
+from agentd.core.text import sentences
 from agentd.core.tool import FileAction
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import OWNER, FileView, Reader
-from agentd.memory.facts import curating
-from agentd.memory.facts.curating import MEMORY, USER, Sayings, Wish
+from agentd.memory.facts.known import Known, comparable
 
 log = structlog.get_logger()
 
-
-_READER = Reader(SessionKey("proposals"), Kind.MAIN)
-
-
+MEMORY, USER = "MEMORY.md", "USER.md"
 Outcome = Literal["accepted", "rejected", "changed", "too_long"]
+
+_PATHS = {
+    Category.PERSONAL: USER,
+    Category.PREFERENCE: USER,
+    Category.INSTRUCTION: USER,
+    Category.PROJECT: MEMORY,
+    Category.DECISION: MEMORY,
+    Category.OUTCOME: MEMORY,
+}
+_TIMES = 3
+_TIMES_ASKED = 2  # where the user asked for it to be remembered
+_DISTINCT = 2  # days, or sessions
+_LONGEST = 512  # characters of a line
+# What may stand before a line's own words.
+_MARK = re.compile(r"\s*(?:[-*+>]\s+|#+\s+|\d+[.)]\s+)*(?:\[[ xX]\]\s+)?")
+_READER = Reader(SessionKey("proposals"), Kind.MAIN)
 
 
 class ProposalBook(Protocol):
@@ -42,6 +57,38 @@ class ProposalBook(Protocol):
 
     async def parked(self) -> Sequence[Fact]:
         """Those of which it is in doubt whether the user wants them gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sayings:
+    """How often a fact was said, when first and last, and in which conversations."""
+
+    times: int
+    first: datetime
+    last: datetime
+    sessions: tuple[SessionKey, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape in answers."""
+        return {
+            "times": self.times,
+            "first": self.first.isoformat(),
+            "last": self.last.isoformat(),
+            "sessions": list(self.sessions),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """A line that a file should have: in the place of that of the fact `instead_of`, or at its end.
+    Where the file says it already, only the old line is to go.
+    """
+
+    fact: Fact
+    path: str
+    sayings: Sayings
+    instead_of: Fact | None = None
+    is_said: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +159,10 @@ class Proposals:
         the fact was said. Raises WorkspaceError, StorageError.
         """
         parked = {fact.id for fact in await self._book.parked()}
-        facts = {fact.id: fact for fact in await self._book.all() if fact.id not in parked}
-        active = [fact.id for fact in facts.values() if fact.is_active]
+        facts = [fact for fact in await self._book.all() if fact.id not in parked]
+        active = [fact.id for fact in facts if fact.is_active]
         state = _State(
-            facts,
+            await asyncio.to_thread(Known.of, facts),
             await self._store.evidence(active) if active else {},
             await self._answers.answered(),
             {path: await self._view(path) for path in (USER, MEMORY)},
@@ -172,8 +219,8 @@ class Proposals:
     def _made(self, state: _State) -> tuple[Proposal, ...]:
         return tuple(self._proposal(wish, state.files[wish.path]) for wish in _wishes(state))
 
-    def _proposal(self, wish: Wish, view: FileView) -> Proposal:
-        after = curating.rewritten(view.text, wish)
+    def _proposal(self, wish: _Wish, view: FileView) -> Proposal:
+        after = _rewritten(view.text, wish)
         problem = ""
         if len(after) > max(self._cap, len(view.text)):
             problem = (
@@ -185,7 +232,7 @@ class Proposals:
             wish.fact.id,
             wish.path,
             wish.fact.text,
-            "" if problem else curating.diff(wish.path, view.text, after),
+            "" if problem else _diff(wish.path, view.text, after),
             hashlib.sha256(named.encode()).hexdigest(),
             wish.sayings,
             view.digest,
@@ -200,36 +247,114 @@ class Proposals:
 class _State:
     """All that proposals follow from."""
 
-    facts: Mapping[str, Fact]
+    facts: Known
     evidence: Mapping[str, Sequence[Evidence]]
     answers: Mapping[str, bool]
     files: Mapping[str, FileView]
     zone: tzinfo
 
 
-def _wishes(state: _State) -> Iterator[Wish]:
+def _wishes(state: _State) -> Iterator[_Wish]:
     taken: set[str] = set()
     for path, view in state.files.items():
-        for old, new in curating.outdated(state.facts, view.text):
+        for old, new in _outdated(state.facts, view.text):
             if state.answers.get(new.id, True) and new.id not in taken:
                 taken.add(new.id)
-                is_said = curating.says(view.text, new)
-                yield Wish(new, path, _sayings(state, new), old, is_said)
-    open_ = [f for f in state.facts.values() if f.id not in state.answers and f.id not in taken]
+                is_said = _says(view.text, new)
+                yield _Wish(new, path, _sayings(state, new), old, is_said)
+    open_ = [f for f in state.facts if f.id not in state.answers and f.id not in taken]
     earned = [
         fact
         for fact in open_
-        if _is_earned(state, fact)
-        and not curating.says(state.files[curating.path_of(fact)].text, fact)
+        if _is_earned(state, fact) and not _says(state.files[_path_of(fact)].text, fact)
     ]
-    wishes = [Wish(f, curating.path_of(f), _sayings(state, f)) for f in earned]
+    wishes = [_Wish(f, _path_of(f), _sayings(state, f)) for f in earned]
     yield from sorted(wishes, key=lambda w: (-w.sayings.times, w.sayings.first, w.fact.id))
 
 
 def _is_earned(state: _State, fact: Fact) -> bool:
-    days = curating.days_of(state.evidence.get(fact.id, ()), state.zone)
-    return curating.is_earned(fact, _sayings(state, fact), days)
+    days = _days_of(state.evidence.get(fact.id, ()), state.zone)
+    return _is_said_enough(fact, _sayings(state, fact), days)
 
 
 def _sayings(state: _State, fact: Fact) -> Sayings:
-    return curating.sayings_of(state.evidence.get(fact.id, ()), fact)
+    return _said(state.evidence.get(fact.id, ()), fact)
+
+
+def _path_of(fact: Fact) -> str:
+    """The file for facts of this kind."""
+    return _PATHS[fact.category]
+
+
+def _line_of(fact: Fact) -> str:
+    """The fact as a line of a file."""
+    return f"- {' '.join(fact.text.split())}"
+
+
+def _said(evidence: Sequence[Evidence], fact: Fact) -> Sayings:
+    """What is known of the times it was said. What was said at one moment was said once, however many
+    copies of the conversation there are, or were.
+    """
+    said: dict[datetime, SessionKey] = {}
+    for one in evidence:
+        if not one.is_context and said.get(one.at, NO_SESSION) == NO_SESSION:
+            said[one.at] = one.session
+    times = list(said) or [fact.noted_at]
+    keys = dict.fromkeys(session for session in said.values() if session != NO_SESSION)
+    return Sayings(len(times), min(times), max(times), tuple(keys))
+
+
+def _is_said_enough(fact: Fact, sayings: Sayings, days: int) -> bool:
+    """Whether a fact was said often enough, and not all at once: on so many days, or in so many sessions."""
+    if not fact.is_active or len(_line_of(fact)) > _LONGEST:
+        return False
+    if fact.source is FactSource.EXPLICIT and sayings.times >= _TIMES_ASKED:
+        return True
+    return sayings.times >= _TIMES and max(days, len(sayings.sessions)) >= _DISTINCT
+
+
+def _days_of(evidence: Sequence[Evidence], zone: tzinfo) -> int:
+    """On how many days it was said."""
+    return len({one.at.astimezone(zone).date() for one in evidence if not one.is_context})
+
+
+def _says(text: str, fact: Fact) -> bool:
+    """Whether a line of the text, or a sentence in one, is the fact's sentence."""
+    wanted = comparable(fact.text)
+    lines = (line[found.end() :] for line in text.splitlines() if (found := _MARK.match(line)))
+    said = (one for line in lines for one in (line, *sentences(line)))
+    return any(comparable(one) == wanted for one in said)
+
+
+def _outdated(facts: Known, text: str) -> tuple[tuple[Fact, Fact], ...]:
+    """Facts whose very lines stand in the text though they no longer hold, each with the one that
+    holds instead.
+    """
+    lines = {line.strip() for line in text.splitlines()}
+    olds = [f for f in facts if f.status is FactStatus.SUPERSEDED and _line_of(f) in lines]
+    return tuple((old, new) for old in olds if (new := facts.current(old.id)) is not None)
+
+
+def _rewritten(text: str, wish: _Wish) -> str:
+    """The file as it would be."""
+    if wish.instead_of is None:
+        end = "\r\n" if "\r\n" in text else "\n"
+        head = end if text and not text.endswith("\n") else ""
+        return f"{text}{head}{_line_of(wish.fact)}{end}"
+    old, new = _line_of(wish.instead_of), _line_of(wish.fact)
+    lines: list[str] = []
+    for line in text.splitlines(keepends=True):
+        if line.strip() != old:
+            lines.append(line)
+        elif not wish.is_said:
+            lines.append(line.replace(old, new, 1))
+    return "".join(lines)
+
+
+def _diff(path: str, before: str, after: str) -> str:
+    """The change as a unified diff. A last line without an end is marked."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+        for line in difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
+    )
