@@ -191,6 +191,13 @@ async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "no-such-program" in fault.message
 
 
+async def test_an_answer_without_words_is_told_as_json(tmp_path: Path) -> None:
+    one = server(tmp_path, CLOCK, rogue("structured"))
+    async with running(one):
+        answer = await one.call("echo", {"text": "x"})
+    assert answer.text == '{"open": true, "owner": null}'
+
+
 async def test_greetings_on_its_output_do_no_harm(tmp_path: Path) -> None:
     one = server(tmp_path, CLOCK, rogue("junk"))
     async with running(one):

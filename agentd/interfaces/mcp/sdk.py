@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -130,7 +131,7 @@ class SdkLink:
             open_call.close()
         parts = [_text_of(block) for block in result.content]
         if not parts and result.structured_content is not None:
-            parts = [str(result.structured_content)]
+            parts = [json.dumps(result.structured_content, ensure_ascii=False)]
         return ServerAnswer("\n\n".join(parts), is_error=bool(result.is_error))
 
     async def read(self, uri: str) -> ServerAnswer:
