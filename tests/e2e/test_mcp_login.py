@@ -32,6 +32,16 @@ async def _address(process: asyncio.subprocess.Process) -> str:
     return line.strip()
 
 
+async def _answer_to(port: int | None, line: bytes) -> bytes:
+    """The status that a request gets which no browser makes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(line + b"\r\n\r\n")
+    async with asyncio.timeout(PATIENCE):
+        answer = await reader.read()
+    writer.close()
+    return answer.partition(b" ")[2][:3]
+
+
 async def _problem(client: Client) -> Json:
     problems = (await client.call("_agentd/status"))["problems"]
     return next((one for one in problems if one["code"] == "mcp_login_needed"), {})
@@ -52,6 +62,7 @@ async def test_the_owner_logs_in_uses_it_and_logs_out(home: Home) -> None:
             wrong = redirect.replace("state=", "state=x")
             assert (await browser.get(wrong)).status_code == 400
             assert (await browser.get(redirect.replace("/callback", "/"))).status_code == 400
+            assert await _answer_to(urlsplit(redirect).port, b"GET //[ HTTP/1.1") == b"400"
             assert (await browser.get(redirect)).status_code == 200
         out, _ = await process.communicate()
         assert json.loads(out) == {"server": "letters", "tools": 2, "problem": ""}

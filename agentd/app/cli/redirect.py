@@ -74,7 +74,10 @@ class _Landing:
     def _takes(self, head: bytes) -> bool:
         method, _, rest = head.partition(b" ")
         target = rest.partition(b" ")[0].decode("ascii", "replace")
-        parts = urlsplit(target)
+        try:
+            parts = urlsplit(target)
+        except ValueError:  # brackets that hold no address
+            return False
         if method != b"GET" or parts.path != "/callback" or not self.state:
             return False
         brought = {key: values[-1] for key, values in parse_qs(parts.query).items()}
