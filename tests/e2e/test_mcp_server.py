@@ -58,6 +58,7 @@ async def test_another_agent_searches_and_reads_the_memory(home: Home) -> None:
         assert [fact["text"] for fact in facts["facts"]] == ["The user's dog is called Rex."]
         missing = await session.call_tool("memory_read", {"path": "../state/state.db"})
         assert missing.is_error
+        assert "climbs out of its folder; name a file" in str(missing.content)
         await daemon.stop()
         gone = await session.call_tool("facts", {})
         assert gone.is_error
