@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentd.core.fact import (
     ChangeKind,
     Evidence,
+    FactOperation,
     FactSource,
     FactStatus,
     Op,
@@ -17,6 +21,11 @@ from agentd.core.fact import (
     Triple,
 )
 from agentd.core.turn import MAIN
+from agentd.memory.facts import changes
+from agentd.memory.facts.draft import OperationContext
+from agentd.memory.facts.known import Digests, Known, Tombstones
+from agentd.testing import FakeClock
+from tests.growth import QUADRATIC, growth
 from tests.memory.facts.books import CHAT, MAX, REX, TEA
 
 ACTIVE, SUPERSEDED, ENDED, PROPOSED = (
@@ -541,3 +550,64 @@ async def test_what_changes_twice_in_one_answer_is_what_it_was_changed_to_last(h
         home.said(bern, Op.REPLACE, old, triple=Triple("User", "lives in", "Bern")),
     )
     assert await home.texts() == [bern]
+
+
+# What is known stays as it is
+
+
+def the_context(numbers, at):
+    tombstones = Tombstones(Digests(b"k" * 32))
+    return OperationContext(tombstones, lambda: f"n{next(numbers):06d}", at)
+
+
+SAID = st.tuples(
+    st.sampled_from(Op),
+    st.sampled_from([REX, MAX, TEA]),
+    st.lists(st.integers(0, 4), max_size=2),
+    st.booleans(),
+)
+
+
+@given(st.lists(st.lists(SAID, max_size=5), max_size=4))
+def test_operations_make_another_state_and_leave_the_one_they_are_made_of(batches):
+    at, numbers, known = FakeClock().now(), itertools.count(), Known()
+    for batch in batches:
+        at += timedelta(minutes=1)
+        ids = [fact.id for fact in known] or ["nobody"]
+        said = [
+            FactOperation(
+                op,
+                at,
+                EXTRACTED,
+                text,
+                ids=tuple(ids[n % len(ids)] for n in which),
+                evidence=(Evidence(at),),
+                is_proven=is_proven,
+            )
+            for op, text, which, is_proven in batch
+        ]
+        before, active = dict.fromkeys(known.all), known.active
+        results, change = changes.learned(known, said, the_context(numbers, at))
+        after = change.after(known)
+        assert dict.fromkeys(known) == before
+        assert known.active == active
+        assert {*after} - {*before} == {*change.write.facts} - {*before}
+        texts = [fact.text for fact in after.active]
+        assert len(texts) == len(set(texts)), "one sentence holds once"
+        for result in results:
+            assert result.fact is None or after.alive(result.fact.id) is not None
+        known = after
+
+
+def test_many_facts_are_learnt_in_proportion_to_their_number():
+    at = FakeClock().now()
+
+    def work(size: int) -> None:
+        said = [
+            FactOperation(Op.ADD, at, EXTRACTED, f"The user owns book {n}.", name=f"{n}")
+            for n in range(size)
+        ]
+        _, change = changes.learned(Known(), said, the_context(itertools.count(), at))
+        assert len(change.after(Known())) == size
+
+    assert growth(work, 500) < QUADRATIC
