@@ -21,6 +21,7 @@ from agentd.core.ports import Clock
 from agentd.core.tool import FileAction
 from agentd.core.workspace import Author
 from agentd.engine.workers import Daily
+from agentd.workspace.authored import lines_of
 from agentd.workspace.changes import MAX_READ_BYTES, Changes
 from agentd.workspace.files import Files
 from agentd.workspace.folder import Folder
@@ -141,7 +142,7 @@ class Archiving:
                 cure="put what you want to keep into one of them, and delete the other",
             )
         if there != data:
-            self._versions.inherit(path, here, data.splitlines())
+            self._versions.inherit(path, here, lines_of(data))
             intent = self._changes.plan(target, FileAction.WRITE, data, MAX_READ_BYTES)
             self._changes.apply(target, intent, now, ARCHIVE)
         gone = self._changes.plan(source, FileAction.DELETE, b"")

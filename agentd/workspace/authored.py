@@ -17,6 +17,7 @@ from agentd.workspace.folder import Folder
 LINES = "lines"  # agentd's: the name in a file's folder
 OUTSIDE = "outside"  # the name of the record of lines from outside
 MOST = 20_000  # lines of one file that are known, the newest
+_FEW = 100  # lines that are looked for in what stood there; of more, all that stood there is taken apart
 _KEY = "key"  # the name in the folder of all versions
 _SIZE = 8  # bytes of a hash
 _OTHERS = frozenset({HAND.kind, RESTORE.kind, "facts", "archive"})
@@ -114,10 +115,16 @@ def added(old: bytes | None, new: bytes | None, by: Author) -> list[bytes]:
     if not writes_lines(by):
         return []
     old, new = old or b"", new or b""
-    if old.endswith(b"\n") and new.startswith(old) and b"\r" not in old:
-        return [line for line in new[len(old) :].splitlines() if not _has_line(old, line.strip())]
-    before = {line.strip() for line in old.splitlines()}
-    return [line for line in new.splitlines() if line.strip() not in before]
+    if old.endswith(b"\n") and new.startswith(old) and new.count(b"\n", len(old)) < _FEW:
+        return [line for line in lines_of(new[len(old) :]) if not _has_line(old, line.strip())]
+    before = {line.strip() for line in lines_of(old)}
+    return [line for line in lines_of(new) if line.strip() not in before]
+
+
+def lines_of(text: bytes) -> list[bytes]:
+    """The lines as all count them who ask about single ones: they end at line feeds alone."""
+    lines = text.split(b"\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 class _Marks:

@@ -27,7 +27,7 @@ from agentd.core.errors import NotFound
 from agentd.core.paths import ensure_private_dir
 from agentd.core.redaction import Redactor
 from agentd.core.workspace import HAND, OWNER, Author, Version
-from agentd.workspace.authored import LINES, OUTSIDE, Authored, added, writes_lines
+from agentd.workspace.authored import LINES, OUTSIDE, Authored, added, lines_of, writes_lines
 from agentd.workspace.folder import Folder
 from agentd.workspace.resolver import FOLDER_MODE
 
@@ -297,7 +297,7 @@ class Versions:
     def _keep_outside(self, folder: str, old: bytes, new: bytes) -> None:
         if self._outside.is_empty(folder):
             return
-        before, after = old.splitlines(), new.splitlines()
+        before, after = lines_of(old), lines_of(new)
         gone = set(compress(before, self._outside.own(folder, before))).difference(after)
         if gone:
             self._outside.note(folder, set(after).difference(before))

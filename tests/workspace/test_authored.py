@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.workspace import Author
-from agentd.workspace.authored import Authored, added
+from agentd.workspace.authored import Authored, added, lines_of
 from agentd.workspace.folder import Folder
+from tests.growth import QUADRATIC, growth
 
 MODEL = Author("model")
 LINES = st.lists(st.sampled_from([b"", b"a", b" a", b"a b", b"- a", b"-", b"b", b"ba"]), max_size=6)
@@ -18,9 +19,16 @@ def test_what_an_append_brought_is_what_a_comparison_of_all_lines_finds(before, 
     old = b"".join(line + b"\n" for line in before)
     new = old + b"\n".join(after)
     known = {line.strip() for line in before}
-    assert added(old, new, MODEL) == [
-        line for line in new.splitlines() if line.strip() not in known
-    ]
+    assert added(old, new, MODEL) == [line for line in lines_of(new) if line.strip() not in known]
+
+
+def test_many_lines_behind_many_take_no_time_of_both_multiplied() -> None:
+    def work(size: int) -> None:
+        old = b"".join(b"abc%06d\n" % n for n in range(2 * size))
+        new = old + b"".join(b"%x\n" % n for n in range(size))
+        assert len(added(old, new, MODEL)) == size
+
+    assert growth(work, 2_000) < QUADRATIC
 
 
 def test_a_record_goes_on_after_a_part_of_a_mark(tmp_path) -> None:

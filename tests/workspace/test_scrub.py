@@ -86,6 +86,13 @@ async def test_what_the_user_saves_while_words_are_masked_stays(home, owner) -> 
     assert path.read_text() == f"- {MASK} is a cat\nmine\n"
 
 
+async def test_a_line_is_agentds_whatever_ends_of_lines_stand_within_it(home, owner) -> None:
+    files = home.files()
+    await change(files, NOTE, "- Quastel\r- is a cat\r\n- Quastel\fis black\n", owner)
+    assert await notes(home, files).erase(WORDS) == 2
+    assert (home.root / NOTE).read_bytes().count(MASK.encode()) == 2
+
+
 async def test_a_note_that_cannot_be_changed_keeps_no_other_from_being_masked(home, owner) -> None:
     home.put({"a.md": "Quastel, by hand\n"})
     files = home.files()
