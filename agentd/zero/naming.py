@@ -93,7 +93,7 @@ class Aliases:
 
 def parse_aliases(text: str) -> dict[str, str]:
     """The table in a text of lines `stm = short-term-memory`, for `Aliases`, in normal form. Blank
-    lines, lines that begin with `#` and a list's `- ` or `* ` say nothing.
+    lines, lines that begin with `#`, a byte order mark and a list's `- ` or `* ` say nothing.
 
     Raises GraphError, with the line, for a line of another form, a name that is none, a name that
     stands for two things and one that leads back to itself.
@@ -101,7 +101,7 @@ def parse_aliases(text: str) -> dict[str, str]:
     table: dict[str, str] = {}
     ends: dict[str, str] = {}
     lines: dict[str, int] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
         words = line.strip()
         if words.startswith(("- ", "* ")):
             words = words[2:].strip()

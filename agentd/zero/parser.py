@@ -111,8 +111,6 @@ class ProgramReader:
             return self._number(word, at)
         if kind not in _OPENING:
             raise self.source.fault(f"a value is missing; here is {self.found()}", at)
-        if depth >= MAX_DEPTH:
-            raise self._limit(f"values are nested deeper than {MAX_DEPTH}")
         if kind == "{":
             return self._map(depth)
         return self._array(depth) if kind == "[" else self._named(depth)
@@ -127,6 +125,7 @@ class ProgramReader:
             raise kind(error.message, cure=error.cure, line=line, column=column) from error
 
     def _map(self, depth: int, tag: str = "") -> Map:
+        self._check_depth(depth)
         items: dict[str, Value] = {"type": tag} if tag else {}
 
         def read() -> None:
@@ -143,6 +142,7 @@ class ProgramReader:
         return made
 
     def _array(self, depth: int) -> Array:
+        self._check_depth(depth)
         items: list[Value] = []
         opened = self.at
         self.entries("]", lambda: items.append(self.value(depth + 1)))
@@ -187,6 +187,10 @@ class ProgramReader:
                 raise self.source.fault("a whole number does not fit into 64 bits", at)
             return self.at_place(lambda: whole(int(word)), at)
         return self.at_place(lambda: real(float(word)), at)
+
+    def _check_depth(self, depth: int) -> None:
+        if depth >= MAX_DEPTH:
+            raise self._limit(f"values are nested deeper than {MAX_DEPTH}")
 
     def _limit(self, message: str) -> LimitReached:
         line, column = self.source.place(self.at)

@@ -99,7 +99,7 @@ def _line(line: str, number: int) -> SemanticTuple:
 def _of_json(text: str, now: datetime) -> CompilerInput:
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise GraphError(f"it is no JSON: {error}", cure=_CURE) from None
     if isinstance(data, list):
         data = {"tuples": data}
@@ -120,12 +120,14 @@ def _statement(row: object) -> SemanticTuple:
         if not isinstance(row, Mapping):
             raise TypeError
         subject, predicate, target = row["subject"], row["predicate"], row["object"]
-        refs = tuple(row.get("refs", ()))
+        refs, denied = row.get("refs", []), row.get("denied", False)
+        if not (isinstance(refs, list) and isinstance(denied, bool)):
+            raise TypeError
         if not all(isinstance(one, str) for one in (subject, predicate, target, *refs)):
             raise TypeError
-        sure, denied = float(row.get("confidence", 1.0)), bool(row.get("denied"))
-        return SemanticTuple(subject, predicate, target, sure, denied=denied, refs=refs)
-    except (KeyError, TypeError, ValueError):
+        sure = float(row.get("confidence", 1.0))
+        return SemanticTuple(subject, predicate, target, sure, denied=denied, refs=tuple(refs))
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise GraphError(f"{str(row)[:60]} is no statement", cure=_CURE) from None
 
 

@@ -173,6 +173,10 @@ def test_default_aliases_are_no_abbreviations() -> None:
     assert Aliases().resolve("Longterm Memory") == "long-term-memory"
 
 
+def test_a_table_of_aliases_may_begin_with_a_byte_order_mark() -> None:
+    assert parse_aliases("\ufeff# Aliases\njs = javascript\n") == {"js": "javascript"}
+
+
 def test_a_table_of_aliases_is_read_from_lines() -> None:
     text = "# Aliases\n\nstm = Short Term Memory\n- JS = JavaScript\n* a=b = equation\nx=y\n"
     assert parse_aliases(text) == {

@@ -18,9 +18,11 @@ _CUT = "it was cut off or changed: have it sent again"
 
 
 def decoded(data: bytes) -> str:
-    """The text of bytes from outside. Raises GraphError, with line and column, where they are no UTF-8."""
+    """The text of bytes from outside, without a byte order mark. Raises GraphError, with line and column,
+    where they are no UTF-8.
+    """
     try:
-        return data.decode()
+        return data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         before = data[: error.start]
         line = before.count(b"\n") + 1

@@ -198,3 +198,7 @@ def test_a_label_of_ten_thousand_marks_is_carried():
 def test_the_body_is_what_stands_between_header_and_seal():
     record = grown(5)
     assert sealed(["0M:1.0", *body(record)]) == write(record)
+
+
+def test_bytes_from_outside_may_begin_with_a_byte_order_mark():
+    assert decoded(b"\xef\xbb\xbf0M:1.0\n") == "0M:1.0\n"

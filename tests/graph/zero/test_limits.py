@@ -10,8 +10,10 @@ import pytest
 from agentd.testing.clock import FakeClock
 from agentd.zero import (
     Array,
+    Confidence,
     Constant,
     Graph,
+    Hash32,
     Host,
     Map,
     Node,
@@ -173,3 +175,12 @@ def test_the_order_of_a_long_chain_declared_backwards_is_found_in_proportion() -
         return execute(replace(graph, nodes=graph.nodes[::-1]))
 
     assert growth(backwards, 1000) < QUADRATIC
+
+
+@pytest.mark.parametrize("leaf", [None, True, 1, "a", b"a", Hash32(bytes(32)), Confidence(0.5)])
+def test_whatever_stands_in_the_deepest_value_is_read_back(leaf):
+    deepest = leaf
+    for _ in range(MAX_DEPTH):
+        deepest = Array([deepest])
+    graph = Graph("deep", (Node("a", Constant(deepest)),), ("a",))
+    assert parse(write(graph)) == graph
