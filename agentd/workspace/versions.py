@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,8 @@ from datetime import UTC, datetime
 from itertools import accumulate, compress, count
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
+
+import structlog
 
 from agentd.core.errors import NotFound
 from agentd.core.paths import ensure_private_dir
@@ -31,6 +34,8 @@ from agentd.workspace.authored import LINES, OUTSIDE, Authored, added, lines_of,
 from agentd.workspace.folder import Folder
 from agentd.workspace.resolver import FOLDER_MODE
 
+log = structlog.get_logger()
+
 if TYPE_CHECKING:
     from _hashlib import HASH
 
@@ -38,6 +43,7 @@ KEEP = 50
 
 _LOG, _PATH = "log", "path"
 _ABSENT = "absent"  # the content of a version of which nothing is kept
+_CONTENT = re.compile(r"[0-9a-f]{64}(\.\d+)?")  # the name of a file that holds one
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _LIMIT = 1 << 26
 _FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
@@ -389,10 +395,23 @@ class Versions:
 
     def _load(self, folder: str) -> list[_Entry]:
         sizes = self._sizes(folder)
-        if _LOG in sizes:
-            rows = json.loads(self._root.read((folder, _LOG), _LIMIT))
-            return [_loaded(row) for row in rows]
-        return self._unlisted(sizes)
+        if _LOG not in sizes:
+            return self._unlisted(sizes)
+        try:
+            return _listed(self._root.read((folder, _LOG), _LIMIT))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            log.warning("versions_list_damaged", folder=folder, error=type(error).__name__)
+            return self._found(folder)
+
+    def _found(self, folder: str) -> list[_Entry]:
+        """Contents of which nothing is known but what they are and since when, the oldest first."""
+        files = [e for e in self._root.entries((folder,)) if _CONTENT.fullmatch(e.name)]
+        entries: list[_Entry] = []
+        for number, file in enumerate(sorted(files, key=lambda e: (e.mtime_ns, e.name)), start=1):
+            data = self._root.read((folder, file.name), _LIMIT)
+            at = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
+            entries.append(_Entry(Version(number, at, digest_of(data), len(data), HAND), file.name))
+        return entries
 
     def _unlisted(self, sizes: Mapping[str, int]) -> list[_Entry]:
         """Contents kept before there was a list: files `STAMP-DIGEST`."""
@@ -559,6 +578,13 @@ def _dumped(entry: _Entry) -> dict[str, Any]:
         "blob": entry.blob,
         "done": entry.is_done,
     }
+
+
+def _listed(data: bytes) -> list[_Entry]:
+    rows = json.loads(data)
+    if not isinstance(rows, list):
+        raise TypeError(type(rows).__name__)
+    return [_loaded(row) for row in rows]
 
 
 def _loaded(row: dict[str, Any]) -> _Entry:

@@ -481,3 +481,21 @@ async def test_what_notes_say_is_held_no_longer_than_until_it_is_erased(home, ow
     young = notes(home, files)
     await looked_through(young)
     assert len(young._read_before) == 0, "a stamp as young as this may hide a second change"
+
+
+@pytest.mark.parametrize("damaged", [b"", b'[{"number": 1, "at', b"[1]", b"{}", b"7", b"[" * 9_999])
+async def test_a_damaged_list_of_versions_hides_none_and_holds_nothing_up(home, owner, damaged):
+    files = home.files()
+    await change(files, NOTE, "one\n", owner, action=FileAction.WRITE)
+    await change(files, NOTE, "Quastel\n", owner, action=FileAction.WRITE)
+    (home.versions / folder_of(NOTE) / "log").write_bytes(damaged)
+    kept = (await files.history(NOTE))[1]
+    assert sorted([await files.version(NOTE, one.number) for one in kept]) == [
+        b"Quastel\n",
+        b"one\n",
+    ]
+    await notes(home, files).erase(WORDS)
+    assert await VersionEraser(files, home.versions).erase(WORDS) == 1
+    await change(files, NOTE, "three\n", owner, action=FileAction.WRITE)
+    assert left(home.root, home.versions) == 0
+    assert len((await files.history(NOTE))[1]) == 3
