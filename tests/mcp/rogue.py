@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 FLAGS = frozenset(sys.argv[1:])
+LISTED: list[Any] = []
 VERSION = os.environ.get("ROGUE_VERSION", "1")
 
 
@@ -121,7 +122,9 @@ def main() -> None:
             send(id=id_, result=initialized(params))
         elif method == "tools/list":
             log("list")
-            send(id=id_, result={"tools": listed()})
+            if "once" not in FLAGS or not LISTED:
+                send(id=id_, result={"tools": listed()})
+            LISTED.append(id_)
             while "sleep" in FLAGS:
                 signal.pause()
         elif method == "tools/call":

@@ -182,6 +182,29 @@ async def test_a_session_that_does_not_end_is_left_behind(tmp_path: Path) -> Non
     assert one.starts == 2
 
 
+async def test_calls_that_fail_by_one_end_of_a_server_are_one_failure(tmp_path: Path) -> None:
+    clock = FakeClock()
+    one = server(tmp_path, clock, rogue("die"))
+    async with running(one):
+        async with asyncio.TaskGroup() as group:
+            calls = [group.create_task(_fault(one.call("echo", {"text": "x"}))) for _ in range(5)]
+        assert {call.result().kind for call in calls} == {"died"}
+        await until(lambda: one.state is ServerState.PAUSED, "it has ended")
+        assert "tried again in 2 s" in (await _fault(one.refresh())).message
+
+
+async def test_a_server_that_does_not_list_its_tools_again_is_no_slow_start(tmp_path: Path) -> None:
+    clock, log = FakeClock(), tmp_path / "log"
+    one = server(tmp_path, clock, rogue("change", "once", env={"ROGUE_LOG": str(log)}))
+    async with running(one):
+        await one.call("echo", {"text": "x"})
+        await clock.advance(11)
+        await until(lambda: lines(log).count("list") == 2, "it is asked again")
+        await clock.advance(31)
+        await until(lambda: one.state is ServerState.PAUSED, "it is stopped")
+    assert [problem.code for problem in one.problems()] == ["mcp_timeout"]
+
+
 async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     settings = rogue().model_copy(update={"command": ("no-such-program",)})
     one = server(tmp_path, CLOCK, settings)

@@ -78,6 +78,7 @@ class RecallServer:
         self._calls = 0
         self._used = self._listed = clock.monotonic()
         self._failures = 0
+        self._failed_start = 0  # the number of the start whose failure was counted last
         self._again = 0.0  # when it may be started once more
         self.fault: ServerFault | None = None  # the last one, until it has worked again
         self.starts = 0
@@ -209,9 +210,7 @@ class RecallServer:
         except TimeoutError:
             if self._calls == 1:  # whoever else waits may still be answered
                 self._stop.set()
-            seconds = self.settings.timeout.total_seconds()
-            fault = ServerFault("timeout", f"it did not answer within {seconds:g} s")
-            raise self._failed(fault) from None
+            raise self._failed(self._late()) from None
         except ServerFault as fault:
             if fault.kind == "refused":  # an answer like any other
                 if self.settings.url and self._calls == 1:
@@ -221,7 +220,7 @@ class RecallServer:
         finally:
             self._calls -= 1
             self._used = self._clock.monotonic()
-        self._failures, self.fault = 0, None
+        self._failures, self._failed_start, self.fault = 0, 0, None
         return done
 
     async def _link(self) -> Link:
@@ -320,7 +319,10 @@ class RecallServer:
             await first(link.ended.wait(), self._stop.wait(), self._clock.sleep(wait))
         if not link.ended.is_set() and not self._stop.is_set():
             limit = self.settings.timeout.total_seconds()
-            await within(self._clock, limit, self._relist_if_changed(link))
+            try:
+                await within(self._clock, limit, self._relist_if_changed(link))
+            except TimeoutError:
+                raise self._late() from None
 
     async def _relist_if_changed(self, link: Link) -> None:
         if link.changed.is_set():
@@ -350,14 +352,22 @@ class RecallServer:
         return calmly
 
     def _failed(self, fault: ServerFault) -> ServerFault:
-        """Note a failure, which makes the next start wait, and tell it."""
+        """Note a failure, which makes the next start wait, and tell it. However many calls one start fails, it
+        has failed once.
+        """
         if fault is not self.fault:
-            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**self._failures)
-            self._failures += 1
-            self._again = self._clock.monotonic() + pause
+            if self._failed_start != self.starts:
+                pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**self._failures)
+                self._failures += 1
+                self._failed_start = self.starts
+                self._again = self._clock.monotonic() + pause
             self.fault = fault
             log.warning("mcp_failed", server=self.name, reason=fault.kind)
         return self._named(fault)
+
+    def _late(self) -> ServerFault:
+        seconds = self.settings.timeout.total_seconds()
+        return ServerFault("timeout", f"it did not answer within {seconds:g} s")
 
     def _named(self, fault: ServerFault) -> ServerFault:
         text = self._redactor.text(f"{self.name}: {fault.message}")
