@@ -94,7 +94,7 @@ class MemoryServer:
             async with connected(self._sockets) as connection:
                 return dict(await connection.call(f"_agentd/{method}", dict(params)))
         except AgentdError as error:
-            text = "; ".join(filter(None, (error.message, error.cure)))
+            text = "; ".join(filter(None, (error.message.rstrip("."), error.cure)))
             raise ToolError(text) from None
 
 
