@@ -24,7 +24,7 @@ log = structlog.get_logger()
 MAX_READ_BYTES = 1 << 20
 MAX_WRITE_BYTES = 256 << 10
 TRIES = 16  # of a change, while another program goes on writing to the file
-MAX_FACTS_BYTES = 64 << 20  # the one file that agentd itself fills, a line at a time
+OWN_BYTES = 64 << 20  # of files that agentd itself fills
 
 
 class Changes:
@@ -165,12 +165,8 @@ class Changes:
 
 
 def most_bytes(path: str, usual: int = MAX_READ_BYTES) -> int:
-    """How large this file may be: as is usual, but for the page of facts, and for the graph's text: of
-    that all that can be read can be written without what is to be forgotten.
-    """
-    if is_graph_text(path):
-        return max(usual, MAX_READ_BYTES)
-    return MAX_FACTS_BYTES if path == FACTS_PATH else usual
+    """How large this file may be: as is usual, but for the page of facts and the graph's text."""
+    return OWN_BYTES if path == FACTS_PATH or is_graph_text(path) else usual
 
 
 def changed(path: str) -> EditConflict:

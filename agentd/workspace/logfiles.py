@@ -10,11 +10,10 @@ from pathlib import Path
 from weakref import finalize
 
 from agentd.core.offloading import to_the_end
+from agentd.workspace.changes import OWN_BYTES
 from agentd.workspace.folder import Folder, append_durably
 from agentd.workspace.os_errors import translated
 from agentd.workspace.versions import Versions
-
-MOST_BYTES = 64 << 20
 
 
 class LogFiles:
@@ -28,10 +27,10 @@ class LogFiles:
         self._made: dict[tuple[str, ...], _Made] = {}
 
     async def read(self, path: str) -> bytes | None:
-        """The whole file; None if there is none. Raises FileUnreadable for one beyond MOST_BYTES."""
+        """The whole file; None if there is none. Raises FileUnreadable for one beyond OWN_BYTES."""
         with translated(path):
             return await to_the_end(
-                partial(self._folder.read_for_change, path.split("/"), MOST_BYTES)
+                partial(self._folder.read_for_change, path.split("/"), OWN_BYTES)
             )
 
     async def append(self, path: str, data: bytes) -> None:
@@ -82,7 +81,7 @@ class LogFiles:
             self._versions.is_outside_now(path, ())
 
     def _copied(self, parts: Sequence[str], data: bytes) -> int:
-        old = self._folder.read_for_change(parts, MOST_BYTES) or b""
+        old = self._folder.read_for_change(parts, OWN_BYTES) or b""
         return self._folder.replace_open(parts, old + data)
 
 

@@ -241,6 +241,19 @@ async def test_text_of_unspaced_scripts_is_found_too(home):
     assert await home.keeper.erase(Erasure(spans=("我的妹妹小红住在上海",))) == 1
 
 
+async def test_text_of_earlier_releases_that_cannot_be_read_holds_up_nothing():
+    home = Home({"memory/graph/2026-01-03.0": emit(said_by_others())})
+    for day, said in (
+        (1, b"\xff\xfe\x00"),
+        (2, b"Graph \xff {}\n" + emit(said_by_others("Eve", name="eve")).encode()),
+    ):
+        home.workspace.files[f"memory/graph/2026-01-0{day}.0"] = said
+    home.start()
+    await home.learn(SISTER)
+    assert await home.known() == ["user sister klara"]
+    assert await home.known("tom") == ["eve owes otto", "tom owes otto"]
+
+
 async def test_what_stood_in_the_text_of_earlier_releases_is_taken_in_once():
     from_ada = said_by_others()
     own = compiled(

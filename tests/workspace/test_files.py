@@ -249,6 +249,11 @@ async def test_the_page_of_facts_may_be_large(home, owner) -> None:
         await home.files().plan("big.md", FileAction.APPEND, b"x")
 
 
+async def test_the_text_of_the_graph_may_be_large(home, owner) -> None:
+    home.put({"memory/graph/2026-11-22.0": "x" * (3 << 20)})
+    assert len((await home.files().read("memory/graph/2026-11-22.0", owner)).text) == 3 << 20
+
+
 async def test_a_missing_workspace_says_so(home, owner) -> None:
     home.root.rmdir()
     with pytest.raises(WorkspaceError, match="is not there"):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agentd.core.errors import FileUnreadable, WorkspaceError
-from agentd.workspace.logfiles import MOST_BYTES, LogFiles
+from agentd.workspace.changes import OWN_BYTES
+from agentd.workspace.logfiles import LogFiles
 from agentd.workspace.versions import Versions
 
 LOG = "memory/graph/chain.txt"
@@ -44,7 +45,7 @@ async def test_a_link_is_neither_read_nor_written(files, tmp_path):
 async def test_a_file_that_is_too_large_is_not_read(files, tmp_path):
     await files.append(LOG, b"x")
     with (tmp_path / LOG).open("r+b") as file:
-        file.truncate(MOST_BYTES + 1)
+        file.truncate(OWN_BYTES + 1)
     with pytest.raises(FileUnreadable, match="too large"):
         await files.read(LOG)
 

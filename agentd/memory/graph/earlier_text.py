@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import structlog
 
-from agentd.core.errors import FileMissing, GraphError
+from agentd.core.errors import FileMissing, FileUnreadable, GraphError, PathRefused
 from agentd.core.evidence import FACTS, SHARED
 from agentd.core.graph import EpisodeHash, KeptEpisode, Record, Share
 from agentd.core.ports import Clock, GraphRecords, NoteReader
@@ -73,7 +73,11 @@ class EarlierText:
         kept: list[KeptEpisode] = []
         damaged = 0
         for path in await self._paths():
-            text = (await self._workspace.read(path, _READER)).text
+            try:
+                text = (await self._workspace.read_damaged(path, _READER)).text
+            except (FileMissing, FileUnreadable, PathRefused):
+                damaged += 1  # it will not be read tomorrow either, and the graph waits for this
+                continue
             found = await asyncio.to_thread(_read, text)
             damaged += found.damaged
             kept += [row for record in found.records for row in _rows(record, now)]
