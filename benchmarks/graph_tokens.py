@@ -22,9 +22,8 @@ from agentd.core.graph import ConceptHash, Edge, Record
 from agentd.zero import compiler, parse
 from agentd.zero.decompiler import decompile
 from agentd.zero.delta import apply, diff, merged, read_delta, write_delta
-from agentd.zero.formats.levels import WritingLevel, at_level, grouped
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.writing import write
+from agentd.zero.formats.writing import WritingLevel, at_level, grouped, write
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 from benchmarks import machine
 from benchmarks.row import Row

@@ -39,9 +39,8 @@ from agentd.workspace.lives import Lives
 from agentd.workspace.locks import Locks
 from agentd.workspace.names import Name, is_injected, is_protected, parse, parse_file
 from agentd.workspace.os_errors import missing, translated
-from agentd.workspace.places import NotePlaces, Place, Reading
+from agentd.workspace.places import NotePlaces, Place, Reading, Visibility
 from agentd.workspace.versions import GrowingDigest, Versions
-from agentd.workspace.visibility import Visibility
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
 log = structlog.get_logger()

@@ -30,7 +30,7 @@ from agentd.core.prompt import ContextBlock, Rank
 from agentd.core.turn import MAIN, Context, Kind, Origin, TurnRequest
 from agentd.core.workspace import FileView, Reader
 from agentd.workspace.files import Files
-from agentd.workspace.visibility import IN_EVERY_PROMPT
+from agentd.workspace.places import IN_EVERY_PROMPT
 from agentd.workspace.workspace_settings import USUAL_ORDER, WorkspaceSettings
 
 log = structlog.get_logger()

@@ -15,7 +15,7 @@ from agentd.core.turn import Kind
 from agentd.core.workspace import TreeEntry
 from agentd.workspace.folder import FOLDER_LINK, Folder, FolderEntry
 from agentd.workspace.names import Name, below, is_plain
-from agentd.workspace.visibility import Visibility
+from agentd.workspace.places import Visibility
 
 log = structlog.get_logger()
 

@@ -17,9 +17,8 @@ from agentd.memory.graph.paths import Way as GraphWay
 from agentd.memory.graph.record import Form
 from agentd.zero import parse
 from agentd.zero.decompiler import decompile
-from agentd.zero.formats.levels import WritingLevel, at_level
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.writing import write
+from agentd.zero.formats.writing import WritingLevel, at_level, write
 from agentd.zero.record_graph import emit
 from tests.graph.formats.records import grown
 from tests.scripted_daemon import ScriptedDaemon

@@ -13,9 +13,8 @@ import pytest
 from agentd.core.errors import GraphError
 from agentd.zero import parse
 from agentd.zero.decompiler import decompile
-from agentd.zero.formats.levels import WritingLevel, at_level
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.writing import write
+from agentd.zero.formats.writing import WritingLevel, at_level, write
 from tests.e2e.shell import Shell, a_shell
 from tests.waiting import wait_until
 

@@ -9,7 +9,7 @@ import pytest
 from agentd.core.errors import StorageError
 from agentd.core.evidence import Consolidated
 from agentd.memory.graph.consolidation import MOST, Consolidation
-from agentd.memory.graph.history import FactHistory, histories
+from agentd.memory.graph.picture import FactHistory, histories
 from agentd.storage.graph_store import SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database

@@ -11,10 +11,9 @@ from agentd.core.graph import Edge, Record
 from agentd.memory.graph.journal import LOG, JournalChain
 from agentd.testing.clock import FakeClock
 from agentd.zero.delta import apply, diff, read_delta, write_delta
-from agentd.zero.formats.levels import WritingLevel, at_level, grouped
 from agentd.zero.formats.reading import read
 from agentd.zero.formats.records import canonical
-from agentd.zero.formats.writing import body, write
+from agentd.zero.formats.writing import WritingLevel, at_level, body, grouped, write
 from tests.graph.formats.records import NOON, concept, context, relation
 from tests.graph.test_chain import Files
 

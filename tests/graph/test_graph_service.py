@@ -12,8 +12,8 @@ from agentd.core.tool import ToolCall
 from agentd.core.turn import MAIN, Origin, SessionKey, kind_of
 from agentd.interfaces.tools.graph_recall import GraphRecall
 from agentd.memory.graph.consolidation import rows
-from agentd.memory.graph.history import FactHistory
 from agentd.memory.graph.paths import Way
+from agentd.memory.graph.picture import FactHistory
 from agentd.memory.graph.query import parse
 from agentd.memory.graph.service import is_query, pointed
 from agentd.memory.graph.wire import answer_json, answer_of, picture_json, picture_of

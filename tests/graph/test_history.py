@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentd.memory.graph.consolidation import promotion
-from agentd.memory.graph.history import FactHistory, histories
+from agentd.memory.graph.picture import FactHistory, histories
 from agentd.testing import InMemoryGraph
 from agentd.zero import compiler
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple

@@ -8,9 +8,8 @@ from html.parser import HTMLParser
 
 from agentd.memory.graph.answer import AnswerRow, GraphAnswer, Unknown, one_line
 from agentd.memory.graph.drawing import aligned, as_dot, as_html, columns
-from agentd.memory.graph.history import FactHistory
 from agentd.memory.graph.paths import Way
-from agentd.memory.graph.picture import Arrow, Picture, PictureNode
+from agentd.memory.graph.picture import Arrow, FactHistory, Picture, PictureNode
 from agentd.memory.graph.query import QuestionKind
 from agentd.memory.graph.recall import Recollection
 from agentd.testing import FakeClock

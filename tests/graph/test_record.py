@@ -14,9 +14,8 @@ from agentd.testing import FakeClock, InMemoryGraph
 from agentd.zero import parse
 from agentd.zero.compiler import compile as compiled
 from agentd.zero.decompiler import decompile
-from agentd.zero.formats.levels import WritingLevel, at_level
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.writing import write
+from agentd.zero.formats.writing import WritingLevel, at_level, write
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)

@@ -35,7 +35,7 @@ from agentd.core.graph import (
     Record,
     Relation,
 )
-from agentd.memory.graph.history import histories
+from agentd.memory.graph.picture import histories
 from agentd.storage.graph_store import SWEPT, SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database

@@ -9,8 +9,8 @@ from typing import assert_never
 from agentd.core.errors import GraphError
 from agentd.core.graph import ConceptHash, Edge, Record
 from agentd.core.ports import GraphStore
-from agentd.zero.formats.levels import WritingLevel, at_level, grouped
 from agentd.zero.formats.records import canonical, verify
+from agentd.zero.formats.writing import WritingLevel, at_level, grouped
 from agentd.zero.record_graph import emit
 
 

@@ -17,10 +17,9 @@ from agentd.core.turn import Kind, SessionKey
 from agentd.memory.graph import record
 from agentd.memory.graph.answer import GraphAnswer
 from agentd.memory.graph.drawing import columns
-from agentd.memory.graph.history import histories
 from agentd.memory.graph.keeper import GraphKeeper
 from agentd.memory.graph.paths import Way
-from agentd.memory.graph.picture import Picture
+from agentd.memory.graph.picture import Picture, histories
 from agentd.memory.graph.query import LIMIT
 from agentd.memory.graph.query import QuestionKind as Wanted
 from agentd.memory.graph.recall import Recollection

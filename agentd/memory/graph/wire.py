@@ -9,9 +9,8 @@ from typing import Any
 
 from agentd.core.graph import FactHash
 from agentd.memory.graph.answer import AnswerRow, AnswerTriple, GraphAnswer, Hop, Unknown
-from agentd.memory.graph.history import SEMANTIC, FactHistory
 from agentd.memory.graph.paths import Way
-from agentd.memory.graph.picture import Arrow, Picture, PictureNode
+from agentd.memory.graph.picture import SEMANTIC, Arrow, FactHistory, Picture, PictureNode
 from agentd.memory.graph.query import QuestionKind
 
 _ARROW = ("source", "target", "predicate", "confidence")

@@ -2,9 +2,8 @@ import pytest
 
 from agentd.core.errors import GraphError
 from agentd.core.graph import Edge, Record
-from agentd.zero.formats.levels import WritingLevel, at_level, grouped
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.writing import write
+from agentd.zero.formats.writing import WritingLevel, at_level, grouped, write
 from tests.graph.formats.records import NOON, concept, context, grown, relation
 
 RECORD = grown(30)
