@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import agentd
-from agentd.interfaces.client.dialing import reachable
+from agentd.interfaces.client.connection import reachable
 
 STATUS = {"version": agentd.__version__, "pid": os.getpid(), "uptime_s": 3}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentd.app.chat.forms import FormField, form_fields
+from agentd.app.chat.asking import FormField, form_fields
 from tests.cli.test_chat import talk
 from tests.scripted_daemon import ScriptedDaemon
 

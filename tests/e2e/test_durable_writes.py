@@ -30,7 +30,7 @@ write_text(folder / "it", "tea")
 """,
     "what a tool server has said": """
 from agentd.interfaces.mcp.catalogue import Catalogue
-from agentd.interfaces.mcp.definition import ToolListing
+from agentd.interfaces.mcp.catalogue import ToolListing
 Catalogue(folder, "it", "").keep(ToolListing(instructions="tea"))
 """,
     "the tokens of a day": """

@@ -15,8 +15,8 @@ from typing import Any
 from agentd.core.errors import AgentdError
 from agentd.core.form import FormAction, FormAnswer, InputForm
 from agentd.core.turn import SessionKey
+from agentd.interfaces.mcp.link import LOGIN_NEEDED, ServerFault
 from agentd.interfaces.mcp.mcp_source import McpSource
-from agentd.interfaces.mcp.server_faults import LOGIN_NEEDED, ServerFault
 from tests.mcp.logging_in import LetterBox, letters
 from tests.mcp.servers import Asked, call, request
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agentd.core.clock import SystemClock
+from agentd.interfaces.mcp.link import ServerFault
 from agentd.interfaces.mcp.mcp_settings import McpServer
-from agentd.interfaces.mcp.server_faults import ServerFault
 from tests.mcp.servers import running, server
 
 PROGRAM = str(Path(__file__).with_name("flooding_site.py"))

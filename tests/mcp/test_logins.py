@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from agentd.core.errors import AgentdError, InvalidRequest
-from agentd.interfaces.mcp.server_faults import ServerFault
+from agentd.interfaces.mcp.link import ServerFault
 from agentd.testing.clock import FakeClock
 from tests.mcp.logging_in import GUARDED, TRAP, browsed, letters, played, serving
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.interfaces.mcp.catalogue import Catalogue
-from agentd.interfaces.mcp.definition import MOST_TOOLS, Definition, ToolListing
+from agentd.interfaces.mcp.catalogue import MOST_TOOLS, Catalogue, Definition, ToolListing
 from agentd.interfaces.mcp.schema import ANY, bounded, mismatch, signature
 
 PATHS = {

@@ -13,11 +13,10 @@ import pytest
 from agentd.core.clock import SystemClock
 from agentd.core.redaction import Redactor
 from agentd.interfaces.mcp.catalogue import Catalogue
-from agentd.interfaces.mcp.link import Link
+from agentd.interfaces.mcp.link import Link, ServerFault
 from agentd.interfaces.mcp.program import environment
 from agentd.interfaces.mcp.reaching import dial
 from agentd.interfaces.mcp.server import RecallServer, ServerState
-from agentd.interfaces.mcp.server_faults import ServerFault
 from agentd.testing.clock import FakeClock
 from tests.mcp.servers import rogue, running, server
 from tests.waiting import until

@@ -14,6 +14,7 @@ from agentd.core.health import Problem
 from agentd.core.ports import Clock, FormAsker
 from agentd.interfaces.mcp.catalogue import Catalogue
 from agentd.interfaces.mcp.guests import Guests
+from agentd.interfaces.mcp.link import ServerFault
 from agentd.interfaces.mcp.login_store import LoginStore
 from agentd.interfaces.mcp.logins import Logins
 from agentd.interfaces.mcp.mcp_settings import McpServer
@@ -26,7 +27,6 @@ from agentd.interfaces.mcp.reaching import (
     source,
 )
 from agentd.interfaces.mcp.server import RecallServer
-from agentd.interfaces.mcp.server_faults import ServerFault
 
 _AGAIN = 30.0  # seconds until a server of which nothing is known is tried again; doubles
 _LONGEST = 3600.0

@@ -1,10 +1,14 @@
-"""The open question of the agent: which letters answer it, and what they mean."""
+"""What the user is asked: the open question and its letters, and the fields of a server's form."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from agentd.interfaces.commands.plain import visible
 
 _LETTERS = {
     "allow_once": ("y", "[y]es"),
@@ -14,6 +18,24 @@ _LETTERS = {
 _NEXT_PAGE = "next_page"  # the daemon's option that allows nothing yet
 _REFUSALS = ("reject_once", "reject_always")
 
+LEAVE = "/cancel"  # typed at a field: nothing is told to the server
+
+_LONGEST = 80  # characters of a label
+_LARGEST = 2**63 - 1  # of a whole number: the daemon takes 64 bits
+_SHORT = 60  # characters of what may be chosen, that stands in the prompt once more
+_KINDS = {
+    "string": "text",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "yes or no",
+}
+_SIZES = {
+    "number": ("minimum", "maximum"),
+    "integer": ("minimum", "maximum"),
+    "string": ("minLength", "maxLength"),
+    "array": ("minItems", "maxItems"),
+}
+_YES = {"yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}
 
 CTRL_C = "\x03"  # what a keyboard reads at a question for the key
 
@@ -104,3 +126,151 @@ class Asking:
             self._answer.set_result(value)
             self.opened.clear()
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """One value that is asked for. `choices` are the values that it may have, if they are few, each with
+    what it is called; `least` and `most` are those of a number, or of how long a text or a list is.
+    """
+
+    name: str
+    label: str
+    kind: str
+    choices: Mapping[str, str]
+    is_needed: bool
+    default: Any
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def prompt(self) -> str:
+        """What stands before what is typed."""
+        if self.choices and len(told := " | ".join(self.choices)) <= _SHORT:
+            return f"{self.label} [{_plain(told)}]{self._usual}: "
+        return f"{self.label}{self._usual}: "
+
+    @property
+    def _usual(self) -> str:
+        usual = f" (Enter: {_as_text(self.default)})" if self.default is not None else ""
+        return usual or ("" if self.is_needed else " (Enter leaves it out)")
+
+    @property
+    def line(self) -> str:
+        """What it takes, for whoever is to fill it in."""
+        what = " | ".join(map(self._called, self.choices)) or _KINDS.get(self.kind, "text")
+        sized = f",{self._bounds}" if self._bounds else ""
+        several = "several of, with commas: " if self.kind == "array" else ""
+        return f"{self.label}: {several}{what}{sized}{'' if self.is_needed else ', optional'}"
+
+    def read(self, typed: str) -> Any:
+        """The value of what was typed, None for one that is left out. Raises ValueError in words."""
+        text = typed.strip()
+        if not text:
+            if self.default is None and self.is_needed:
+                raise ValueError(f"{self.label} is needed; {LEAVE} leaves the form")
+            return self.default
+        if self.kind == "array":
+            values = [self._one(part.strip()) for part in text.split(",") if part.strip()]
+            return self._sized(values, len(values))
+        value = self._one(text)
+        if isinstance(value, str):
+            return self._sized(value, len(value))
+        return value if isinstance(value, bool) else self._sized(value, value)
+
+    def _sized(self, value: Any, size: float) -> Any:
+        too_small = self.least is not None and size < self.least
+        if too_small or (self.most is not None and size > self.most):
+            raise ValueError(f"it has to be{self._bounds}")
+        return value
+
+    @property
+    def _bounds(self) -> str:
+        """What its size has to be, in words that go on; "" where it may be any."""
+        ends = (("at least", self.least), ("at most", self.most))
+        told = " and ".join(f"{word} {end:g}" for word, end in ends if end is not None)
+        unit = {"string": " characters", "array": " of them"}.get(self.kind, "")
+        return f" {told}{unit}" if told else ""
+
+    def _called(self, choice: str) -> str:
+        title = self.choices[choice]
+        return choice if title == choice else f"{choice} ({title})"
+
+    def _one(self, text: str) -> Any:
+        if self.choices:
+            names = {title.casefold(): choice for choice, title in self.choices.items()}
+            if text not in self.choices and text.casefold() not in names:
+                raise ValueError(f"it is one of {', '.join(self.choices)}")
+            return text if text in self.choices else names[text.casefold()]
+        try:
+            match self.kind:
+                case "boolean":
+                    return _YES[text.lower()]
+                case "integer" if abs(number := int(text)) <= _LARGEST:
+                    return number
+                case "number" if math.isfinite(size := float(text)):
+                    return size
+                case "integer" | "number":
+                    raise ValueError
+            text.encode()  # a terminal may bring bytes that are no text
+        except (KeyError, ValueError):
+            raise ValueError(f"it has to be {_KINDS.get(self.kind, 'text')}") from None
+        return text
+
+
+def form_fields(schema: Mapping[str, Any]) -> tuple[FormField, ...]:
+    """The fields of a form, in its order."""
+    needed = set(schema.get("required") or ())
+    return tuple(
+        FormField(
+            name,
+            _plain(one.get("title") or name),
+            str(one.get("type") or "string"),
+            dict(_choices(one.get("items") or one)),
+            name in needed,
+            one.get("default"),
+            *(_number(one.get(word)) for word in _SIZES.get(str(one.get("type")), ("", ""))),
+        )
+        for name, one in (schema.get("properties") or {}).items()
+    )
+
+
+def shown_form(params: Mapping[str, Any], fields: Sequence[FormField]) -> Mapping[str, Any]:
+    """The question as a screen shows one."""
+    server = (params.get("_meta") or {}).get("agentd/server") or "?"
+    described = [f"  {field.line}{_about(params, field.name)}" for field in fields]
+    words = [f"> {line}" for line in str(params.get("message", "")).splitlines()]
+    warning = "These are words of another program. Never give it a password or a key."
+    text = "\n".join([*words, "", *described, "", warning])
+    content = {"type": "content", "content": {"type": "text", "text": text}}
+    return {"title": f"the server {server} wants to know something", "content": [content]}
+
+
+def _about(params: Mapping[str, Any], name: str) -> str:
+    schema = (params.get("requestedSchema") or {}).get("properties", {}).get(name) or {}
+    words = " ".join(str(schema.get("description") or "").split())
+    return f" ({words})" if words else ""
+
+
+def _choices(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each value that may be chosen, and what it is called."""
+    for value in schema.get("enum") or ():
+        yield str(value), str(value)
+    for one in schema.get("oneOf") or schema.get("anyOf") or ():
+        if isinstance(one, Mapping) and "const" in one:
+            yield str(one["const"]), _plain(one.get("title") or one["const"])
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return _plain(", ".join(map(str, value)) if isinstance(value, list) else value)
+
+
+def _plain(value: Any) -> str:
+    """Words of the server's in one short line."""
+    return visible(" ".join(str(value).split()))[:_LONGEST]

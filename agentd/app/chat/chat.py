@@ -12,9 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentd.app.chat.asking import CTRL_C, Asking, AskingPrompt
+from agentd.app.chat.asking import (
+    CTRL_C,
+    LEAVE,
+    Asking,
+    AskingPrompt,
+    FormField,
+    form_fields,
+    shown_form,
+)
 from agentd.app.chat.catalog import Catalog
-from agentd.app.chat.forms import LEAVE, FormField, form_fields, shown_form
 from agentd.app.chat.last_exchange import fetch_last, show_exchange
 from agentd.app.chat.pasting import TypedText, carried
 from agentd.app.chat.screen import Display

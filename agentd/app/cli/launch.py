@@ -14,8 +14,7 @@ from typing import Any
 import agentd
 from agentd.core.errors import AgentdError, AlreadyRunning, Busy, ConfigError, DaemonUnreachable
 from agentd.core.paths import Places, client_sockets, cure_of, ensure_private_dir, is_system_service
-from agentd.interfaces.client.connection import connected
-from agentd.interfaces.client.dialing import dial
+from agentd.interfaces.client.connection import connected, dial
 from agentd.interfaces.client.remote_error import RemoteError
 
 LOG_NAME = "daemon.log"

@@ -19,8 +19,7 @@ from agentd.app.cli.report import note, reporting
 from agentd.core.errors import InvalidRequest
 from agentd.interfaces.acp import frames
 from agentd.interfaces.client.attachments import Attachment, smaller
-from agentd.interfaces.client.connection import alone, binding
-from agentd.interfaces.client.dialing import CURE, dial
+from agentd.interfaces.client.connection import CURE, alone, binding, dial
 from agentd.interfaces.client.remote_error import ConnectionLost, RemoteError
 from agentd.interfaces.client.reply import marks
 

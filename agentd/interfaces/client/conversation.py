@@ -12,6 +12,7 @@ from agentd.core.errors import AgentdError, Busy, DaemonUnreachable
 from agentd.core.spans import Spans
 from agentd.interfaces.client.attachments import Attachment
 from agentd.interfaces.client.connection import (
+    CURE,
     MAX_FRAME_BYTES,
     WITHDRAWN,
     DaemonConnection,
@@ -21,7 +22,6 @@ from agentd.interfaces.client.connection import (
     connected,
     introduction,
 )
-from agentd.interfaces.client.dialing import CURE
 from agentd.interfaces.client.remote_error import ConnectionLost, RemoteError, exit_status
 from agentd.interfaces.client.reply import marks
 

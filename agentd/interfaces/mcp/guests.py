@@ -14,9 +14,9 @@ from agentd.core.errors import ShuttingDown
 from agentd.core.ports import Approver
 from agentd.core.tool import Approval, Decision
 from agentd.core.turn import Kind, SessionKey, kind_of
+from agentd.interfaces.mcp.link import ServerFault
 from agentd.interfaces.mcp.mcp_settings import McpServer, is_server_name
 from agentd.interfaces.mcp.server import RecallServer
-from agentd.interfaces.mcp.server_faults import ServerFault
 
 log = structlog.get_logger()
 

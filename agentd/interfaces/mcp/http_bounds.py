@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import httpx2
 
-from agentd.interfaces.mcp.server_faults import ServerFault
+from agentd.interfaces.mcp.link import ServerFault
 
 _BODY = 8 * 1024 * 1024  # bytes of one answer that is no stream
 _BURST = 32 * 1024 * 1024  # bytes that may come between two messages of ours

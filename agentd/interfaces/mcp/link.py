@@ -1,4 +1,4 @@
-"""A server that can be talked to, whatever carries the words."""
+"""A server that can be talked to, whatever carries the words, and why one cannot be."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from agentd.core.errors import ToolFailed
 from agentd.core.form import FormAnswer
+
+LOGIN_NEEDED = "login_needed"  # the kind that only the owner can do something about
 
 Show = Callable[[str], None]
 Fill = Callable[[str, Mapping[str, Any]], Awaitable[FormAnswer]]
@@ -70,3 +73,11 @@ class Dial(Protocol):
 
     def __call__(self) -> AbstractAsyncContextManager[Link]:
         """A session, for as long as the block runs. Raises ServerFault."""
+
+
+class ServerFault(ToolFailed):
+    """A server could not be used. `kind` is the exact reason, a word of the table in docs/mcp.md."""
+
+    def __init__(self, kind: str, message: str, *, cure: str = "") -> None:
+        super().__init__(message, cure=cure)
+        self.kind = kind

@@ -17,8 +17,8 @@ import structlog
 from agentd.core.errors import AgentdError
 from agentd.core.paths import ensure_private_dir, write_private
 from agentd.core.redaction import Redactor
+from agentd.interfaces.mcp.link import LOGIN_NEEDED, ServerFault
 from agentd.interfaces.mcp.mcp_settings import McpServer
-from agentd.interfaces.mcp.server_faults import LOGIN_NEEDED, ServerFault
 
 log = structlog.get_logger()
 

@@ -14,9 +14,9 @@ import structlog
 
 from agentd.core.errors import AgentdError, InvalidRequest, NotFound, ShuttingDown
 from agentd.core.ports import Clock
+from agentd.interfaces.mcp.link import ServerFault
 from agentd.interfaces.mcp.login_store import LoginStore
 from agentd.interfaces.mcp.server import RecallServer
-from agentd.interfaces.mcp.server_faults import ServerFault
 from agentd.interfaces.mcp.waiting import within
 
 log = structlog.get_logger()

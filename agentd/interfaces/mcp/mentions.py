@@ -13,7 +13,7 @@ from agentd.core.outside import typed
 from agentd.core.ports import Approver
 from agentd.core.tool import Approval, Decision, FileIntent, ToolCall, ToolOutput
 from agentd.core.turn import Kind, TurnRequest
-from agentd.interfaces.mcp.definition import RESOURCE_TOOL
+from agentd.interfaces.mcp.catalogue import RESOURCE_TOOL
 from agentd.interfaces.mcp.server import RecallServer
 from agentd.interfaces.mcp.tool import McpTool
 

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentd.interfaces.mcp.server_faults import ServerFault
+from agentd.interfaces.mcp.link import ServerFault
 
 _LINE = 4 * 1024 * 1024  # bytes of one message
 _BURST = 32 * 1024 * 1024  # bytes that may come between two messages of ours

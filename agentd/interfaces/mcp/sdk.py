@@ -24,9 +24,8 @@ from pydantic import BaseModel, ValidationError
 from agentd import __version__
 from agentd.core.form import UNASKED, FormAction, FormAnswer
 from agentd.interfaces.mcp.http_bounds import HttpBounds
-from agentd.interfaces.mcp.link import Fill, ListedResource, Said, ServerAnswer, Show
+from agentd.interfaces.mcp.link import Fill, ListedResource, Said, ServerAnswer, ServerFault, Show
 from agentd.interfaces.mcp.program import Program
-from agentd.interfaces.mcp.server_faults import ServerFault
 
 _PAGES = 20
 _FORMS = 5  # that one call may ask the owner to fill in

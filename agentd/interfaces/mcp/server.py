@@ -16,11 +16,19 @@ from agentd.core.form import FormAnswer
 from agentd.core.health import Problem
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
-from agentd.interfaces.mcp.catalogue import Catalogue
-from agentd.interfaces.mcp.definition import RESOURCE, RESOURCE_TOOL, CatalogueEntry
-from agentd.interfaces.mcp.link import Dial, Fill, Link, ListedResource, Said, ServerAnswer, Show
+from agentd.interfaces.mcp.catalogue import RESOURCE, RESOURCE_TOOL, Catalogue, CatalogueEntry
+from agentd.interfaces.mcp.link import (
+    LOGIN_NEEDED,
+    Dial,
+    Fill,
+    Link,
+    ListedResource,
+    Said,
+    ServerAnswer,
+    ServerFault,
+    Show,
+)
 from agentd.interfaces.mcp.mcp_settings import McpServer
-from agentd.interfaces.mcp.server_faults import LOGIN_NEEDED, ServerFault
 from agentd.interfaces.mcp.waiting import Pauses, first, within
 from agentd.interfaces.tools.fence import printable
 

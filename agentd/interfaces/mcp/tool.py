@@ -17,11 +17,10 @@ from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.text import shortened
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind, Origin
-from agentd.interfaces.mcp.definition import CatalogueEntry, Definition
-from agentd.interfaces.mcp.link import Fill
+from agentd.interfaces.mcp.catalogue import CatalogueEntry, Definition
+from agentd.interfaces.mcp.link import Fill, ServerFault
 from agentd.interfaces.mcp.schema import flat, mismatch
 from agentd.interfaces.mcp.server import RecallServer
-from agentd.interfaces.mcp.server_faults import ServerFault
 from agentd.interfaces.tools.fence import fenced, printable
 
 log = structlog.get_logger()
