@@ -166,6 +166,26 @@ async def test_what_is_packed_small_is_not_unpacked_beyond_the_bound() -> None:
             await refused("encoding", here.url(path))
 
 
+async def test_a_page_that_was_packed_in_parts_is_read_whole() -> None:
+    parts = gzip.compress(b"one ") + gzip.compress(b"two") + bytes(10)
+    bomb = gzip.compress(b"x") + gzip.compress(bytes(300_000_000), 9)
+    head = page(b"", "text/plain", Content_Encoding="gzip", Transfer_Encoding="chunked")
+    one_by_one = b"".join(b"1\r\n%c\r\n" % byte for byte in parts)
+    pages = {
+        "/parts": page(parts, "text/plain", Content_Encoding="gzip"),
+        "/slow": head + one_by_one + b"0\r\n\r\n",
+        "/cut": page(parts[:-25], "text/plain", Content_Encoding="gzip"),
+        "/bomb": page(bomb, "text/plain", Content_Encoding="gzip"),
+    }
+    async with site(pages) as here:
+        for path in ("/parts", "/slow"):
+            got = await fetcher().get(here.url(path))
+            assert (got.body, got.is_cut) == (b"one two", False)
+        assert (await fetcher().get(here.url("/cut"))).is_cut
+        got = await fetcher().get(here.url("/bomb"))
+        assert (len(got.body), got.is_cut) == (100_000, True)
+
+
 async def test_a_server_that_takes_for_ever_is_left() -> None:
     async def silent(writer: asyncio.StreamWriter) -> None:
         await asyncio.Event().wait()

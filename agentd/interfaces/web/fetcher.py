@@ -25,6 +25,7 @@ _CONNECT = 5.0  # seconds for each address
 _TRIED = 3  # addresses
 _LEADS_ON = frozenset({301, 302, 303, 307, 308})
 _GZIP = 31  # window bits of zlib that mean this format alone
+_GZIP_BEGINS = b"\x1f\x8b"
 _SHOWN = 200  # characters of an address in a message
 
 
@@ -127,23 +128,48 @@ class Fetcher:
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity", "gzip", "x-gzip"):
             raise WebFault("encoding", "it is packed in a way that was not asked for")
-        unpacked = zlib.decompressobj(_GZIP) if encoding.endswith("gzip") else None
+        unpacked = _Unpacked() if encoding.endswith("gzip") else None
         body, received = bytearray(), 0
         assert isinstance(response.stream, httpx.AsyncByteStream)
         try:
             async for chunk in response.stream:
                 received += len(chunk)
                 room = self._limits.most - len(body)
-                body += (
-                    chunk[: room + 1] if unpacked is None else unpacked.decompress(chunk, room + 1)
-                )
+                body += chunk[: room + 1] if unpacked is None else unpacked.take(chunk, room + 1)
                 if len(body) > self._limits.most or received > self._limits.most:
                     return bytes(body[: self._limits.most]), True
-                if unpacked is not None and unpacked.eof:
-                    break
         except zlib.error:
             raise WebFault("encoding", "it is packed wrongly") from None
-        return bytes(body), unpacked is not None and not unpacked.eof
+        return bytes(body), unpacked is not None and not unpacked.is_whole
+
+
+class _Unpacked:
+    """A body that is gzip: parts one behind the other, as the format has them. What stands behind the last
+    one is no part of it.
+    """
+
+    def __init__(self) -> None:
+        self._part = zlib.decompressobj(_GZIP)
+        self._rest = b""  # behind the last part, as far as it is not known what it is
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the last part has come to its end."""
+        return self._part.eof
+
+    def take(self, packed: bytes, most: int) -> bytes:
+        """What it becomes, at most so many bytes of it. Raises zlib.error."""
+        unpacked = bytearray()
+        while packed and len(unpacked) < most:
+            if self._part.eof:
+                self._rest += packed
+                if not self._rest.startswith(_GZIP_BEGINS):
+                    break
+                packed, self._rest = self._rest, b""
+                self._part = zlib.decompressobj(_GZIP)
+            unpacked += self._part.decompress(packed, most - len(unpacked))
+            packed = self._part.unused_data
+        return bytes(unpacked)
 
 
 async def _first(
