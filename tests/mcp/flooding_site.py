@@ -55,6 +55,10 @@ async def answered(request: Request) -> Response:
     if HOW == "packed":
         body = gzip.compress(b" " * 100_000_000)
         return Response(body, headers={"content-encoding": "gzip"}, media_type="application/json")
+    if HOW == "announced":
+        return Response(b" " * 9_000_000, media_type="application/json")
+    if HOW == "cut":
+        return Response(b"{", headers={"content-length": "100"}, media_type="application/json")
     if HOW == "large":
 
         async def parts() -> AsyncIterator[bytes]:

@@ -38,6 +38,7 @@ def flooding(how: str) -> Iterator[str]:
         ("events", "more than anybody had asked for"),
         ("bytes", "more than anybody had asked for"),
         ("large", "a message of more than 8 MiB"),
+        ("announced", "a message of more than 8 MiB"),
     ],
 )
 async def test_a_flood_is_broken_off_with_its_reason(tmp_path: Path, how: str, words: str) -> None:
@@ -68,4 +69,16 @@ async def test_an_answer_that_is_packed_is_not_unpacked(tmp_path: Path) -> None:
             await one.refresh()
             with pytest.raises(ServerFault) as caught:
                 await one.call("look", {})
-    assert caught.value.kind in {"unreachable", "refused", "timeout"}
+    assert caught.value.kind == "protocol"
+    assert "packed" in caught.value.message
+
+
+async def test_an_answer_that_breaks_off_is_no_answer(tmp_path: Path) -> None:
+    with flooding("cut") as url:
+        one = server(tmp_path, CLOCK, McpServer(url=url, timeout="60s"))
+        async with running(one):
+            await one.refresh()
+            with pytest.raises(ServerFault) as caught:
+                await one.call("look", {})
+    assert (caught.value.kind, caught.value.message) == ("died", "rogue: the connection was closed")
+    assert one.problems()

@@ -11,6 +11,7 @@ import httpx2
 from agentd.interfaces.mcp.link import ServerFault
 
 _BODY = 8 * 1024 * 1024  # bytes of one answer that is no stream
+_TOO_LARGE = f"it sent a message of more than {_BODY // 1024**2} MiB"
 _BURST = 32 * 1024 * 1024  # bytes that may come between two messages of ours
 _EVENTS = 5000  # likewise
 _BLANK_LINE = re.compile(rb"\n\r?\n|\r\r")
@@ -38,13 +39,14 @@ class HttpBounds:
             self._events = self._bytes = 0
 
     async def answered(self, response: httpx2.Response) -> None:
-        """Count what is read of the answer. Raises TransportError for one that says that it is too large,
-        and for one that is packed, which could become any size.
+        """Count what is read of the answer. Raises Flooded for one that says that it is too large, and for one
+        that is packed, which could become any size.
         """
         if int(response.headers.get("content-length", 0)) > _BODY:
-            raise httpx2.TransportError("the answer is too large")
+            self.break_off(_TOO_LARGE)
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise httpx2.TransportError("the answer is packed, which nobody has asked for")
+            self.end(ServerFault("protocol", "its answer is packed, which nobody has asked for"))
+        self._require_calm()
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = _Counted(response.stream, self, is_stream=is_stream)
@@ -86,7 +88,7 @@ class _Counted(httpx2.AsyncByteStream):
         async for data in self._inner:
             total += len(data)
             if not self._is_stream and total > _BODY:
-                self._bounds.break_off(f"it sent a message of more than {_BODY // 1024**2} MiB")
+                self._bounds.break_off(_TOO_LARGE)
             known = before + data  # an end may stand across two pieces
             ends = [found.end() for found in _BLANK_LINE.finditer(known)]
             before = known[max(len(known) - 2, ends[-1] if ends else 0) :]

@@ -34,6 +34,7 @@ _JUNK = (
     100  # lines that are no messages, which are passed over: many programs greet on their output
 )
 _LARGE = 64 * 1024  # bytes that are read in a thread
+_CUT = types.ErrorData(code=types.CONNECTION_CLOSED, message="Connection closed")  # as the SDK says
 _STOPPED = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 
 R = TypeVar("R", bound=BaseModel)
@@ -190,7 +191,10 @@ class SdkLink:
     async def _fault(self, error: MCPError) -> ServerFault:
         # Servers use the number for errors of their own, too; a stream that was broken off has others.
         is_closed = error.error.code == types.CONNECTION_CLOSED or self.is_broken_off
-        if is_closed and self.ended.is_set():
+        is_cut = (
+            self.is_broken_off and error.error == _CUT
+        )  # over HTTP each request may be, by itself
+        if is_cut or (is_closed and self.ended.is_set()):
             return await self._cause()
         return ServerFault("refused", f"it answered: {error.error.message[:500]}")
 

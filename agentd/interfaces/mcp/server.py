@@ -220,11 +220,10 @@ class RecallServer:
                 self._stop.set()
             raise self._failed(self._late()) from None
         except ServerFault as fault:
-            if fault.kind == "refused":  # an answer like any other
-                if self.settings.url and self._calls == 1:
-                    self._stop.set()  # it may have been restarted, and know nothing of our session
-                raise self._named(fault) from None
-            raise self._failed(fault) from None
+            if self.settings.url and self._calls == 1:
+                self._stop.set()  # it may have been restarted, and know nothing of our session
+            is_answer = fault.kind == "refused"  # like any other
+            raise (self._named(fault) if is_answer else self._failed(fault)) from None
         finally:
             self._calls -= 1
             self._used = self._clock.monotonic()
