@@ -277,6 +277,34 @@ async def test_a_question_that_somebody_else_answered_is_taken_back(daemon, caps
     assert typist.prompts[-1] == "> "
 
 
+async def test_a_question_is_shown_when_the_one_before_it_is_answered(daemon, capsys) -> None:
+    answers, seen = {}, []
+
+    class Looking(Typist):
+        async def read(self, prompt):
+            line = await super().read(prompt)
+            seen.append(capsys.readouterr().out)
+            return line
+
+    def ask(params, wire):
+        for number, title in enumerate(("delete all", "read a note")):
+            asked = {"sessionId": "main", "toolCall": {"title": title}, "options": _OPTIONS}
+            wire.send({"id": number, "method": "session/request_permission", "params": asked})
+        for _ in range(2):
+            answer = json.loads(wire.lines.readline())
+            answers[answer["id"]] = answer["result"]["outcome"]["optionId"]
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", ask)
+    typist = Looking("x", "n", "y", "/quit")
+    chat = Chat(typist, Screen(), _TIMES, catalog=Catalog(), status=StatusLine())
+    await chat.run((daemon.path,), "main")
+    assert answers == {0: "no", 1: "yes"}
+    assert "delete all" in seen[1]
+    assert "read a note" not in seen[1]
+    assert "read a note" in seen[2]
+
+
 async def test_only_what_is_offered_answers_a_question(daemon, capsys) -> None:
     answers = []
 

@@ -48,14 +48,16 @@ class AskingPrompt(NamedTuple):
 
 
 class Asking:
-    """At most one question at a time; a letter answers it if its option was offered."""
+    """At most one question at a time; a letter answers it if its option was offered. Whoever asks, and shows what,
+    holds `turn` meanwhile: what was shown last is what is answered.
+    """
 
     def __init__(self) -> None:
         self.opened = asyncio.Event()
         self._answer: asyncio.Future[Any] | None = None
         self._take: Callable[[str], Any] = str
         self._prompt = ""
-        self._turn = asyncio.Lock()
+        self.turn = asyncio.Lock()
         self.complaint = ""  # what was wrong with the last line, in words
 
     @property
@@ -101,16 +103,16 @@ class Asking:
         """What `take` makes of the line that the user types; where it raises ValueError, with words or
         without, the question stands. `opened` is called once it can be answered.
         """
-        async with self._turn:
-            self._prompt, self._take, self.complaint = prompt, take, ""
-            self._answer = asyncio.get_running_loop().create_future()
-            self.opened.set()
-            opened()
-            try:
-                return await self._answer
-            finally:
-                self._answer = None
-                self.opened.clear()
+        assert self.turn.locked()
+        self._prompt, self._take, self.complaint = prompt, take, ""
+        self._answer = asyncio.get_running_loop().create_future()
+        self.opened.set()
+        opened()
+        try:
+            return await self._answer
+        finally:
+            self._answer = None
+            self.opened.clear()
 
     def settle(self, line: str) -> bool:
         """Take the line as the answer if a question is open; says whether it was. What is no answer lets

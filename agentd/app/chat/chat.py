@@ -41,6 +41,7 @@ _PROMPT = "> "
 _CHOOSE = "number or key (Enter stays): "
 _COVERS = "always covers later changes of this file too, until BOOTSTRAP.md is gone"
 _ANSWER = "answer? [y]es, [n]o, [c]ancel: "
+_CLOSED = "the question is no longer open"
 _NO_ANSWER = "not sent: the question comes first"
 _KEPT = "the daemon is away: your message is sent when it is back (Ctrl-C drops it)"
 _DROPPED = "your message was not sent"
@@ -172,20 +173,30 @@ class Chat:
             self._update(params.get("update") or {}, marks(params))
 
     async def requested(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Put a question to the user."""
+        """Put a question to the user, once the one before it has its answer."""
         if method == "elicitation/create" and params.get("mode") == "form":
-            return await self._filled(params)
-        if method != "session/request_permission":
+            ask = self._filled
+        elif method == "session/request_permission":
+            ask = self._permitted
+        else:
             return None
+        async with self._asking.turn:
+            try:
+                return await ask(params)
+            except asyncio.CancelledError:
+                self._screen.aside(_CLOSED)
+                raise
+            finally:
+                self._keyboard.refresh()
+
+    async def _permitted(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the user allows."""
         options = params.get("options") or []
         self._screen.question(params.get("toolCall") or {})
         lasting = any(option.get("kind") == "allow_always" for option in options)
         if lasting and str(marks(params).get("agentd/scope", "")).startswith("bootstrap"):
             self._screen.aside(_COVERS)
-        try:
-            return await self._asking.ask(options, self._keyboard.refresh)
-        finally:
-            self._keyboard.refresh()
+        return await self._asking.ask(options, self._keyboard.refresh)
 
     async def _filled(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """What the user answers to a form, field by field."""
@@ -193,18 +204,15 @@ class Chat:
         self._screen.question(shown_form(params, fields))
         letters = {"y": "accept", "n": "decline", "c": "cancel"}
         given: dict[str, Any] = {}
-        try:
-            action = await self._asking.choose(_ANSWER, letters, self._keyboard.refresh)
-            for field in fields if action == "accept" else ():
-                value = await self._asking.line(
-                    field.prompt, partial(_read_field, field), self._keyboard.refresh
-                )
-                if value is LEAVE:
-                    return {"action": "cancel"}
-                if value is not None:
-                    given[field.name] = value
-        finally:
-            self._keyboard.refresh()
+        action = await self._asking.choose(_ANSWER, letters, self._keyboard.refresh)
+        for field in fields if action == "accept" else ():
+            value = await self._asking.line(
+                field.prompt, partial(_read_field, field), self._keyboard.refresh
+            )
+            if value is LEAVE:
+                return {"action": "cancel"}
+            if value is not None:
+                given[field.name] = value
         return {"action": action, "content": given} if action == "accept" else {"action": action}
 
     def lost(self) -> None:
