@@ -19,8 +19,7 @@ from agentd.core.clock import SystemClock
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.interfaces.mcp.catalogue import Catalogue
-from agentd.interfaces.mcp.login_store import LoginStore
-from agentd.interfaces.mcp.logins import Logins
+from agentd.interfaces.mcp.logins import Logins, LoginStore
 from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.reaching import dial, login_door, source
 from agentd.interfaces.mcp.server import RecallServer

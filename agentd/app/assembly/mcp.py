@@ -15,8 +15,7 @@ from agentd.core.ports import Clock, FormAsker
 from agentd.interfaces.mcp.catalogue import Catalogue
 from agentd.interfaces.mcp.guests import Guests
 from agentd.interfaces.mcp.link import ServerFault
-from agentd.interfaces.mcp.login_store import LoginStore
-from agentd.interfaces.mcp.logins import Logins
+from agentd.interfaces.mcp.logins import Logins, LoginStore
 from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.mcp_source import McpSource, ServerLimits
 from agentd.interfaces.mcp.reaching import (

@@ -36,8 +36,7 @@ from agentd.core.errors import AgentdError
 from agentd.interfaces.mcp.http_bounds import HttpBounds
 from agentd.interfaces.mcp.link import ServerFault
 from agentd.interfaces.mcp.login_places import GuardedTransport, LoginPlaces, LoginRefused
-from agentd.interfaces.mcp.login_store import KeptLogin, LoginStore
-from agentd.interfaces.mcp.logins import LoginWay
+from agentd.interfaces.mcp.logins import KeptLogin, LoginStore, LoginWay
 from agentd.interfaces.tools.fence import printable
 
 _SAID = 300  # characters of what a service says

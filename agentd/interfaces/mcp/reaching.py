@@ -17,8 +17,7 @@ from agentd.core.errors import ConfigError
 from agentd.core.redaction import Redactor
 from agentd.core.secrets import Reference, find_secret
 from agentd.interfaces.mcp.link import Dial, Link, ServerFault
-from agentd.interfaces.mcp.login_store import LoginStore
-from agentd.interfaces.mcp.logins import LoginDoor, LoginWay
+from agentd.interfaces.mcp.logins import LoginDoor, LoginStore, LoginWay
 from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.program import CallOrder, environment, started
 
