@@ -272,6 +272,20 @@ async def test_tools_that_a_server_changes_are_listed_again(tmp_path: Path) -> N
     assert changed.entries()["echo"].is_changed
 
 
+async def test_a_tool_whose_name_services_cannot_tell_from_another_is_a_problem(
+    tmp_path: Path,
+) -> None:
+    tools = tmp_path / "tools.json"
+    names = ("a.b", "a/b", "x" * 70 + "1", "x" * 70 + "2", "other")
+    tools.write_text(json.dumps([_tool(name, "Does it.") for name in names]))
+    one = server(tmp_path, CLOCK, rogue(env={"ROGUE_TOOLS": str(tools)}))
+    async with running(one):
+        await one.refresh()
+    (problem,) = one.problems()
+    assert problem.code == "mcp_skipped"
+    assert problem.text.startswith("2 tools of the MCP server rogue are not offered")
+
+
 def _tool(name: str, description: str) -> dict[str, object]:
     return {"name": name, "description": description, "inputSchema": {"type": "object"}}
 

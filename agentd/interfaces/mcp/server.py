@@ -31,6 +31,7 @@ from agentd.interfaces.mcp.link import (
 from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.interfaces.mcp.waiting import Pauses, first, within
 from agentd.interfaces.tools.fence import printable
+from agentd.providers.received import tool_name
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -179,8 +180,12 @@ class RecallServer:
             text = f"the MCP server {self.name} failed: {self._redactor.text(self.fault.message)}"
             cure = self.fault.cure or "correct [mcp.servers] or the server, then call it again"
             found.append(Problem(f"mcp_{self.fault.kind}", text, cure))
-        if skipped := self.catalogue.listing.skipped:
-            text = f"{skipped} tools of the MCP server {self.name} are not offered: too many, or misnamed"
+        alike = len(self.entries()) - len({tool_name(f"{self.name}.{t}") for t in self.entries()})
+        if skipped := self.catalogue.listing.skipped + alike:
+            text = (
+                f"{skipped} tools of the MCP server {self.name} are not offered: too many, misnamed,"
+                " or named alike as services spell and cut names"
+            )
             found.append(Problem("mcp_skipped", text, "have the server offer fewer tools"))
         changed = sorted(name for name, one in self.entries().items() if one.is_changed)
         if changed:
