@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import random
 from base64 import b64decode
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from agentd.core.errors import DaemonUnreachable
+from agentd.core.errors import AgentdError, DaemonUnreachable, InvalidRequest
 from agentd.interfaces.client.attachments import read_image
 from agentd.interfaces.client.conversation import Conversation, joined
 from agentd.interfaces.client.remote_error import RemoteError
@@ -244,3 +245,21 @@ async def test_an_image_that_is_too_large_goes_along_smaller_and_that_is_told(tm
     sent = len(b64decode(params["prompt"][0]["data"]))
     assert sent <= 20_000
     assert ("photo.png", len(out.getvalue()), sent) in log.heard
+
+
+def test_a_named_pipe_that_nobody_writes_to_is_no_image(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidRequest, match="no image"):
+        read_image(tmp_path / "pipe")
+    with pytest.raises(AgentdError, match="cannot be read"):
+        read_image(tmp_path)
+
+
+def test_a_pipe_that_is_written_is_read_to_its_end(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    Image.new("RGB", (40, 40)).save(out, "PNG")
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as file:
+        file.write(out.getvalue())
+    assert read_image(Path(f"/dev/fd/{reading}")).data == out.getvalue()
+    os.close(reading)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import importlib.util
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ def read_image(path: Path) -> Attachment:
     """
     try:
         path = path.expanduser()
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_at_once) as file:
             data = file.read(_LARGEST + 1)
     except (OSError, ValueError, RuntimeError) as error:  # the latter for the home of nobody
         why = getattr(error, "strerror", None) or "no file can be called so"
@@ -70,6 +71,13 @@ def read_image(path: Path) -> Attachment:
             f"{path} is no image that can be sent", cure=f"send {', '.join(picture.TYPES)}"
         )
     return Attachment(path.name, kind, data)
+
+
+def _at_once(path: str, flags: int) -> int:
+    """A descriptor of a file; of a named pipe too that nobody writes to, which would be waited for."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def smaller(name: str, size: int, made: int) -> str:
