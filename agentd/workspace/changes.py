@@ -5,10 +5,12 @@ Whoever calls `plan` and `apply` holds the lock of the path.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -17,14 +19,46 @@ from agentd.core.tool import FileAction, FileIntent
 from agentd.core.workspace import FACTS_PATH, Author, is_graph_text
 from agentd.workspace.folder import Folder, too_large
 from agentd.workspace.os_errors import missing, translated
-from agentd.workspace.versions import Content, GrowingDigest, Versions, digest_of
+from agentd.workspace.versions import Content, Versions, digest_of
+
+if TYPE_CHECKING:
+    from _hashlib import HASH
 
 log = structlog.get_logger()
 
 MAX_READ_BYTES = 1 << 20
 MAX_WRITE_BYTES = 256 << 10
+_LARGE = 1 << 16  # bytes that take longer to hash than to compare with others
 TRIES = 16  # of a change, while another program goes on writing to the file
 OWN_BYTES = 64 << 20  # of files that agentd itself fills
+
+
+class GrowingDigest:
+    """`digest_of` contents of which many are one of the last two that it was asked for, or go on behind one
+    of them: a large one of these is not hashed again. Methods may be called in threads.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[tuple[bytes, HASH], ...] = ()
+
+    def of(self, data: bytes | None) -> str:
+        """SHA-256 in hex; "" for an absent file."""
+        if data is None or len(data) < _LARGE:
+            return digest_of(data)
+        for known, state in self._last:
+            if data.startswith(known):
+                digest = state.copy()
+                digest.update(memoryview(data)[len(known) :])
+                break
+        else:
+            digest = hashlib.sha256(data)
+        others = [one for one in self._last if one[0] != data]
+        self._last = ((data, digest), *others[:1])
+        return digest.hexdigest()
+
+    def let_go(self, data: bytes | None) -> None:
+        """Keep this content no longer: what it says may be to be forgotten."""
+        self._last = tuple(one for one in self._last if one[0] != data)
 
 
 class Changes:

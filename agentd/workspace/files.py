@@ -32,7 +32,7 @@ from agentd.core.redaction import Redactor
 from agentd.core.tool import FileAction, FileIntent
 from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import OWNER, RESTORE, Author, FileView, Reader, TreeEntry, Version
-from agentd.workspace.changes import MAX_READ_BYTES, Changes
+from agentd.workspace.changes import MAX_READ_BYTES, Changes, GrowingDigest
 from agentd.workspace.folder import Folder, outside
 from agentd.workspace.listing import SCOPE, UNREADABLE, LeftOut, Listing, ProblemList
 from agentd.workspace.lives import Lives
@@ -40,7 +40,7 @@ from agentd.workspace.locks import Locks
 from agentd.workspace.names import Name, is_injected, is_protected, parse, parse_file
 from agentd.workspace.os_errors import missing, translated
 from agentd.workspace.places import NotePlaces, Place, Reading, Visibility
-from agentd.workspace.versions import GrowingDigest, Versions
+from agentd.workspace.versions import Versions
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
 log = structlog.get_logger()

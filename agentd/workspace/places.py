@@ -25,11 +25,10 @@ from dataclasses import dataclass
 from agentd.core.errors import FileUnreadable, PathRefused, WorkspaceError
 from agentd.core.turn import Kind
 from agentd.core.workspace import FileView, Reader
-from agentd.workspace.changes import most_bytes
+from agentd.workspace.changes import GrowingDigest, most_bytes
 from agentd.workspace.folder import Folder, Stamp
 from agentd.workspace.names import Name, fold, parse, parse_file
 from agentd.workspace.os_errors import translated
-from agentd.workspace.versions import GrowingDigest
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
 IN_EVERY_PROMPT = frozenset({"SOUL.md", "AGENTS.md", "TOOLS.md", "IDENTITY.md"})

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate, compress, count
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
@@ -36,9 +36,6 @@ from agentd.workspace.resolver import FOLDER_MODE
 
 log = structlog.get_logger()
 
-if TYPE_CHECKING:
-    from _hashlib import HASH
-
 KEEP = 50
 
 _LOG, _PATH = "log", "path"
@@ -47,7 +44,6 @@ _CONTENT = re.compile(r"[0-9a-f]{64}(\.\d+)?")  # the name of a file that holds 
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _LIMIT = 1 << 26
 _FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
-_LARGE = 1 << 16  # bytes that take longer to hash than to compare with others
 AFFORDED = 1 << 27  # bytes of one file's versions; the last two are kept anyway
 
 
@@ -228,24 +224,27 @@ class Versions:
                 yield entry.version.number, data
 
     def longest(self, folder: str) -> Iterator[bytes]:
-        """What is kept in this folder, the newest first, without what something given before begins with."""
+        """What is kept in this folder, the newest first, without what something given before begins with; of
+        each file all that is in it, also what a crash has left there behind the versions.
+        """
         log = self._load(folder)
         kept = _Kept(self._root, folder, log)
         form: bytes | None = None
         for entry in reversed(log):
             data = kept.content(entry)
             if data is not None and not (form is not None and form.startswith(data)):
-                form = data
-                yield data
+                form = kept.whole
+                yield form
 
     def rewrite(self, folder: str, change: Callable[[bytes], bytes]) -> int:
         """Change every content that is kept in this folder; returns how many versions became others.
-        Which lines are agentd's is known afterwards, too. They are given the newest first.
+        Which lines are agentd's is known afterwards, too. They are given the newest first. What a crash has
+        left behind them is kept no longer.
         """
         log = self._load(folder)
         kept = _Kept(self._root, folder, log)
         rewritten: list[_Entry] = []
-        changed = 0
+        changed, is_left = 0, False
         form, blob = b"", _ABSENT  # the longest of a content that only grew, and its file
         grown: list[int] = []  # the versions that are its beginnings
         sizes = {entry.name: entry.size for entry in self._root.entries((folder,))}
@@ -263,11 +262,12 @@ class Versions:
                 form, grown = new, []
                 is_alone = new == data and sizes.get(entry.blob) == len(data)
                 blob = entry.blob if is_alone else self._keep_alone(folder, form, data)
+            is_left = is_left or blob != entry.blob
             grown.append(len(rewritten))
             version = replace(entry.version, size=len(new))
             rewritten.append(_Entry(version, blob, entry.is_done))
         _digest(rewritten, grown, form)
-        if changed:
+        if changed or is_left:
             self._authored.note(folder, self._own_lines(folder))
             self._save(folder, rewritten[::-1])
         return changed
@@ -463,6 +463,11 @@ class _Kept:
         self._data = b""
         self._digests: dict[int, str] = {}
 
+    @property
+    def whole(self) -> bytes:
+        """The file that held what `content` gave last."""
+        return self._data
+
     def content(self, entry: _Entry) -> bytes | None:
         """What the file was; None when it was absent, or that is not kept. Raises OSError."""
         version = entry.version
@@ -509,34 +514,6 @@ def _is_listed(name: str) -> bool:
 def digest_of(data: bytes | None) -> str:
     """SHA-256 in hex; "" for an absent file."""
     return "" if data is None else hashlib.sha256(data).hexdigest()
-
-
-class GrowingDigest:
-    """`digest_of` contents of which many are one of the last two that it was asked for, or go on behind one
-    of them: a large one of these is not hashed again. Methods may be called in threads.
-    """
-
-    def __init__(self) -> None:
-        self._last: tuple[tuple[bytes, HASH], ...] = ()
-
-    def of(self, data: bytes | None) -> str:
-        """SHA-256 in hex; "" for an absent file."""
-        if data is None or len(data) < _LARGE:
-            return digest_of(data)
-        for known, state in self._last:
-            if data.startswith(known):
-                digest = state.copy()
-                digest.update(memoryview(data)[len(known) :])
-                break
-        else:
-            digest = hashlib.sha256(data)
-        others = [one for one in self._last if one[0] != data]
-        self._last = ((data, digest), *others[:1])
-        return digest.hexdigest()
-
-    def let_go(self, data: bytes | None) -> None:
-        """Keep this content no longer: what it says may be to be forgotten."""
-        self._last = tuple(one for one in self._last if one[0] != data)
 
 
 def folder_of(path: str) -> str:

@@ -483,6 +483,18 @@ async def test_what_notes_say_is_held_no_longer_than_until_it_is_erased(home, ow
     assert len(young._read_before) == 0, "a stamp as young as this may hide a second change"
 
 
+async def test_what_a_crash_left_behind_a_version_is_erased_with_it(home, owner) -> None:
+    files = home.files()
+    await change(files, NOTE, "one\n", owner)
+    await change(files, NOTE, "two\n", owner)
+    content = home.versions / folder_of(NOTE) / hashlib.sha256(b"one\n").hexdigest()
+    assert content.read_bytes() == b"one\ntwo\n"
+    content.write_bytes(b"one\ntwo\nQuastel\n")  # a power cut came before the list
+    await VersionEraser(files, home.versions).erase(WORDS)
+    assert left(home.versions) == 0
+    assert [await files.version(NOTE, n) for n in (1, 2)] == [b"one\n", b"one\ntwo\n"]
+
+
 @pytest.mark.parametrize("damaged", [b"", b'[{"number": 1, "at', b"[1]", b"{}", b"7", b"[" * 9_999])
 async def test_a_damaged_list_of_versions_hides_none_and_holds_nothing_up(home, owner, damaged):
     files = home.files()

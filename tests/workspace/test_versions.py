@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from agentd.core.errors import AgentdError, EditConflict, NotFound, PathRefused
 from agentd.core.tool import FileAction
 from agentd.core.workspace import OWNER, RESTORE, Author
-from agentd.workspace.versions import Content, GrowingDigest, Versions, folder_of
+from agentd.workspace.changes import GrowingDigest
+from agentd.workspace.versions import Content, Versions, folder_of
 from tests import finding
 
 MODEL = Author("model", "main", "call-1")
