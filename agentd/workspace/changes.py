@@ -16,7 +16,7 @@ import structlog
 
 from agentd.core.errors import EditConflict, WorkspaceError
 from agentd.core.tool import FileAction, FileIntent
-from agentd.core.workspace import FACTS_PATH, Author, is_graph_text
+from agentd.core.workspace import FACTS_PATH, HAND, Author, is_graph_text
 from agentd.workspace.folder import Folder, too_large
 from agentd.workspace.os_errors import missing, translated
 from agentd.workspace.versions import Content, Versions, digest_of
@@ -104,8 +104,8 @@ class Changes:
         return FileIntent(path, action, before, self._digests.of(start + data), data, len(start))
 
     def apply(self, parts: Sequence[str], intent: FileIntent, at: datetime, by: Author) -> bool:
-        """Do it. False when an append went behind bytes that came after the plan, so that the file
-        is not as planned. Raises EditConflict.
+        """Do it. False when others wrote to the file meanwhile, so that it is not as planned: what they
+        added to it stays, before what is appended here, or behind it. Raises EditConflict.
         """
         with translated(intent.path):
             for _ in range(TRIES):
@@ -117,8 +117,10 @@ class Changes:
                 new = _outcome(old.data, intent)
                 with suppress(EditConflict):
                     known = intent.after if as_planned else ""
-                    self._make(parts, intent, old, Content(new, known), at, by)
-                    return as_planned
+                    late = self._make(parts, intent, old, Content(new, known), at, by)
+                    if late:
+                        self._put_behind(parts, intent.path, late, at)
+                    return as_planned and not late
         raise changed(intent.path)
 
     def _make(
@@ -129,21 +131,39 @@ class Changes:
         new: Content,
         at: datetime,
         by: Author,
-    ) -> None:
-        """Make `new` of the file. Raises EditConflict if it is `old` no more."""
+    ) -> bytes:
+        """Make `new` of the file, and give what others put behind `old` while it was replaced. Raises
+        EditConflict if it is `old` no more.
+        """
         is_other = old.data != new.data
         if is_other and (versions := self._kept_of(intent.path)) is not None:
             if by.tainted:
                 versions.name_outside(self._new_folders(parts))
             versions.begin(intent.path, old, new, by, at)
-        last_look = partial(self._look, parts, old.digest)
+        last_look, late = partial(self._look, parts, old.digest), b""
         if new.data is None:
             self._folder.delete(parts, last_look)
         else:
-            self._folder.replace(parts, new.data, last_look)
+            late = self._folder.exchange(parts, new.data, last_look)
         self._digests.let_go(old.data)
         if is_other:
             self._note(intent.path, old, new)
+        return late
+
+    def _put_behind(self, parts: Sequence[str], path: str, late: bytes, at: datetime) -> None:
+        """Let what others wrote to the file that stood there stand in the one that has its place."""
+        error: WorkspaceError = changed(path)
+        for _ in range(TRIES):  # each of as many: here nobody could be told to try again
+            try:
+                intent = self.plan(parts, FileAction.APPEND, late, MAX_READ_BYTES)
+                self.apply(parts, intent, at, HAND)
+            except EditConflict:
+                continue
+            except WorkspaceError as other:  # it does not fit, say; the change itself is made
+                error = other
+                break
+            return
+        log.warning("late_lines_lost", path=path, bytes=len(late), reason=error.reason)
 
     def _new_folders(self, parts: Sequence[str]) -> list[str]:
         """The folders that a write makes."""

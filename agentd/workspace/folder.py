@@ -149,14 +149,33 @@ class Folder:
         found.sort()
         return found
 
-    def replace(
-        self, parts: Sequence[str], data: bytes, last_look: Callable[[], None] | None = None
-    ) -> None:
-        """Make `data` the whole file: a crash leaves the old content or the new one. `last_look` may
-        raise when all but the change itself is done: syncing takes long enough for others to write.
-        """
-        with self._replacing(parts, data, last_look):
+    def replace(self, parts: Sequence[str], data: bytes) -> None:
+        """Make `data` the whole file: a crash leaves the old content or the new one."""
+        with self._replacing(parts, data):
             pass
+
+    def exchange(self, parts: Sequence[str], data: bytes, last_look: Callable[[], None]) -> bytes:
+        """`replace` where others write, too. `last_look` may raise when all but the change itself is done:
+        syncing takes long enough for others to write. Returns what they put behind the old content after
+        that look, since they had the file open: it stands in no file any more.
+        """
+        old = self._open_or_none(parts)
+        if old is None:
+            with self._replacing(parts, data, last_look):
+                return b""
+        try:
+            size = os.fstat(old).st_size
+            with self._replacing(parts, data, last_look):
+                return os.pread(old, max(0, os.fstat(old).st_size - size), size)
+        finally:
+            os.close(old)
+
+    def _open_or_none(self, parts: Sequence[str]) -> int | None:
+        try:
+            with self.beneath.opened(parts, os.O_RDONLY) as fd:
+                return os.dup(fd)
+        except FileNotFoundError:
+            return None
 
     def replace_open(self, parts: Sequence[str], data: bytes) -> int:
         """`replace`, and a descriptor of the new file at its end, to be closed by the caller. Only

@@ -273,9 +273,21 @@ class NoteEraser:
             old, new = _encoded(text), _encoded(replaced(text, spans))
             self._versions.masked(path, old, new)
             with suppress(EditConflict):
-                self._folder.replace(parts, new, partial(self._require, path, old))
+                late = self._folder.exchange(parts, new, partial(self._require, path, old))
+                self._put_behind(path, late)
                 return len(spans)
         raise changed(path)
+
+    def _put_behind(self, path: str, late: bytes) -> None:
+        """Let what others wrote to the file that stood there stand in the one that has its place."""
+        parts = path.split("/")
+        for _ in range(TRIES if late else 0):
+            data = self._folder.read_for_change(parts, MAX_READ_BYTES) or b""
+            with suppress(EditConflict):
+                look = partial(self._require, path, data)
+                late = self._folder.exchange(parts, data + late, look)
+                if not late:
+                    break
 
     def _require(self, path: str, data: bytes) -> None:
         """Raises EditConflict unless the file still has this content, PathRefused where it must not be

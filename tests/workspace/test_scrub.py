@@ -73,17 +73,20 @@ async def test_a_line_that_the_user_changed_is_his(home, owner) -> None:
     assert path.read_text() == f"{MASK} is a cat\nQuastel is grey\nand more\n"
 
 
-async def test_what_the_user_saves_while_words_are_masked_stays(home, owner) -> None:
+@pytest.mark.parametrize("when", ["file.temp_written", "file.replaced"])
+async def test_what_the_user_saves_while_words_are_masked_stays(home, owner, when) -> None:
     files = home.files()
     await change(files, NOTE, "- Quastel is a cat\n", owner)
-    path, saved = home.root / NOTE, []
+    with (home.root / NOTE).open("a") as saved:
 
-    def passing(point: str) -> None:
-        if point == "file.temp_written" and not saved:
-            saved.append(path.write_text(path.read_text() + "mine\n"))
+        def passing(point: str) -> None:
+            if point == when and not saved.closed:
+                saved.write("mine\n")
+                saved.close()
 
-    assert await notes(home, files, folder=Folder(home.root, passing=passing)).erase(WORDS) == 1
-    assert path.read_text() == f"- {MASK} is a cat\nmine\n"
+        eraser = notes(home, files, folder=Folder(home.root, passing=passing))
+        assert await eraser.erase(WORDS) == 1
+    assert (home.root / NOTE).read_text() == f"- {MASK} is a cat\nmine\n"
 
 
 async def test_a_line_is_agentds_whatever_ends_of_lines_stand_within_it(home, owner) -> None:
