@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import sys
 from collections.abc import AsyncIterator
@@ -63,6 +64,27 @@ async def test_another_agent_searches_and_reads_the_memory(home: Home) -> None:
         gone = await session.call_tool("facts", {})
         assert gone.is_error
         assert "agentd" in json.dumps(gone.model_dump(mode="json"))
+
+
+async def test_an_agent_that_has_left_is_no_fault(home: Home) -> None:
+    daemon = await home.start()
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "agentd", "mcp"),
+        env=home.environ(),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=writing,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    os.close(writing)
+    about = {"name": "gone", "version": "1"}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about}
+    frame = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    async with asyncio.timeout(PATIENCE):
+        _, errors = await process.communicate(json.dumps(frame).encode() + b"\n")
+    assert b"Traceback" not in errors
+    await daemon.stop()
 
 
 @asynccontextmanager
