@@ -36,7 +36,7 @@ def create(root: Path, source: Path) -> tuple[str, ...]:
     if root.is_dir():
         return _fill(root, source)
     # Made beside its place: half a workspace would look like one whose owner has deleted the rest.
-    making = root.with_name(f".{root.name}.new")
+    making = root.with_name(f".agentd-{root.name}.new")  # a name that nobody else gives
     if making.is_dir():
         shutil.rmtree(making)  # a crash has cut an earlier try
     written = _fill(ensure_private_dir(making), source)

@@ -13,6 +13,14 @@ _SOURCE = Path(__file__).parents[2] / "workspace_template"
 _TOOLS = {"memory_search", "memory_read", "memory_write", "memory_tree", "notify"}
 
 
+def test_what_others_keep_beside_a_new_workspace_stays(tmp_path: Path) -> None:
+    for name in (".ws.new", "ws.new", ".ws"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.md").write_text("mine")
+    create(tmp_path / "ws", _SOURCE)
+    assert len(list(tmp_path.glob("*/mine.md"))) == 3
+
+
 @pytest.mark.parametrize("mask", [0o000, 0o077])
 def test_a_new_workspace_has_nine_files_and_a_memory_folder(tmp_path: Path, mask: int) -> None:
     before = os.umask(mask)
