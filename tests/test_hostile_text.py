@@ -12,11 +12,12 @@ from tests import hostile
 
 LONGEST = 64 * 1024  # characters
 LIMIT = 0.1  # seconds of processor time for them
-_SHORT, _HALF = 4096, LONGEST // 2
+_SHORT, _HALF = 8192, LONGEST // 2
 _HOPELESS = 0.5  # seconds after which one is given up
 _TRIES = 3
 # What takes less for a short text stays below the limit, even if it grows with the square of the length.
 _SURELY_GOOD = LIMIT / (LONGEST / _SHORT) ** 2
+_LINEAR = 5  # times as long for four times the text is hardly more than in proportion to it
 _SURELY_GOOD_HALF = LIMIT / 2**3  # and for half of the text, even if it grows with the cube
 
 PATTERNS = hostile.patterns()
@@ -26,9 +27,11 @@ def too_slow(pattern: Any, methods: Iterable[str]) -> str:
     """A method and the beginning of a text that take longer than they may; "" if there are none."""
     for method in sorted(methods):
         for made in hostile.texts(pattern):
-            if hostile.seconds(pattern, method, made(_SHORT), LIMIT) < _SURELY_GOOD:
+            short = hostile.seconds(pattern, method, made(_SHORT), LIMIT)
+            if short < _SURELY_GOOD:
                 continue
-            if hostile.seconds(pattern, method, made(_HALF), LIMIT) < _SURELY_GOOD_HALF:
+            half = hostile.seconds(pattern, method, made(_HALF), LIMIT)
+            if half < _SURELY_GOOD_HALF or half < min(_LINEAR * short, LIMIT / _LINEAR):
                 continue
             text = made(LONGEST)
             tries = (hostile.seconds(pattern, method, text, _HOPELESS) for _ in range(_TRIES))

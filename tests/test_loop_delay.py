@@ -101,14 +101,19 @@ async def test_many_short_steps_of_a_loop_that_waits_between_them_are_no_long_de
 
 
 async def test_many_short_steps_of_a_loop_that_never_waits_are_no_long_delay() -> None:
-    async with LoopMonitor(SystemClock()) as monitor:
-        await asyncio.sleep(1.2)  # from now on it looks once a second
-        for _ in range(40):
-            compute(0.01)
-            await asyncio.sleep(0)
-        await asyncio.sleep(1.2)
-    worst = monitor.delays.worst_cpu
-    assert worst is None or worst.cpu < 0.1, worst
+    for tries_left in reversed(
+        range(5)
+    ):  # on a busy machine the thread that looks may come late itself
+        async with LoopMonitor(SystemClock()) as monitor:
+            await asyncio.sleep(1.2)  # from now on it looks once a second
+            for _ in range(40):
+                compute(0.01)
+                await asyncio.sleep(0)
+            await asyncio.sleep(1.2)
+        worst = monitor.delays.worst_cpu
+        if worst is None or worst.cpu < 0.1:
+            break
+        assert tries_left, worst
 
 
 async def test_a_thread_that_keeps_the_interpreter_is_told_as_such() -> None:
