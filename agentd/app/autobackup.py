@@ -25,9 +25,9 @@ from agentd.core.health import Problem
 from agentd.core.paths import Places, ensure_private_dir
 from agentd.core.ports import Clock
 from agentd.engine.workers import Daily
+from agentd.storage.files import read_only
 from agentd.storage.migrations import STATE, check
 from agentd.storage.rescue import unsound_mark
-from agentd.storage.soundness import read_only
 from agentd.storage.sqlite import Database
 from agentd.storage.sqlite_errors import translate
 

@@ -17,10 +17,9 @@ from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.core.text import well_formed
 from agentd.core.watch import WatchedCall, WatchedEntry, is_same
-from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp
+from agentd.storage.codec import UnreadableRows, dumps, maybe_moment, maybe_stamp, moment, stamp
 from agentd.storage.outbox import put_alert
 from agentd.storage.sqlite import Database
-from agentd.storage.unreadable import UnreadableRows
 
 _BEGIN = "INSERT INTO beats (at, due, file_hash) VALUES (?, ?, ?) RETURNING id"
 _END = """

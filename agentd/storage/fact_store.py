@@ -27,9 +27,8 @@ from agentd.core.fact import (
 from agentd.core.health import Problem
 from agentd.core.text import well_formed
 from agentd.core.turn import SessionKey
-from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp
+from agentd.storage.codec import UnreadableRows, dumps, maybe_moment, maybe_stamp, moment, stamp
 from agentd.storage.sqlite import Database
-from agentd.storage.unreadable import UnreadableRows
 
 _ALL = "SELECT * FROM facts ORDER BY noted_at, id"
 _THESE = "SELECT * FROM facts WHERE id IN (SELECT value FROM json_each(?))"

@@ -31,10 +31,9 @@ from agentd.core.job import (
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.core.text import well_formed
-from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp
+from agentd.storage.codec import UnreadableRows, dumps, maybe_moment, maybe_stamp, moment, stamp
 from agentd.storage.outbox import put_alert
 from agentd.storage.sqlite import Database
-from agentd.storage.unreadable import UnreadableRows
 
 _ADD = """
 INSERT INTO jobs (text, schedule, kind, session, misfire, model, created_by, created_at, call_key, next_due)

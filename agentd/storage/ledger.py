@@ -10,9 +10,8 @@ from agentd.core.health import Problem
 from agentd.core.money import BUILT_IN, Cap, Charge
 from agentd.core.ports import Clock
 from agentd.core.turn import Origin, SessionKey, Usage
-from agentd.storage.codec import dump_usage, load_usage, moment, stamp
+from agentd.storage.codec import UnreadableRows, dump_usage, load_usage, moment, stamp
 from agentd.storage.sqlite import Database
-from agentd.storage.unreadable import UnreadableRows
 
 _CHARGE = """
 INSERT INTO charges (at, session, origin, model, usage, total_tokens, cost_usd)

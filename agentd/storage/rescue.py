@@ -22,12 +22,11 @@ from agentd.core.errors import StateMissing, StorageError
 from agentd.core.health import Problem
 from agentd.core.paths import sync_directory, sync_file
 from agentd.storage.damages import MARK, Damages
-from agentd.storage.files import open_file
+from agentd.storage.files import SECONDS, SoundnessLook, look, open_file, read_only
 from agentd.storage.keys import KEY_BYTES
 from agentd.storage.migrations import Schema
 from agentd.storage.proofs import Seals, commits_in, key_of, named, ring_of
 from agentd.storage.salvage import Salvaged, salvage
-from agentd.storage.soundness import SECONDS, SoundnessLook, look, read_only
 from agentd.storage.sqlite_errors import translate
 
 log = structlog.get_logger()

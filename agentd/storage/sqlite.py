@@ -18,11 +18,19 @@ from agentd.core.errors import AgentdError, StorageCorrupt, StorageError
 from agentd.core.failpoints import hit
 from agentd.core.health import Problem
 from agentd.storage.erasing import clear, drop_asides, mark_unclean, unmark
-from agentd.storage.files import PATIENCE, Synchronous, open_file, put_aside
-from agentd.storage.integrity import IntegrityWatch, copied, lost_file, put_back
+from agentd.storage.files import (
+    PATIENCE,
+    IntegrityWatch,
+    Synchronous,
+    check_whole,
+    copied,
+    lost_file,
+    open_file,
+    put_aside,
+    put_back,
+)
 from agentd.storage.migrations import Schema
 from agentd.storage.proofs import Guard
-from agentd.storage.soundness import check_whole
 from agentd.storage.sqlite_errors import is_lost_sync, is_of_the_copied, lost_sync, translate
 
 log = structlog.get_logger()

@@ -12,10 +12,10 @@ from agentd.core.errors import StateMissing, StorageCorrupt, StorageError
 from agentd.core.message import Text
 from agentd.core.transcript import DAMAGED, NewRow, RowRole
 from agentd.storage.damages import Damages
+from agentd.storage.files import SoundnessLook, look
 from agentd.storage.migrations import STATE
 from agentd.storage.rescue import begin_anew, is_used, make_sound
 from agentd.storage.session_store import SqliteSessions
-from agentd.storage.soundness import SoundnessLook, look
 from agentd.storage.sqlite import Database
 
 NOW = datetime(2026, 11, 24, 9, tzinfo=UTC)

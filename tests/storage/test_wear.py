@@ -11,9 +11,9 @@ import pytest
 from agentd.core.chunk import OWNER, Chunk, Source
 from agentd.core.errors import StorageError
 from agentd.memory.index.search.entries import entry
+from agentd.storage.files import LARGE
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX, STATE
-from agentd.storage.soundness import LARGE
 from agentd.storage.sqlite import Database
 
 NOTE = "memory/2026-11-21.md"
