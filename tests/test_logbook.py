@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentd.interfaces.commands.logbook import Logbook, WantedLines, parse
+from agentd.interfaces.commands.logs import Logbook, WantedLines, parse
 
 ALL = WantedLines()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentd.app.cli.transcript_formats import read
+from agentd.app.cli.transcripts import read
 
 HEADER = {"type": "session", "version": 3, "id": "s", "timestamp": "2026-02-01T09:00:00.000Z"}
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from agentd.app.cli.app import app
 from agentd.app.cli.graph import DRAWN, Format
-from agentd.interfaces.commands import graph_queries
+from agentd.interfaces.commands import facts
 from agentd.memory.graph.paths import Way as GraphWay
 from agentd.memory.graph.record import Form
 from agentd.zero import parse
@@ -137,8 +137,8 @@ TEXTS = {
 
 def test_the_command_offers_what_the_daemon_can_write_and_every_way() -> None:
     assert {form.value for form in Format} - DRAWN == {*TEXTS}
-    assert {form.value for form in Form} == {*get_args(graph_queries.Form)} == {*TEXTS, "picture"}
-    assert get_args(graph_queries.Way) == tuple(way.value for way in GraphWay)
+    assert {form.value for form in Form} == {*get_args(facts.Form)} == {*TEXTS, "picture"}
+    assert get_args(facts.Way) == tuple(way.value for way in GraphWay)
 
 
 @pytest.mark.parametrize("form", TEXTS)

@@ -8,7 +8,7 @@ import pytest
 
 from agentd.core.errors import NotFound
 from agentd.core.health import Problem
-from agentd.interfaces.commands.resources import ResourceCommands
+from agentd.interfaces.commands.tool_servers import ResourceCommands
 
 
 @dataclass

@@ -17,8 +17,7 @@ from agentd.core.graph import Record
 from agentd.interfaces.acp import frames
 from agentd.interfaces.commands.exchange import EXCHANGE, PROGRAMS
 from agentd.interfaces.commands.fact_changes import FACT_CHANGES
-from agentd.interfaces.commands.facts import FACTS
-from agentd.interfaces.commands.graph_queries import GRAPH
+from agentd.interfaces.commands.facts import FACTS, GRAPH
 from agentd.interfaces.commands.proposals import PROPOSALS
 from agentd.zero.formats.writing import write
 from tests.e2e.contract import Wire, World, misfits, plain

@@ -8,8 +8,7 @@ from agentd.core.errors import FactsOff
 from agentd.interfaces.acp.declared import refused, refused_typed
 from agentd.interfaces.commands.exchange import EXCHANGE, PROGRAMS
 from agentd.interfaces.commands.fact_changes import FACT_CHANGES
-from agentd.interfaces.commands.facts import FACTS
-from agentd.interfaces.commands.graph_queries import GRAPH
+from agentd.interfaces.commands.facts import FACTS, GRAPH
 from agentd.interfaces.commands.offers import OFFERS
 from agentd.interfaces.commands.proposals import PROPOSALS
 from tests.e2e.test_contract import registered

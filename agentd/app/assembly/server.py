@@ -39,8 +39,7 @@ from agentd.interfaces.commands.exchange import (
 )
 from agentd.interfaces.commands.export import EXPORT, ExportCommands
 from agentd.interfaces.commands.fact_changes import FACT_CHANGES, ChangeCommands
-from agentd.interfaces.commands.facts import FACTS, FactCommands
-from agentd.interfaces.commands.graph_queries import GRAPH, GraphCommands, graph_is_off
+from agentd.interfaces.commands.facts import FACTS, GRAPH, FactCommands, GraphCommands, graph_is_off
 from agentd.interfaces.commands.heartbeat import HEARTBEAT, HeartbeatCommands
 from agentd.interfaces.commands.history import HISTORY, HistoryCommands
 from agentd.interfaces.commands.jobs import (
@@ -50,13 +49,17 @@ from agentd.interfaces.commands.jobs import (
     JobCommands,
     SystemJob,
 )
-from agentd.interfaces.commands.logins import LOGINS, LoginCommands
 from agentd.interfaces.commands.memory import IN_NOTES, MEMORY, MemoryCommands, NoteCommands
 from agentd.interfaces.commands.offers import OFFERS, OfferCommands
 from agentd.interfaces.commands.proposals import PROPOSALS, ProposalCommands
-from agentd.interfaces.commands.resources import RESOURCES, ResourceCommands
 from agentd.interfaces.commands.sessions import SESSIONS, SessionCommands
 from agentd.interfaces.commands.status import STATUS, StatusCommands, StatusParts
+from agentd.interfaces.commands.tool_servers import (
+    LOGINS,
+    RESOURCES,
+    LoginCommands,
+    ResourceCommands,
+)
 from agentd.interfaces.mcp.mentions import Mentions
 from agentd.memory.facts.exchange import take_in
 from agentd.memory.graph.service import GraphAnswers

@@ -47,7 +47,7 @@ _COMMANDS = {
     "restore": ("agentd.app.cli.backup:restore", "Put a backup in place; the daemon must not run."),
     "logs": ("agentd.app.cli.logs:logs", "Show the daemon's log, one record a line."),
     "chat": ("agentd.app.cli.talk:chat", "Talk with the agent."),
-    "send": ("agentd.app.cli.sending:send", "Send one message and print the reply."),
+    "send": ("agentd.app.cli.talk:send", "Send one message and print the reply."),
     "acp": (
         "agentd.app.cli.stdio:acp",
         "Speak the Agent Client Protocol on standard input and output, for editors and bridges.",
@@ -57,7 +57,7 @@ _COMMANDS = {
         "Let other agents use the memory: a server of the Model Context Protocol on standard streams.",
     ),
     "resources": (
-        "agentd.interfaces.commands.resources:RESOURCES",
+        "agentd.interfaces.commands.tool_servers:RESOURCES",
         "List what a server of tools offers to be read.",
     ),
     "export": (

@@ -20,8 +20,7 @@ from agentd.core.errors import InvalidRequest
 from agentd.interfaces.commands import fact_words
 from agentd.interfaces.commands.exchange import EXCHANGE
 from agentd.interfaces.commands.fact_changes import FACT_CHANGES
-from agentd.interfaces.commands.facts import ERASING_SECONDS, FACTS
-from agentd.interfaces.commands.graph_queries import GRAPH
+from agentd.interfaces.commands.facts import ERASING_SECONDS, FACTS, GRAPH
 from agentd.interfaces.commands.plain import fields, visible
 from agentd.memory.facts.carrying import successors_first
 

@@ -22,8 +22,7 @@ from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, DaemonUnreachable
 from agentd.core.paths import daemon_places
 from agentd.interfaces.client.connection import Deaf, connected
-from agentd.interfaces.commands.logbook import Logbook, WantedLines, parse
-from agentd.interfaces.commands.logs import LOGS
+from agentd.interfaces.commands.logs import LOGS, Logbook, WantedLines, parse
 from agentd.interfaces.commands.plain import Times, visible, words
 from agentd.interfaces.commands.units import Unit
 

@@ -1,19 +1,27 @@
-"""`agentd mcp`: the memory for other agents, on standard streams; below it the logins to servers of tools."""
+"""`agentd mcp`: the memory for other agents, on standard streams; below it the logins to servers of tools, with
+the port of this machine at which the browser arrives, for as long as one login takes.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hmac
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import parse_qs, urlsplit
 
 import typer
 
 from agentd.app.cli.ask import sockets
 from agentd.app.cli.declared import add_all
 from agentd.app.cli.group import CommandGroup
-from agentd.app.cli.redirect import log_in
 from agentd.app.cli.report import note, reporting, show
-from agentd.interfaces.commands.logins import LOGINS, logged_in
+from agentd.core.errors import AgentdError
+from agentd.interfaces.client.connection import connected
 from agentd.interfaces.commands.plain import visible
+from agentd.interfaces.commands.tool_servers import LOGINS, logged_in
 from agentd.interfaces.mcp.reaching import check_installed
 
 
@@ -57,3 +65,94 @@ def mcp(context: typer.Context) -> None:
         from agentd.app.cli.memory_server import serve
 
         asyncio.run(serve(sockets()))
+
+
+_WAIT = 300.0  # seconds for the user
+_SLOW = 5.0  # seconds for one request
+_CALL = 180.0
+_LONGEST = 16 * 1024  # bytes of a request
+_PAGES = {
+    200: "agentd has got the answer. You can close this page; the terminal says what came of it.",
+    400: "This is not the answer that agentd waits for.",
+}
+
+
+async def log_in(
+    sockets: Sequence[Path], server: str, port: int, tell: Callable[[str, str], None]
+) -> dict[str, Any]:
+    """What came of a login to that server: `tell` is given the address to open, and its host. Raises AgentdError."""
+    async with connected(sockets) as daemon, _landing(port) as landing:
+        begun = await daemon.call(
+            "_agentd/mcp/login", {"server": server, "port": landing.port}, within=_CALL
+        )
+        landing.state = (parse_qs(urlsplit(begun["url"]).query).get("state") or [""])[-1]
+        tell(begun["url"], begun["host"])
+        try:
+            async with asyncio.timeout(_WAIT):
+                arrived = await landing.arrived
+        except TimeoutError:
+            cure = f"`agentd mcp login {server}` once more"
+            raise AgentdError(f"nobody has logged in within {_WAIT:g} s", cure=cure) from None
+        brought = {key: arrived[key] for key in ("state", "code", "iss", "error") if key in arrived}
+        asked = {"server": server, **brought}
+        return dict(await daemon.call("_agentd/mcp/redirected", asked, within=_CALL))
+
+
+class _Landing:
+    """Where the browser arrives. What does not bring `state` back is turned away."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.state = ""
+        self.arrived: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request."""
+        with suppress(
+            OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError
+        ):
+            async with asyncio.timeout(_SLOW):
+                head = await reader.readuntil(b"\r\n\r\n")
+                status = 200 if self._takes(head) else 400
+                page = f"<!doctype html><title>agentd</title><p>{_PAGES[status]}\n".encode()
+                writer.write(
+                    f"HTTP/1.1 {status} {'OK' if status == 200 else 'Bad Request'}\r\n"
+                    "Content-Type: text/html; charset=utf-8\r\nConnection: close\r\n"
+                    "Referrer-Policy: no-referrer\r\nCache-Control: no-store\r\n"
+                    f"Content-Length: {len(page)}\r\n\r\n".encode()
+                    + page
+                )
+                await writer.drain()
+        writer.close()
+
+    def _takes(self, head: bytes) -> bool:
+        method, _, rest = head.partition(b" ")
+        target = rest.partition(b" ")[0].decode("ascii", "replace")
+        try:
+            parts = urlsplit(target)
+        except ValueError:  # brackets that hold no address
+            return False
+        if method != b"GET" or parts.path != "/callback" or not self.state:
+            return False
+        brought = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+        if not hmac.compare_digest(brought.get("state", "").encode(), self.state.encode()):
+            return False
+        if not self.arrived.done():
+            self.arrived.set_result(brought)
+        return True
+
+
+@asynccontextmanager
+async def _landing(port: int) -> AsyncIterator[_Landing]:
+    landing = _Landing()
+    try:
+        server = await asyncio.start_server(landing.serve, "127.0.0.1", port, limit=_LONGEST)
+    except OSError as error:
+        raise AgentdError(
+            f"port {port} cannot be listened to: {error.strerror}", cure="another --port, or none"
+        ) from error
+    landing.port = server.sockets[0].getsockname()[1]
+    try:
+        yield landing
+    finally:
+        server.close()

@@ -1,18 +1,22 @@
-"""`agentd chat`, and what `agentd up` does at its end."""
+"""`agentd chat` and `agentd send`, and what `agentd up` does at its end."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from agentd.app.cli.ask import sockets
-from agentd.app.cli.piped import answer_lines
-from agentd.app.cli.report import reporting
+from agentd.app.cli.piped import answer_lines, tell_ending
+from agentd.app.cli.piped import send as deliver
+from agentd.app.cli.report import AsJson, reporting, show
+from agentd.app.cli.texts import piped
 from agentd.core.durations import parse_duration
 from agentd.core.errors import InvalidRequest
+from agentd.interfaces.client.attachments import read_image
 
 Wait = Annotated[
     str | None,
@@ -53,3 +57,29 @@ def converse(session: str, wait: str | None = None) -> int:
 
     asyncio.run(chat_here(session, patience))
     return 0
+
+
+def send(
+    text: Annotated[str, typer.Argument(help="The message; `-` is standard input.")],
+    session: Session = "main",
+    message_id: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Your name for the message: repeating it runs it once."),
+    ] = None,
+    image: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="An image to show with it; may be given again."),
+    ] = None,
+    wait: Wait = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send one message and print the reply."""
+    with reporting(as_json=as_json):
+        images = [read_image(path) for path in image or ()]
+        message = piped().removesuffix("\n") if text == "-" else text
+        turn = asyncio.run(
+            deliver(sockets(), session, message, message_id, images, seconds(wait) or 0)
+        )
+        show(turn, lambda result: str(result["text"]), as_json=as_json)
+        if not as_json:  # which says it as `stop_reason`
+            tell_ending(turn)

@@ -28,7 +28,7 @@ from agentd.interfaces.acp.pictures import Pictures
 from agentd.interfaces.acp.prompts import Attach, Prompts, SessionTurns
 from agentd.interfaces.acp.roles import ClientRole, read_bind
 from agentd.interfaces.acp.updates import Update, notice_updates, replay_updates, usage_update
-from agentd.interfaces.commands.keys import (
+from agentd.interfaces.commands.sessions import (
     existing_key,
     is_unused,
     new_key,

@@ -22,7 +22,7 @@ from agentd.core.ports import Blobs, Clock, NoteReader, Transcripts
 from agentd.core.transcript import NewRow
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.interfaces.acp.transcript_lines import paired, read_lines
-from agentd.interfaces.commands.keys import parse_key
+from agentd.interfaces.commands.sessions import parse_key
 from agentd.memory.index.transcripts import path_of
 
 log = structlog.get_logger()

@@ -21,8 +21,7 @@ from agentd.interfaces.acp.hub import Hub, update_params
 from agentd.interfaces.acp.peer import Peer
 from agentd.interfaces.acp.pictures import Pictures
 from agentd.interfaces.acp.updates import notice_updates, text_updates, usage_json
-from agentd.interfaces.commands.keys import require_no_secret
-from agentd.interfaces.commands.sessions import WorkingSessions
+from agentd.interfaces.commands.sessions import WorkingSessions, require_no_secret
 
 log = structlog.get_logger()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentd.core.errors import InvalidRequest
 from agentd.core.turn import SessionKey
-from agentd.interfaces.commands.keys import parse_key
+from agentd.interfaces.commands.sessions import parse_key
 
 BIND = "agentd/bind"  # in the `_meta` of `initialize`
 NOTIFY = "agentd/notify"  # in the `_meta` of its `clientCapabilities`

@@ -29,7 +29,7 @@ from agentd.interfaces.acp.pictures import Pictures
 from agentd.interfaces.acp.prompts import Prompts, SessionTurns
 from agentd.interfaces.acp.socket_settings import ServerSettings
 from agentd.interfaces.commands.conversation import CONVERSATION, ConversationCommands
-from agentd.interfaces.commands.keys import absent
+from agentd.interfaces.commands.sessions import absent
 
 log = structlog.get_logger()
 

@@ -1,11 +1,11 @@
-"""`facts`: what is known about the owner, in the owner's own hand."""
+"""`facts`: what is known about the owner, in his own hand, and how it hangs together."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
-from agentd.core.errors import InvalidRequest
+from agentd.core.errors import GraphOff, InvalidRequest
 from agentd.core.fact import Category, ErasureReport, FactStatus, Refusal
 from agentd.interfaces.commands import fact_words
 from agentd.interfaces.commands.declaration import MODEL_SECONDS, NOTES, Group, Param, wanted
@@ -14,6 +14,7 @@ from agentd.interfaces.commands.plain import fields
 if TYPE_CHECKING:
     from agentd.core.fact import Fact, FactHit, Learned, Matches
     from agentd.core.turn import SessionKey
+    from agentd.memory.graph.service import GraphAnswers
 
 FACTS = Group("facts")
 
@@ -317,3 +318,62 @@ def _erased(report: ErasureReport) -> Iterator[str]:
         yield f"Copies that may still hold it: {', '.join(report.backups)}."
     if report.pending:
         yield f"Still to be erased: {', '.join(report.pending)}. `agentd status` says when it is done."
+
+
+GRAPH = Group("facts")
+
+_MOST_DRAWN = 50  # concepts of a picture: no way finds more
+
+Form = Literal["picture", "0c", "zero", "l0", "l1", "l2", "prompt"]
+Way = Literal["paths", "breadth", "activation"]
+
+
+class GraphCommands:
+    """The graph, asked."""
+
+    def __init__(self, graph: GraphAnswers) -> None:
+        self._graph = graph
+
+    # Both are shown by functions of the command line: what reads or draws the graph is loaded with them alone.
+
+    @GRAPH.command(fields)
+    async def query(
+        self,
+        question: Annotated[
+            str,
+            Param(
+                '"FIND concept FROM user BY paths" (or breadth, activation), or any text: '
+                "what it names is found."
+            ),
+        ],
+        *,
+        limit: Annotated[int, Param("How many facts about a text.", least=1, most=50)] = 10,
+    ) -> dict[str, Any]:
+        """Ask how what the agent knows hangs together."""
+        return await self._graph.ask(question, limit)
+
+    @GRAPH.command(fields)
+    async def graph(
+        self,
+        name: Annotated[str, Param("What is in the middle, such as user.")],
+        *,
+        depth: Annotated[
+            int | None,
+            Param("How many facts away: 2 unless you say it, at most 4.", least=1),
+        ] = None,
+        most: Annotated[int, Param("How many concepts.", least=1, most=_MOST_DRAWN)] = 24,
+        by: Annotated[
+            Way, Param("By what is surest, by the fewest facts away, or by what comes to mind.")
+        ] = "paths",
+        form: Annotated[Form, Param()] = "picture",
+    ) -> dict[str, Any]:
+        """Draw what is known around a name."""
+        return await self._graph.around(name, depth, most, by, form)
+
+
+def graph_is_off() -> GraphOff:
+    """What is said where there is no graph."""
+    return GraphOff(
+        "the concept graph is switched off",
+        cure="set `enabled = true` in the [graph] table of config.toml, then `agentd restart`",
+    )
