@@ -12,7 +12,10 @@ import httpx2
 import pytest
 
 from agentd.core.errors import AgentdError, InvalidRequest
+from agentd.core.redaction import Redactor
 from agentd.interfaces.mcp.link import ServerFault
+from agentd.interfaces.mcp.logins import KeptLogin, LoginStore
+from agentd.interfaces.mcp.mcp_settings import McpServer
 from agentd.testing.clock import FakeClock
 from tests.mcp.logging_in import GUARDED, TRAP, browsed, letters, played, serving
 
@@ -248,3 +251,15 @@ async def test_a_token_that_is_none_is_not_kept(tmp_path: Path, how: str, words:
             async with httpx2.AsyncClient() as client:
                 seen = (await client.get(url.replace("/mcp", "/seen"))).json()
             assert seen == ["register", "token"]
+
+
+async def test_a_login_that_would_not_be_read_again_is_said_not_to_be_kept(tmp_path: Path) -> None:
+    one = McpServer(url="https://letters.example/mcp", auth="oauth")
+    store = LoginStore(tmp_path, "letters", one, Redactor(), FakeClock().now)
+    given = KeptLogin("access", "renew", None, "", "client", "", "", "https://letters.example", "")
+    await store.keep(given)
+    with pytest.raises(AgentdError, match="cannot be kept"):
+        await store.keep(replace(given, scope="read " * 100_000))
+    assert store.fault() is None
+    again = LoginStore(tmp_path, "letters", one, Redactor(), FakeClock().now)
+    assert again.login == given

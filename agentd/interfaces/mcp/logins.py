@@ -95,6 +95,11 @@ class LoginStore:
         if self._file is None:
             return
         text = json.dumps({"bound": self._bound, **asdict(login)})
+        if len(text) > _LARGEST:  # it would not be read again
+            raise AgentdError(
+                f"the login to {self._name} cannot be kept: the service gave {len(text)} bytes",
+                cure="ask who runs the server; until `agentd restart` it is used",
+            )
         try:
             async with self._changing:
                 if self.login is login:  # it may have been deleted meanwhile
