@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from agentd.core.durations import format_duration, format_time
 from agentd.core.settings import Settings, TimeOfDay
+from agentd.core.times import format_duration, format_time
 
 Key = tuple[str, ...]
 _HEADER_LINE = re.compile(r"\s*+\[\[?([^\[\]]++)\]")

@@ -17,11 +17,11 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
-from agentd.core.durations import parse_zone
 from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.health import Problem
 from agentd.core.job import At, Cron, Every, Schedule
 from agentd.core.ports import Clock
+from agentd.core.times import parse_zone
 
 log = structlog.get_logger()
 

@@ -27,8 +27,7 @@ from itertools import groupby
 from zoneinfo import ZoneInfo
 
 from agentd.core.beat import ItemState
-from agentd.core.durations import format_duration, parse_duration
-from agentd.core.instant import read_instant
+from agentd.core.times import format_duration, parse_duration, read_instant
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _NOISE = re.compile(r"#{1,6}(\s.*)?|(`{3,}|~{3,}).*|([-*_])(\s*\3){2,}|[-*+]|\d+[.)]")

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
-from agentd.core.durations import format_duration
+from agentd.core.times import format_duration
 
 
 @dataclass(frozen=True, slots=True)

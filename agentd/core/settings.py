@@ -2,6 +2,8 @@
 
 A part declares a frozen class next to its code; config.py only gathers them. Each field carries a
 `description`: it is the comment in config.example.toml.
+
+Settings of an outside service share more, whether it answers or turns texts into vectors.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from agentd.core.durations import parse_duration, parse_time, parse_zone
+from agentd.core.times import parse_duration, parse_time, parse_zone
 
 _NAMED_PATH = re.compile(r"([a-z0-9][a-z0-9_-]{0,31})=(.+)", re.ASCII)
 
@@ -124,3 +126,31 @@ NamedPaths = Annotated[
 ]
 TimeOfDay = Annotated[int, BeforeValidator(parse_time)]  # minutes since midnight, 0…1440
 ZoneName = Annotated[str, BeforeValidator(parse_zone)]  # "" means: the next more general setting
+
+
+OPENAI_URL = "https://api.openai.com/v1"
+
+ServiceAddress = Annotated[  # "" means the official one
+    str,
+    Field(pattern=r"^(https?://.*)?$"),
+    Shown(address_alone),
+    Reaches("is sent conversations, notes and the key"),
+]
+KeyVariable = Annotated[str, Reaches("names the variable that the service is sent as its key")]
+CredentialName = Annotated[  # "" means the usual one
+    str,
+    Field(pattern=r"^[A-Za-z0-9._-]*$"),
+    Reaches("names the credential that the service is sent as its key"),
+]
+KeyFile = Annotated[
+    str,
+    Field(description="file that holds the key; only its owner may read it (mode 0600)"),
+    Reaches("is read, and sent to the service as its key"),
+]
+
+
+def openai_needs_key(base_url: str) -> bool:
+    """Whether there is no use in asking that address without a key; other servers than the official
+    one may need none.
+    """
+    return base_url.rstrip("/") in ("", OPENAI_URL)

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from agentd.core.durations import format_duration
 from agentd.core.errors import AgentdError, ShuttingDown
 from agentd.core.ports import TurnAudience
+from agentd.core.times import format_duration
 from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
 from agentd.core.verdict import Empty, Failed, Told, Verdict, judge
 

@@ -14,12 +14,12 @@ from math import ceil
 
 import structlog
 
-from agentd.core.durations import format_duration
 from agentd.core.errors import ProviderError, ShuttingDown, StorageError
 from agentd.core.event import AnswerWaits
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, Provider, ServiceRecord
 from agentd.core.prompt import Answered, Prompt, ProviderEvent, closing
+from agentd.core.times import format_duration
 from agentd.core.turn import Receipt, SessionKey, TurnRequest
 
 log = structlog.get_logger()

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from pydantic import Field
 
-from agentd.core.durations import parse_duration
 from agentd.core.settings import Duration, PositiveDuration, Settings, ZoneName
+from agentd.core.times import parse_duration
 
 
 class AgentSettings(Settings):

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import structlog
 
-from agentd.core.durations import format_duration
 from agentd.core.errors import ContextOverflow, ProviderError, ShuttingDown, StorageError
 from agentd.core.ports import Clock, Inbox
+from agentd.core.times import format_duration
 from agentd.core.turn import Context, Failure, Origin, Turn
 from agentd.engine.context import ContextBuilder, bare
 from agentd.engine.context_manager import ContextManager

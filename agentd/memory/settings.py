@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from agentd.core.durations import parse_duration
 from agentd.core.settings import NamedPaths, PositiveDuration, Settings, parse_named_paths
+from agentd.core.times import parse_duration
 
 
 class MemoryFlushSettings(Settings):

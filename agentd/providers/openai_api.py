@@ -19,7 +19,7 @@ from agentd.core import strict
 from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.secrets import Secret
-from agentd.core.service import OPENAI_URL
+from agentd.core.settings import OPENAI_URL
 from agentd.providers.faults import failure
 from agentd.providers.openai_wire import cures, error_word, reported_error
 from agentd.providers.provider_settings import ServiceSettings

@@ -7,14 +7,17 @@ from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from agentd.core.service import (
+from agentd.core.settings import (
     CredentialName,
+    Duration,
     KeyFile,
     KeyVariable,
+    PositiveDuration,
     ServiceAddress,
+    Settings,
+    at_defaults,
     openai_needs_key,
 )
-from agentd.core.settings import Duration, PositiveDuration, Settings, at_defaults
 
 Kind = Literal["", "anthropic", "openai", "offline"]
 

@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 import structlog
 
-from agentd.core.durations import format_duration
 from agentd.core.errors import ProviderError
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, Provider
@@ -23,6 +22,7 @@ from agentd.core.prompt import (
     RetryScheduled,
     closing,
 )
+from agentd.core.times import format_duration
 from agentd.providers.faults import FAULTS, ONCE_MORE, failure
 from agentd.providers.provider_settings import ServiceSettings
 

@@ -16,8 +16,8 @@ import structlog
 
 from agentd.core.errors import AgentdError, StorageError
 from agentd.core.health import Problem
-from agentd.core.instant import within_calendar
 from agentd.core.message import Block, Image, Text, TextSource, decode_blocks, encode_blocks
+from agentd.core.times import within_calendar
 from agentd.core.tool import FileAction, FileIntent, Intent, ToolCall, ToolOutput
 from agentd.core.transcript import DAMAGED, Row, RowRole
 from agentd.core.turn import CallMade, Failure, Kind, Origin, SessionKey, StopReason, Turn, Usage

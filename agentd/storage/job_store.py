@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from agentd.core.alert import NewAlert
-from agentd.core.durations import parse_duration
 from agentd.core.errors import Busy, NotFound
 from agentd.core.health import Problem
 from agentd.core.job import (
@@ -31,6 +30,7 @@ from agentd.core.job import (
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
 from agentd.core.text import well_formed
+from agentd.core.times import parse_duration
 from agentd.storage.codec import UnreadableRows, dumps, maybe_moment, maybe_stamp, moment, stamp
 from agentd.storage.outbox import put_alert
 from agentd.storage.sqlite import Database

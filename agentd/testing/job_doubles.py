@@ -9,8 +9,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from agentd.core.alert import Alert, NewAlert
-from agentd.core.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
-from agentd.core.beat_finding import BeatFinding, main_finding, text_of
+from agentd.core.beat import (
+    Beat,
+    BeatFinding,
+    HeartbeatState,
+    ItemState,
+    Outcome,
+    Reason,
+    main_finding,
+    text_of,
+)
 from agentd.core.errors import (
     Busy,
     NotFound,

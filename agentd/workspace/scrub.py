@@ -17,13 +17,13 @@ from pathlib import Path
 from time import time_ns
 from typing import TypeVar
 
-from agentd.core.dated import date_in
 from agentd.core.erasure import Erasure, Written, moved, replaced
 from agentd.core.errors import EditConflict, FileUnreadable, PathRefused, WorkspaceError
 from agentd.core.offloading import to_the_end
 from agentd.core.outside import marks_in
 from agentd.core.ports import Wanted
 from agentd.core.spans import Span, apart
+from agentd.core.times import date_in
 from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import FACTS_PATH, Reader, TreeEntry, is_graph_text
 from agentd.workspace.changes import MAX_READ_BYTES, TRIES, changed

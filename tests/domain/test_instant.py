@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agentd.core.instant import read_instant, within_calendar
+from agentd.core.times import read_instant, within_calendar
 from agentd.storage.codec import moment
 
 ZONES = [ZoneInfo(name) for name in ("Pacific/Kiritimati", "America/New_York", "Etc/GMT+12")]

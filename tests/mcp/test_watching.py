@@ -15,8 +15,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agentd.core.beat import Beat, Outcome, Reason
-from agentd.core.beat_finding import BeatFinding
+from agentd.core.beat import Beat, BeatFinding, Outcome, Reason
 from agentd.core.checklist import parse
 from agentd.core.erasure import MASK, Erasure
 from agentd.core.message import Message, ToolResult, ToolUse, assistant

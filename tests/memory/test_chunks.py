@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.core.dated import date_in, without_dates
+from agentd.core.times import date_in, without_dates
 from agentd.memory.index.chunks import (
     BOILERPLATE,
     PARAGRAPHS,

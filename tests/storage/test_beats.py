@@ -7,8 +7,7 @@ from datetime import timedelta
 import pytest
 
 from agentd.core.alert import NewAlert
-from agentd.core.beat import HeartbeatState, ItemState, Outcome, Reason
-from agentd.core.beat_finding import BeatFinding
+from agentd.core.beat import BeatFinding, HeartbeatState, ItemState, Outcome, Reason
 from agentd.core.errors import NotFound
 from agentd.core.watch import WatchedEntry
 

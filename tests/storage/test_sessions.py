@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agentd.core.alert import NewAlert
-from agentd.core.beat import Outcome, Reason
-from agentd.core.beat_finding import BeatFinding
+from agentd.core.beat import BeatFinding, Outcome, Reason
 from agentd.core.errors import Busy, InvalidRequest, NotFound
 from agentd.core.message import (
     BY_AGENT,

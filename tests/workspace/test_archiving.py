@@ -7,10 +7,10 @@ import os
 import pytest
 
 from agentd.core import failpoints
-from agentd.core.dated import date_in
 from agentd.core.erasure import Erasure
 from agentd.core.errors import FileMissing
 from agentd.core.failpoints import FailpointError
+from agentd.core.times import date_in
 from agentd.core.tool import FileAction
 from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import Author, Reader

@@ -17,8 +17,8 @@ from agentd.app.cli.calling import owners_times
 from agentd.app.cli.declared import grouped, tell
 from agentd.app.cli.report import note, reporting
 from agentd.core.clock import SystemClock
-from agentd.core.durations import parse_zone
 from agentd.core.errors import InvalidRequest
+from agentd.core.times import parse_zone
 from agentd.interfaces.client.connection import connected
 from agentd.interfaces.commands.jobs import JOBS
 from agentd.interfaces.commands.plain import visible

@@ -21,7 +21,7 @@ from agentd.app.cli.talk import Wait, converse
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, DaemonUnreachable
 from agentd.core.paths import Places, cure_of, daemon_places, ensure_private_dir, shipped
-from agentd.core.service import OPENAI_URL
+from agentd.core.settings import OPENAI_URL
 from agentd.storage.beside import look_before_new
 from agentd.storage.lock import state_lock
 from agentd.storage.migrations import STATE

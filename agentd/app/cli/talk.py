@@ -14,8 +14,8 @@ from agentd.app.cli.piped import answer_lines, tell_ending
 from agentd.app.cli.piped import send as deliver
 from agentd.app.cli.report import AsJson, reporting, show
 from agentd.app.cli.texts import piped
-from agentd.core.durations import parse_duration
 from agentd.core.errors import InvalidRequest
+from agentd.core.times import parse_duration
 from agentd.interfaces.client.attachments import read_image
 
 Wait = Annotated[

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from agentd.core.alert import DeliveryState
-from agentd.core.durations import format_duration
 from agentd.core.errors import BudgetReached
 from agentd.core.health import Finding, Problem
 from agentd.core.ports import Clock, Outbox, SessionStore
 from agentd.core.retention import Retained
+from agentd.core.times import format_duration
 from agentd.core.transcript import Coverage, History, unsaved
 from agentd.core.turn import Origin, SessionKey
 from agentd.providers.resilience import LastHeard

@@ -16,7 +16,6 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from agentd.automation.alerts.timing import SinkTiming
 from agentd.automation.heartbeat.hours import Hours, Window
 from agentd.core.alert import AlertSeverity, Recipients
-from agentd.core.durations import format_duration, format_time, parse_time
 from agentd.core.errors import ConfigError
 from agentd.core.secrets import Reference
 from agentd.core.settings import (
@@ -30,6 +29,7 @@ from agentd.core.settings import (
     host_alone,
     program_alone,
 )
+from agentd.core.times import format_duration, format_time, parse_time
 from agentd.core.turn import Origin
 
 _OWN = ("journal", "socket", "main", "command", "webhook")  # in the order they are tried

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, field_validator, model_validator
 
 from agentd.automation.heartbeat.hours import Hours, Window
-from agentd.core.durations import parse_time
 from agentd.core.settings import Duration, PositiveDuration, Settings, TimeOfDay, ZoneName
+from agentd.core.times import parse_time
 
 _DAY_MINUTES = 24 * 60
 

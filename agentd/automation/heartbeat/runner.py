@@ -13,8 +13,7 @@ from agentd.automation.heartbeat.snapshot import Snapshot
 from agentd.automation.heartbeat.watched import WatchedEntries
 from agentd.core import failpoints
 from agentd.core.alert import AlertSeverity, NewAlert, Recipients, alert_digest
-from agentd.core.beat import Beat, Outcome, Reason
-from agentd.core.beat_finding import BeatFinding, finding_of
+from agentd.core.beat import Beat, BeatFinding, Outcome, Reason, finding_of
 from agentd.core.checklist import LOOK, Checklist, ChecklistEntry, item_hashes
 from agentd.core.errors import WorkspaceError
 from agentd.core.offloading import ROWS, offload

@@ -20,15 +20,14 @@ import structlog
 from agentd.automation.heartbeat.beat_turn import HEARTBEAT, BeatSink, CallSeen
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.core.alert import NewAlert, Recipients, alert_digest, as_told
-from agentd.core.beat import Outcome, Reason
-from agentd.core.beat_finding import BeatFinding, finding_of
+from agentd.core.beat import BeatFinding, Outcome, Reason, finding_of
 from agentd.core.checklist import ChecklistEntry, item_hashes
 from agentd.core.clock import minute
-from agentd.core.durations import format_duration
 from agentd.core.message import JsonObject
 from agentd.core.offloading import offload
 from agentd.core.ports import Clock
 from agentd.core.prompt import ToolSpec
+from agentd.core.times import format_duration
 from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.turn import OTHERS, Context, Kind, Origin, TurnRequest
 from agentd.core.verdict import Alarm

@@ -14,9 +14,7 @@ import structlog
 
 from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.jobs.slots import After, upcoming
-from agentd.core.durations import format_duration, parse_duration, parse_zone
 from agentd.core.errors import InvalidRequest
-from agentd.core.instant import read_instant
 from agentd.core.job import (
     At,
     Cron,
@@ -30,6 +28,7 @@ from agentd.core.job import (
     Schedule,
 )
 from agentd.core.ports import Clock, JobStore, Triggers
+from agentd.core.times import format_duration, parse_duration, parse_zone, read_instant
 
 log = structlog.get_logger()
 

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from agentd.core.alert import Alert, Delivery, NewAlert
-from agentd.core.beat import Beat, HeartbeatState, ItemState, Reason
-from agentd.core.beat_finding import BeatFinding
+from agentd.core.beat import Beat, BeatFinding, HeartbeatState, ItemState, Reason
 from agentd.core.job import Ending, Job, JobRun, NewJob, Schedule, Step
 from agentd.core.watch import WatchedEntry
 

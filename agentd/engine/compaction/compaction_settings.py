@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from agentd.core.durations import parse_duration
 from agentd.core.settings import PositiveDuration, Settings
+from agentd.core.times import parse_duration
 
 
 class CompactionSettings(Settings):

@@ -22,13 +22,13 @@ from weakref import WeakValueDictionary
 import structlog
 
 from agentd.core.compaction import Answer, CompactionPlan, CompactionReport, Question, Trigger
-from agentd.core.durations import format_duration
 from agentd.core.errors import ProviderError, ShuttingDown
 from agentd.core.failpoints import hit
 from agentd.core.health import Problem
 from agentd.core.offloading import ROWS, offload
 from agentd.core.outside import cleaned, from_outside
 from agentd.core.ports import Clock, CompactionHook, SessionStore
+from agentd.core.times import format_duration
 from agentd.core.transcript import (
     AWAY,
     NO_TROUBLE,

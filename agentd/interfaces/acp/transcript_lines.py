@@ -13,7 +13,6 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from agentd.core.errors import InvalidRequest
-from agentd.core.instant import read_instant
 from agentd.core.message import (
     BY_OTHERS,
     BY_OWNER,
@@ -28,6 +27,7 @@ from agentd.core.message import (
     media_type,
 )
 from agentd.core.spans import shifted
+from agentd.core.times import read_instant
 from agentd.core.transcript import NewRow, RowRole, holds_attachments, opens_turn
 
 _CLIP = 2000  # characters of a call or result that becomes words

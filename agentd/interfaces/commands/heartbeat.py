@@ -6,8 +6,8 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-from agentd.core.durations import parse_duration
 from agentd.core.errors import InvalidRequest
+from agentd.core.times import parse_duration
 from agentd.interfaces.commands.declaration import MODEL_SECONDS, Group, Param, outcome_failed
 from agentd.interfaces.commands.plain import fields, table, words
 

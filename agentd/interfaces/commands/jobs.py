@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from agentd.automation.jobs.agenda import Order
-from agentd.core.durations import format_duration
 from agentd.core.errors import GraphOff, InvalidRequest
+from agentd.core.times import format_duration
 from agentd.interfaces.commands.declaration import MODEL_SECONDS, Group, Param, outcome_failed
 from agentd.interfaces.commands.plain import fields, table, visible, words
 

@@ -18,7 +18,7 @@ from agentd.core.fact import (
     Op,
     Triple,
 )
-from agentd.core.instant import read_instant
+from agentd.core.times import read_instant
 from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.carrying import is_over, successors_first
 from agentd.memory.facts.known import comparable

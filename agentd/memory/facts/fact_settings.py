@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from agentd.core.durations import parse_duration
 from agentd.core.settings import Duration, PositiveDuration, Settings
+from agentd.core.times import parse_duration
 
 
 class FactsSettings(Settings):

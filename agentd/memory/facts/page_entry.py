@@ -22,7 +22,7 @@ from agentd.core.fact import (
     Provenance,
     Triple,
 )
-from agentd.core.instant import read_instant
+from agentd.core.times import read_instant
 from agentd.core.turn import SessionKey
 
 MOST_CHARS = 4_096

@@ -16,9 +16,9 @@ from itertools import islice
 from typing import Any
 
 from agentd.core.fact import Category, Evidence, Fact, FactOperation, FactSource, Op, Triple
-from agentd.core.instant import FIRST_YEAR, LAST_YEAR
 from agentd.core.outside import typed
 from agentd.core.spans import Span
+from agentd.core.times import FIRST_YEAR, LAST_YEAR
 from agentd.core.turn import SessionKey
 from agentd.engine.context import fence
 from agentd.memory.facts.model_answer import line, number, objects

@@ -9,7 +9,7 @@ from datetime import date
 from functools import partial
 
 from agentd.core.chunk import Chunk, Source
-from agentd.core.dated import date_in
+from agentd.core.times import date_in
 from agentd.core.workspace import FACTS_PATH
 from agentd.memory.index.chunking import fact_lines, lines, paragraphs, tokens, words
 from agentd.memory.index.chunking.paragraphs import HeadingStanding

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
-from agentd.core.dated import date_in
+from agentd.core.times import date_in
 from agentd.memory.index.chunking.paragraphs import HeadingStanding
 from agentd.memory.index.chunking.piece import Lines, Piece
 

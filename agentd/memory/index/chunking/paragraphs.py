@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from agentd.core.dated import date_in, without_dates
+from agentd.core.times import date_in, without_dates
 from agentd.memory.index.chunking.piece import Lines, Piece, tokens_in
 from agentd.memory.index.chunking.tokens import packed
 

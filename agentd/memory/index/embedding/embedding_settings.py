@@ -7,14 +7,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from agentd.core.service import (
+from agentd.core.settings import (
     CredentialName,
+    Duration,
     KeyFile,
     KeyVariable,
+    PositiveDuration,
+    Reaches,
     ServiceAddress,
+    Settings,
+    at_defaults,
     openai_needs_key,
 )
-from agentd.core.settings import Duration, PositiveDuration, Reaches, Settings, at_defaults
 
 Kind = Literal[
     "packaged", "both", "multilingual", "onnx", "sentence-transformers", "openai", "static", "none"

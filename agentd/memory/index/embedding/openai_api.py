@@ -15,7 +15,7 @@ import httpx
 from agentd.core.errors import EmbedderFault
 from agentd.core.ports import Clock
 from agentd.core.secrets import Secret
-from agentd.core.service import OPENAI_URL
+from agentd.core.settings import OPENAI_URL
 from agentd.memory.index.embedding import vectors
 from agentd.memory.index.embedding.embedding_settings import ModelSettings
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from datetime import timedelta
 
-from agentd.core.durations import format_duration
 from agentd.core.errors import EmbedderFault
 from agentd.core.ports import Clock
+from agentd.core.times import format_duration
 
 
 class Pause:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.core.durations import parse_duration
+from agentd.core.times import parse_duration
 from agentd.providers.offline.language.calendar import dated, last_day, timed
 
 NOW = datetime(2026, 11, 21, 23, 40)  # a Saturday

@@ -1,9 +1,9 @@
-"""Durations, times of day and zones as people write them."""
+"""Times as people and programs write them: durations, times of day, zones, instants, and days in names."""
 
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, timedelta, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -63,3 +63,54 @@ def parse_zone(value: Any) -> str:
         msg = f'{value!r} is no known time zone; write it like "Europe/Berlin" or "UTC"'
         raise ValueError(msg) from None
     return str(value)
+
+
+FIRST_YEAR, LAST_YEAR = 1_000, 9_000  # so that no zone, pause or end of a year leaves the calendar
+
+
+def read_instant(text: Any, zone: tzinfo = UTC) -> datetime:
+    """The moment that ISO 8601 text names, aware, in UTC; one without an offset is meant in `zone`.
+
+    Raises ValueError, which names the text, for what is no time and for years that cannot be meant.
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        msg = f"{text!r} is no time"
+        raise ValueError(msg) from None
+    if MINYEAR < found.year < MAXYEAR:
+        at = (found if found.tzinfo else found.replace(tzinfo=zone)).astimezone(UTC)
+        if FIRST_YEAR <= at.year <= LAST_YEAR:
+            return at
+    msg = f"{text!r} is not between the years {FIRST_YEAR} and {LAST_YEAR}"
+    raise ValueError(msg)
+
+
+def within_calendar(at: datetime) -> datetime:
+    """An aware moment as it is, or the nearest that every zone has a time for."""
+    year = min(max(at.year, FIRST_YEAR), LAST_YEAR)
+    return at if year == at.year else at.replace(year=year, month=1, day=1)
+
+
+_DAY = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)", re.ASCII)
+_CLOCK = re.compile(
+    r"\d{4}-\d{2}-\d{2}|\d{1,2}:\d{2}(?::\d{2})?|"
+    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b(?:[ap]m|utc)\b",
+    re.ASCII | re.IGNORECASE,
+)
+_WORD = re.compile(r"\w")
+
+
+def date_in(text: str) -> date | None:
+    """The date that a path or a heading names, the last one if there are several."""
+    for year, month, day in reversed(_DAY.findall(text)):
+        try:
+            return date(int(year), int(month), int(day))
+        except ValueError:
+            continue
+    return None
+
+
+def without_dates(title: str) -> str:
+    """The heading, or "" if it names nothing but a day and an hour: chunks carry their day."""
+    return title if _WORD.search(_CLOCK.sub("", title)) else ""
