@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from agentd.core.chunk import Chunk, Source
+from agentd.core.search import Chunk, Source
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import SessionKey
 from agentd.interfaces.acp.transcript_lines import read_line

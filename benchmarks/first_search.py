@@ -20,8 +20,7 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from agentd.core.chunk import OWNER
-from agentd.core.search import SearchOptions
+from agentd.core.search import OWNER, SearchOptions
 from agentd.memory.index.search.audiences import Mirrors
 from agentd.memory.index.search.entries import entry
 from agentd.storage.index import SqliteChunks

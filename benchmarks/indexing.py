@@ -14,8 +14,8 @@ from statistics import quantiles
 from time import perf_counter
 
 from agentd.app.daemon import attune
-from agentd.core.chunk import OWNER, Chunk, Source
 from agentd.core.clock import SystemClock
+from agentd.core.search import OWNER, Chunk, Source
 from agentd.memory.index.embedding.late import packaged
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.index.search.audiences import Mirrors

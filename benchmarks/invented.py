@@ -9,7 +9,7 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from agentd.core.chunk import Chunk, Source
+from agentd.core.search import Chunk, Source
 from agentd.memory.index.embedding.static import PACKAGED
 
 TOPICS = 3000

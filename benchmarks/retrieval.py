@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from agentd.core.chunk import Chunk
 from agentd.core.ports import Embedder
-from agentd.core.search import SearchOptions
+from agentd.core.search import Chunk, SearchOptions
 from agentd.memory.index.ranking.kinds import kinds_of
 from agentd.memory.index.search.searcher import Searcher
 from agentd.memory.index.search.units import embedded_text

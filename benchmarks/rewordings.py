@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from agentd.core.chunk import Chunk, Source
 from agentd.core.ports import Embedder
-from agentd.core.search import SearchOptions
+from agentd.core.search import Chunk, SearchOptions, Source
 from agentd.memory.index.chunks import chunks_of_note
 from agentd.memory.index.embedding.static import load
 from agentd.memory.index.search import phrasings

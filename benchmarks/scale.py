@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 
 from agentd.app.daemon import attune
-from agentd.core.chunk import Chunk
-from agentd.core.search import SearchOptions
+from agentd.core.search import Chunk, SearchOptions
 from agentd.memory.index.embedding.static import load
 from agentd.memory.index.search import words
 from agentd.memory.index.search.searcher import Searcher

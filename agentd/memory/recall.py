@@ -10,11 +10,21 @@ from dataclasses import replace
 
 import structlog
 
-from agentd.core.chunk import OWNER, PUBLIC, Found, Source, audience_of, scope_of
 from agentd.core.errors import FileMissing, NotFound, StorageFull, WorkspaceError
 from agentd.core.outside import is_marked
 from agentd.core.ports import MemoryIndex, NoteReader, Transcripts
-from agentd.core.search import EmptyReason, Lack, SearchQuery, heavier
+from agentd.core.search import (
+    OWNER,
+    PUBLIC,
+    EmptyReason,
+    Found,
+    Lack,
+    SearchQuery,
+    Source,
+    audience_of,
+    heavier,
+    scope_of,
+)
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.core.workspace import FACTS_PATH, FileView, Reader
 from agentd.memory.facts.keeping import parsed

@@ -12,8 +12,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agentd.core.chunk import OWNER, Audience, Found, Hit, IndexState, Source
-from agentd.core.search import Entry, Patch, StoredChunk, Unembedded
+from agentd.core.search import (
+    OWNER,
+    Audience,
+    Entry,
+    Found,
+    Hit,
+    IndexState,
+    Patch,
+    Source,
+    StoredChunk,
+    Unembedded,
+)
 from agentd.storage import index_rows as rows
 from agentd.storage.index_rows import CHUNK, chunk_of
 from agentd.storage.sqlite import Database

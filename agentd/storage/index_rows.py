@@ -7,8 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import date
 
-from agentd.core.chunk import Chunk, Source
-from agentd.core.search import MOVES, Entry, Patch
+from agentd.core.search import MOVES, Chunk, Entry, Patch, Source
 from agentd.core.text import well_formed
 
 CHUNK = (

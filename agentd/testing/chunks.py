@@ -6,8 +6,18 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agentd.core.chunk import Audience, Found, Hit, IndexState, Source
-from agentd.core.search import MOVES, Entry, Patch, StoredChunk, Unembedded
+from agentd.core.search import (
+    MOVES,
+    Audience,
+    Entry,
+    Found,
+    Hit,
+    IndexState,
+    Patch,
+    Source,
+    StoredChunk,
+    Unembedded,
+)
 
 
 @dataclass(slots=True)

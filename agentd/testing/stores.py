@@ -9,11 +9,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from agentd.core.alert import Alert, Delivery, DeliveryState, Handover, NewAlert
-from agentd.core.chunk import Audience, Chunk, Found, Hit, IndexState, Source
 from agentd.core.errors import NotFound
 from agentd.core.money import BUILT_IN, Cap, Charge
 from agentd.core.ports import Clock
-from agentd.core.search import Patch, SearchQuery
+from agentd.core.search import Audience, Chunk, Found, Hit, IndexState, Patch, SearchQuery, Source
 from agentd.core.turn import (
     Origin,
     SessionKey,

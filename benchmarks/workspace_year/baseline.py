@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 
-from agentd.core.chunk import Chunk
+from agentd.core.search import Chunk
 from benchmarks.workspace_year.reading import Asked
 from benchmarks.workspace_year.scoring import Span
 

@@ -9,8 +9,8 @@ from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from agentd.core.chunk import Chunk, Source
 from agentd.core.message import Text
+from agentd.core.search import Chunk, Source
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import SessionKey
 from agentd.memory.index.chunks import chunks_of_note

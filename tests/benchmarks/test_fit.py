@@ -7,8 +7,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from agentd.core.chunk import Chunk, Source
-from agentd.core.search import Ranked
+from agentd.core.search import Chunk, Ranked, Source
 from agentd.memory.index.ranking import structured
 from agentd.memory.index.ranking.fusion import FITTED
 from benchmarks import search_quality

@@ -8,8 +8,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from agentd.core.chunk import Chunk, Source
-from agentd.core.search import StoredChunk
+from agentd.core.search import Chunk, Source, StoredChunk
 from agentd.memory.index.ranking import kinds
 from agentd.memory.index.search.entries import entry
 from agentd.memory.index.search.in_memory import Mirror

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from agentd.app.cli.hits import DEGRADED, EMPTY, SCORES, HitLook, degraded, shown
-from agentd.core.chunk import Chunk, Source
-from agentd.core.search import EmptyReason, Lack, SearchOptions
+from agentd.core.search import Chunk, EmptyReason, Lack, SearchOptions, Source
 from agentd.memory.index.search.searcher import Searcher
 
 HIT: dict[str, Any] = {

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from agentd.app.doctor.search_checks import Meaningful, Searchable
-from agentd.core.chunk import Found, IndexState, Source
-from agentd.core.search import SearchQuery
+from agentd.core.search import Found, IndexState, SearchQuery, Source
 from agentd.core.turn import Kind
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.recall import MemoryRecall

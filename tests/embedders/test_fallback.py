@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from pydantic import ValidationError
 
-from agentd.core.chunk import OWNER, Chunk, Source
-from agentd.core.search import SearchQuery
+from agentd.core.search import OWNER, Chunk, SearchQuery, Source
 from agentd.memory.index.embedding.assembly import open_embedders
 from agentd.memory.index.embedding.embedding_settings import (
     EmbedderFallbackSettings,

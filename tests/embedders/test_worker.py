@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agentd.core.chunk import Chunk, Source
 from agentd.core.errors import EmbedderFault
+from agentd.core.search import Chunk, Source
 from agentd.core.times import parse_duration
 from agentd.memory.index.embedding import worker as workers
 from agentd.memory.index.search.backfill import Backfill, ChunkBacklog

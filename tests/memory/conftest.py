@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.core.chunk import Audience, Chunk, Found, Hit, IndexState, Source
 from agentd.core.errors import NotFound
 from agentd.core.message import Block, Text
-from agentd.core.search import Patch, SearchQuery
+from agentd.core.search import Audience, Chunk, Found, Hit, IndexState, Patch, SearchQuery, Source
 from agentd.core.transcript import Coverage, Row, RowRole, SessionInfo
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

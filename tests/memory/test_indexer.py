@@ -5,11 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.core.chunk import OWNER as OWNERS_EYES
-from agentd.core.chunk import Source
 from agentd.core.errors import FileMissing, StorageError
 from agentd.core.message import ToolUse
-from agentd.core.search import SearchQuery
+from agentd.core.search import OWNER as OWNERS_EYES
+from agentd.core.search import SearchQuery, Source
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.core.workspace import Reader, TreeEntry
 from agentd.memory.index.chunks import BOILERPLATE, PARAGRAPHS, Chunker

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.core.chunk import OWNER, Found, Source
 from agentd.core.errors import StorageError, StorageFull
-from agentd.core.search import SearchQuery
+from agentd.core.search import OWNER, Found, SearchQuery, Source
 from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import Reader
 from agentd.memory.index.indexer import Indexer

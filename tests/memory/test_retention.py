@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from agentd.core.chunk import Source
 from agentd.core.errors import StorageError
 from agentd.core.retention import Aged, Retained
+from agentd.core.search import Source
 from agentd.memory.deletion import Retention
 from agentd.memory.index.indexer import Indexer
 from agentd.testing import FakeClock, MemoryWorkspace

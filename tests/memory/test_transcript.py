@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.core.chunk import Source
 from agentd.core.message import Text, ToolResult, ToolUse
+from agentd.core.search import Source
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import SessionKey
 from agentd.memory.index.chunking.piece import tokens_in

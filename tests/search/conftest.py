@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from agentd.core.chunk import Chunk, Source
+from agentd.core.search import Chunk, Source
 from agentd.memory.index.search.live import LiveIndex
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX

@@ -8,8 +8,7 @@ from datetime import date
 
 import pytest
 
-from agentd.core.chunk import OWNER, PUBLIC, Audience, Chunk, Source, audience_of
-from agentd.core.search import SearchQuery
+from agentd.core.search import OWNER, PUBLIC, Audience, Chunk, SearchQuery, Source, audience_of
 from agentd.core.turn import MAIN, Kind, SessionKey
 from agentd.memory.index.search import words
 from agentd.memory.index.search.audiences import KEPT, Mirrors

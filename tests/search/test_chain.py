@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.core.chunk import OWNER
 from agentd.core.errors import EmbedderFault
 from agentd.core.fact import Category, Fact, FactSource, FactWrite
-from agentd.core.search import SearchQuery
+from agentd.core.search import OWNER, SearchQuery
 from agentd.memory.index.search.chain import FEW
 from agentd.memory.index.search.fact_search import LiveFacts
 from agentd.memory.index.search.live import LiveIndex

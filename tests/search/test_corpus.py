@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.core.chunk import Chunk, Source
+from agentd.core.search import Chunk, Source
 from agentd.memory.index.search import words
 from agentd.memory.index.search.corpus import NOBODY, Corpus, is_evergreen
 from agentd.memory.index.search.entries import entry

@@ -8,8 +8,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from agentd.core.chunk import Chunk, Source
-from agentd.core.search import Fusion, SearchOptions
+from agentd.core.search import Chunk, Fusion, SearchOptions, Source
 from agentd.memory.index.ranking.temporal import anchored, named
 from agentd.memory.index.search.query import parse
 from agentd.memory.index.search.searcher import Searcher

@@ -7,8 +7,7 @@ from datetime import date
 
 import pytest
 
-from agentd.core.chunk import Chunk, Source
-from agentd.core.search import SearchOptions, StoredChunk
+from agentd.core.search import Chunk, SearchOptions, Source, StoredChunk
 from agentd.memory.index.search.corpus import Corpus
 from agentd.memory.index.search.entries import entry, head_size, is_current
 from agentd.memory.index.search.in_memory import Mirror

@@ -11,9 +11,8 @@ from itertools import count
 
 import pytest
 
-from agentd.core.chunk import OWNER, PUBLIC, Source
 from agentd.core.errors import EmbedderFault, StorageCorrupt, StorageFull
-from agentd.core.search import Patch, SearchQuery
+from agentd.core.search import OWNER, PUBLIC, Patch, SearchQuery, Source
 from agentd.memory.index.embedding.late import packaged
 from agentd.memory.index.search import chain, live
 from agentd.memory.index.search import patient_embedder as patience_of

@@ -7,9 +7,8 @@ from datetime import date
 
 import pytest
 
-from agentd.core.chunk import Chunk, Source
 from agentd.core.errors import EmbedderFault
-from agentd.core.search import SearchOptions, StoredChunk
+from agentd.core.search import Chunk, SearchOptions, Source, StoredChunk
 from agentd.memory.index.search.hits import joined
 from agentd.memory.index.search.in_memory import Mirror
 from agentd.memory.index.search.patient_embedder import packed

@@ -8,8 +8,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from agentd.core.chunk import OWNER, Chunk, Source
-from agentd.core.search import Ranking, SearchOptions, SearchQuery
+from agentd.core.search import OWNER, Chunk, Ranking, SearchOptions, SearchQuery, Source
 from agentd.memory.index.ranking.kinds import Kinds
 from agentd.memory.index.search import phrasings
 from agentd.memory.index.search.live import LiveIndex

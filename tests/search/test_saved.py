@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agentd.core.chunk import OWNER
-from agentd.core.search import MOVES, Patch, SearchOptions, SearchQuery
+from agentd.core.search import MOVES, OWNER, Patch, SearchOptions, SearchQuery
 from agentd.memory.index.embedding.late import packaged
 from agentd.memory.index.search import words
 from agentd.memory.index.search.arrays import Unusable, _table, read, strings, write
@@ -103,7 +102,7 @@ def saved_once(tmp_path_factory):
     """A folder with a store and the file of its mirror."""
     from datetime import date
 
-    from agentd.core.chunk import Chunk, Source
+    from agentd.core.search import Chunk, Source
 
     def chunk(text, path, line):
         speaker = "Ann" if line % 2 else ""

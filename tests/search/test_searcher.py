@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.core.chunk import Chunk, Source
-from agentd.core.search import EmptyReason, Fusion, SearchOptions
+from agentd.core.search import Chunk, EmptyReason, Fusion, SearchOptions, Source
 from agentd.memory.index.ranking import structured
 from agentd.memory.index.ranking.fusion import FITTED
 from agentd.memory.index.ranking.kinds import Kinds

@@ -8,7 +8,7 @@ from datetime import date
 
 import pytest
 
-from agentd.core.chunk import Chunk, Source
+from agentd.core.search import Chunk, Source
 from agentd.memory.index.search.in_memory import Texts
 
 

@@ -7,12 +7,11 @@ import pytest
 
 from agentd.core.alert import NewAlert, alert_digest
 from agentd.core.beat import Beat, Outcome, Reason, Standing
-from agentd.core.chunk import Chunk, Found, Hit, IndexState, Source
 from agentd.core.errors import BudgetReached, InvalidRequest, NotFound, PathRefused
 from agentd.core.fact import ErasureReport
 from agentd.core.health import Problem
 from agentd.core.retention import Retained
-from agentd.core.search import Fusion, SearchQuery
+from agentd.core.search import Chunk, Found, Fusion, Hit, IndexState, SearchQuery, Source
 from agentd.core.turn import Origin, Usage
 from agentd.interfaces.acp.alerts import NobodyListens, SocketAlerts
 from agentd.interfaces.acp.declared import methods

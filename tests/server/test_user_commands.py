@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from agentd.core.beat import Beat, Outcome, Reason, Standing
-from agentd.core.chunk import Chunk, Found, Hit, Source
 from agentd.core.compaction import CompactionReport
 from agentd.core.errors import InvalidRequest
+from agentd.core.search import Chunk, Found, Hit, Source
 from agentd.core.turn import SessionKey
 from agentd.interfaces.acp.acp_schema import PromptCall
 from agentd.interfaces.acp.commands import Commands

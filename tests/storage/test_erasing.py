@@ -6,8 +6,8 @@ from contextlib import closing
 
 import pytest
 
-from agentd.core.chunk import OWNER, Chunk, Source
 from agentd.core.errors import Busy, StorageError
+from agentd.core.search import OWNER, Chunk, Source
 from agentd.memory.index.search.entries import entry
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import STATE

@@ -6,9 +6,8 @@ from datetime import date
 
 import pytest
 
-from agentd.core.chunk import OWNER, PUBLIC, Audience, Chunk, Source
 from agentd.core.errors import StorageCorrupt
-from agentd.core.search import MOVES, Patch
+from agentd.core.search import MOVES, OWNER, PUBLIC, Audience, Chunk, Patch, Source
 from agentd.memory.index.search import words
 from agentd.memory.index.search.entries import entry
 from agentd.storage import index as module

@@ -8,8 +8,8 @@ from datetime import date
 
 import pytest
 
-from agentd.core.chunk import OWNER, Chunk, Source
 from agentd.core.errors import StorageError
+from agentd.core.search import OWNER, Chunk, Source
 from agentd.memory.index.search.entries import entry
 from agentd.storage.files import LARGE
 from agentd.storage.index import SqliteChunks

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.core.chunk import Chunk, Found, Hit, Source
 from agentd.core.errors import FileMissing
 from agentd.core.outside import is_marked
-from agentd.core.search import EmptyReason, Lack, SearchQuery
+from agentd.core.search import Chunk, EmptyReason, Found, Hit, Lack, SearchQuery, Source
 from agentd.core.tool import ToolCall
 from agentd.core.turn import MAIN, Kind, Origin, SessionKey, kind_of
 from agentd.core.workspace import FileView, Reader

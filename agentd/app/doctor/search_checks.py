@@ -7,10 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentd.app.doctor.memory_checks import NoteFiles
-from agentd.core.chunk import Hit, IndexState, Source
 from agentd.core.health import Finding
 from agentd.core.ports import Recall
-from agentd.core.search import Lack, SearchQuery
+from agentd.core.search import Hit, IndexState, Lack, SearchQuery, Source
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import Reader
 

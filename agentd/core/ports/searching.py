@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from agentd.core.chunk import Audience, Chunk, Found, IndexState, Source
-from agentd.core.search import Entry, Patch, SearchQuery, StoredChunk, Unembedded
+from agentd.core.search import (
+    Audience,
+    Chunk,
+    Entry,
+    Found,
+    IndexState,
+    Patch,
+    SearchQuery,
+    Source,
+    StoredChunk,
+    Unembedded,
+)
 from agentd.core.workspace import FileView, Reader
 
 

@@ -8,10 +8,9 @@ import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
-from agentd.core.chunk import Hit, Source
 from agentd.core.errors import FileMissing, FileUnreadable, InvalidRequest
 from agentd.core.screening.scanner import scan_change
-from agentd.core.search import Fusion, SearchQuery
+from agentd.core.search import Fusion, Hit, SearchQuery, Source
 from agentd.core.tool import FileAction
 from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import GRAPH_FOLDER, TARGETS, Reader, require_note
@@ -21,11 +20,11 @@ from agentd.interfaces.commands.facts import ERASING_SECONDS
 from agentd.interfaces.commands.plain import fields
 
 if TYPE_CHECKING:
-    from agentd.core.chunk import IndexState
     from agentd.core.fact import ErasureReport
     from agentd.core.health import Problem
     from agentd.core.ports import Recall, Workspace
     from agentd.core.screening.scanner import Suspicion
+    from agentd.core.search import IndexState
     from agentd.core.tool import FileIntent
     from agentd.core.turn import SessionKey
 

@@ -14,10 +14,10 @@ from agentd.interfaces.commands.plain import counted, fields, span, spent, words
 
 if TYPE_CHECKING:
     from agentd.core.beat import Standing
-    from agentd.core.chunk import IndexState
     from agentd.core.errors import BudgetReached
     from agentd.core.ports import Clock, Ledger
     from agentd.core.retention import Retained
+    from agentd.core.search import IndexState
 
 STATUS = Group("")
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentd.core.chunk import Chunk, Hit, Source
 from agentd.core.errors import ToolFailed
 from agentd.core.ports import Gate, Recall
 from agentd.core.prompt import Effect, ToolSpec
-from agentd.core.search import EmptyReason, Lack, SearchQuery
+from agentd.core.search import Chunk, EmptyReason, Hit, Lack, SearchQuery, Source
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.workspace import Reader
 from agentd.interfaces.tools.fence import fenced, located, shown

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from agentd.core.chunk import OWNER, OWNERS, Chunk, Found, Hit, Source, audience_of
 from agentd.core.errors import AgentdError, FileMissing
 from agentd.core.fact import Evidence, Fact, FactStatus, Provenance
 from agentd.core.ports import Facts, FactStore, NoteReader, Recall
-from agentd.core.search import SearchQuery
+from agentd.core.search import OWNER, OWNERS, Chunk, Found, Hit, SearchQuery, Source, audience_of
 from agentd.core.text import UNSPACED, at_first_use
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import FACTS_PATH, FileView, Reader

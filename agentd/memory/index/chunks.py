@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 
-from agentd.core.chunk import Chunk, Source
+from agentd.core.search import Chunk, Source
 from agentd.core.times import date_in
 from agentd.core.workspace import FACTS_PATH
 from agentd.memory.index.chunking import fact_lines, lines, paragraphs, tokens, words

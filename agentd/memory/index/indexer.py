@@ -10,10 +10,10 @@ from enum import Flag, auto
 
 import structlog
 
-from agentd.core.chunk import IndexState
 from agentd.core.errors import AgentdError
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, MemoryIndex, Transcripts, Workspace
+from agentd.core.search import IndexState
 from agentd.core.turn import SessionKey
 from agentd.memory.index.chunks import chunker_of
 from agentd.memory.index.notes import NoteIndexer

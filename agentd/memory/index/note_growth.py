@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from agentd.core.chunk import Chunk
-from agentd.core.search import Patch
+from agentd.core.search import Chunk, Patch
 from agentd.core.workspace import FileView
 from agentd.memory.index.chunking.paragraphs import HeadingStanding
 from agentd.memory.index.chunking.piece import Lines

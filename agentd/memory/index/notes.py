@@ -8,12 +8,11 @@ from datetime import date, datetime
 
 import structlog
 
-from agentd.core.chunk import OWNERS, SHARED, Chunk, Source
 from agentd.core.errors import ScopeMissing, WorkspaceError
 from agentd.core.health import Problem
 from agentd.core.offloading import offload
 from agentd.core.ports import Clock, MemoryIndex, NoteReader
-from agentd.core.search import Patch
+from agentd.core.search import OWNERS, SHARED, Chunk, Patch, Source
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import FACTS_PATH, FileView, Reader, TreeEntry
 from agentd.memory.index.chunks import (

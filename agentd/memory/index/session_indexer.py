@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from agentd.core.chunk import Chunk, Source
 from agentd.core.errors import NotFound
 from agentd.core.ports import Clock, MemoryIndex, Transcripts
+from agentd.core.search import Chunk, Source
 from agentd.core.transcript import Row
 from agentd.core.turn import SessionKey
 from agentd.memory.index.chunking import turns

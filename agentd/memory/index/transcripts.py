@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from zoneinfo import ZoneInfo
 
-from agentd.core.chunk import Chunk, Source, scope_of
+from agentd.core.search import Chunk, Source, scope_of
 from agentd.core.transcript import Row, RowRole, export_row, opens_turn
 from agentd.core.turn import SessionKey
 from agentd.memory.index.chunking import turns

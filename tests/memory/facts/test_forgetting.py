@@ -8,12 +8,11 @@ from contextlib import suppress
 import pytest
 
 from agentd.core import failpoints
-from agentd.core.chunk import OWNER
 from agentd.core.erasure import MASK, Erasure
 from agentd.core.errors import Busy, InvalidRequest, NotFound, ProviderError, StorageError
 from agentd.core.fact import ErasureReport, Evidence, ForgetRequest
 from agentd.core.message import Text
-from agentd.core.search import SearchQuery
+from agentd.core.search import OWNER, SearchQuery
 from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import MAIN, SessionKey, StopReason, Turn, TurnRequest
 from agentd.storage.erasures import SqliteErasures

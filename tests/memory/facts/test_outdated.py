@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.core.chunk import OWNERS, Chunk, Found, Hit, Source
 from agentd.core.errors import StorageError
 from agentd.core.fact import (
     Category,
@@ -18,7 +17,7 @@ from agentd.core.fact import (
     FactWrite,
     Provenance,
 )
-from agentd.core.search import SearchQuery
+from agentd.core.search import OWNERS, Chunk, Found, Hit, SearchQuery, Source
 from agentd.core.turn import MAIN, Kind, SessionKey
 from agentd.core.workspace import FACTS_PATH, Reader
 from agentd.memory.facts.outdated import Outdated

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import structlog
 
-from agentd.core.chunk import OWNER, PUBLIC, Audience, Hit
 from agentd.core.ports import ChunkStore
-from agentd.core.search import MOVES, SearchOptions
+from agentd.core.search import MOVES, OWNER, PUBLIC, Audience, Hit, SearchOptions
 from agentd.memory.index.search.saved import SavedMirror
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from agentd.core.chunk import Source
-from agentd.core.search import SearchOptions
+from agentd.core.search import SearchOptions, Source
 from agentd.memory.index.ranking import temporal
 from agentd.memory.index.ranking.temporal import Anchored
 from agentd.memory.index.search import words

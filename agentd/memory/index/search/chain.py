@@ -9,11 +9,10 @@ from functools import partial
 
 import structlog
 
-from agentd.core.chunk import IndexState
 from agentd.core.errors import AgentdError, EmbedderFault
 from agentd.core.health import Problem
 from agentd.core.ports import Clock
-from agentd.core.search import Lack
+from agentd.core.search import IndexState, Lack
 from agentd.memory.index.search.backfill import Backfill
 
 log = structlog.get_logger()

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agentd.core.chunk import Chunk, Source
+from agentd.core.search import Chunk, Source
 from agentd.core.workspace import FACTS_PATH
 from agentd.memory.index.ranking import newest
 from agentd.memory.index.search import words

@@ -11,8 +11,7 @@ import re
 import struct
 from datetime import date
 
-from agentd.core.chunk import Chunk
-from agentd.core.search import Entry
+from agentd.core.search import Chunk, Entry
 from agentd.memory.index.ranking import temporal
 from agentd.memory.index.search import words
 from agentd.memory.index.search.units import embedded_text, head_terms

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agentd.core.chunk import Chunk, Hit, Source
+from agentd.core.search import Chunk, Hit, Source
 
 if TYPE_CHECKING:
     from agentd.memory.index.search.in_memory import Match

@@ -18,8 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from agentd.core.chunk import Chunk, Hit, Source
-from agentd.core.search import EmptyReason, Ranked, SearchOptions, StoredChunk
+from agentd.core.search import Chunk, EmptyReason, Hit, Ranked, SearchOptions, Source, StoredChunk
 from agentd.memory.index.ranking.kinds import kinds_of
 from agentd.memory.index.search import phrasings
 from agentd.memory.index.search.arrays import (

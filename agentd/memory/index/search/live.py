@@ -17,12 +17,24 @@ from typing import Self
 
 import structlog
 
-from agentd.core.chunk import OWNER, Audience, Chunk, Found, IndexState, Source
 from agentd.core.errors import AgentdError, StorageCorrupt
 from agentd.core.health import Problem
 from agentd.core.ports import ChunkStore, Clock
 from agentd.core.redaction import Redactor
-from agentd.core.search import EmptyReason, Entry, Lack, Patch, SearchQuery, heavier
+from agentd.core.search import (
+    OWNER,
+    Audience,
+    Chunk,
+    EmptyReason,
+    Entry,
+    Found,
+    IndexState,
+    Lack,
+    Patch,
+    SearchQuery,
+    Source,
+    heavier,
+)
 from agentd.memory.index.search import words
 from agentd.memory.index.search.audiences import Mirrors
 from agentd.memory.index.search.backfill import Backfill, ChunkBacklog

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentd.core.chunk import Chunk, Source
 from agentd.core.search import (
+    Chunk,
     EmptyReason,
     Entry,
     Fusion,
     Ranked,
     Ranking,
     SearchOptions,
+    Source,
     StoredChunk,
 )
 from agentd.core.transcript import RowRole

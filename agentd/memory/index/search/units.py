@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentd.core.chunk import Chunk
+from agentd.core.search import Chunk
 from agentd.memory.index.search import words
 
 
