@@ -43,6 +43,7 @@ class ChunkBacklog:
         self._epoch = -1
         self._mark = 0  # below it every chunk has its vector, or was given up
         self._unlooked = True
+        self._looking = asyncio.Lock()
         self._batch: Sequence[Unembedded] = ()
         self._given_up: dict[int, str] = {}
 
@@ -61,11 +62,12 @@ class ChunkBacklog:
 
     async def look(self) -> int:
         """See Backlog."""
-        if self._unlooked:
-            await self._find_mark()
-            await self._check_given_up()
-            self._unlooked = False
-            self.left = await self._store.count_pending(self._model, self._mark, COUNTED)
+        async with self._looking:  # who asks meanwhile is not told what was left before
+            if self._unlooked:
+                await self._find_mark()
+                await self._check_given_up()
+                self._unlooked = False
+                self.left = await self._store.count_pending(self._model, self._mark, COUNTED)
         return self.left
 
     async def next(self, most: int) -> Mapping[Hashable, str]:
