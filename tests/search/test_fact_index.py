@@ -269,6 +269,23 @@ async def test_the_nearest_facts_come_first_and_far_ones_after_them(facts, open_
         assert [one.id for one in await index.nearest("one two three four", 1)] == ["fact0001"]
 
 
+async def test_a_text_is_compared_by_the_best_embedder_though_many_facts_are_new(
+    facts, open_index
+) -> None:
+    class Loose(HashEmbedder):
+        """Knows that a club is a team."""
+
+        async def embed(self, texts, *, query=False):
+            return await super().embed([text.replace("club", "team") for text in texts])
+
+    new = [fact(n, f"The club number {n} is lucky.") for n in range(1, chain.FEW + 50)]
+    best, quick = Loose(4096), HashEmbedder(64)
+    async with open_index(best, quick) as index:
+        await learn(facts, index, *new, fact(999, "The team is Fortuna."))
+        nearest = await index.nearest("The club is Union.", 2)
+        assert "The team is Fortuna." in [one.text for one in nearest]
+
+
 async def test_what_was_just_learned_is_near_at_once(facts, open_index) -> None:
     async with open_index(HashEmbedder(), run=True) as index:
         for number, text in enumerate((REX, OSLO)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -107,6 +108,14 @@ class EmbedderChain:
         """Give them those of the last embedder. Raises StorageError."""
         for backfill in self._backfills[-1:]:
             await backfill.fill()
+
+    async def catch_up(self, seconds: float) -> None:
+        """Wait for the best embedder to have seen all but a few texts, so long at most. Raises StorageError."""
+        for backfill in self._backfills[:1]:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    if await backfill.look() > FEW:
+                        await backfill.fill()
 
     async def vectors(
         self, texts: Sequence[str], seconds: float | None = None, *, query: bool = True

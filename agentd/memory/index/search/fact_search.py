@@ -194,9 +194,10 @@ class LiveFacts:
         mirror = await self._ready()
         if mirror is None:
             return ()
-        asked = await self._chain.vectors(
-            [text[:MAX_LETTERS]], JUDGING * self._patience, query=False
-        )
+        seconds = JUDGING * self._patience
+        # Whoever compares can wait: the nearest by a quick embedder are not those that a text outdates.
+        await self._chain.catch_up(seconds)
+        asked = await self._chain.vectors([text[:MAX_LETTERS]], seconds, query=False)
         if asked.vectors is None:
             return ()
         found = await self._run(mirror.nearest, asked.vectors[0], asked.model, limit)
