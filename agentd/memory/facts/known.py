@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import re
 import unicodedata
+from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,16 +35,16 @@ _FOUND = (FactStatus.ACTIVE, FactStatus.PROPOSED)
 _age = attrgetter("noted_at", "id")
 
 
-class FactLookup:
+class FactLookup(ABC):
     """What can be asked of facts that are found by their ids and by their words."""
 
+    @abstractmethod
     def get(self, fact_id: str) -> Fact | None:
         """The fact, a forgotten one too."""
-        raise NotImplementedError
 
+    @abstractmethod
     def worded(self, text: str) -> tuple[Fact, ...]:
         """The facts with these very words, whether or not they hold; no forgotten ones."""
-        raise NotImplementedError
 
     def alive(self, fact_id: str) -> Fact | None:
         """The fact unless it is forgotten."""
