@@ -39,7 +39,8 @@ class Mailbox:
     ) -> AuthResult:
         name, password = login.login.decode(), login.password.decode()
         self.logins.append((name, password))
-        return AuthResult(success=password == PASSWORD)
+        # A refusal that the authenticator has not told is told by the server.
+        return AuthResult(success=password == PASSWORD, handled=False)
 
     @property
     def texts(self) -> list[str]:

@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from agentd.automation.alerts.alert_settings import AlertsSettings
 from agentd.automation.alerts.dispatch import Dispatcher
 from agentd.core import failpoints
 from agentd.core.alert import Alert, Delivery, DeliveryState, NewAlert, alert_digest
-from agentd.core.errors import AgentdError, Busy, StorageError
+from agentd.core.errors import AgentdError, Busy, StorageError, StorageFull
 from agentd.testing import FakeClock, MemoryOutbox
 
 
@@ -104,6 +105,45 @@ async def test_what_was_put_before_the_start_is_delivered() -> None:
     await world.put("disk full")
     async with world.running():
         assert one.taken == ["disk full"]
+
+
+async def test_what_was_told_is_not_told_again_while_it_cannot_be_recorded() -> None:
+    class Full(MemoryOutbox):
+        is_full = True
+
+        async def sent(self, alert_id: int, sink: str) -> None:
+            if self.is_full:
+                raise StorageFull("the disk is full")
+            await super().sent(alert_id, sink)
+
+    one = Sink("one")
+    world = World(one)
+    world.outbox = outbox = Full(world.clock)
+    world.dispatcher = Dispatcher(outbox, [one], world.clock)
+    await world.put("the cellar is under water")
+    async with world.running():
+        await world.clock.advance(240)
+        await world.put("and so is the garden")
+        world.dispatcher.wake()
+        await world.clock.advance(120)
+        assert one.taken == ["the cellar is under water"], "it stops there until it can record"
+        outbox.is_full = False
+        await world.clock.advance(120)
+    assert one.taken == ["the cellar is under water", "and so is the garden"]
+    assert (await world.states()) == {"one": DeliveryState.SENT}
+
+
+async def test_it_is_tried_for_a_day() -> None:
+    off = Sink("phone", *[AgentdError("the phone is off")] * 99)
+    world = World(off, max_tries=AlertsSettings().max_tries)
+    await world.put("the door is open")
+    async with world.running():
+        await world.clock.advance(23 * 3600)
+        assert await world.states() == {"phone": DeliveryState.PENDING}
+        await world.clock.advance(2 * 3600)
+        assert await world.states() == {"phone": DeliveryState.FAILED}
+    (problem,) = world.dispatcher.problems()
+    assert "the phone is off" in problem.text
 
 
 @pytest.mark.parametrize("error", [AgentdError("no"), RuntimeError("a bug")])

@@ -34,8 +34,8 @@ class Dispatcher:
 
     A failed try is repeated after `retry_delay`, doubling up to an hour; after `max_tries` the sink is
     given up for that alert. An alert is recorded as sent after the sink took it, so a crash between
-    the two sends it twice rather than never. What a sink does not want yet, as `timings` say, is held;
-    what it gathers is sent as one.
+    the two sends it twice rather than never; while it cannot be recorded, on a full disk say, it is not
+    sent again. What a sink does not want yet, as `timings` say, is held; what it gathers is sent as one.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Dispatcher:
         self._retry_delay = retry_delay
         self._woken = asyncio.Event()
         self._at_work: set[str] = set()
+        self._taken: dict[str, set[int]] = defaultdict(set)  # by a sink, but not recorded yet
         self._problems: dict[str, Problem] = {}
 
     @property
@@ -133,13 +134,16 @@ class Dispatcher:
 
     async def _work(self, name: str, deliveries: Sequence[Delivery]) -> None:
         timing = self._timings.get(name, _AT_ONCE)
+        taken = [one for one in deliveries if one.alert.id in self._taken[name]]
+        waiting = [one for one in deliveries if one not in taken]
         try:
-            urgent, others = urgent_first(deliveries)
-            for delivery in urgent if timing.gathers else deliveries:
+            await self._record(name, taken)
+            urgent, others = urgent_first(waiting)
+            for delivery in urgent if timing.gathers else waiting:
                 await self._deliver(name, (delivery,))
             if timing.gathers and others:
                 await self._gather(name, timing, others)
-        except AgentdError:  # nothing could be recorded; what was sent will be sent again
+        except AgentdError:  # nothing could be recorded; it is tried again
             log.exception("outbox_failed", sink=name)
             await self._clock.sleep(_LOOK_AGAIN)
         finally:
@@ -175,10 +179,16 @@ class Dispatcher:
             await self._fail(deliveries, broken)
             return
         failpoints.hit("alert.sent")
-        for delivery in deliveries:
-            await self._outbox.sent(delivery.alert.id, name)
-            log.info("alert_sent", sink=name, alert=delivery.alert.id)
+        self._taken[name].update(delivery.alert.id for delivery in deliveries)
         self._problems.pop(name, None)
+        await self._record(name, deliveries)
+
+    async def _record(self, name: str, taken: Sequence[Delivery]) -> None:
+        """Note that the sink has taken them. Raises StorageError; the rest is noted another time."""
+        for delivery in taken:
+            await self._outbox.sent(delivery.alert.id, name)
+            self._taken[name].discard(delivery.alert.id)
+            log.info("alert_sent", sink=name, alert=delivery.alert.id)
 
     async def _fail(self, deliveries: Sequence[Delivery], error: AgentdError) -> None:
         """Try them again after a pause, together, but those that were tried often enough."""
