@@ -111,9 +111,13 @@ async def test_what_a_service_refuses_has_failed_and_is_told_without_the_address
 
 async def test_a_wrong_password_has_failed_and_is_told_to_nobody() -> None:
     async with a_mailbox() as box:
-        with pytest.raises(AgentdError) as caught:
+        with pytest.raises(AgentdError, match="E-Mail answered 535") as caught:
             await sink(mail(box.port, "wrong-password")).send(ALERT)
         assert box.taken == []
+        box.closed = True
+        with pytest.raises(AgentdError, match="E-Mail answered 451"):
+            await sink(mail(box.port)).send(ALERT)
+        box.closed = False
         await sink(mail(box.port)).send(ALERT)
     assert len(box.taken) == 1
     assert "wrong-password" not in repr(caught.value) + caught.value.cure

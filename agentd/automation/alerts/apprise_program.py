@@ -20,7 +20,8 @@ import apprise
 
 # What services call the severities of alerts.
 _TYPES = {"info": "info", "warning": "warning", "urgent": "failure"}
-_STATUS = re.compile(r"\berror=(\d{3,5})\b")
+# Of a mail server Apprise says that the connection failed, whatever it has answered.
+_STATUS = re.compile(r"\berror=(\d{3,5})\b|\bSocket Exception: .*?\((\d{3}), b")
 _UNREACHABLE = re.compile(r"connection error", re.IGNORECASE)
 _SLACK = 100  # characters that services put around a text
 _CUT = "\n… cut here; `agentd alerts list` has all of it"
@@ -31,7 +32,9 @@ def main() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     order = json.load(sys.stdin)
     said = io.StringIO()
-    logging.getLogger("apprise").addHandler(logging.StreamHandler(said))
+    logger = logging.getLogger("apprise")
+    logger.addHandler(logging.StreamHandler(said))
+    logger.setLevel(logging.DEBUG)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         answer = carried_out(order, said)
     json.dump(answer, answers)
@@ -77,7 +80,7 @@ def carried_out(order: dict[str, Any], said: io.StringIO) -> dict[str, str]:
     if done:
         return _answer("", "", name)
     if status := _STATUS.search(said.getvalue()):
-        return _answer("refused", status[1], name)
+        return _answer("refused", status[1] or status[2], name)
     return _answer("unreachable" if _UNREACHABLE.search(said.getvalue()) else "failed", "", name)
 
 
