@@ -89,6 +89,13 @@ class ModelStop(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """The service has begun to answer: it has counted the prompt, whatever comes of the call. What keeps
+    account of calls takes it; nobody else need.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class TextDelta:
     """More words."""
 
@@ -134,7 +141,7 @@ class Answered:
     reservation: int | None = None
 
 
-ProviderEvent = TextDelta | ThoughtDelta | Restarted | RetryScheduled | Answered
+ProviderEvent = Begun | TextDelta | ThoughtDelta | Restarted | RetryScheduled | Answered
 
 
 @asynccontextmanager

@@ -63,6 +63,13 @@ class BudgetSettings(Settings):
         price = self._price_of(model)
         return price.of(usage) if price else 0.0
 
+    def charged_as(self, answered: str, asked: str) -> str:
+        """The model whose price a call has: the one that a service says has answered, or the one that was
+        asked, where only that has a price. Services tell other names than they are asked by.
+        """
+        is_known = self._price_of(answered) is not None or self._price_of(asked) is None
+        return answered if is_known else asked
+
     def unpriced(self, models: Iterable[str]) -> tuple[str, ...]:
         """Those of the models without a price, if a limit in dollars is set: it could not be kept."""
         limited = self.daily_usd or self.monthly_usd or self.heartbeat_daily_usd
@@ -109,6 +116,10 @@ class Budget:
     def price(self, model: str, usage: Usage) -> float:
         """What a call cost; 0 for a model without a price."""
         return self._settings.price(model, usage)
+
+    def charged_as(self, answered: str, asked: str) -> str:
+        """The model whose price a call has, of the one that answered and the one that was asked."""
+        return self._settings.charged_as(answered, asked)
 
     def caps(self, now: datetime, origin: Origin) -> tuple[Cap, ...]:
         """The limits on a call of `origin` at `now`, the owner's local time."""

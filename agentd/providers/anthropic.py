@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.ports import Blobs
-from agentd.core.prompt import Prompt, ProviderEvent, TextDelta, ThoughtDelta
+from agentd.core.prompt import Begun, Prompt, ProviderEvent
 from agentd.core.secrets import Secret
 from agentd.core.turn import Usage
 from agentd.providers.anthropic_wire import PROVIDER, AnthropicAssembly, Json, request_body
@@ -90,12 +90,16 @@ class AnthropicProvider:
 
     async def _heard(
         self, api: AnthropicApi, body: Json, assembly: AnthropicAssembly
-    ) -> AsyncGenerator[TextDelta | ThoughtDelta, None]:
-        """What can be shown of the answer, which the assembly has then."""
+    ) -> AsyncGenerator[ProviderEvent, None]:
+        """That the answer has begun, and what of it can be shown; the assembly has all of it then."""
+        is_told = False
         events = limited(api.events(body), self._settings.call_timeout)
         async with contextlib.aclosing(events):
             async for event in events:
                 shown = assembly.feed(event)
+                if assembly.is_begun and not is_told:
+                    is_told = True
+                    yield Begun()
                 if shown is not None:
                     yield shown
                 if assembly.is_complete:

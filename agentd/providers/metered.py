@@ -19,6 +19,7 @@ from agentd.core.offloading import ROWS, offload
 from agentd.core.ports import Clock, Ledger, Provider
 from agentd.core.prompt import (
     Answered,
+    Begun,
     Prompt,
     ProviderEvent,
     TextDelta,
@@ -64,20 +65,26 @@ class Metered:
         return self._provider.model
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """The wrapped provider's events; `Answered` carries the reservation to be charged.
+        """The wrapped provider's events; `Answered` carries the reservation to be charged, and the name
+        of the model by whose price.
 
         Raises ProviderError of kind `budget` instead of making a call that could pass a limit.
         """
         now = self._clock.now().astimezone(self._clock.zone)
         caps = self._limits.caps(now, prompt.origin)
         held = await self._set_aside(prompt, caps) if caps else None
-        said, used, answered = 0, None, False  # what to charge if no answer comes
+        said, used = 0, None  # what to charge if no answer comes
+        begun = answered = False
         try:
             async with closing(self._provider.stream(prompt)) as events:
                 async for event in events:
+                    if isinstance(event, Begun):
+                        begun = True
+                        continue
                     if isinstance(event, Answered):
                         answered = True
-                        yield replace(event, reservation=held)
+                        model = self._limits.charged_as(event.model, prompt.model or self.model)
+                        yield replace(event, model=model, reservation=held)
                         return
                     if isinstance(event, TextDelta | ThoughtDelta):
                         said += tokens.of_text(event.text)
@@ -87,7 +94,7 @@ class Metered:
             raise
         finally:
             if not answered:
-                if said and used is None:
+                if (said or begun) and used is None:
                     # A service that had begun to answer has counted the input.
                     used = Usage(most_of(await _sent(prompt), 0).input_tokens, said)
                 if used is not None or held is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.ports import Blobs
-from agentd.core.prompt import Prompt, ProviderEvent
+from agentd.core.prompt import Begun, Prompt, ProviderEvent
 from agentd.core.secrets import Secret
 from agentd.core.turn import Usage
 from agentd.providers.counting import TokenCounts
@@ -23,7 +23,6 @@ from agentd.providers.openai_wire import (
     PROVIDER,
     Json,
     OpenAIAssembly,
-    Shown,
     request_body,
 )
 from agentd.providers.pictures import with_pictures
@@ -97,12 +96,17 @@ class OpenAIProvider:
 
     async def _heard(
         self, api: OpenAIApi, body: Json, assembly: OpenAIAssembly
-    ) -> AsyncGenerator[Shown, None]:
-        """What can be shown of the answer, which the assembly has then."""
+    ) -> AsyncGenerator[ProviderEvent, None]:
+        """That the answer has begun, and what of it can be shown; the assembly has all of it then."""
+        is_told = False
         events = limited(api.events(body), self._settings.call_timeout)
         async with contextlib.aclosing(events):
             async for data in events:
-                for shown in assembly.feed(data):
+                news = assembly.feed(data)
+                if assembly.is_begun and not is_told:
+                    is_told = True
+                    yield Begun()
+                for shown in news:
                     yield shown
                 if assembly.is_stopped or assembly.is_done:
                     break

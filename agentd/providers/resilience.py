@@ -16,6 +16,7 @@ from agentd.core.health import Problem
 from agentd.core.ports import Clock, Provider
 from agentd.core.prompt import (
     Answered,
+    Begun,
     Prompt,
     ProviderEvent,
     Restarted,
@@ -64,7 +65,7 @@ class Retrying:
             try:
                 async with closing(self._inner.stream(prompt)) as events:
                     async for event in events:
-                        shown = shown or not isinstance(event, Answered)
+                        shown = shown or not isinstance(event, (Answered, Begun))
                         yield event
                 return
             except ProviderError as error:
@@ -304,7 +305,7 @@ class Fallback:
                     async for event in events:
                         if isinstance(event, Answered):
                             self._answered_by(provider, failures)
-                        shown = not isinstance(event, (Answered, Restarted, RetryScheduled))
+                        shown = not isinstance(event, (Answered, Begun, Restarted, RetryScheduled))
                         yield event
                 return
             except ProviderError as error:

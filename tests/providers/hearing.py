@@ -1,6 +1,7 @@
 """What the tests of both services share: hearing a stream out, and what each status means."""
 
 from agentd.core.errors import ProviderError
+from agentd.core.prompt import Begun
 
 # status, kind of the error, whether it is worth another try
 STATUSES = [
@@ -28,7 +29,8 @@ async def hear(provider, prompt):
     async with provider:
         try:
             async for event in provider.stream(prompt):
-                events.append(event)  # noqa: PERF401 - those before an error count
+                if not isinstance(event, Begun):
+                    events.append(event)  # noqa: PERF401 - those before an error count
         except ProviderError as error:
             return events, error
     return events[:-1], events[-1]

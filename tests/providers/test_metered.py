@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from agentd.core.errors import ProviderError, StorageFull
 from agentd.core.message import user
-from agentd.core.prompt import Answered, Prompt, ProviderEvent, TextDelta, closing
+from agentd.core.prompt import Answered, Begun, Prompt, ProviderEvent, TextDelta, closing
 from agentd.core.turn import MAIN, Origin, Usage
 from agentd.engine.budget import BudgetSettings, SilentBudget
 from agentd.engine.queue import Interrupt, Interrupted
@@ -115,6 +115,35 @@ async def test_a_failed_call_is_charged_what_the_service_counted(limits: dict[st
     assert (tokens, usd) == (2_100, pytest.approx(0.025))
 
 
+async def test_a_model_that_answers_by_another_name_costs_what_was_asked_for() -> None:
+    clock = FakeClock()
+    ledger, settings = MemoryLedger(clock), budget(daily_usd=0.2)
+    upstream = ScriptedProvider(usage=Usage(1_000, 2_000), model="upstream-7")
+    metered = Metered(upstream, ledger, settings, clock, 2_000)
+    assert (await ask(metered, ledger, settings)).model == "m-20261122"
+    _, usd = await ledger.spent(clock.now() - timedelta(days=1))
+    assert usd == pytest.approx(0.11)
+    with pytest.raises(ProviderError, match="daily_usd"):
+        await ask(metered, ledger, settings)
+
+
+@pytest.mark.parametrize("limits", [{"daily_usd": 10.0}, {"heartbeat_daily_tokens": 0}])
+async def test_a_call_that_is_left_before_its_first_word_is_charged_what_it_was_sent(
+    limits: dict[str, float],
+) -> None:
+    clock, begun = FakeClock(), asyncio.Event()
+    ledger = MemoryLedger(clock)
+    metered = Metered(Hanging(begun, Begun()), ledger, budget(**limits), clock, 1000)
+    running = asyncio.create_task(run_through(metered))
+    await begun.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    tokens, usd = await ledger.spent(clock.now() - timedelta(days=1))
+    assert 170 < tokens < 300
+    assert usd > 0
+
+
 async def test_without_a_limit_a_cut_call_is_charged_too() -> None:
     clock, begun = FakeClock(), asyncio.Event()
     ledger = MemoryLedger(clock)
@@ -138,12 +167,13 @@ class FullLedger(MemoryLedger):
 class Hanging(ScriptedProvider):
     """Begins to answer, and never ends."""
 
-    def __init__(self, begun: asyncio.Event) -> None:
+    def __init__(self, begun: asyncio.Event, event: ProviderEvent | None = None) -> None:
         super().__init__()
         self._begun = begun
+        self._event = event or TextDelta("one")
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        yield TextDelta("one")
+        yield self._event
         self._begun.set()
         await asyncio.Event().wait()
 
