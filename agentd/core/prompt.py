@@ -66,11 +66,13 @@ class Prompt:
 
     `system` are sections in order, the most stable first. `cached_messages` is how many of the
     first `messages` stay the same in the next turn: a provider that caches sets its breakpoint there.
+    Where the model `may_call` none of the `tools` any more, they are told because it has called some.
     """
 
     system: tuple[str, ...]
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
+    may_call: bool = True
     cached_messages: int = 0
     model: str | None = None
     effort: str = ""  # how much to think; "" leaves it to the configuration

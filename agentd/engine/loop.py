@@ -28,12 +28,13 @@ from agentd.core.event import (
     ThoughtChunk,
 )
 from agentd.core.failpoints import hit
-from agentd.core.message import Block, Text, ToolUse
+from agentd.core.message import Block, Role, Text, ToolUse
 from agentd.core.offloading import ROWS, offload
 from agentd.core.ports import Clock, Inbox, Journal, Ledger, Provider
 from agentd.core.prompt import (
     Answered,
     ModelStop,
+    Prompt,
     Restarted,
     RetryScheduled,
     TextDelta,
@@ -51,6 +52,7 @@ from agentd.engine.queue import Interrupted
 from agentd.engine.toolbox import Toolbox
 
 CANCELLED_CALL = "The user cancelled the turn before this tool had answered."
+LAST_CALL = "This is the last step of this turn: no tool can be called in it. Answer now with what you have."
 _PIECE = 64 * 1024  # characters of an answer that are shown at once
 
 
@@ -174,6 +176,8 @@ class Loop:
         rows = tuple(progress.rows)
         build = partial(prompts.build, progress.context, rows, clip_results=progress.clip)
         prompt = await offload(len(rows), build, light=ROWS)
+        if progress.model_calls >= self._max_model_calls and progress.model_calls > 1:
+            prompt = _last(prompt)
         progress.shown.clear()
         try:
             async with (
@@ -270,6 +274,16 @@ _STOPS = {
     ModelStop.MAX_TOKENS: StopReason.MAX_TOKENS,
     ModelStop.REFUSAL: StopReason.REFUSAL,
 }
+
+
+def _last(prompt: Prompt) -> Prompt:
+    """The prompt of the last call that a turn may make: what the tools have told is not to be lost without
+    an answer.
+    """
+    *before, newest = prompt.messages
+    if newest.role is Role.USER:  # an answer that the service has paused in goes on as it is
+        newest = replace(newest, blocks=(*newest.blocks, Text(LAST_CALL)))
+    return replace(prompt, messages=(*before, newest), may_call=False)
 
 
 def _storable(answer: Answered, earlier: Sequence[Row]) -> tuple[Block, ...]:

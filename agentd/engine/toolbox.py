@@ -15,6 +15,7 @@ import structlog
 
 from agentd.core.errors import AgentdError, StorageError, ToolFailed
 from agentd.core.failpoints import hit
+from agentd.core.message import JsonObject
 from agentd.core.ports import Clock, Journal, Tool, ToolSource
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.redaction import Redactor
@@ -257,6 +258,7 @@ class Toolbox:
         if tool is None or not _is_for(tool.spec, request):
             known = ", ".join(s.name for s in self.specs(request))
             raise ToolFailed(f"There is no tool {call.name!r} here. There are: {known}.")
+        call = replace(call, input=_given(tool.spec, call.input))
         wrong = self._checks[call.name](call.input)
         if wrong:
             raise ToolFailed(f"The input does not fit {call.name}: {wrong}.")
@@ -353,6 +355,14 @@ def _has(request: TurnRequest, name: str) -> bool:
 
 def _only_reads(spec: ToolSpec) -> bool:
     return spec.effect is Effect.READ_ONLY or spec.kind == "read"
+
+
+def _given(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
+    """The arguments without those that may be left out and are null: so many models say that they leave
+    them out.
+    """
+    needed = spec.input_schema.get("required", ())
+    return {name: value for name, value in arguments.items() if value is not None or name in needed}
 
 
 def _in_short(spec: ToolSpec) -> ToolSpec:

@@ -68,6 +68,8 @@ def request_body(
     if tools := [_tool(t) for t in prompt.tools]:
         tools[-1]["cache_control"] = _CACHE
         body["tools"] = tools
+        if not prompt.may_call:
+            body["tool_choice"] = {"type": "none"}
     if settings.thinking == "adaptive":
         body["thinking"] = {"type": "adaptive"}
     if prompt.effort:

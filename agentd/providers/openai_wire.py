@@ -53,6 +53,8 @@ def request_body(
         body["reasoning_effort"] = effort
     if prompt.tools:
         body["tools"] = [_tool(t) for t in prompt.tools]
+        if not prompt.may_call:
+            body["tool_choice"] = "none"
         if can.parallel_tool_calls is not None:
             body["parallel_tool_calls"] = can.parallel_tool_calls
     body["messages"] = list(_messages(prompt, can.system_role, pictures))

@@ -18,6 +18,7 @@ from agentd.core.message import Text, ToolResult
 from agentd.core.prompt import Prompt
 from agentd.core.transcript import RowRole
 from agentd.core.turn import MAIN, Context, Origin, SessionKey, StopReason, TurnRequest
+from agentd.engine.loop import LAST_CALL
 from agentd.testing import MemoryWorkspace, ScriptedProvider, call, check_messages
 
 
@@ -221,6 +222,34 @@ async def test_cancel_while_the_user_is_asked_answers_the_call_and_writes_nothin
     assert "MEMORY.md" not in world.workspace.files
     assert (await world.say("next")).text == "ok"
     check_messages(world.provider.prompts[-1].messages)
+
+
+async def test_an_argument_that_is_null_is_one_that_is_left_out(world) -> None:
+    await world.start()
+    world.provider.say(call("memory_write", content="tea", target=None, old_string=None))
+    turn = await world.say("note it")
+    assert [made.is_error for made in turn.tool_calls] == [False]
+    world.provider.say(call("memory_write", "call_2", content=None))
+    (made,) = (await world.say("note it")).tool_calls
+    assert made.is_error, "what is needed is not left out"
+
+
+async def test_the_last_call_of_a_turn_is_asked_for_an_answer(world) -> None:
+    world.settings = world.settings.model_copy(update={"max_model_calls": 3})
+    await world.start()
+
+    def reply(prompt):
+        number = len(world.provider.prompts)
+        return call("memory_tree", f"c{number}") if prompt.may_call else "two looks so far"
+
+    world.provider.default = reply
+    turn = await world.say("look around")
+    assert (turn.text, turn.stop_reason) == ("two looks so far", StopReason.END_TURN)
+    first, second, last = world.provider.prompts
+    assert (first.may_call, second.may_call, last.may_call) == (True, True, False)
+    assert last.tools == first.tools
+    assert last.messages[-1].blocks[-1] == Text(LAST_CALL)
+    assert LAST_CALL not in str(await world.store.rows(MAIN)), "it is no part of the conversation"
 
 
 async def test_a_turn_stops_at_its_limit_of_model_calls(world) -> None:

@@ -1,6 +1,7 @@
 """What goes over the wire."""
 
 import json
+from dataclasses import replace
 
 from agentd.core.message import Message, Opaque, Role, Text, ToolResult, assistant, user
 from agentd.core.prompt import Effect, Prompt, ToolSpec
@@ -48,6 +49,13 @@ def test_a_bare_prompt_has_neither_tools_nor_system():
     data = body(Prompt(("", "  "), (user("a"),)), max_tokens=77)
     assert set(data) == {"model", "max_tokens", "messages"}
     assert data["max_tokens"] == 77
+
+
+def test_the_last_call_of_a_turn_is_told_of_tools_that_it_may_not_call():
+    asked = Prompt((), (user("Hello"),), (tool("memory_tree"),), may_call=False)
+    assert (body(asked)["tool_choice"], len(body(asked)["tools"])) == ({"type": "none"}, 1)
+    assert "tool_choice" not in body(replace(asked, may_call=True))
+    assert "tool_choice" not in body(replace(asked, tools=()))
 
 
 def test_a_prompt_may_ask_for_fewer_tokens():

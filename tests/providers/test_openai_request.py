@@ -1,6 +1,7 @@
 """What goes over the wire to a chat-completions server."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -44,6 +45,13 @@ def test_tools_are_functions():
     assert body(Prompt((), (user("a"),), (LOOK,)))["tools"] == [
         {"type": "function", "function": function}
     ]
+
+
+def test_the_last_call_of_a_turn_is_told_of_tools_that_it_may_not_call():
+    asked = Prompt((), (user("Hello"),), (LOOK,), may_call=False)
+    assert (body(asked)["tool_choice"], len(body(asked)["tools"])) == ("none", 1)
+    assert "tool_choice" not in body(replace(asked, may_call=True))
+    assert "tool_choice" not in body(replace(asked, tools=()))
 
 
 def test_results_follow_their_calls_one_message_each_and_words_come_after():
