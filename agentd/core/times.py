@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, timedelta, tzinfo
+from email.utils import parsedate_to_datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -84,6 +87,34 @@ def read_instant(text: Any, zone: tzinfo = UTC) -> datetime:
             return at
     msg = f"{text!r} is not between the years {FIRST_YEAR} and {LAST_YEAR}"
     raise ValueError(msg)
+
+
+_LONGEST_RETRY = 365 * 86_400.0  # seconds; of more a service knows as little as we do
+
+
+def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """The seconds for which a response asks to wait before a new try, a year at most; None where it says
+    nothing that could be read. `headers` are asked by lower-case names. A date is measured against the
+    response's own, so that no clock need agree, or against `now`, if that is given, where it has none.
+    """
+    text = headers.get("retry-after", "")
+    try:
+        seconds = float(text)
+    except ValueError:
+        at, sent = _http_date(text), _http_date(headers.get("date", "")) or now
+        if at is None or sent is None:
+            return None
+        seconds = (at - sent).total_seconds()
+    return min(max(seconds, 0.0), _LONGEST_RETRY) if math.isfinite(seconds) else None
+
+
+def _http_date(text: str) -> datetime | None:
+    """The moment, in UTC where the text names no zone; None for what is no date."""
+    try:
+        at = parsedate_to_datetime(text)
+    except (ValueError, TypeError):
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def within_calendar(at: datetime) -> datetime:

@@ -22,7 +22,7 @@ from agentd.core import strict
 from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.secrets import Secret
-from agentd.providers.faults import failure
+from agentd.providers.faults import failure, unreachable
 from agentd.providers.pictures import blind
 from agentd.providers.provider_settings import ServiceSettings
 from agentd.providers.refusals import refused
@@ -126,5 +126,5 @@ def _network_kind(error: BaseException | None) -> str:
         error,
         (httpx2.ConnectError, httpx2.ProxyError, httpx2.UnsupportedProtocol, httpx2.InvalidURL),
     ):
-        return "connect"
+        return unreachable(error)
     return "stream_cut"

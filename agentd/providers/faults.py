@@ -7,6 +7,7 @@ repeated here: they may hold parts of the request. `refusals.py` writes them int
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -30,6 +31,10 @@ class Fault:
 
 _WAIT = "Try again in a few minutes; the service's status page shows known outages."
 _NETWORK = "Check the network, the firewall and [provider] base_url."
+_CERTIFICATE = (
+    "Check this machine's clock and [provider] base_url. A network that wants a login first, or looks into "
+    "what goes through it, shows a certificate of its own."
+)
 _AGAIN = "Send the message again."
 _REPORT = "Send the message again; if it stays, report it with the log's request id."
 
@@ -102,6 +107,13 @@ FAULTS: Mapping[str, Fault] = {
     "connect": Fault(
         "The service cannot be reached.", _NETWORK, retryable=True, counts=True, waits=True
     ),
+    "bad_certificate": Fault(
+        "The service does not prove who it is: its certificate is not accepted.",
+        _CERTIFICATE,
+        retryable=False,
+        counts=True,
+        waits=True,
+    ),
     "connect_timeout": Fault(
         "The service did not take the connection in time.",
         _NETWORK,
@@ -163,6 +175,16 @@ FAULTS: Mapping[str, Fault] = {
         counts=False,
     ),
 }
+
+
+def unreachable(error: BaseException | None) -> str:
+    """The row for a connection that did not come about, by what the error was raised from."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return "bad_certificate"
+        error = error.__cause__ or error.__context__
+    return "connect"
+
 
 ONCE_MORE = frozenset({"empty_answer"})  # a model that stays silent twice stays silent
 

@@ -20,8 +20,8 @@ from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.secrets import Secret
 from agentd.core.settings import OPENAI_URL
-from agentd.providers.faults import failure
-from agentd.providers.openai_wire import cures, error_word, reported_error
+from agentd.providers.faults import failure, unreachable
+from agentd.providers.openai_wire import cures, error_in, error_word, reported_error
 from agentd.providers.provider_settings import ServiceSettings
 from agentd.providers.refusals import refused
 
@@ -159,16 +159,14 @@ async def _body(response: httpx.Response) -> str:
 
 
 def _error(text: str) -> object:
-    """The error object of a body; some servers put its parts at the top."""
+    """The error object of a body, if it has one."""
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):
         return None
     if isinstance(body, list) and body:  # some gateways wrap it
         body = body[0]
-    if not isinstance(body, dict):
-        return None
-    return body.get("error") or (body if body.get("object") == "error" else None)
+    return error_in(body) if isinstance(body, dict) else None
 
 
 def _network_kind(error: Exception) -> str:
@@ -177,5 +175,5 @@ def _network_kind(error: Exception) -> str:
     if isinstance(error, httpx.TimeoutException):
         return "timeout"
     if isinstance(error, (httpx.ConnectError, httpx.ProxyError, httpx.UnsupportedProtocol)):
-        return "connect"
+        return unreachable(error)
     return "bad_stream" if isinstance(error, httpx.DecodingError) else "stream_cut"

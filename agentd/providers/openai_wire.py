@@ -271,8 +271,8 @@ class OpenAIAssembly:
         return Answered(message, stop, usage, self._model, PROVIDER)
 
     def _feed(self, chunk: Json) -> Iterator[Shown]:
-        if chunk.get("error"):
-            raise reported_error(chunk["error"], "reported inside the answer")
+        if error := error_in(chunk):
+            raise reported_error(error, "reported inside the answer")
         self._model = model_name(chunk.get("model"), self._model)
         self.usage = _usage(chunk.get("usage")) or self.usage
         for choice in chunk.get("choices") or ():
@@ -317,15 +317,21 @@ class OpenAIAssembly:
             yield from self._said(self._tags.end())
 
     def _call(self, piece: Json) -> None:
-        """Add a piece to its call: the one of its index, unless a new id begins another one."""
+        """Add a piece to its call: the one of its index, unless a new id begins another one, or a name where
+        calls have no index.
+        """
         index, id_ = piece.get("index"), _str(piece.get("id") or "")
+        function = piece.get("function") or {}
+        name = _str(function.get("name") or "")
         call = next((c for c in reversed(self._calls) if index is None or c.index == index), None)
-        if call is None or (id_ and call.id and id_ != call.id):
+        is_other = call is not None and (
+            bool(id_ and call.id and id_ != call.id) or (index is None and call.is_behind(name))
+        )
+        if call is None or is_other:
             call = _Call(index)
             self._calls.append(call)
         call.id = call.id or id_
-        function = piece.get("function") or {}
-        call.name = call.name or _str(function.get("name") or "")
+        call.name = call.name or name
         if arguments := _str(function.get("arguments") or ""):
             call.arguments.feed(arguments, self.written)
 
@@ -339,6 +345,10 @@ class _Call:
         self.name = ""
         self.arguments = Arguments()
 
+    def is_behind(self, name: str) -> bool:
+        """Whether a piece with this name is the beginning of the next call."""
+        return bool(name and self.name) and (name != self.name or not self.arguments.is_empty)
+
     def finished(self, number: int) -> ToolUse:
         """The call; some servers give it no id."""
         if not self.name:
@@ -351,6 +361,13 @@ class _Call:
             any_id=True,
             too_large=self.arguments.is_too_large,
         )
+
+
+def error_in(body: Json) -> object:
+    """The error that an object of a server tells of, None if it tells of none; some put its parts at the
+    top.
+    """
+    return body.get("error") or (body if body.get("object") == "error" else None)
 
 
 def reported_error(error: object, where: str) -> ProviderError:

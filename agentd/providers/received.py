@@ -99,7 +99,7 @@ class Arguments:
             self._pieces.append(piece)
 
     def parsed(self) -> dict[str, Any]:
-        """The JSON object; a blank text has no arguments, and neither have those that are not kept.
+        """The JSON object; a blank text and `null` have no arguments, and neither have those that are not kept.
         Raises ProviderError `bad_tool_json`.
         """
         found = parse_arguments(strict.joined(self._pieces))
@@ -147,18 +147,18 @@ def tool_call(
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
-    """The JSON object in the text; a blank text has no arguments.
+    """The JSON object in the text; a blank text and `null` have no arguments.
 
     Raises ProviderError `bad_tool_json` for anything else, read as strictly as a client's frame: no
     tool may run on a guess.
     """
     try:
-        value = strict.loads(text) if text.strip() else {}
+        value = strict.loads(text) if text.strip() else None
     except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
+        raise failure("bad_tool_json") from None
+    if not isinstance(value, dict | None):
         raise failure("bad_tool_json")
-    return value
+    return value or {}
 
 
 def _has_at_most(value: object, most: int) -> bool:

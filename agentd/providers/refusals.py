@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import structlog
 
 from agentd.core.errors import ProviderError
+from agentd.core.times import retry_after
 from agentd.providers.faults import FAULTS, failure, kind_of
 
 log = structlog.get_logger()
 
-_LONGEST_WAIT = 365 * 86_400.0  # seconds; of more a service knows as little as we do
 _LONGEST_WORDS = 400  # characters of a service's words that the log gets
 _DEEPEST = 8
 # Where services put their words for people. What stands beside them (`input`, `body`) may be the request.
@@ -54,7 +52,7 @@ def refused(
         service_said=said,
     )
     detail = f"HTTP {status}" + (f", {error_type}" if error_type else "")
-    error = failure(kind, detail, retry_after=_retry_after(headers))
+    error = failure(kind, detail, retry_after=retry_after(headers))
     if kind in _OF_THE_REQUEST and (helps := " ".join(_helping(kind, said, body, cures))):
         error.cure = f"{helps} {FAULTS[kind].cure}"
     if headers.get("x-should-retry") == "false":
@@ -115,17 +113,3 @@ def _has_pictures(body: Mapping[str, Any]) -> bool:
         for part in message["content"]
     )
     return any(isinstance(part, Mapping) and part.get("type") in _PICTURES for part in parts)
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds; a date is measured against the response's own, so that no clock need agree."""
-    text = headers.get("retry-after", "")
-    try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("date", ""))
-        except (ValueError, TypeError):
-            return None
-        seconds = wait.total_seconds()
-    return min(max(seconds, 0.0), _LONGEST_WAIT) if math.isfinite(seconds) else None

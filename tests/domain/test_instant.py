@@ -7,10 +7,32 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agentd.core.times import read_instant, within_calendar
+from agentd.core.times import read_instant, retry_after, within_calendar
 from agentd.storage.codec import moment
 
 ZONES = [ZoneInfo(name) for name in ("Pacific/Kiritimati", "America/New_York", "Etc/GMT+12")]
+
+
+DATE = "Wed, 21 Oct 2026 07:28:00 GMT"
+NOW = datetime(2026, 10, 21, 7, 27, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("headers", "now", "seconds"),
+    [
+        ({"retry-after": "2.5"}, None, 2.5),
+        ({"retry-after": DATE, "date": "Wed, 21 Oct 2026 07:27:50 GMT"}, NOW, 10.0),
+        ({"retry-after": DATE}, NOW, 30.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 -0000"}, NOW, 30.0),
+        ({"retry-after": DATE}, None, None),
+        ({"retry-after": DATE, "date": "today"}, None, None),
+        ({"retry-after": "inf"}, NOW, None),
+        ({"retry-after": "1e300"}, NOW, 365 * 86_400.0),
+        ({}, NOW, None),
+    ],
+)
+def test_a_response_asks_to_wait_for_seconds_or_until_a_date(headers, now, seconds):
+    assert retry_after(headers, now) == seconds
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import ssl
 import subprocess
 import sys
 
@@ -252,6 +253,20 @@ async def test_the_connection_is_closed_when_the_consumer_leaves(serving, record
         await anext(events)
         await events.aclose()
         assert await left
+
+
+async def test_a_certificate_that_is_not_accepted_is_named(key, hello):
+    def fail(request):
+        try:
+            raise ssl.SSLCertVerificationError("SENTINEL: self-signed")
+        except ssl.SSLError as error:
+            raise httpx2.ConnectError("SENTINEL", request=request) from error
+
+    transport = httpx2.MockTransport(fail)
+    async with AnthropicProvider(ProviderSettings(), key, transport=transport) as provider:
+        with pytest.raises(ProviderError) as caught:
+            await ask(provider, hello)
+    assert (caught.value.kind, caught.value.away) == ("bad_certificate", True)
 
 
 async def test_a_refused_connection_is_named(key, hello):

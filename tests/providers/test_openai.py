@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -300,6 +301,18 @@ async def test_each_network_failure_has_one_kind(key, hello, raised, kind):
 
     error = await error_of(answering(key, fail), hello)
     assert (error.kind, error.retryable) == (kind, True)
+    assert "SENTINEL" not in repr(error)
+
+
+async def test_a_certificate_that_is_not_accepted_is_named(key, hello):
+    def fail(request):
+        try:
+            raise ssl.SSLCertVerificationError("SENTINEL: self-signed")
+        except ssl.SSLError as error:
+            raise httpx.ConnectError("SENTINEL", request=request) from error
+
+    error = await error_of(answering(key, fail), hello)
+    assert (error.kind, error.retryable, error.away) == ("bad_certificate", False, True)
     assert "SENTINEL" not in repr(error)
 
 

@@ -83,6 +83,10 @@ async def test_calls_at_once_keep_their_order_and_no_arguments_are_none(hello):
         ("interleaved_calls", [("call_a", {"path": "a.md"}), ("call_b", {"depth": 2})]),
         ("same_index", [("call_a", {}), ("call_b", {"depth": 2})]),
         ("no_index", [("call_0", {"depth": 2})]),
+        (
+            "no_index_no_id",
+            [("call_0", {}), ("call_1", {"query": "tea"}), ("call_2", {"query": "milk"})],
+        ),
         ("stop_with_call", [("call_a", {})]),
         ("late_id", [("call_a", {})]),
     ],
@@ -209,6 +213,7 @@ async def test_each_stop_reason_keeps_the_words_and_no_unfinished_tool(hello, st
         ("error_with_stop", "server_error", True),
         ("rate_limit_inside", "rate_limited", True),
         ("overflow_inside", "overflow", False),
+        ("error_at_top", "overflow", False),
         ("error_stop_alone", "unknown_stop", False),
         ("done_alone", "stream_cut", True),
         ("nothing_but_done", "stream_cut", True),

@@ -7,7 +7,6 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
@@ -16,6 +15,7 @@ from agentd.core.errors import EmbedderFault
 from agentd.core.ports import Clock
 from agentd.core.secrets import Secret
 from agentd.core.settings import OPENAI_URL
+from agentd.core.times import retry_after
 from agentd.memory.index.embedding import vectors
 from agentd.memory.index.embedding.embedding_settings import ModelSettings
 
@@ -112,19 +112,8 @@ class EmbeddingsApi:
             ),
             passes=passes,
             counts=status not in (400, 413, 422),
-            wait=self._wait(response.headers.get("retry-after", "")) if passes else 0.0,
+            wait=(retry_after(response.headers, self._clock.now()) or 0.0) if passes else 0.0,
         )
-
-    def _wait(self, text: str) -> float:
-        """Seconds, from seconds or a date."""
-        try:
-            return max(0.0, float(text))
-        except ValueError:
-            pass
-        try:
-            return max(0.0, (parsedate_to_datetime(text) - self._clock.now()).total_seconds())
-        except (ValueError, TypeError):
-            return 0.0
 
 
 async def _read(response: httpx.Response) -> bytes:
