@@ -9,37 +9,48 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 from agentd.core.alert import alert_digest
-from agentd.core.erasure import MASK, Erasure, Written, moved, replaced
+from agentd.core.erasure import Erasure, Written, moved
 from agentd.core.errors import Busy
 from agentd.core.message import (
     Block,
-    Opaque,
     Text,
     TextSource,
     ToolResult,
     ToolUse,
     Writer,
     decode_blocks,
-    encode_block,
 )
 from agentd.core.ports import Wanted
 from agentd.core.spans import Span
 from agentd.core.turn import SessionKey
-from agentd.storage.codec import dumps, maybe_moment
+from agentd.storage.codec import maybe_moment
+from agentd.storage.masked_columns import COLUMNS, masked_spans
 from agentd.storage.proofs import digest_of
 from agentd.storage.sqlite import Database
 from agentd.storage.transcript import retitle
 
 PAGE = 1_000  # rows that one transaction looks at
+_KNOWN = -1  # before the first row: the known ones come first
 
 Without = Callable[[Collection[SessionKey]], AbstractAsyncContextManager[None]]
-_Change = Callable[[Erasure, str, tuple[str, ...]], str]
+_T = TypeVar("_T")
+_Act = Callable[[sqlite3.Connection, str, Erasure, Sequence[sqlite3.Row]], _T]
 
 _OPEN = "SELECT id FROM turns WHERE state = 'running' AND ended_at IS NULL"
 _SOME = "SELECT rowid AS place, COLUMNS FROM TABLE WHERE rowid > ? ORDER BY rowid LIMIT ?"
@@ -60,8 +71,20 @@ _MOVE = "UPDATE OR REPLACE fact_evidence SET begins = ?, ends = ? WHERE id = ?"
 _DIGEST = "UPDATE alerts SET digest = ? WHERE id = ?"
 
 
+@dataclass(slots=True)
+class _Known:
+    """Rows of a table that may have to be changed; of `count` ones up to the `last` no other does that has
+    words which are `looked_for`, unless a mark names it.
+    """
+
+    rows: Collection[int] = ()
+    last: int = 0
+    count: int = 0
+    looked_for: Callable[[str], bool] = lambda _: False
+
+
 class Masking:
-    """The Eraser of the state database, but for facts, which their own store blanks.
+    """The Eraser and the Writings of the state database, but for facts, which their own store blanks.
 
     `without` keeps sessions out of the search index while their rows are changed, so that a crash
     leaves no words in the index that are gone from the rows.
@@ -71,6 +94,7 @@ class Masking:
         self._db = db
         self._without = without
         self._awaited: tuple[object, frozenset[int]] | None = None  # turns that went on
+        self._looked = _Known()  # what `texts` has found, until `erase` has asked for it
 
     @property
     def name(self) -> str:
@@ -98,39 +122,93 @@ class Masking:
         self._awaited = None
         return places
 
-    async def _mask(self, erasure: Erasure) -> int:
-        guilty = await self._guilty(erasure)
-        async with self._db.erasing():
-            if guilty:
-                keys = await self._db.read(partial(_keys, sessions=guilty))
-                async with self._without(keys):
-                    places = await self._change("rows", erasure)
-                    for session in guilty:
-                        await self._db.write(partial(_refresh, session=session))
-            else:
-                places = 0
-            for table in COLUMNS.keys() - {"rows"}:
-                places += await self._change(table, erasure)
-        return places
+    async def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
+        """See Writings. Which rows of transcripts are wanted is known until `erase` has asked for it. Raises
+        StorageError.
+        """
+        self._looked, looked = _Known(), _Known()
+        if wanted is None:
+            all_rows = _ROWS.replace("PLACES", PLACES["rows"])
+            look = partial(_texts_look, query=all_rows, made=_of_row, wanted=None)
+        else:
+            wanted.expect(await self._db.read(_count))
+            look = partial(_rows_look, wanted=wanted, looked=looked)
+        async for texts in self._pages(look):
+            yield texts
+        if wanted is not None:
+            looked.looked_for = wanted.looked_for()
+            self._looked = looked
+        for table, at, text, mine in _TABLES:
+            parts = {"PLACES": PLACES[table], "AT": at, "TEXT": text, "MINE": mine, "TABLE": table}
+            query = _PLAIN
+            for name, part in parts.items():
+                query = query.replace(name, part)
+            look = partial(_texts_look, query=query, made=_of_plain, wanted=wanted)
+            async for texts in self._pages(look):
+                yield texts
 
-    async def _guilty(self, erasure: Erasure) -> list[int]:
-        """The sessions with rows that say it."""
-        found: set[int] = set()
+    async def said(self, session: SessionKey, seq: int) -> Written | None:
+        """One row of a transcript; None if it is gone. Raises StorageError."""
+        query = _ROWS.replace("PLACES", PLACES["rows"]).replace("id > ?", _ONE)
+        found = await self._db.read(lambda conn: conn.execute(query, (session, seq, 1)).fetchone())
+        return _of_row(found) if found else None
+
+    async def _pages(self, look: _Look) -> AsyncIterator[Sequence[Written]]:
         after: int | None = 0
         while after is not None:
-            after, sessions = await self._db.read(partial(_look, erasure=erasure, after=after))
-            found |= sessions
-        return sorted(found)
+            after, texts = await self._db.read(partial(look, after=after))
+            if texts:
+                yield texts
 
-    async def _change(self, table: str, erasure: Erasure) -> int:
-        places, after = 0, 0
-        while True:
-            step = partial(_mask_page, table=table, erasure=erasure, after=after)
-            seen, changed = await self._db.write(step)
-            places += changed
-            if seen is None:
-                return places
-            after = seen
+    async def _mask(self, erasure: Erasure) -> int:
+        known = {table: _Known() for table in COLUMNS} | {"rows": await self._known(erasure)}
+        guilty: dict[str, _Known] = {}
+        sessions: set[int] = set()
+        for table in sorted(known, key=lambda table: table != "rows"):
+            last, pages = await self._walk(self._db.read, _guilty, table, erasure, known[table])
+            guilty[table] = _Known(set(chain.from_iterable(pages)), last)
+            sessions.update(one for page in pages for told in page.values() for one in told)
+        if not any(one.rows for one in guilty.values()):
+            return 0
+        keys = await self._db.read(partial(_keys, sessions=sessions))
+        async with self._db.erasing():
+            async with self._without(keys) if keys else nullcontext():
+                count = await self._change("rows", erasure, guilty.pop("rows"))
+                for session in sorted(sessions):  # their titles are made of rows
+                    await self._db.write(partial(_refresh, session=session))
+            for table, rows in guilty.items():
+                count += await self._change(table, erasure, rows)
+        return count
+
+    async def _change(self, table: str, erasure: Erasure, guilty: _Known) -> int:
+        _, counts = await self._walk(self._db.write, _mask_rows, table, erasure, guilty)
+        return sum(counts)
+
+    async def _known(self, erasure: Erasure) -> _Known:
+        """The rows of transcripts that have these words, as far as `texts` has found out."""
+        looked, self._looked = self._looked, _Known()
+        excerpts = (one.text for one in erasure.excerpts)
+        if not all(map(looked.looked_for, (*erasure.spans, *erasure.sentences, *excerpts))):
+            return _Known()
+        is_same = await self._db.read(partial(_count, last=looked.last)) == looked.count
+        return looked if is_same else _Known()  # a new row may have the number of a deleted one
+
+    async def _walk(
+        self,
+        run: Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]],
+        act: _Act[_T],
+        table: str,
+        erasure: Erasure,
+        known: _Known,
+    ) -> tuple[int, list[_T]]:
+        """The last row of a table, and what `act` makes of those that may have to be changed, page by page."""
+        after: int | None = _KNOWN
+        last, results = 0, list[_T]()
+        while after is not None:
+            last = max(last, after)
+            after, result = await run(partial(_step, act, table, erasure, known, after))
+            results.append(result)
+        return last, results
 
 
 def _open_turns(conn: sqlite3.Connection) -> frozenset[int]:
@@ -142,39 +220,66 @@ def _keys(conn: sqlite3.Connection, sessions: Collection[int]) -> list[SessionKe
     return [SessionKey(row["key"]) for row in found]
 
 
-def _look(
-    conn: sqlite3.Connection, erasure: Erasure, after: int
-) -> tuple[int | None, frozenset[int]]:
-    """The last row of a page, None behind the end, and the sessions of rows that are to be changed."""
-    last, rows = _suspects(conn, "rows", erasure, after)
-    guilty = {
-        row["session_id"]
-        for row in rows
-        if _blocks(erasure, row["blocks"], _places(row)) != row["blocks"]
-    }
-    return last, frozenset(guilty)
+def _step(
+    act: _Act[_T],
+    table: str,
+    erasure: Erasure,
+    known: _Known,
+    after: int,
+    conn: sqlite3.Connection,
+) -> tuple[int | None, _T]:
+    """The last of the next rows of a table, None behind the end, and what `act` makes of those of them that
+    may have to be changed; at first of those that are known.
+    """
+    last: int | None
+    if after == _KNOWN:
+        last = known.last
+        found = _marked(conn, table, erasure, 0, last).union(known.rows)
+    else:
+        last, found = _suspects(conn, table, erasure, after)
+    rows: Sequence[sqlite3.Row] = ()
+    if found:  # to find out how marks name them takes long
+        query = _THESE.replace("TABLE", table).replace("PLACES", PLACES[table])
+        rows = conn.execute(query, (json.dumps(sorted(found)),)).fetchall()
+    return last, act(conn, table, erasure, rows)
 
 
 def _suspects(
     conn: sqlite3.Connection, table: str, erasure: Erasure, after: int
-) -> tuple[int | None, Sequence[sqlite3.Row]]:
-    """The last of the next rows of a table, None behind the end, and those of them that may have to be
-    changed: with `place`, their row id, and `places`, as marks name them, which takes long to find out.
-    """
+) -> tuple[int | None, set[int]]:
+    """The last of the next rows, None behind the end, and those of them in which the words may stand."""
     columns = COLUMNS[table]
     query = _SOME.replace("COLUMNS", ", ".join(columns)).replace("TABLE", table)
     rows = conn.execute(query, (after, PAGE)).fetchall()
     if not rows:
-        return None, ()
+        return None, set()
     last = int(rows[-1]["place"])
     found = [(row["place"], row[name]) for row in rows for name in columns]
     texts = [(place, text) for place, text in found if isinstance(text, str)]
     guilty = {texts[n][0] for n in _glimpses([text for _, text in texts], erasure)}
-    guilty |= _marked(conn, table, erasure, after, last)
-    if not guilty:
-        return last, ()
-    query = _THESE.replace("TABLE", table).replace("PLACES", PLACES[table])
-    return last, conn.execute(query, (json.dumps(sorted(guilty)),)).fetchall()
+    return last, guilty | _marked(conn, table, erasure, after, last)
+
+
+def _guilty(
+    _: sqlite3.Connection, table: str, erasure: Erasure, rows: Sequence[sqlite3.Row]
+) -> Mapping[int, tuple[int, ...]]:
+    """Those of the rows that are to be changed, by number, each with the sessions that have to be told."""
+    return {
+        row["place"]: (row["session_id"],) if table == "rows" else ()
+        for row in rows
+        if _changed(row, table, erasure)
+    }
+
+
+def _changed(row: sqlite3.Row, table: str, erasure: Erasure) -> Mapping[str, str]:
+    """What is to stand in its columns instead."""
+    places = _places(row)
+    new = {
+        name: change(erasure, row[name], places)
+        for name, change in COLUMNS[table].items()
+        if isinstance(row[name], str)
+    }
+    return {name: text for name, text in new.items() if text != row[name]}
 
 
 def _glimpses(texts: Sequence[str], erasure: Erasure) -> Iterator[int]:
@@ -223,36 +328,24 @@ def _places(row: sqlite3.Row) -> tuple[str, ...]:
     return tuple((row["places"] or "").splitlines())
 
 
-def _mask_page(
-    conn: sqlite3.Connection, table: str, erasure: Erasure, after: int
-) -> tuple[int | None, int]:
-    """The last row of a page, None behind the end, and how many rows were changed."""
-    columns = COLUMNS[table]
-    last, rows = _suspects(conn, table, erasure, after)
-    changed = 0
+def _mask_rows(
+    conn: sqlite3.Connection, table: str, erasure: Erasure, rows: Sequence[sqlite3.Row]
+) -> int:
+    """Mask them; gives how many were changed."""
+    count = 0
     for row in rows:
-        places = _places(row)
-        new = {
-            name: change(erasure, row[name], places)
-            for name, change in columns.items()
-            if isinstance(row[name], str)
-        }
-        new = {name: text for name, text in new.items() if text != row[name]}
-        if new:
-            values = ", ".join(f"{name} = ?" for name in new)
-            conn.execute(
-                _MASK.replace("TABLE", table).replace("VALUES", values),
-                (*new.values(), row["place"]),
-            )
-            changed += 1
-            if table == "rows":
-                conn.execute(_SEAL, (row["place"],))
-                _move_evidence(conn, row, _spans(erasure, row["blocks"], places))
-            if (
-                table == "alerts"
-            ):  # what makes it equal to others tells its words to who guesses them
-                conn.execute(_DIGEST, (alert_digest(new["text"]), row["place"]))
-    return last, changed
+        if not (new := _changed(row, table, erasure)):
+            continue
+        count += 1
+        values = ", ".join(f"{name} = ?" for name in new)
+        query = _MASK.replace("TABLE", table).replace("VALUES", values)
+        conn.execute(query, (*new.values(), row["place"]))
+        if table == "rows":
+            conn.execute(_SEAL, (row["place"],))
+            _move_evidence(conn, row, masked_spans(erasure, row["blocks"], _places(row)))
+        if table == "alerts":  # what makes it equal to others tells its words to who guesses them
+            conn.execute(_DIGEST, (alert_digest(new["text"]), row["place"]))
+    return count
 
 
 def _move_evidence(conn: sqlite3.Connection, row: sqlite3.Row, spans: list[Span]) -> None:
@@ -270,90 +363,6 @@ def _refresh(conn: sqlite3.Connection, session: int) -> None:
     retitle(conn, session)
     conn.execute(_OUTDATE, (session,))
 
-
-def _text(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
-    return erasure.masked(text, *places)
-
-
-def _message(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
-    """What the user said, as the inbox has it: the text of the turn's first row."""
-    return erasure.masked(text, *places, begins=0)
-
-
-def _json(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
-    if not erasure.glimpsed(text, *places):
-        return text
-    data = json.loads(text)
-    masked = erasure.within(data, *places)
-    return text if masked == data else dumps(masked)
-
-
-def _watched(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
-    """What calls answered; a digest of such words would tell them to who guesses. A call that says them
-    itself is not made again, so that its entry is looked at anew.
-    """
-    if not erasure.glimpsed(text, *places):
-        return text
-    calls = json.loads(text)
-    for call in calls:
-        if erasure.within(call[:2], *places) != call[:2]:
-            return "[]"
-        answer = erasure.masked(call[2], *places)
-        if answer != call[2]:
-            call[2:4] = answer, ""
-    return dumps(calls)
-
-
-def _outcome(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
-    """The words, calls and failure of a turn's outcome; the rest are no words."""
-    if not erasure.glimpsed(text, *places):
-        return text
-    data: dict[str, Any] = json.loads(text)
-    said = {name: data[name] for name in ("text", "tool_calls", "failure") if name in data}
-    masked = erasure.within(said, *places)
-    return text if masked == said else dumps({**data, **masked})
-
-
-def _blocks(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
-    """The blocks of a row, of which the opaque ones go if another is changed or they say it."""
-    if not erasure.glimpsed(text, *places):
-        return text
-    blocks = decode_blocks(json.loads(text))
-    masked, begins = [], 0
-    for block in blocks:
-        masked.append(_block(erasure, block, places, begins))
-        begins += len(block.text) if isinstance(block, Text) else 0
-    if masked == [encode_block(block) for block in blocks]:
-        return text
-    kept = [d for d, block in zip(masked, blocks, strict=True) if not isinstance(block, Opaque)]
-    return dumps(kept or [encode_block(Text(MASK))])
-
-
-def _block(erasure: Erasure, block: Block, places: tuple[str, ...], begins: int) -> dict[str, Any]:
-    if isinstance(block, Text):
-        found = erasure.found(block.text, *places, begins=begins)
-        quoted = tuple((moved(start, found), moved(end, found)) for start, end in block.quoted)
-        return encode_block(Text(replaced(block.text, found), quoted))
-    data = encode_block(block)
-    for name in _WORDS:
-        if name in data:
-            data[name] = erasure.within(data[name], *places)
-    return data
-
-
-def _spans(erasure: Erasure, text: str, places: tuple[str, ...]) -> list[Span]:
-    """The parts of a row's text that are masked."""
-    spans: list[Span] = []
-    begins = 0
-    for block in decode_blocks(json.loads(text)):
-        if isinstance(block, Text):
-            found = erasure.found(block.text, *places, begins=begins)
-            spans += [(begins + start, begins + end) for start, end in found]
-            begins += len(block.text)
-    return spans
-
-
-_WORDS = ("content", "input", "raw")  # parts of an encoded block beside its text
 
 _ROWS_OF_TURN = """(
     SELECT group_concat('sessions/' || s.key || '.jsonl:' || r.seq, char(10))
@@ -390,27 +399,6 @@ _NAMED = """
 SELECT rowid FROM TABLE WHERE rowid > ? AND rowid <= ? AND PLACES IN (SELECT value FROM json_each(?))
 """
 
-# Every column that may hold words, and how it is masked. What a call of an open turn is about to do
-# stays, since recovery compares it by its bytes: it is erased when the turn ends.
-COLUMNS: Mapping[str, Mapping[str, _Change]] = {
-    "sessions": {
-        "title": _text,
-        "summary": _text,
-        "flush_failure": _text,
-        "summary_failure": _text,
-    },
-    "turns": {"text": _message, "outcome": _outcome},
-    "rows": {"blocks": _blocks},
-    "silent_rows": {"blocks": _blocks},
-    "coverages": {"reason": _text},
-    "calls": {"output": _json},
-    "beats": {"text": _text, "reason": _text},
-    "watches": {"calls": _watched, "told": _text, "failure": _text},
-    "jobs": {"text": _text},
-    "job_runs": {"text": _text, "reason": _text},
-    "alerts": {"text": _text},
-}
-
 _PAGE = 500  # rows that one look reads
 
 _ROWS = """
@@ -435,53 +423,15 @@ _TABLES = (  # table, when it was written, its words, whether the user wrote the
 )
 
 
-class StoredTexts:
-    """The Writings of the state database: all text in it that may say a fact, and whose it is."""
-
-    name = "transcripts"
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
-
-    async def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
-        """See Writings. Raises StorageError."""
-        all_rows = _ROWS.replace("PLACES", PLACES["rows"])
-        look = partial(_texts_look, query=all_rows, made=_of_row, wanted=None)
-        if wanted is not None:
-            wanted.expect(await self._db.read(_count))
-            look = partial(_rows_look, wanted=wanted)
-        async for texts in self._pages(look):
-            yield texts
-        for table, at, text, mine in _TABLES:
-            parts = {"PLACES": PLACES[table], "AT": at, "TEXT": text, "MINE": mine, "TABLE": table}
-            query = _PLAIN
-            for name, part in parts.items():
-                query = query.replace(name, part)
-            look = partial(_texts_look, query=query, made=_of_plain, wanted=wanted)
-            async for texts in self._pages(look):
-                yield texts
-
-    async def said(self, session: SessionKey, seq: int) -> Written | None:
-        """One row of a transcript; None if it is gone. Raises StorageError."""
-        query = _ROWS.replace("PLACES", PLACES["rows"]).replace("id > ?", _ONE)
-        found = await self._db.read(lambda conn: conn.execute(query, (session, seq, 1)).fetchone())
-        return _of_row(found) if found else None
-
-    async def _pages(self, look: _Look) -> AsyncIterator[Sequence[Written]]:
-        after: int | None = 0
-        while after is not None:
-            after, texts = await self._db.read(partial(look, after=after))
-            if texts:
-                yield texts
-
-
-def _count(conn: sqlite3.Connection) -> int:
-    (count,) = conn.execute("SELECT count(*) FROM rows").fetchone()
+def _count(conn: sqlite3.Connection, last: int | None = None) -> int:
+    """How many rows of transcripts there are, up to a last one if one is given."""
+    query = "SELECT count(*) FROM rows WHERE ? IS NULL OR id <= ?"
+    (count,) = conn.execute(query, (last, last)).fetchone()
     return int(count)
 
 
 def _rows_look(
-    conn: sqlite3.Connection, wanted: Wanted, after: int
+    conn: sqlite3.Connection, wanted: Wanted, looked: _Known, after: int
 ) -> tuple[int | None, list[Written]]:
     """What `_texts_look` gives of transcripts: most rows are not wanted, and of these nothing is asked but
     what they say.
@@ -494,6 +444,8 @@ def _rows_look(
     named = json.dumps([_number(one) for one in wanted.places if one.startswith("sessions/")])
     found = conn.execute(_OF_ROWS["rows"], (named,))
     chosen |= {number for (number,) in found if after < number <= last}
+    looked.rows = chosen.union(looked.rows)
+    looked.count, looked.last = looked.count + len(rows), last
     wanted.pass_over(len(rows) - len(chosen))
     if not chosen:
         return last, []

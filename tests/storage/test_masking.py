@@ -8,12 +8,14 @@ from contextlib import asynccontextmanager
 import pytest
 
 from agentd.core.alert import NewAlert, alert_digest
-from agentd.core.erasure import MASK, Erasure, Mark
+from agentd.core.erasure import MASK, Erasure, Mark, Sought
 from agentd.core.errors import Busy
 from agentd.core.message import Opaque, Text, ToolResult, ToolUse
 from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import MAIN, Origin, SessionKey, StopReason, Turn, TurnRequest
-from agentd.storage.masking import COLUMNS, PAGE, Masking
+from agentd.memory.facts.candidates import Survey
+from agentd.storage.masked_columns import COLUMNS
+from agentd.storage.masking import PAGE, Masking
 from agentd.storage.outbox import SqliteOutbox
 from agentd.storage.session_store import SqliteSessions
 from agentd.testing import FakeClock
@@ -327,6 +329,76 @@ async def test_many_rows_are_masked_page_by_page(state_db, masking, sessions):
         await talk(sessions, f"{n:9} {WORD if n % 50 == 7 else 'other'}")
     assert await masking.erase(WORDS) == len(range(7, PAGE // 2 + 20, 50))
     assert left(state_db.path.parent) == 0
+
+
+class Counting:
+    """A database, and how often it was read."""
+
+    def __init__(self, db):
+        self.db, self.reads = db, 0
+
+    def __getattr__(self, name):
+        return getattr(self.db, name)
+
+    async def read(self, fn):
+        self.reads += 1
+        return await self.db.read(fn)
+
+
+async def looked_through(masking):
+    """As forgetting does before it erases."""
+    async for _ in masking.texts(Survey([Sought("k3f9", f"The cat is {WORD}.", WORD)])):
+        pass
+
+
+async def test_rows_that_were_looked_through_are_not_read_again(state_db, index, sessions):
+    for n in range(5 * PAGE // 2):
+        await talk(sessions, f"{n:9} other")
+    db = Counting(state_db)
+    masking = Masking(db, index.without)
+    assert await masking.erase(WORDS) == 0
+    all_of_it, db.reads = db.reads, 0
+    await looked_through(masking)
+    looking, db.reads = db.reads, 0
+    assert await masking.erase(WORDS) == 0
+    assert all_of_it - db.reads >= 4, "pages of rows; that none was exchanged is one question"
+    assert looking >= 5
+    await talk(sessions, f"the new one: {WORD}")
+    await looked_through(masking)
+    await talk(sessions, f"a newer one: {WORD}")
+    assert await masking.erase(WORDS) == 2
+    assert left(state_db.path.parent) == 0
+
+
+@pytest.mark.parametrize("spans", [("other words",), (WORD, "other words")])
+async def test_words_that_were_not_looked_for_are_found_all_the_same(masking, sessions, spans):
+    await talk(sessions, "other words")
+    await looked_through(masking)
+    assert await masking.erase(Erasure(spans=spans)) == 1
+
+
+async def test_a_row_with_the_number_of_one_that_was_deleted_is_looked_at(masking, sessions):
+    await talk(sessions, "hello")
+    await talk(sessions, "hello", session=CHAT)
+    await talk(sessions, "hello again", session=CHAT)
+    await looked_through(masking)
+    await sessions.delete(CHAT)
+    await talk(sessions, f"{WORD} it is", session=CHAT)
+    assert await masking.erase(WORDS) == 1
+
+
+async def test_a_mark_among_rows_that_were_looked_through_is_seen(masking, sessions):
+    await talk(sessions, "hello there")
+    await looked_through(masking)
+    mark = Mark("sessions/main.jsonl:1", "there")
+    assert await masking.erase(Erasure(spans=(WORD,), marks=(mark,))) == 1
+
+
+async def test_nothing_is_written_where_nothing_says_it(state_db, masking, sessions):
+    await talk(sessions, "hello")
+    before = state_db.commits
+    assert await masking.erase(WORDS) == 0
+    assert state_db.commits == before
 
 
 async def test_a_turn_that_goes_on_is_waited_for(state_db, masking, sessions):

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
+
 import pytest
 
 from agentd.core.alert import NewAlert
 from agentd.core.message import Text, ToolResult, ToolUse
 from agentd.core.transcript import NewRow, RowRole
 from agentd.core.turn import MAIN, SessionKey, StopReason, Turn, TurnRequest
-from agentd.storage.masking import StoredTexts
+from agentd.storage.masking import Masking
 from agentd.storage.outbox import SqliteOutbox
 from agentd.storage.session_store import SqliteSessions
 
 CHAT = SessionKey("chat:one")
+
+
+@asynccontextmanager
+async def nobody(_):
+    yield
 
 
 @pytest.fixture
@@ -41,7 +48,7 @@ async def test_every_text_is_there_with_its_place_and_its_writer(state_db, sessi
     history = await sessions.load(CHAT)
     await sessions.swap(CHAT, history.generation, 2, "what was said")
     await SqliteOutbox(state_db, clock).put(NewAlert("tea!", "heartbeat", "x", ("main",)))
-    found = [one async for texts in StoredTexts(state_db).texts() for one in texts]
+    found = [one async for texts in Masking(state_db, nobody).texts() for one in texts]
     assert [(one.where, one.text, one.by_user) for one in found] == [
         ("sessions/main.jsonl:1", "hello", True),
         ("sessions/main.jsonl:2", "I look.\nmemory_search\ntea\ngreen tea", False),
@@ -58,7 +65,7 @@ async def test_every_text_is_there_with_its_place_and_its_writer(state_db, sessi
 
 async def test_one_row_is_found_by_its_number(state_db, sessions):
     await talk(sessions, CHAT)
-    texts = StoredTexts(state_db)
+    texts = Masking(state_db, nobody)
     row = await texts.said(CHAT, 1)
     assert row is not None
     assert (row.where, row.text, row.by_user) == ("sessions/chat:one.jsonl:1", "hello", True)
@@ -72,7 +79,7 @@ async def test_many_rows_come_in_portions(state_db, sessions):
         await sessions.begin(receipt.turn_id)
         ended = Turn(MAIN, f"m{n}", receipt.seq, "bye", StopReason.END_TURN)
         await sessions.finish(receipt.turn_id, ended, [NewRow(RowRole.ASSISTANT, (Text("bye"),))])
-    portions = [len(texts) async for texts in StoredTexts(state_db).texts()]
+    portions = [len(texts) async for texts in Masking(state_db, nobody).texts()]
     assert sum(portions) == 600
     assert len(portions) > 1
 
@@ -92,6 +99,9 @@ class Looking:
     def among(self, texts):
         return [n for n, text in enumerate(texts) if self.word in text]
 
+    def looked_for(self):
+        return lambda text: self.word in text
+
     def expect(self, count):
         self.expected = count
 
@@ -104,7 +114,7 @@ async def test_of_many_rows_only_those_that_are_wanted_are_read(state_db, sessio
         session = SessionKey(f"chat:{n}")
         await talk(sessions, session, NewRow(RowRole.ASSISTANT, (Text(f"text {n}."),)))
     looking = Looking("text 7.")
-    found = [one async for texts in StoredTexts(state_db).texts(looking) for one in texts]
+    found = [one async for texts in Masking(state_db, nobody).texts(looking) for one in texts]
     assert [one.text for one in found] == ["text 7.", "hello"], "and what stands at its places"
     assert looking.others == 30 * 3 - 2
     assert looking.expected == 30 * 3
@@ -124,5 +134,5 @@ async def test_of_many_rows_only_those_that_are_wanted_are_read(state_db, sessio
 )
 async def test_a_row_says_the_same_whether_it_is_read_as_json_or_not(state_db, sessions, block):
     await talk(sessions, MAIN, NewRow(RowRole.ASSISTANT, (block,)))
-    found = [one async for texts in StoredTexts(state_db).texts() for one in texts]
+    found = [one async for texts in Masking(state_db, nobody).texts() for one in texts]
     assert found[1].text == block.text

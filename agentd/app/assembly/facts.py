@@ -43,7 +43,7 @@ from agentd.memory.facts.told import FactsInPrompt
 from agentd.memory.index.search.fact_search import LiveFacts
 from agentd.storage.copies import Copies
 from agentd.storage.keys import kept_key
-from agentd.storage.masking import Masking, StoredTexts
+from agentd.storage.masking import Masking
 from agentd.workspace.scrub import NoteEraser, VersionEraser
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # of ids: none of them is taken for another
@@ -237,7 +237,7 @@ def build_forgetting(
         shipped=memory.template,
     )
     former = VersionEraser(memory.files, versions)
-    stored = StoredTexts(stores.db)
+    stored = Masking(stores.db, memory.indexer.without)
 
     async def erase_index(_: Erasure) -> int:
         await memory.indexer.sync_notes()
@@ -256,7 +256,7 @@ def build_forgetting(
     return Forgetting(
         stores.erasures,
         (
-            Masking(stores.db, memory.indexer.without),
+            stored,
             notes,
             former,
             graph.keeper,

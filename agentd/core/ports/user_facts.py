@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -234,6 +234,11 @@ class Wanted(Protocol):
     @property
     def places(self) -> Collection[str]:
         """Where texts are kept that it is to be given whatever they say."""
+
+    def looked_for(self) -> Callable[[str], bool]:
+        """Whether a text has words that every text given so far was looked through for. Of words that are
+        so, each text that has them was wanted.
+        """
 
     def expect(self, count: int) -> None:
         """So many texts, about, are there to be looked through."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import accumulate, chain
@@ -75,14 +75,14 @@ class Words:
 
     def found(self, text: str) -> frozenset[str]:
         """Those that `words_of` the text has."""
-        if not text.isascii():
+        if not _is_usual(text):
             return self.wanted & words_of(text)
         bare = _bare(text)
         return frozenset(word for needle, word in self._needles.items() if needle in bare)
 
     def stand_in(self, text: str) -> bool:
         """Whether the text has any of them, or what it is the JSON of."""
-        if not text.isascii():
+        if not _is_usual(text):
             return not self.wanted.isdisjoint(words_of(text))
         return any(map(_bare(text).__contains__, self._needles))
 
@@ -90,7 +90,7 @@ class Words:
         """The numbers of those of the texts, from 0 on, of which `stand_in` is true. Nearly all need no
         folding, and are looked through as one.
         """
-        usual = [n for n, text in enumerate(texts) if text.isascii() and "\\" not in text]
+        usual = [n for n, text in enumerate(texts) if _is_usual(text)]
         found = {n for n in set(range(len(texts))).difference(usual) if self.stand_in(texts[n])}
         begins = list(accumulate((len(texts[n]) + 1 for n in usual), initial=1))
         bare = _bare("\n".join(texts[n] for n in usual))
@@ -156,6 +156,10 @@ class Survey:
     def places(self) -> Collection[str]:
         """See Wanted."""
         return self._places.keys()
+
+    def looked_for(self) -> Callable[[str], bool]:
+        """See Wanted."""
+        return self._words.stand_in
 
     def expect(self, count: int) -> None:
         """See Wanted."""
@@ -350,9 +354,14 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(part for word in _WORD().findall(plain(text)) for part in _parts(word))
 
 
+def _is_usual(text: str) -> bool:
+    """Whether the words of a text are its bytes: nothing is folded or escaped."""
+    return text.isascii() and "\\" not in text
+
+
 def _bare(text: str) -> bytes:
-    """The words of an ASCII text, with blanks around each."""
-    return b" " + (plain(text) if "\\" in text else text).encode().translate(_BLANKS) + b" "
+    """The words of a usual text, with blanks around each."""
+    return b" " + text.encode().translate(_BLANKS) + b" "
 
 
 def _parts(word: str) -> Sequence[str]:

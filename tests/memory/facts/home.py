@@ -32,7 +32,7 @@ from agentd.storage.chat_history import TypedWords
 from agentd.storage.copies import Copies
 from agentd.storage.erasures import SqliteErasures
 from agentd.storage.index import SqliteChunks
-from agentd.storage.masking import Masking, StoredTexts
+from agentd.storage.masking import Masking
 from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.outbox import SqliteOutbox
 from agentd.storage.session_store import SqliteSessions
@@ -108,7 +108,7 @@ class Home:
             self.files, workspace, state / "versions", apart=frozenset({"memory/facts.md"})
         )
         versions = VersionEraser(self.files, state / "versions")
-        typed, stored = TypedWords(state / "chat_history"), StoredTexts(self.db)
+        typed, stored = TypedWords(state / "chat_history"), Masking(self.db, self.indexer.without)
 
         async def again(_: Erasure) -> int:
             await self.indexer.sync()
@@ -119,7 +119,7 @@ class Home:
             return await asyncio.to_thread(self.opened.erase, erasure)
 
         places = [
-            Masking(self.db, self.indexer.without),
+            stored,
             notes,
             versions,
             ForgottenPlace("search index", again),

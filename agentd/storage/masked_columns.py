@@ -1,0 +1,120 @@
+"""How the words of each column of the state database are masked. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agentd.core.erasure import MASK, Erasure, moved, replaced
+from agentd.core.message import Block, Opaque, Text, decode_blocks, encode_block
+from agentd.core.spans import Span
+from agentd.storage.codec import dumps
+
+_Change = Callable[[Erasure, str, tuple[str, ...]], str]
+
+
+def _text(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
+    return erasure.masked(text, *places)
+
+
+def _message(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
+    """What the user said, as the inbox has it: the text of the turn's first row."""
+    return erasure.masked(text, *places, begins=0)
+
+
+def _json(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
+    if not erasure.glimpsed(text, *places):
+        return text
+    data = json.loads(text)
+    masked = erasure.within(data, *places)
+    return text if masked == data else dumps(masked)
+
+
+def _watched(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
+    """What calls answered; a digest of such words would tell them to who guesses. A call that says them
+    itself is not made again, so that its entry is looked at anew.
+    """
+    if not erasure.glimpsed(text, *places):
+        return text
+    calls = json.loads(text)
+    for call in calls:
+        if erasure.within(call[:2], *places) != call[:2]:
+            return "[]"
+        answer = erasure.masked(call[2], *places)
+        if answer != call[2]:
+            call[2:4] = answer, ""
+    return dumps(calls)
+
+
+def _outcome(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
+    """The words, calls and failure of a turn's outcome; the rest are no words."""
+    if not erasure.glimpsed(text, *places):
+        return text
+    data: dict[str, Any] = json.loads(text)
+    said = {name: data[name] for name in ("text", "tool_calls", "failure") if name in data}
+    masked = erasure.within(said, *places)
+    return text if masked == said else dumps({**data, **masked})
+
+
+def _blocks(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
+    """The blocks of a row, of which the opaque ones go if another is changed or they say it."""
+    if not erasure.glimpsed(text, *places):
+        return text
+    blocks = decode_blocks(json.loads(text))
+    masked, begins = [], 0
+    for block in blocks:
+        masked.append(_block(erasure, block, places, begins))
+        begins += len(block.text) if isinstance(block, Text) else 0
+    if masked == [encode_block(block) for block in blocks]:
+        return text
+    kept = [d for d, block in zip(masked, blocks, strict=True) if not isinstance(block, Opaque)]
+    return dumps(kept or [encode_block(Text(MASK))])
+
+
+def _block(erasure: Erasure, block: Block, places: tuple[str, ...], begins: int) -> dict[str, Any]:
+    if isinstance(block, Text):
+        found = erasure.found(block.text, *places, begins=begins)
+        quoted = tuple((moved(start, found), moved(end, found)) for start, end in block.quoted)
+        return encode_block(Text(replaced(block.text, found), quoted))
+    data = encode_block(block)
+    for name in _WORDS:
+        if name in data:
+            data[name] = erasure.within(data[name], *places)
+    return data
+
+
+def masked_spans(erasure: Erasure, text: str, places: tuple[str, ...]) -> list[Span]:
+    """The parts of a row's text that are masked."""
+    spans: list[Span] = []
+    begins = 0
+    for block in decode_blocks(json.loads(text)):
+        if isinstance(block, Text):
+            found = erasure.found(block.text, *places, begins=begins)
+            spans += [(begins + start, begins + end) for start, end in found]
+            begins += len(block.text)
+    return spans
+
+
+_WORDS = ("content", "input", "raw")  # parts of an encoded block beside its text
+
+# Every column that may hold words, and how it is masked. What a call of an open turn is about to do
+# stays, since recovery compares it by its bytes: it is erased when the turn ends.
+COLUMNS: Mapping[str, Mapping[str, _Change]] = {
+    "sessions": {
+        "title": _text,
+        "summary": _text,
+        "flush_failure": _text,
+        "summary_failure": _text,
+    },
+    "turns": {"text": _message, "outcome": _outcome},
+    "rows": {"blocks": _blocks},
+    "silent_rows": {"blocks": _blocks},
+    "coverages": {"reason": _text},
+    "calls": {"output": _json},
+    "beats": {"text": _text, "reason": _text},
+    "watches": {"calls": _watched, "told": _text, "failure": _text},
+    "jobs": {"text": _text},
+    "job_runs": {"text": _text, "reason": _text},
+    "alerts": {"text": _text},
+}
