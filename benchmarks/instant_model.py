@@ -15,8 +15,10 @@ from itertools import count
 STALL = "stall"
 NOTING = "noting"
 _ANSWER = "All is well here."
-_MARKING = (
-    b"Mark now what says one of these facts."  # of a request about what is forgotten: nothing does
+_LISTS = (  # what ends requests that want a list: there is nothing to mark, to learn or to join
+    b"Mark now what says one of these facts.",
+    b"List now what this conversation changes in what is known.",
+    b"Say now which of these belong together.",
 )
 _SILENT = "NO_REPLY"  # what a flush that has nothing to store answers
 
@@ -131,7 +133,7 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
                 writer.write(HEAD + chunk(start(length // 4)))
                 continue
             text = _SILENT if _SILENT.encode() in body else _ANSWER
-            if _MARKING in body:
+            if any(asked_for in body for asked_for in _LISTS):
                 text = "[]"
             answer = _answer(text, length // 4)
             if (
