@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from itertools import islice
 from typing import Any, Self
 
 from agentd.core.turn import SessionKey
@@ -305,25 +306,6 @@ class Mention:
         return {**told, "others": list(self.others)}
 
 
-@dataclass(frozen=True, slots=True)
-class Besides:
-    """Words of the user's own that say something else and go with what was forgotten, since nothing could
-    tell them apart. In `text` what was to be forgotten is masked; it is "" where not even that is known, and
-    all words of the evidence went.
-    """
-
-    where: str  # `sessions/KEY.jsonl:line`
-    text: str
-
-    def as_json(self) -> dict[str, Any]:
-        """The shape in answers."""
-        return {"where": self.where, "text": self.text}
-
-    def in_words(self) -> str:
-        """The same in words."""
-        return f"{self.where}: {self.text}" if self.text else f"{self.where}: all of your words"
-
-
 def place_in_words(where: str, others: Sequence[str]) -> str:
     """A place, and how many others have the same words."""
     if not others:
@@ -331,10 +313,11 @@ def place_in_words(where: str, others: Sequence[str]) -> str:
     return f"{where} and {'one place' if len(others) == 1 else f'{len(others)} places'} more"
 
 
-PENDING = (
-    "It goes on by itself: an open chat is told when it is done, and `agentd status` shows it."
+_GOES_ON = (
+    "It goes on by itself; an open chat is told when it is done, and `agentd status` shows it."
 )
-_NAMED = 20  # places that are named in words
+_WAITS = "That ends with the answer that is being given; an open chat is told."
+_NAMED = 5  # files and conversations that are named in words, and lines of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,8 +325,8 @@ class ErasureReport:
     """What forgetting did, or would do. `places` counts masked places by where they were (`transcripts`,
     `notes`, `versions`, `log` …). `also` are lines that mention the same and stay unless the user names
     them, `more` how many such lines there are, at least, that are not listed. `pending` are places that are
-    still to be erased, `backups` copies that still hold it, `besides` words that could not be told apart
-    from it and went, too.
+    still to be erased, `waits` whether only for a turn that goes on, `backups` copies that still hold it, `besides` places where more went of the user's
+    own words than what says it, since nothing could tell them apart.
     """
 
     places: Mapping[str, int] = field(default_factory=dict)
@@ -351,7 +334,8 @@ class ErasureReport:
     pending: tuple[str, ...] = ()
     backups: tuple[str, ...] = ()
     more: int = 0
-    besides: tuple[Besides, ...] = ()
+    besides: tuple[str, ...] = ()
+    waits: bool = False
 
     def __add__(self, other: ErasureReport) -> ErasureReport:
         """Both together; what is left is numbered anew."""
@@ -367,17 +351,24 @@ class ErasureReport:
             tuple(dict.fromkeys((*self.backups, *other.backups))),
             self.more + other.more,
             tuple(dict.fromkeys((*self.besides, *other.besides))),
+            any((self.waits, other.waits))
+            and all(one.waits for one in (self, other) if one.pending),
         )
 
     @property
     def named(self) -> tuple[str, ...]:
         """The places that `in_words` names."""
-        besides = (one.where for one in self.besides)
-        return (*besides, *self._mentioned, *self.backups, *self.pending)
+        return (*self.besides, *(one.where for one in self.also), *self.backups, *self.pending)
 
-    @property
-    def _mentioned(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(one.where for one in self.also))[:_NAMED]
+    def _mentioned(self) -> str:
+        """Where else it is mentioned, file by file."""
+        lines: dict[str, list[str]] = {}
+        for path, _, line in (one.where.rpartition(":") for one in self.also):
+            lines.setdefault(path, []).append(line)
+        named = dict(islice(lines.items(), _NAMED))
+        where = "; ".join(f"{path}:{', '.join(some[:_NAMED])}" for path, some in named.items())
+        left = len(self.also) + self.more - sum(len(some[:_NAMED]) for some in named.values())
+        return f"{where}, and {left} more" if left else where
 
     def in_words(self, count: int) -> str:
         """What became of `count` facts, without saying again what was forgotten."""
@@ -386,17 +377,15 @@ class ErasureReport:
         places = "one place" if said == 1 else f"{said} places"
         lines = [f"{what} forgotten, with {places} that said it."]
         if self.besides:
-            went = "; ".join(one.in_words() for one in self.besides)
-            lines.append(f"With it went what could not be told apart from it: {went}.")
+            besides = ", ".join(self.besides)
+            lines.append(f"All that the user said beside it went, too, in {besides}.")
         if self.also:
-            where = self._mentioned
-            left = len({one.where for one in self.also}) - len(where) + self.more
-            more = f", and {left} more" if left else ""
-            lines.append(f"These mention the same and stay: {', '.join(where)}{more}.")
+            lines.append(f"These mention the same and stay: {self._mentioned()}.")
         if self.backups:
             lines.append(f"Copies that may still hold it: {', '.join(self.backups)}.")
         if self.pending:
-            lines.append(f"Still being erased: {', '.join(self.pending)}. {PENDING}")
+            ends = _WAITS if self.waits else _GOES_ON
+            lines.append(f"Still being erased: {', '.join(self.pending)}. {ends}")
         return " ".join(lines)
 
     def as_json(self) -> dict[str, Any]:
@@ -407,7 +396,7 @@ class ErasureReport:
             "pending": list(self.pending),
             "backups": list(self.backups),
             "more": self.more,
-            "besides": [one.as_json() for one in self.besides],
+            "besides": list(self.besides),
         }
 
 

@@ -37,7 +37,7 @@ ERASED: dict[str, Any] = {
     "pending": ["log"],
     "backups": ["/backups/a.tar.gz"],
     "more": 0,
-    "besides": [{"where": "sessions/main.jsonl:4", "text": "[forgotten] with Bertrand"}],
+    "besides": ["sessions/main.jsonl:4"],
 }
 
 
@@ -141,8 +141,7 @@ def test_what_is_forgotten_is_not_said_again_and_what_is_left_is_named(
     assert done.exit_code == 0
     assert done.output.splitlines() == [
         "forgotten, with 2 in transcripts",
-        "with it goes what cannot be told apart from it:",
-        "  sessions/main.jsonl:4  [forgotten] with Bertrand",
+        "all that you said beside it goes, too: sessions/main.jsonl:4",
         "what mentions the same stays:",
         "  1  memory/2026-05-04.md:3 and 2 places more  The Kassel client calls.",
         "a copy may still hold it: /backups/a.tar.gz",

@@ -264,7 +264,7 @@ ERASED = {
     "backups": [str],
     "pending": [str],
     "more": int,
-    "besides": [{"where": str, "text": str}],
+    "besides": [str],
 }
 FORGOTTEN = {"forgotten": [str], "candidates": [FACT], **ERASED}
 REFUSED = {"reason": frozenset(Refusal), "text": str}

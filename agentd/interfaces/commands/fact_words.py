@@ -10,6 +10,8 @@ from agentd.interfaces.commands.plain import counted, table, visible
 
 Answer = Mapping[str, Any]
 
+_MENTIONED = 10  # lines that stay, and are shown
+
 _AGAIN = {"active": "holds again", "proposed": "waits for your yes again"}
 
 
@@ -40,27 +42,24 @@ def forgotten(result: Answer, seen: Mapping[str, str]) -> str:
         return erased(result)
     facts = [f"{fact_id}  {visible(text)}" for fact_id, text in seen.items()]
     how = ["`--also N` erases a line with it"] if result["also"] else []
-    return "\n".join([*facts, erased(result, "would be forgotten"), *how])
+    return "\n".join([*facts, erased(result, is_done=False), *how])
 
 
-def erased(result: Answer, done: str = "forgotten") -> str:
-    """In how many places it was erased, and what is left."""
+def erased(result: Answer, *, is_done: bool = True) -> str:
+    """In how many places it was erased, or would be, and what is left."""
     counts = ", ".join(f"{count} in {place}" for place, count in result["places"].items() if count)
+    done = "forgotten" if is_done else "would be forgotten"
     lines = [f"{done}{f', with {counts}' if counts else ''}"]
-    if result["besides"]:
-        lines.append("with it goes what cannot be told apart from it:")
-    lines += [
-        f"  {one['where']}  {visible(one['text']) or 'all of your words'}"
-        for one in result["besides"]
-    ]
+    lines += [f"all that you said beside it goes, too: {where}" for where in result["besides"]]
     if result["also"]:
         lines.append("what mentions the same stays:")
+    most = _MENTIONED if is_done else len(result["also"])  # what may still be named is all shown
     lines += [
         f"  {one['n']}  {place_in_words(one['where'], one['others'])}  {visible(one['text'])}"
-        for one in result["also"]
+        for one in result["also"][:most]
     ]
-    if result["more"]:
-        lines.append(f"  … and {result['more']} more; `agentd memory search` finds them")
+    if more := max(0, len(result["also"]) - most) + result["more"]:
+        lines.append(f"  … and {more} more; `agentd memory search` finds them")
     lines += [f"a copy may still hold it: {place}" for place in result["backups"]]
     lines += [f"still to be erased: {place}" for place in result["pending"]]
     if result["pending"]:

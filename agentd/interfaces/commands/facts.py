@@ -29,7 +29,7 @@ REFUSED = {
 }
 
 _PAGE = 2_000  # facts in one answer
-_MOST = 10  # facts that are listed to choose from in a chat
+_MOST = 10  # facts that are listed to choose from in a chat, and lines that mention one
 _LIST = "`agentd facts list --all` has the ids"
 _NEW = {
     FactStatus.ACTIVE: "Remembered",
@@ -307,13 +307,12 @@ def _erased(report: ErasureReport) -> Iterator[str]:
     count = sum(report.places.values())
     yield f"Forgotten, in {'one place' if count == 1 else f'{count} places'}."
     if report.besides:
-        yield "With it went what could not be told apart from it:"
-        yield from (f"- {one.in_words()}" for one in report.besides)
+        yield f"All that you said beside it went, too: {', '.join(report.besides)}."
     if report.also:
         yield "These mention the same and stay; `agentd memory forget` erases what you name:"
-        yield from (f"{one.n}. {one.place}: {one.text}" for one in report.also)
-    if report.more:
-        yield f"… and {report.more} more."
+        yield from (f"{one.n}. {one.place}: {one.text}" for one in report.also[:_MOST])
+    if more := max(0, len(report.also) - _MOST) + report.more:
+        yield f"… and {more} more."
     if report.backups:
         yield f"Copies that may still hold it: {', '.join(report.backups)}."
     if report.pending:

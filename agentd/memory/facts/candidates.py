@@ -15,10 +15,10 @@ from datetime import datetime, timedelta
 from itertools import accumulate, chain
 from math import log
 
-from agentd.core.erasure import Erasure, Mark, Sought, Written, replaced, sentences_in
+from agentd.core.erasure import MASK, Erasure, Mark, Sought, Written, replaced, sentences_in
 from agentd.core.fact import Mention
 from agentd.core.spans import Span, within
-from agentd.core.text import UNSPACED, at_first_use, plain
+from agentd.core.text import UNSPACED, at_first_use, is_unspaced, plain
 from agentd.memory.facts.known import names_in
 
 Near = tuple[str, int, int]  # path, first and last line
@@ -37,7 +37,7 @@ _MOST_NAMING = 1_000  # texts of the user's with a name, the last that were seen
 _NUMBER = 3  # figures of a number that tells however often it stands
 _LINES = 20  # of a paragraph that a hit may lie in
 _BLANKS = bytes(ord(chr(n).lower()) if chr(n).isalnum() else 32 for n in range(128)) + bytes(128)
-_TYPED = "chat_history:"
+_TALK, _TYPED = "sessions/", "chat_history:"
 _BEFORE, _CLOSE = timedelta(minutes=10), timedelta(seconds=1)  # from typing to storing
 _VERSION = re.compile(r"@\d+:\d+$")
 
@@ -199,13 +199,15 @@ class Survey:
         if not self.is_thorough:
             self._set_aside()
 
-    def candidates(self) -> tuple[Candidate, ...]:
-        """Texts of agentd's that may say one of the facts, the likeliest of each first."""
+    def candidates(self, erasure: Erasure) -> tuple[Candidate, ...]:
+        """Texts of agentd's that may say one of the facts, and what is left, when this is erased, of the user's
+        words in conversations that name one; the likeliest of each first.
+        """
         by_user = {w.text for w in self._all() if w.by_user}
         found: dict[str, Candidate] = {}
         for one in self.sought:
             rare = self._rare(one)
-            for written in self._likeliest(one, rare):
+            for written in self._likeliest(one, rare, erasure):
                 text = written.text
                 if text in by_user and _VERSION.search(written.where):
                     continue  # what the user's file says as it is now
@@ -218,12 +220,33 @@ class Survey:
                 )
         return tuple(found.values())
 
+    @property
+    def telling(self) -> frozenset[str]:
+        """The words, as they are counted, by which a text mentions one of the facts."""
+        return frozenset(chain.from_iterable(map(self._telling, self.sought)))
+
+    def believed(self, marks: Sequence[Mark]) -> tuple[Mark, ...]:
+        """The marks without those in the user's words that name no fact, or leave nothing of what he has said
+        there, unless it is known to say one, or to ask for that: what a model takes for it whole may say
+        anything.
+        """
+        known = {*self.asking, *chain.from_iterable(one.rows for one in self.sought)}
+        said = {w.where: w for w in self._all() if w.by_user and w.where not in known}
+        telling = self.telling
+        told = [m for m in marks if m.where not in said or not telling.isdisjoint(words_of(m.span))]
+        whole = {
+            where
+            for where in said.keys() & {mark.where for mark in told}
+            if not _is_left(said[where].text, [m.span for m in told if m.where == where])
+        }
+        return tuple(mark for mark in told if mark.where not in whole)
+
     def mentions(self, erasure: Erasure, *, is_done: bool = False) -> tuple[Also, ...]:
         """Sentences of the user's that stay and mention the same, each once, in an order that later texts
         keep. Once it `is_done` those that agentd wrote into files, too. Of very many, those with the rarest
         words; `more` is how many are left out then.
         """
-        rare = frozenset(chain.from_iterable(map(self._telling, self.sought)))
+        rare = self.telling
         found: list[tuple[float, Written, Span, str]] = []
         for written in self._all():
             is_told = written.by_user or (is_done and written.is_in_file)
@@ -295,10 +318,15 @@ class Survey:
         kept = chain.from_iterable(several)
         return iter({written.where: written for written in kept}.values())
 
-    def _likeliest(self, one: Sought, rare: frozenset[str]) -> list[Written]:
+    def _likeliest(self, one: Sought, rare: frozenset[str], erasure: Erasure) -> list[Written]:
         """What may say the fact: its own rows and what is near it, then by the words they share."""
         found = {w.where: w for word in rare for w in self._by_word.get(word, ())}
+        telling = self._telling(one)
         texts = [w for w in found.values() if not w.by_user and _is_since(w.at, one.since)]
+        for written in (w for w in found.values() if w.by_user):
+            left = erasure.masked(written.text, written.where, begins=0)
+            if _is_talk(written) and not telling.isdisjoint(words_of(left)):
+                texts.append(replace(written, text=left))
         texts.sort(key=lambda w: -self._weight(rare & words_of(w.text)))
         mine = {*one.rows, *self.asking}
         besides = [w for w in self._besides[one.id] if not w.by_user or w.where in mine]
@@ -354,6 +382,15 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(part for word in _WORD().findall(plain(text)) for part in _parts(word))
 
 
+def words_with(text: str, is_meant: Callable[[str], bool]) -> Iterator[str]:
+    """The words of a text that are meant, as they are written; each is judged as it is counted. Of scripts
+    without blanks these are pairs of letters.
+    """
+    for word in _WORD().findall(text):
+        meant = filter(is_meant, words_of(word))
+        yield from meant if is_unspaced(word) else (word for _ in meant)
+
+
 def _is_usual(text: str) -> bool:
     """Whether the words of a text are its bytes: nothing is folded or escaped."""
     return text.isascii() and "\\" not in text
@@ -375,6 +412,17 @@ def _masked_in(written: Written, erasure: Erasure) -> Sequence[Span]:
     if written.is_in_file and written.by_user:
         return erasure.at(written.where).found(written.text)
     return erasure.found(written.text, written.where, begins=0)
+
+
+def _is_talk(written: Written) -> bool:
+    """Whether it was said in a conversation, or typed for one; what the user has written into files stays his."""
+    return written.where.startswith((_TALK, _TYPED))
+
+
+def _is_left(text: str, spans: Sequence[str]) -> bool:
+    """Whether there are words in a text besides these, and besides what is masked."""
+    left = Erasure(spans=tuple(spans)).masked(text)
+    return any(map(str.isalnum, left.replace(MASK, "")))
 
 
 def _is_copy(written: Written, at: datetime) -> bool:

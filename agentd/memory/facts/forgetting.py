@@ -22,21 +22,14 @@ import structlog
 
 from agentd.core.erasure import MASK, Erasure, Mark, Sought, Written, joined
 from agentd.core.errors import AgentdError, Busy, InvalidRequest, NotFound
-from agentd.core.fact import (
-    Besides,
-    ErasureReport,
-    Evidence,
-    Fact,
-    ForgetRequest,
-)
+from agentd.core.fact import ErasureReport, Evidence, Fact, ForgetRequest
 from agentd.core.failpoints import hit
 from agentd.core.health import Problem
 from agentd.core.ports import Clock, Eraser, ErasureStore, Writings
 from agentd.core.text import plain
 from agentd.core.turn import SessionKey
 from agentd.memory.facts.candidates import Also, Candidate, Near, Survey, words_of
-from agentd.memory.facts.marking import Ask, Marker
-from agentd.memory.facts.narrowing import narrowed, passages, still_asking
+from agentd.memory.facts.marking import Ask, Marker, narrowed, passages, still_asking
 from agentd.memory.facts.quotes import is_short
 
 log = structlog.get_logger()
@@ -360,8 +353,8 @@ class Forgetting:
             return (Problem("erasure_pending", text, _UNMARKED_CURE),)
         return ()
 
-    async def _narrow(self, erasure: Erasure) -> tuple[Erasure, tuple[Besides, ...]]:
-        """The same without what else the user's words say, and what could not be told apart."""
+    async def _narrow(self, erasure: Erasure) -> tuple[Erasure, tuple[str, ...]]:
+        """The same without what else the user's words say, and where that could not be told apart."""
         texts = await asyncio.to_thread(passages, erasure)
         if not texts:
             return erasure, ()
@@ -374,11 +367,11 @@ class Forgetting:
 
     async def _narrow_new(
         self, begun: Mapping[int, Erasure]
-    ) -> tuple[Mapping[int, Erasure], tuple[Besides, ...]]:
-        """What was begun, each narrowed once and durably, and what could not be told apart in the new ones:
-        a later try finds less of it left.
+    ) -> tuple[Mapping[int, Erasure], tuple[str, ...]]:
+        """What was begun, each narrowed once and durably, and where more goes of the new ones: a later try
+        finds less of it left.
         """
-        besides: list[Besides] = []
+        besides: list[str] = []
         for number in begun.keys() - self._narrowed:
             less, more = await self._narrow(begun[number])
             if less != begun[number]:
@@ -432,10 +425,13 @@ class Forgetting:
             self._left[_SURVEY] = error
             return None, (), ()
         self._left.pop(_SURVEY, None)
-        candidates = await asyncio.to_thread(survey.candidates)
+        candidates = await asyncio.to_thread(survey.candidates, erasure)
         marks, left = await self._marker.marks(erasure.sought, candidates)
-        known = replace(erasure, marks=(*erasure.marks, *survey.twins, *marks))
-        asking = await asyncio.to_thread(list, still_asking(survey.asking.values(), known))
+        found = await asyncio.to_thread(survey.believed, marks)
+        known = replace(erasure, marks=(*erasure.marks, *survey.twins, *found))
+        asking = await asyncio.to_thread(
+            list, still_asking(survey.asking.values(), known, survey.telling)
+        )
         new = tuple(m for m in (*known.marks, *asking) if m not in erasure.marks)
         if new:
             number, first = next(iter(begun.items()))
@@ -483,7 +479,8 @@ class Forgetting:
         log.info(
             "erased", places=report.places, left=sorted(self._left), unmarked=len(self._unmarked)
         )
-        return replace(report, pending=pending)
+        waits = bool(self._left) and not self._unmarked and self._are_waiting()
+        return replace(report, pending=pending, waits=waits)
 
     async def _backups(self, erasure: Erasure) -> tuple[str, ...]:
         """Copies that still hold it; none when they cannot be looked for, which keeps nobody from
@@ -513,9 +510,13 @@ class Forgetting:
                     return
             await self._carry_out(frozenset(place.name for place in late))
 
+    def _are_waiting(self) -> bool:
+        """Whether all places that are left wait for a turn to end."""
+        return all(isinstance(error, Busy) for error in self._left.values())
+
     def _rest(self) -> None:
         """Say when it is tried again; at once if a turn has ended meanwhile."""
-        waits = all(isinstance(error, Busy) for error in self._left.values())
+        waits = self._are_waiting()
         pause = 0.0 if waits and self._is_touched else _TURN if waits else _AGAIN
         self._next = self._clock.monotonic() + pause
         if self._left and not pause:

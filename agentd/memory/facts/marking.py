@@ -1,27 +1,32 @@
-"""The request that marks what says forgotten facts, the answer to it, and who asks.
+"""The request that marks what says forgotten facts, the answer to it, who asks, and what of the user's words
+goes by it.
 
 Facts stand there as `[k3f9] sentence`, candidates as `[1 memory/2026-05-04.md:3] text`, with further lines
-indented. The answer is a JSON array of objects `{n, span}`: the exact words that say one of the facts.
+indented. The answer is a JSON array of objects `{n, span}`: the exact words that say one of the facts. A
+quote that proves a fact may be a whole sentence. Of it those words go that are marked, and those of the
+fact's value that stand nowhere in what is marked. Only where there is neither, all of it goes, and that is told.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import structlog
 
-from agentd.core.erasure import Erasure, Mark, Sought
+from agentd.core.erasure import Erasure, Excerpt, Mark, Sought, Written
 from agentd.core.errors import AgentdError, ProviderError
 from agentd.core.paths import prompt
 from agentd.core.ports import Clock
+from agentd.core.spans import Span, merged
 from agentd.engine.context import fence
 from agentd.engine.tokens import of_text
-from agentd.memory.facts.candidates import Candidate, words_of
+from agentd.memory.facts.candidates import Candidate, words_of, words_with
 from agentd.memory.facts.model_answer import number, objects
+from agentd.memory.facts.quotes import is_short
 
 log = structlog.get_logger()
 
@@ -78,9 +83,9 @@ class Portion:
         if n is None or not 1 <= n <= len(self.passages) or not isinstance(span, str):
             return
         passage = self.passages[n - 1]
-        for start, end in Erasure(spans=(span[:_LONGEST],)).found(passage.text):
+        for words in _standing(span[:_LONGEST], passage.text):
             for where in passage.where:
-                yield Mark(where, passage.text[start:end])
+                yield Mark(where, words)
 
 
 class Marker:
@@ -188,6 +193,21 @@ class Marker:
         log.warning("forgetting_not_answered", reason=fault.reason)
 
 
+def _standing(span: str, text: str) -> Iterator[str]:
+    """What stands in the text of a span: whole words. Of one that begins or ends within a word, as where a
+    script writes “that” and “in” together with the next word, all of that word.
+    """
+    found = Erasure(spans=(span,)).found(text)
+    if not found and (at := text.find(span)) >= 0:
+        start, end = at, at + len(span)
+        while start and text[start - 1 : start + 1].isalnum():
+            start -= 1
+        while end < len(text) and text[end - 1 : end + 1].isalnum():
+            end += 1
+        found = ((start, end),)
+    yield from (text[start:end] for start, end in found)
+
+
 def portions(sought: Sequence[Sought], candidates: Iterable[Candidate]) -> Iterator[Portion]:
     """Requests of bounded size for all of the candidates."""
     left = list(candidates)
@@ -221,3 +241,155 @@ def _passages(candidate: Candidate) -> list[MarkedPassage]:
 def _shown(n: int, passage: MarkedPassage) -> str:
     text = passage.text.replace("\n", "\n  ")
     return f"[{n} {passage.where[0]}] {text}"
+
+
+_TELLING = 3  # letters of a word that tells something, in scripts that put blanks between words,
+_LONGER = 4  # and of one of a sentence, most of whose words tell nothing by themselves
+_ENDING = 3  # letters by which two forms of a word may differ
+
+
+@dataclass(frozen=True, slots=True)
+class _Quote:
+    """Words of the evidence, where they stand, and the facts that they prove."""
+
+    text: str
+    marks: tuple[Mark, ...]
+    facts: tuple[Sought, ...]
+
+    @property
+    def says_more(self) -> bool:
+        """Whether it has a telling word that none of its facts has."""
+        own = [word for one in self.facts for word in words_of(one.text)]
+        return any(not _stands_in(word, own) for word in _telling(self.text))
+
+    def said(self, marks: Iterable[Mark]) -> tuple[Span, ...]:
+        """What of it says the facts: what is marked of it, and the words of their values that stand nowhere
+        in that. Who has found a value has seen what else names it.
+        """
+        places = {mark.where for mark in self.marks}
+        spans = tuple(mark.span for mark in marks if mark.where in places)
+        marked = Erasure(spans=spans).found(self.text)
+        found = list(words_of(" ".join(self.text[a:b] for a, b in marked)))
+        missed = [value for value in _values(self.facts) if not _stands_in(value, found)]
+        return merged((*marked, *_naming(self.text, missed)))
+
+
+def passages(erasure: Erasure) -> tuple[Candidate, ...]:
+    """The quotes that say something besides, for the request that marks what says the facts."""
+    return tuple(
+        Candidate(
+            one.text,
+            tuple(dict.fromkeys(mark.where for mark in one.marks)),
+            frozenset(fact.id for fact in one.facts),
+        )
+        for one in _quotes(erasure)
+    )
+
+
+def narrowed(erasure: Erasure, marks: Collection[Mark] | None) -> tuple[Erasure, tuple[str, ...]]:
+    """What is to be erased when of quotes nothing goes but what says the facts, and the places of those that
+    go as a whole. `marks` is None where nobody could be asked.
+    """
+    parts: dict[str, tuple[Span, ...]] = {}
+    besides: list[str] = []
+    for quote in _quotes(erasure):
+        said = quote.said(marks or ())
+        if not said:
+            besides += (mark.where for mark in quote.marks)
+        elif any(map(str.isalnum, "".join(_between(quote.text, said)))):
+            parts[quote.text] = said
+    return _within(erasure, parts), tuple(dict.fromkeys(besides))
+
+
+def still_asking(
+    asking: Iterable[Written], erasure: Erasure, telling: Collection[str]
+) -> Iterator[Mark]:
+    """The words of requests to forget that still tell a fact when all is masked: those with one of the
+    `telling` words, as they are counted.
+    """
+    for written in asking:
+        gone = erasure.found(written.text, written.where, begins=0)
+        for left in _between(written.text, gone):
+            for word in words_with(left, telling.__contains__):
+                yield Mark(written.where, word)
+
+
+def _quotes(erasure: Erasure) -> Iterator[_Quote]:
+    """The quotes that have telling words beside those of their facts."""
+    by_text: dict[str, list[Mark]] = {}
+    for mark in erasure.marks:
+        if mark.start is not None:
+            by_text.setdefault(mark.span, []).append(mark)
+    for text, marks in by_text.items():
+        facts = tuple(one for one in erasure.sought if text in one.quotes)
+        quote = _Quote(text, tuple(marks), facts)
+        if facts and quote.says_more:
+            yield quote
+
+
+def _between(text: str, spans: Iterable[Span]) -> Iterator[str]:
+    done = 0
+    for start, end in spans:
+        yield text[done:start]
+        done = end
+    yield text[done:]
+
+
+def _naming(text: str, values: Sequence[str]) -> tuple[Span, ...]:
+    """The words of a text that are one of these, in whatever ending."""
+    naming = words_with(text, lambda word: _stands_in(word, values))
+    return Erasure(spans=tuple(naming)).found(text)
+
+
+def _within(erasure: Erasure, parts: Mapping[str, tuple[Span, ...]]) -> Erasure:
+    """The same with parts of quotes instead of the quotes."""
+    if not parts:
+        return erasure
+    words = {text: tuple(text[a:b] for a, b in spans) for text, spans in parts.items()}
+    marks: list[Mark] = []
+    for mark in erasure.marks:
+        if mark.start is None or mark.span not in parts:
+            marks.append(mark)
+        else:
+            marks += (Mark(mark.where, mark.span[a:b], mark.start + a) for a, b in parts[mark.span])
+    said = [text for text in erasure.spans if text in words and not is_short(text)]
+    return replace(
+        erasure,
+        spans=tuple(text for text in erasure.spans if text not in words),
+        marks=tuple(dict.fromkeys(marks)),
+        sought=tuple(_with_parts(one, words) for one in erasure.sought),
+        excerpts=(*erasure.excerpts, *(Excerpt(text, words[text]) for text in said)),
+    )
+
+
+def _with_parts(one: Sought, words: Mapping[str, tuple[str, ...]]) -> Sought:
+    quotes = [part for quote in one.quotes for part in words.get(quote, (quote,))]
+    return replace(one, quotes=tuple(dict.fromkeys(quotes)))
+
+
+def _values(facts: Iterable[Sought]) -> list[str]:
+    """Words of the values of facts; of their sentences, where no value is known."""
+    found: list[str] = []
+    for one in facts:
+        found += _telling(one.value) if one.value else _telling(one.text, _LONGER)
+    return found
+
+
+def _telling(text: str, least: int = _TELLING) -> list[str]:
+    """The words of a text that tell something: short ones only where there are no others."""
+    words = words_of(text)
+    telling = [w for w in words if len(w) >= least or not w.isascii() or w.isdecimal()]
+    return telling or list(words)
+
+
+def _stands_in(word: str, others: Iterable[str]) -> bool:
+    """Whether a word is one of the others, in whatever ending."""
+    return any(
+        word == other
+        or (
+            min(len(word), len(other)) >= _TELLING
+            and abs(len(word) - len(other)) <= _ENDING
+            and (word.startswith(other) or other.startswith(word))
+        )
+        for other in others
+    )

@@ -36,7 +36,7 @@ def mine(text: str, where: str = "sessions/main.jsonl:7", at: datetime | None = 
 
 
 def test_a_text_that_shares_a_rare_word_is_a_candidate_and_one_that_shares_a_common_is_not():
-    found = survey(own("Flat in LONDON’s east")).candidates()
+    found = survey(own("Flat in LONDON’s east")).candidates(Erasure())
     assert [(one.text, one.where, one.facts) for one in found] == [
         ("Flat in LONDON’s east", ("memory/a.md:1",), {"k3f9"})
     ]
@@ -53,38 +53,58 @@ def test_a_name_is_a_mention_however_often_agentd_has_written_it():
 def test_what_was_written_before_the_fact_was_said_is_none():
     before = own("London calling", at=AT - timedelta(hours=1))
     undated = own("London again", "memory/b.md:1", None)
-    assert [one.text for one in survey(before, undated).candidates()] == ["London again"]
+    assert [one.text for one in survey(before, undated).candidates(Erasure())] == ["London again"]
 
 
-def test_the_users_own_words_are_none_but_where_only_the_row_is_known():
-    assert survey(mine("London is wet")).candidates() == ()
+def test_the_users_own_words_are_some_where_he_names_the_fact_in_a_conversation():
+    said = "I work at the harbour and I live in London"
+    found = survey(mine(said), mine("The flat is wet", "sessions/main.jsonl:9"))
+    assert [one.text for one in found.candidates(Erasure())] == [said]
+    known = Erasure(marks=(Mark("sessions/main.jsonl:7", "live in London"),))
+    assert found.candidates(known) == ()
+    assert survey(mine(said, "mine.md:3")).candidates(Erasure()) == ()
+
+
+def test_marks_in_the_users_words_have_to_name_the_fact_and_to_leave_something():
+    where = "sessions/main.jsonl:7"
+    found = survey(
+        mine("My flight to London is at nine"),
+        mine("I row and live in London", "sessions/main.jsonl:9"),
+    )
+    right = Mark("sessions/main.jsonl:9", "live in London")
+    wrong = Mark("sessions/main.jsonl:9", "row"), Mark(where, "My flight to London is at nine")
+    agents = Mark("memory/a.md:3", "All of it")
+    assert found.believed((right, *wrong, agents)) == (right, agents)
+
+
+def test_a_row_that_is_all_that_is_known_is_one():
     row = Sought("k3f9", "The user lives in London.", "London", (), ("sessions/main.jsonl:7",))
-    assert [one.text for one in survey(mine("London is wet"), sought=[row]).candidates()] == [
-        "London is wet"
-    ]
+    assert [
+        one.text for one in survey(mine("London is wet"), sought=[row]).candidates(Erasure())
+    ] == ["London is wet"]
 
 
 def test_what_is_near_in_meaning_is_one_without_a_common_word():
     texts = own("Moved to the capital", "memory/a.md:3"), own("Another", "memory/a.md:40")
-    found = survey(*texts, near={"k3f9": [("memory/a.md", 3, 4)]}).candidates()
+    found = survey(*texts, near={"k3f9": [("memory/a.md", 3, 4)]}).candidates(Erasure())
     assert [one.text for one in found] == ["Moved to the capital"]
 
 
 def test_the_same_text_at_several_places_is_one_candidate():
-    found = survey(own("London flat"), own("London flat", "memory/a.md@3:1")).candidates()
+    found = survey(own("London flat"), own("London flat", "memory/a.md@3:1")).candidates(Erasure())
     assert [one.where for one in found] == [("memory/a.md:1", "memory/a.md@3:1")]
 
 
 def test_a_version_of_what_the_users_file_says_now_is_none():
     now = mine("London flat", "mine.md:1", None)
-    assert survey(now, own("London flat", "mine.md@2:1")).candidates() == ()
+    assert survey(now, own("London flat", "mine.md@2:1")).candidates(Erasure()) == ()
 
 
 def test_the_likeliest_come_first_and_their_number_is_bounded():
     texts = [own(f"London, text {n}", f"memory/a.md:{n}") for n in range(500)]
     best = own("Kensington in London", "memory/b.md:1")
     sought = Sought("a", "The user lives in Kensington.", "London")
-    found = survey(*texts, best, sought=[sought]).candidates()
+    found = survey(*texts, best, sought=[sought]).candidates(Erasure())
     assert found[0].text == best.text
     assert len(found) == 200
 
@@ -93,7 +113,7 @@ def test_the_likeliest_come_first_and_their_number_is_bounded():
 def test_scripts_without_blanks_are_compared_by_pairs_of_letters(text):
     sought = Sought("a", "我的妹妹叫小红。", "小红", ("我的妹妹叫小红",))
     others = [own("今天天气很好", "memory/b.md:1")]
-    found = survey(own(text), *others, sought=[sought]).candidates()
+    found = survey(own(text), *others, sought=[sought]).candidates(Erasure())
     assert [one.text for one in found] == [text]
 
 
@@ -269,7 +289,7 @@ def test_texts_that_share_a_very_common_word_alone_need_not_be_read():
     assert common.size == thorough.size == 20_001
     assert common.counts["lives"] < thorough.counts["lives"] == 20_000
     assert common.is_sure
-    assert common.candidates() == thorough.candidates() != ()
+    assert common.candidates(Erasure()) == thorough.candidates(Erasure()) != ()
     assert common.mentions(Erasure()) == thorough.mentions(Erasure())
 
 

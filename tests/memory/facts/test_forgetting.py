@@ -111,8 +111,8 @@ async def test_the_request_has_the_fact_and_the_candidates_with_their_places(hom
         "sessions/chat:one.jsonl:2] Then take the bridge at Quastel street.",
     ):
         assert line in asked
-    assert "What now" not in asked, "the user's own words are no candidates"
-    assert "is closed" not in asked
+    assert "sessions/chat:one.jsonl:1] The Quastel street is closed." in asked, "it may say it, too"
+    assert "What now" not in asked, "what is known to say it is not asked again"
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -187,30 +187,64 @@ async def test_what_the_user_says_beside_it_stays_in_all_copies(home):
 
 
 @pytest.mark.parametrize(
-    ("model", "knows"),
-    [(None, False), (marking("nothing of it"), False), (marking("my hamster is"), True)],
+    ("model", "left"),
+    [
+        (None, f"My hamster is called {MASK} and my wife Berta sings in a choir"),
+        (
+            marking("nothing of it"),
+            f"My hamster is called {MASK} and my wife Berta sings in a choir",
+        ),
+        (marking("my hamster is"), f"{MASK} called {MASK} and my wife Berta sings in a choir"),
+    ],
 )
-async def test_what_cannot_be_told_apart_from_it_is_gone_and_is_named(home, model, knows):
+async def test_where_the_value_is_not_marked_its_words_go_and_nothing_besides(home, model, left):
     fact, evidence = await beside(home)
     forgetting = home.forgetting(model)
     await forgetting.begin([fact], evidence)
     report = await forgetting.carry_out()
     assert home.holding(BESIDE) <= {"state.db", "state.db-wal"}  # as long as something is pending
     assert bool(report.pending) == (model is None)
+    assert (await home.said())[0] == f"Hello. {left}."
+    assert report.besides == ()
+
+
+async def test_what_the_user_said_of_it_beside_something_else_goes_though_nobody_learnt_it(home):
+    fact, evidence = await plant(home)
+    told = "I row on Sundays and my hamster is called Quastel, like the town."
+    seq = await home.say(told, "Fine.", CHAT)
+    home.type(told)
+    forgetting = home.forgetting(MODEL)
+    await forgetting.begin([fact], evidence)
+    report = await forgetting.carry_out()
+    left = f"I row on Sundays and {MASK}, like the town."
+    assert (await home.said(CHAT))[seq - 1] == left
+    assert left in (home.root / "state/chat_history").read_text()
+    assert all(one.where != f"sessions/chat:one.jsonl:{seq}" for one in report.also)
+    assert (await home.said(CHAT))[0] == "The Quastel street is closed."
+
+
+async def test_what_cannot_be_told_apart_from_it_is_gone_and_its_place_is_named(home):
+    said = "He squeaks all night and my wife Berta sings in a choir"
+    seq = await home.say(f"Hello. {said}.", "Fine.")
+    fact = a_fact(TEXT, "Quastel", home.clock.now())
+    forgetting = home.forgetting(marking("nothing of it"))
+    await forgetting.begin([fact], {fact.id: [await home.evidence(fact, seq, said)]})
+    report = await forgetting.carry_out()
     assert (await home.said())[0] == f"Hello. {MASK}."
-    [went] = report.besides
-    assert went.where == "sessions/main.jsonl:1"
-    assert "Quastel" not in went.text
-    assert went.text in ("", f"{MASK} called {MASK} and my wife Berta sings in a choir")
-    assert bool(went.text) == knows
+    assert report.besides == ("sessions/main.jsonl:1",)
+    assert "sessions/main.jsonl:1" in report.in_words(1)
 
 
 @pytest.mark.parametrize(
     ("asked", "model", "left"),
     [
         ("Forget that my hamster is called Quastel. Rain?", MODEL, f"Forget that {MASK}. Rain?"),
-        ("Quastel is to be forgotten. Rain?", MODEL, f"{MASK}. Rain?"),
-        ("Quastel is to be forgotten. Rain?", None, f"{MASK}. Rain?"),
+        (
+            "Forget my Quastel, and wake me at six.",
+            MODEL,
+            f"Forget my {MASK}, and wake me at six.",
+        ),
+        ("Quastel is to be forgotten. Rain?", None, f"{MASK} is to be forgotten. Rain?"),
         (
             "Forget what my hamster is called. Rain?",
             MODEL,
@@ -250,7 +284,7 @@ async def test_what_waits_for_a_turn_is_told_where_it_was_asked_for_once_it_is_d
     await forgetting.begin([fact], evidence, asked=[ForgetRequest(row.at, row.text, MAIN, row.seq)])
     report = await forgetting.carry_out()
     assert report.pending == ("transcripts",)
-    assert "`agentd status`" in report.in_words(1)
+    assert "ends with the answer" in report.in_words(1)
     assert forgetting.status() == {"erasing": ["transcripts"], "erased": None}
     assert told == []
     ended = Turn(MAIN, "m9", receipt.seq, "Done.", StopReason.END_TURN)
@@ -379,7 +413,7 @@ async def test_words_that_were_masked_before_are_no_evidence(home):
     [erasure] = (await SqliteErasures(home.db).open()).values()
     assert [mark.span for mark in erasure.marks] == [" and I live in Ulm now"]
     await forgetting.carry_out()
-    assert await home.said() == [f"{MASK}{MASK}.", "Fine."]
+    assert await home.said() == [f"{MASK} and I live in {MASK} now.", "Fine."]
 
 
 @pytest.mark.parametrize("count", range(1, len(PLACES) + 1))

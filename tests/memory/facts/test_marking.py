@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from agentd.core.erasure import Mark, Sought
+from agentd.core.erasure import MASK, Erasure, Excerpt, Mark, Sought
 from agentd.engine.tokens import of_text
 from agentd.memory.facts.candidates import Candidate
-from agentd.memory.facts.marking import portions
+from agentd.memory.facts.marking import narrowed, passages, portions
 
 FACT = Sought("k3f9", "The user lives in London.", "London")
 
@@ -46,6 +46,15 @@ def test_marks_are_the_words_as_they_stand_at_every_place_of_the_text():
     )
 
 
+def test_of_a_word_that_a_mark_cuts_all_goes():
+    said = candidate("תשכח שאני גר בנתניה. Done", "sessions/main.jsonl:4")
+    answer = json.dumps([{"n": 1, "span": "אני גר בנתניה"}, {"n": 1, "span": "on"}])
+    assert one_portion(said).marks(answer) == (
+        Mark("sessions/main.jsonl:4", "שאני גר בנתניה"),
+        Mark("sessions/main.jsonl:4", "Done"),
+    )
+
+
 GOOD = '{"n": 2, "span": "Flight"}'
 
 
@@ -60,7 +69,6 @@ GOOD = '{"n": 2, "span": "Flight"}'
         f"[{GOOD}," + "x" * 1_000_000,
         f'{{"marks": [{GOOD}]}}',
         '[{"n": "2", "span": "flight"}]',
-        f'[{{"n": 1, "span": "ives in Lon"}}, {GOOD}]',
     ],
 )
 def test_what_is_wrong_costs_itself_alone(answer):
@@ -103,3 +111,79 @@ def test_many_facts_are_asked_about_in_turn_each_with_its_candidates():
     found = list(portions(facts, texts))
     assert [len(one.facts) for one in found] == [20, 20, 5]
     assert [one.passages[0].text for one in found] == ["about 0", "about 20", "about 40"]
+
+
+ROW = "sessions/main.jsonl:3"
+SAID = "I live in Lyon with my husband Bertrand"
+
+
+def of(quote: str, value: str = "Lyon", text: str = "The user lives in Lyon.") -> Erasure:
+    """A fact whose evidence is the quote, from the sixth character of a row on."""
+    sought = Sought("k3f9", text, value, (quote,))
+    return Erasure((text, quote), (Mark(ROW, quote, 6),), ids=("k3f9",), sought=(sought,))
+
+
+def test_only_the_words_go_that_say_it_and_in_copies_of_the_quote_too():
+    less, besides = narrowed(of(SAID), [Mark(ROW, "live in Lyon")])
+    assert besides == ()
+    assert less.marks == (Mark(ROW, "live in Lyon", 8),)
+    assert less.excerpts == (Excerpt(SAID, ("live in Lyon",)),)
+    assert less.sought[0].quotes == ("live in Lyon",)
+    assert less.masked(f"Noted: {SAID}.") == "Noted: I [forgotten] with my husband Bertrand."
+    assert less.masked("Does my aunt live in Lyon?") == "Does my aunt live in Lyon?"
+    assert Erasure.from_json(less.as_json()) == less
+
+
+@pytest.mark.parametrize(
+    ("quote", "marks", "left"),
+    [
+        (SAID, None, f"I live in {MASK} with my husband Bertrand"),
+        (SAID, [], f"I live in {MASK} with my husband Bertrand"),
+        (SAID, [Mark("sessions/main.jsonl:4", SAID)], f"I live in {MASK} with my husband Bertrand"),
+        (SAID, [Mark(ROW, "live in")], f"I {MASK} {MASK} with my husband Bertrand"),
+        ("私はリヨンに夫と住んでいます", [], f"私は{MASK}に夫と住んでいます"),
+    ],
+)
+def test_where_the_value_is_not_marked_its_words_go_and_nothing_besides(quote, marks, left):
+    less, besides = narrowed(of(quote, "リヨン" if not quote.isascii() else "Lyon"), marks)
+    assert less.masked(f"Hello. {quote}", ROW, begins=-1) == f"Hello. {left}"
+    assert besides == ()
+
+
+@pytest.mark.parametrize(
+    ("quote", "value", "mark"),
+    [
+        ("I live in Lyon, and Lyon's trams please Bertrand", "Lyon", "I live in Lyon"),
+        ("I work at the harbour with the husband of Ida", "the harbour", "work at the harbour"),
+        ("Ich arbeite auf der Werft, der Vater von Ida kocht", "auf der Werft", "auf der Werft"),
+    ],
+)
+def test_who_has_found_the_value_has_seen_what_else_has_its_words(quote, value, mark):
+    less, besides = narrowed(of(quote, value), [Mark(ROW, mark)])
+    assert less.masked(quote) == quote.replace(mark, MASK)
+    assert besides == ()
+
+
+def test_a_quote_that_neither_is_marked_nor_names_the_value_goes_and_its_place_is_told():
+    erasure = of("since we moved to the rivers, Bertrand rows")
+    assert narrowed(erasure, []) == (erasure, (ROW,))
+
+
+def test_a_quote_that_is_all_marked_goes_and_nothing_is_told():
+    erasure = of(SAID)
+    assert narrowed(erasure, [Mark(ROW, SAID)]) == (erasure, ())
+
+
+@pytest.mark.parametrize("quote", ["I live in Lyon", "Lyon", "We LIVE in Lyon!"])
+def test_nobody_is_asked_about_a_quote_that_says_the_fact_alone(quote):
+    assert passages(of(quote)) == ()
+    assert narrowed(of(quote), None) == (of(quote), ())
+
+
+def test_without_a_value_the_words_of_the_sentence_tell():
+    erasure = of("I fear heights, and Bertrand climbs", "", "The user fears heights.")
+    less, besides = narrowed(erasure, [])
+    assert less.masked("I fear heights, and Bertrand climbs") == (
+        f"I {MASK} {MASK}, and Bertrand climbs"
+    )
+    assert besides == ()
