@@ -67,7 +67,7 @@ class Toolbox:
         self._tool_sources = tuple(tool_sources)
         self._redactor = redactor or Redactor()
         self._tools = {t.spec.name: t for t in tools}
-        self._checks = {name: _compiled(tool.spec) for name, tool in self._tools.items()}
+        self._checks = {name: _check(tool.spec) for name, tool in self._tools.items()}
         self._journal = journal
         self._approvals = approvals
         self._clock = clock
@@ -373,10 +373,11 @@ def _may_repeat(effect: Effect) -> bool:
     return effect in (Effect.READ_ONLY, Effect.IDEMPOTENT)
 
 
-def _compiled(spec: ToolSpec) -> Callable[[Any], str]:
-    validate = _validator(json.dumps(dict(spec.input_schema)))
+def _check(spec: ToolSpec) -> Callable[[Any], str]:
+    schema = json.dumps(dict(spec.input_schema))
 
     def check(value: Any) -> str:
+        validate = _validator(schema)  # at the first use: a start does not wait for it
         try:
             validate(json.loads(json.dumps(dict(value))))
         except fastjsonschema.JsonSchemaValueException as error:

@@ -15,6 +15,7 @@ from agentd.core.transcript import Offer
 from agentd.providers.answer_room import AnswerRoom
 from agentd.providers.anthropic import AnthropicProvider
 from agentd.providers.choice import ProviderChoice, choose
+from agentd.providers.offline.provider import OfflineProvider
 from agentd.providers.openai import OpenAIProvider
 from agentd.providers.provider_settings import ProviderSettings, ServiceSettings
 from agentd.providers.resilience import CircuitBreaker, Fallback, Retrying
@@ -68,9 +69,11 @@ async def open_model(
         for service in settings.services:
             choice = choose(service, environ)
             log.info("provider", kind=choice.kind, model=choice.model, why=choice.why)
-            warm = None
+            provider: Provider
+            warm: Callable[[], Awaitable[None]] | None
             if choice.kind == "offline":
-                provider = _offline()
+                provider = offline = OfflineProvider()
+                warm = offline.warm
             else:
                 remote = _remote(service, choice, blobs)
                 await stack.enter_async_context(remote)
@@ -92,13 +95,6 @@ def _offer(settings: ProviderSettings, choice: ProviderChoice) -> Offer:
     models = tuple(dict.fromkeys((choice.model, *settings.models)))
     thinks = choice.kind == "anthropic" or bool(settings.capabilities.reasoning_effort)
     return Offer(models, EFFORTS if thinks else ())
-
-
-def _offline() -> Provider:
-    # Its rules of language take a twentieth of a start to load, which a model's daemon does not need.
-    from agentd.providers.offline.provider import OfflineProvider
-
-    return OfflineProvider()
 
 
 def _remote(

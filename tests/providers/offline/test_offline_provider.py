@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import time
 from datetime import datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.message import Message, Role, Text, user
@@ -30,7 +32,19 @@ def hear(prompt: Prompt) -> Answered:
     return asyncio.run(last())
 
 
-@settings(max_examples=100, deadline=None)
+def test_its_rules_are_loaded_for_the_first_call_and_not_with_the_daemon():
+    code = (
+        "import asyncio, sys, agentd.app.daemon\n"
+        "from agentd.providers.offline.provider import OfflineProvider\n"
+        "rules = 'agentd.providers.offline.language'\n"
+        "before = rules in sys.modules\n"
+        "asyncio.run(OfflineProvider().warm())\n"
+        "print(before, rules in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
 @given(st.text(), st.sampled_from(Origin))
 def test_any_words_get_an_answer_and_always_the_same(words, origin):
     prompt = Prompt(("s",), (user(words),), TOOLS, origin=origin)
