@@ -47,7 +47,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # How long an example takes is the machine's affair; other tests look at what grows how.
 settings.register_profile(
-    "patient", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "patient",
+    settings.default,
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("patient")
 

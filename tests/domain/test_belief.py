@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.evidence import belief, faded
@@ -13,7 +13,6 @@ SURE = st.lists(st.floats(0, 1), max_size=8)
 
 
 @given(SURE, SURE)
-@settings(max_examples=100)
 def test_beliefs_lie_between_0_and_1_in_any_order_and_denials_lower_them(support, denial):
     assert 0.0 <= belief(support, denial) <= 1.0
     assert belief(support, denial) <= belief(support)

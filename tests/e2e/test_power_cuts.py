@@ -21,7 +21,7 @@ from tests.e2e.power_cuts import Campaign, Known, Talk, Verdict, recorded
 from tests.e2e.test_damage import spoil
 from tests.e2e.test_days_of_kills import with_a_note_twice, with_other_bytes, without_a_message
 
-HOMES, LIVES, CUTS = 4, 2, 10
+HOMES, LIVES, CUTS = 2, 2, 10
 MANY, LONG, OFTEN = 20, 5, 20
 MOMENTS = 6  # of one start
 

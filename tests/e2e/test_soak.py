@@ -76,20 +76,20 @@ def looked(daemon: Daemon, index: int) -> Seen:
     )
 
 
-async def soaked(home: Home, rounds: int, left_open: int = 0) -> list[Seen]:
-    """What was seen after each round; in each, so many connections are left open, and the daemon with
-    a line that does not end.
+async def soaked(home: Home, rounds: int, *, each: int = ROUND, left_open: int = 0) -> list[Seen]:
+    """What was seen after each round of so many turns; in each, so many connections are left open, and
+    the daemon with a line that does not end.
     """
     daemon = await home.start_alone()
     client = await daemon.connect()
     found = []
     for number in range(rounds):
-        await turns(client, number * ROUND, ROUND)
+        await turns(client, number * each, each)
         for _ in range(left_open):
             (await daemon.connect()).write(b'{"' + b"x" * UNENDED)
         found.append(await seen(client, daemon))
         client.lines.clear()
-        print(f"{(number + 1) * ROUND} turns: {found[-1]}")
+        print(f"{(number + 1) * each} turns: {found[-1]}")
     await daemon.stop()
     return found
 
@@ -115,7 +115,7 @@ async def test_five_hundred_turns_leave_nothing_behind(home: Home) -> None:
 
 
 async def test_a_daemon_that_is_made_to_hold_ever_more_is_noticed(home: Home) -> None:
-    found = await soaked(home, rounds=5, left_open=LEFT_OPEN)
+    found = await soaked(home, rounds=5, each=PER_SESSION, left_open=LEFT_OPEN)
     assert found[-1].descriptors > found[0].descriptors + MORE
     assert grown(found[2:3], found[4:]) > EARLY
 

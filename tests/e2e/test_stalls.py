@@ -142,12 +142,14 @@ async def test_a_checklist_of_20000_items_is_looked_at_without_a_stall(home: Hom
         assert len(explained["checklist"]["items"]) == 20_000
 
 
-async def test_large_notes_are_indexed_read_and_injected_without_a_stall(home: Home) -> None:
+# With 1, a little under a MiB each, the most that is read.
+@pytest.mark.parametrize("share", [0.25, pytest.param(1, marks=pytest.mark.torture)])
+async def test_large_notes_are_indexed_read_and_injected_without_a_stall(
+    home: Home, share: float
+) -> None:
     home.furnish()
-    many = "".join(
-        f"- {n}\n" for n in range(110_000)
-    )  # a little under a MiB, the most that is read
-    long = "- " + "lorem ipsum dolor sit amet " * 38_000
+    many = "".join(f"- {n}\n" for n in range(int(share * 110_000)))
+    long = "- " + "lorem ipsum dolor sit amet " * int(share * 38_000)
     (home.workspace / "memory" / "2026-01-02.md").write_text(many)
     (home.workspace / "memory" / "2026-01-03.md").write_text(long * 8)
     (home.workspace / "long.md").write_text(f"# Long\n\n{long}\n")

@@ -152,9 +152,10 @@ def script(world, flushes: list[Prompt]):
     return reply
 
 
+@pytest.mark.parametrize("count", [25, pytest.param(100, marks=pytest.mark.torture)])
 @pytest.mark.parametrize("background", [False, True])
-async def test_a_hundred_compactions_cover_every_cut_message_once_and_leak_nothing(
-    world, background
+async def test_many_compactions_cover_every_cut_message_once_and_leak_nothing(
+    world, background, count
 ) -> None:
     world.window = 6000
     world.compaction_settings = CompactionSettings(background=background)
@@ -166,7 +167,7 @@ async def test_a_hundred_compactions_cover_every_cut_message_once_and_leak_nothi
     overflows = random.Random(7)
     generation = 0
     number = 0
-    while generation < 100:
+    while generation < count:
         number += 1
         text = f"message {number} " + "blah " * 150
         said.append(text)

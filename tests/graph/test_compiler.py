@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from hashlib import sha256
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.errors import GraphError
@@ -258,7 +258,6 @@ def test_a_changed_text_is_refused(old: str, new: str) -> None:
     assert caught.value.cure
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.builds(
@@ -303,7 +302,6 @@ def test_a_text_with_a_concept_without_a_label_is_refused() -> None:
         decompile(parse(emit(Record((nameless,)))))
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_a_damaged_text_is_refused_or_says_the_same(data: st.DataObject) -> None:
     made = compiler.compile(CompilerInput(TUPLES[:1], MAIN, "said"))
@@ -357,7 +355,6 @@ def records(draw: st.DrawFn) -> Record:
     return Record(tuple(concepts), tuple(contexts.values()), tuple(relations))
 
 
-@settings(max_examples=50, deadline=None)
 @given(records())
 def test_any_record_is_read_back_from_its_text(record: Record) -> None:
     assert decompile(parse(emit(record))).record == record

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from hashlib import sha256
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.errors import GraphError
@@ -61,13 +61,11 @@ def test_bars_in_labels_do_not_make_two_facts_one() -> None:
     assert fact_hash("a\\", "b", "c") != fact_hash("a", "\\b", "c")
 
 
-@settings(max_examples=100)
 @given(st.lists(TRICKY, min_size=1, max_size=5), st.lists(TRICKY, min_size=1, max_size=5))
 def test_different_parts_have_different_texts(one: list[str], other: list[str]) -> None:
     assert (canonical(*one) == canonical(*other)) is (one == other)
 
 
-@settings(max_examples=100)
 @given(st.tuples(TRICKY, TRICKY, TRICKY, TRICKY), st.tuples(TRICKY, TRICKY, TRICKY, TRICKY))
 def test_different_contexts_have_different_texts(
     one: tuple[str, str, str, str], other: tuple[str, str, str, str]

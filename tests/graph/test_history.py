@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.memory.graph.consolidation import promotion
@@ -78,7 +78,6 @@ async def test_each_fact_has_its_own():
     st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=3, max_size=8),
     st.integers(0, 400),
 )
-@settings(max_examples=50)
 async def test_promoting_and_sweeping_changes_no_count_and_no_time(sayings, days):
     records = [said(NOW - n * DAY, "chat", denied=denied) for n, denied in sayings]
     store = await stored(*records)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from math import log1p
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.memory.graph.importance import ImportanceParts, ImportanceWeights, rank, recency
@@ -80,7 +80,6 @@ def test_weights_that_do_not_share_one_whole_are_refused(parts):
         ImportanceWeights(*parts)
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.tuples(

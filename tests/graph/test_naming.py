@@ -3,7 +3,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.errors import GraphError
@@ -82,7 +82,6 @@ def test_a_hyphen_between_spaces_is_a_separator() -> None:
     assert normal_label("heat - 5") == normal_label("heat — 5") == "heat-5"
 
 
-@settings(max_examples=100)
 @given(TEXTS)
 def test_a_normal_label_is_its_own_normal_form(text: str) -> None:
     try:
@@ -94,7 +93,6 @@ def test_a_normal_label_is_its_own_normal_form(text: str) -> None:
     assert not any(c.isspace() for c in label)
 
 
-@settings(max_examples=100)
 @given(TEXTS)
 def test_a_normal_predicate_is_its_own_normal_form(text: str) -> None:
     try:

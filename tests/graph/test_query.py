@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentd.core.errors import GraphError, QueryError
@@ -240,7 +240,6 @@ def outcome(text):
         return error
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=200) | st.lists(PIECES, max_size=40).map(" ".join))
 @example("FIND fact FROM \udcff")
 def test_any_text_is_read_or_refused_at_a_place_in_it(text):
@@ -249,7 +248,6 @@ def test_any_text_is_read_or_refused_at_a_place_in_it(text):
     assert reads_or_refuses(f"FIND fact WHERE {text}") is not None
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(0, len(WHOLE)), st.integers(0, 9), st.text(max_size=3))
 def test_a_damaged_question_is_read_or_refused_at_a_place_in_it(at, lost, new):
     damaged = WHOLE[:at] + new + WHOLE[at + lost :]

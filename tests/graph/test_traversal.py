@@ -6,7 +6,7 @@ import random
 from math import prod
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.memory.graph import traversal as walks
@@ -191,7 +191,6 @@ def every_path(rows, depth):
     return paths
 
 
-@settings(max_examples=100, deadline=None)
 @given(EDGES, st.integers(1, 3))
 async def test_no_path_is_surer_than_the_one_that_is_found(rows, depth):
     graph = LineGraph("\n".join(" ".join(map(str, row)) for row in rows))
@@ -210,7 +209,6 @@ async def test_no_path_is_surer_than_the_one_that_is_found(rows, depth):
     assert {graph.label(path.end): path.depth for path in hops.reached} == nearest
 
 
-@settings(max_examples=50, deadline=None)
 @given(EDGES, st.randoms(use_true_random=False))
 async def test_the_order_in_which_the_store_answers_changes_nothing(rows, chance: random.Random):
     class Shuffled(LineGraph):
@@ -224,7 +222,6 @@ async def test_the_order_in_which_the_store_answers_changes_nothing(rows, chance
         assert await walk(Shuffled(lines), [A]) == await walk(LineGraph(lines), [A])
 
 
-@settings(max_examples=50, deadline=None)
 @given(EDGES)
 async def test_every_fact_that_is_sure_enough_and_near_is_seen_once(rows):
     graph = LineGraph("\n".join(" ".join(map(str, row)) for row in rows))

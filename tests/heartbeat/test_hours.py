@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.automation.heartbeat.hours import Hours, Window
@@ -114,7 +114,6 @@ instants = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(windows, st.none() | windows, st.sampled_from(ZONES), instants)
 def test_the_next_opening_is_the_first_minute_that_is_open(
     active: tuple[int, int], quiet: tuple[int, int] | None, zone: str, at: datetime

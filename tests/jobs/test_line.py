@@ -142,7 +142,6 @@ async def follow(
     return (used(rows), recorded), (wanted, missed)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     schedule=SCHEDULES,
     misfire=st.sampled_from(Misfire),
@@ -175,7 +174,6 @@ def test_so_it_is_in_the_database(schedule, misfire, steps):
 JUMPS = st.one_of(SPANS, SPANS.map(lambda span: -span), st.sampled_from([365 * DAY, -365 * DAY]))
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     schedule=SCHEDULES.filter(lambda s: s != Every(MINUTE, START)),
     misfire=st.sampled_from(Misfire),

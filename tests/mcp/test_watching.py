@@ -83,12 +83,13 @@ class Life:
         return [line for alert in alerts for line in alert.text.split("\n")]
 
 
-async def test_a_week_of_watched_mail(tmp_path: Path) -> None:
+@pytest.mark.parametrize("days", [2, pytest.param(7, marks=pytest.mark.torture)])
+async def test_days_of_watched_mail(tmp_path: Path, days: int) -> None:
     life = Life(tmp_path)
     waited: Counter[str] = Counter()
     tokens: list[int] = []
     away = tmp_path / "mails.away"
-    for day in range(7):
+    for day in range(days):
         before = len(life.home.provider.prompts)
         async with life.opened():
             for number in range(28):
@@ -98,11 +99,11 @@ async def test_a_week_of_watched_mail(tmp_path: Path) -> None:
                     subject = f"day {day}" if number < 20 else "the same each day"
                     waited[subject] += 1
                     life.arrive(f"Anna: {subject}")
-                if day == 3 and number == 8:  # mail comes meanwhile
+                if day == 1 and number == 8:  # mail comes meanwhile
                     away.touch()
                 beat = await life.beat()
                 assert (beat.reason is Reason.LOOK_FAILED) is away.exists()
-                if day == 3 and number == 12:
+                if day == 1 and number == 12:
                     away.unlink()
             tokens.append(sum(len(shown(p)) for p in life.home.provider.prompts[before:]) // 4)
             told = Counter(await life.told())

@@ -71,7 +71,7 @@ def patched(chunks, patches):
     return tuple(sorted((*moved, *pieces), key=lambda chunk: chunk.start_line))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.lists(LINES, min_size=1, max_size=6), min_size=1, max_size=8), st.booleans())
 @example([["- a", "-"], ["x", "- b"]], False)
 @example([["Anna: yes", "", "one", "", "two", ""], ["Anna: no", "", "Anna: yes"]], True)
@@ -83,7 +83,7 @@ def test_what_grows_is_indexed_as_what_came_at_once(additions, ended) -> None:
         assert index.chunks == chunks_of_note("a.md", text, scope="main")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(LINES, min_size=4, max_size=20), st.data())
 def test_edits_by_hand_in_between_are_seen(lines, data) -> None:
     index = Index()
@@ -131,7 +131,7 @@ FACT_LINES = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(FACT_LINES, max_size=12), st.lists(st.integers(0, 12), max_size=6))
 def test_a_page_of_facts_is_indexed_as_a_whole_wherever_lines_come_in(lines, places) -> None:
     index = Index()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.storage.damaged import SQLITE, a_home, campaign
 
-FEW, MANY = 50, 500
+FEW, MANY = 30, 500
 
 
 @pytest.mark.timeout(600)

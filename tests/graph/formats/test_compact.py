@@ -2,7 +2,7 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from agentd.core.errors import GraphError
 from agentd.core.graph import Record
@@ -26,7 +26,6 @@ R:d4f0bc5a>needs>1a53ed01:0.98
 TWINS = "label-12423", "label-35601"  # whose hashes begin with the same eight digits
 
 
-@settings(max_examples=100, deadline=None)
 @given(records())
 def test_what_was_written_is_read_back_whatever_its_words_hold(record):
     assert read(write(record)) == record

@@ -4,7 +4,7 @@ from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.errors import GraphError
@@ -119,10 +119,10 @@ def run(count, seed):
     return Counter(kind for _ in range(count) for kind in judge(mutated(chance)))
 
 
-def test_three_thousand_damaged_texts_are_read_or_refused_with_a_place():
-    found = run(3_000, seed=1)
-    assert min(found[Record], found[Delta]) > 20
-    assert found.total() > 3 * 3_000
+def test_damaged_texts_are_read_or_refused_with_a_place():
+    found = run(1_500, seed=1)
+    assert min(found[Record], found[Delta]) > 10
+    assert found.total() > 3 * 1_500
 
 
 @pytest.mark.torture
@@ -133,7 +133,6 @@ def test_a_hundred_thousand_damaged_texts_are_read_or_refused_with_a_place(seed)
     assert min(found[Record], found[Delta]) > 100
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=8)).map("".join))
 def test_any_text_is_read_or_refused_with_a_place(text):
     for given_text in (text, f"0M:1.0\n{text}"):

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.errors import ZeroError
@@ -64,10 +64,9 @@ def outcome(data: str | bytes) -> str:
 
 
 def test_damaged_texts_are_refused_in_order() -> None:
-    assert {outcome(text) for text in mutations(EVERYTHING, 3000, seed=1)} >= OUTCOMES
+    assert {outcome(text) for text in mutations(EVERYTHING, 1500, seed=1)} >= OUTCOMES
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=30).map("".join) | st.binary()
 )

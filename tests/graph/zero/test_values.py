@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from agentd.core.graph import ConceptHash
 from agentd.zero import (
@@ -58,7 +58,6 @@ def test_no_two_kinds_are_the_same_or_share_a_name() -> None:
     assert len({digest(value) for value in alike}) == len(alike)
 
 
-@settings(max_examples=100, deadline=None)
 @given(VALUES, VALUES)
 def test_values_are_the_same_when_their_texts_are(one: Value, other: Value) -> None:
     texts = [write(graph_of(constant("a", value))) for value in (one, other)]

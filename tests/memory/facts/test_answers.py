@@ -157,4 +157,4 @@ def test_no_answer_makes_reading_slow(piece) -> None:
         for _ in objects(piece * (size // len(piece))):
             pass
 
-    assert growth(work, 60_000) < QUADRATIC
+    assert growth(work, 15_000) < QUADRATIC

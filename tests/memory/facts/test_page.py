@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.fact import (
@@ -95,7 +95,6 @@ def test_a_fact_is_one_readable_line():
     assert said(parse(LINE)) == {fact.id: fact}
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(facts(), max_size=8, unique_by=lambda fact: fact.id))
 def test_whatever_facts_say_comes_back(found):
     page = parse("").edited(found)
@@ -106,7 +105,6 @@ def test_whatever_facts_say_comes_back(found):
     assert not again.troubles()
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.text() | st.lists(st.sampled_from([LINE, "## Earlier", "- new", "", "```"])).map("\n".join)
 )
@@ -114,7 +112,6 @@ def test_any_text_is_rendered_as_it_was(text):
     assert parse(text).render() == text
 
 
-@settings(max_examples=100, deadline=None)
 @given(facts(), st.data())
 def test_damage_loses_no_other_line_and_drops_nothing(fact, data):
     others = [
@@ -309,7 +306,6 @@ def test_clean_text_is_one_line_without_tricks():
     assert clean("👩‍👧 字 é") == "👩‍👧 字 é"
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(facts(), max_size=8, unique_by=lambda fact: fact.id), st.data())
 def test_a_page_that_was_edited_is_the_one_that_its_text_is_read_as(found, data):
     """So what was written need not be read again."""

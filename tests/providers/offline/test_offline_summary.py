@@ -61,7 +61,6 @@ def summariser(part_tokens: int = 10_000) -> Summariser:
     return Summariser(calls, "Summarise.", "", part_tokens, LONGEST, 60.0)
 
 
-@settings(max_examples=100, deadline=None)
 @given(conversations(), st.one_of(st.just(""), messages))
 def test_every_summary_is_accepted(rows, earlier):
     summary = asyncio.run(summariser().summarise(SessionKey("main"), rows, earlier))
