@@ -50,6 +50,7 @@ async def archive(tmp_path: Path) -> Path:
     home = tmp_path / "old"
     (home / "workspace" / "memory").mkdir(parents=True)
     (home / "workspace" / "memory" / "2026-11-20.md").write_text("a note\n")
+    (home / "workspace" / "git" / "refs").mkdir(parents=True)
     (home / "workspace" / ".agentd-12.tmp").write_text("half")
     (home / "workspace" / "link.md").symlink_to("/etc/passwd")
     (home / "versions").mkdir()
@@ -100,6 +101,7 @@ async def test_a_backup_holds_everything_and_is_the_owners_alone(archive: Path) 
         *("state/blobs/ab/abc", "state/facts.key", "state/mcp/files.json"),
     }
     assert [p.name for p in archive.parent.iterdir() if p.name.startswith(".")] == []
+    assert backup.verify(archive)["folders"] == ["workspace/git", "workspace/git/refs"]
 
 
 def test_links_are_told_with_the_first_of_their_names(tmp_path: Path) -> None:
@@ -121,6 +123,7 @@ async def test_it_comes_back_in_an_empty_place(archive: Path, tmp_path: Path) ->
     assert put(archive, places)["aside"] == []
     assert word(places) == "kept"
     assert (places.workspace / "memory" / "2026-11-20.md").read_text() == "a note\n"
+    assert (places.workspace / "git" / "refs").is_dir()
     assert (places.state_dir / "blobs" / "ab" / "abc").read_bytes() == b"an image"
     assert (places.state_dir / "versions" / "v1").read_text() == "an old version"
     assert (places.state_dir / "facts.key").read_bytes() == b"a key"
@@ -321,6 +324,33 @@ async def test_a_backup_that_is_being_written_is_not_replaced(tmp_path: Path) ->
         with pytest.raises(InvalidRequest, match="another backup is being written"):
             backup.write(contents, tmp_path / "b.tar.gz", NOW)
         assert (tmp_path / ".agentd-b.tar.gz.tmp").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.parametrize("name", ["secret.md", "secret"])
+async def test_what_cannot_be_read_is_named_and_not_left_out(tmp_path: Path, name: str) -> None:
+    copy = await database(tmp_path / "state.db")
+    workspace = tmp_path / "ws"
+    (workspace / "secret").mkdir(parents=True)
+    (workspace / "secret" / "plan.md").write_text("a plan")
+    (workspace / "secret.md").write_text("a secret")
+    (workspace / name).chmod(0)
+    contents = backup.Contents(copy, tmp_path / "no", workspace, *[tmp_path / "no"] * 5)
+    with pytest.raises(AgentdError, match=f"{name} cannot be read"):
+        backup.write(contents, tmp_path / "b.tar.gz", NOW)
+    assert not (tmp_path / "b.tar.gz").exists()
+
+
+@pytest.mark.parametrize(
+    "folders", [["../out"], ["state/x"], [7], 7, ["workspace/memory/2026-11-20.md"]]
+)
+async def test_folders_that_have_no_place_in_an_archive_are_refused(
+    archive: Path, tmp_path: Path, folders: object
+) -> None:
+    manifest = json.dumps(backup.verify(archive) | {"folders": folders}).encode()
+    with pytest.raises(AgentdError, match="no whole backup"):
+        put(rewritten(archive, {backup.MANIFEST: manifest}), home(tmp_path))
+    assert not (tmp_path / "out").exists()
 
 
 def resealed(archive: Path, changes: dict[str, bytes]) -> Path:

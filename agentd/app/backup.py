@@ -18,8 +18,8 @@ import stat
 import tarfile
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -85,6 +85,15 @@ class Contents:
         pins = sorted(self.mcp_pins.glob("*.json"))
         yield from ((f"state/mcp/{path.name}", path) for path in pins if not path.is_symlink())
 
+    def folders(self) -> Iterator[str]:
+        """Names in the archive of the workspace's folders without a file, which no entry brings back. A
+        repository of git is none without its own.
+        """
+        if not self.state_alone:
+            for folder, files in _folders(self.workspace):
+                if not files and folder != self.workspace:
+                    yield f"workspace/{folder.relative_to(self.workspace).as_posix()}"
+
 
 def left_out(workspace: Path) -> dict[str, Any]:
     """The symbolic links in it, `{links, left_out}`: how many, and the first of their paths there. What they
@@ -102,8 +111,8 @@ def write(contents: Contents, file: Path, now: datetime) -> dict[str, Any]:
     """Write the archive and check it by reading it back; `{file, bytes, files}`, and what `left_out`
     says of the workspace if it is in there. Blocks.
 
-    Raises InvalidRequest for a file that exists, AgentdError for one that cannot be written,
-    StorageCorrupt for a database that is damaged; then nothing is left behind.
+    Raises InvalidRequest for a file that exists, AgentdError for one that cannot be written, or something
+    that cannot be read; StorageCorrupt for a database that is damaged. Then nothing is left behind.
     """
     check_database(contents.database)
     links = {} if contents.state_alone else left_out(contents.workspace)
@@ -121,7 +130,7 @@ def write(contents: Contents, file: Path, now: datetime) -> dict[str, Any]:
     except OSError as error:
         raise AgentdError(
             f"{file} cannot be written: {error.strerror}",
-            cure="choose a folder that the daemon may write; a system service does not see homes",
+            cure="choose a folder with room that the daemon may write; a system service does not see homes",
         ) from error
     return {"file": str(file), "bytes": file.stat().st_size, "files": count, **links}
 
@@ -183,7 +192,15 @@ def unpack(file: Path, folder: Path) -> dict[str, Any]:
         with os.fdopen(descriptor, "wb") as target:
             target.writelines(pieces)
 
-    return _through(file, store, room=shutil.disk_usage(folder).free - _SPARE)
+    manifest = _through(file, store, room=shutil.disk_usage(folder).free - _SPARE)
+    try:
+        for name in manifest.get("folders", ()):  # an archive of before has none
+            if not isinstance(name, str) or not _is_ours(name):
+                raise _damaged(file, f"the folder {_short(str(name))} has no place in it")
+            ensure_private_dir(folder / name)
+    except (TypeError, ValueError, FileExistsError, NotADirectoryError) as error:
+        raise _damaged(file, "its manifest names folders that are none") from error
+    return manifest
 
 
 def _through(file: Path, store: Store, room: int | None = None) -> dict[str, Any]:
@@ -351,29 +368,98 @@ def _fill(target: Any, contents: Contents, now: datetime) -> None:
     digests: dict[str, str] = {}
     with tarfile.open(fileobj=target, mode="w:gz", compresslevel=6) as archive:
         for name, path in contents.entries():
-            data = path.read_bytes()
-            digests[name] = hashlib.sha256(data).hexdigest()
-            _add(archive, name, data, now)
+            with suppress(FileNotFoundError):  # since it was listed
+                digests[name] = _add_file(archive, name, path, now)
         manifest: Mapping[str, Any] = {
             "format": _FORMAT,
             "holds": STATE_ALONE if contents.state_alone else "everything",
             "created_at": now.isoformat(),
             "files": digests,
+            "folders": list(contents.folders()),
         }
-        _add(archive, MANIFEST, json.dumps(manifest, indent=1).encode(), now)
+        data = json.dumps(manifest, indent=1).encode()
+        archive.addfile(_entry(MANIFEST, len(data), now), io.BytesIO(data))
 
 
-def _add(archive: tarfile.TarFile, name: str, data: bytes, now: datetime) -> None:
+def _add_file(archive: tarfile.TarFile, name: str, path: Path, now: datetime) -> str:
+    """Put a file in, however large it is; its digest. Raises FileNotFoundError if there is none, AgentdError
+    for one that cannot be read, OSError for an archive that cannot be written.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    with os.fdopen(descriptor, "rb") as file:
+        source = _Source(path, file)
+        archive.addfile(_entry(name, os.fstat(descriptor).st_size, now), source)
+    return source.digest.hexdigest()
+
+
+class _Source:
+    """A file that tarfile reads, hashed on the way."""
+
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
+        self._path = path
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def read(self, size: int = -1, /) -> bytes:
+        """So many bytes of it. Raises AgentdError."""
+        try:
+            data = self._file.read(size)
+        except OSError as error:
+            raise _unreadable(self._path, error) from error
+        if len(data) < size:
+            raise AgentdError(
+                f"{self._path} became shorter while it was read", cure="back up once more"
+            )
+        self.digest.update(data)
+        return data
+
+
+def _entry(name: str, size: int, now: datetime) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
-    info.size, info.mode, info.mtime = len(data), 0o600, int(now.timestamp())
-    archive.addfile(info, io.BytesIO(data))
+    info.size, info.mode, info.mtime = size, 0o600, int(now.timestamp())
+    return info
 
 
 def _below(name: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    for path in sorted(folder.rglob("*")):
-        is_stray = path.name.startswith(_STRAY[0]) and path.name.endswith(_STRAY[1])
-        if path.is_file() and not path.is_symlink() and not is_stray:
-            yield f"{name}/{path.relative_to(folder).as_posix()}", path
+    for _, files in _folders(folder):
+        yield from ((f"{name}/{path.relative_to(folder).as_posix()}", path) for path in files)
+
+
+def _folders(top: Path) -> Iterator[tuple[Path, Sequence[Path]]]:
+    """The folder, if it is there, and each below it, in order, with the files in them that are backed up.
+    Raises AgentdError for one that cannot be read.
+    """
+
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise _unreadable(error.filename, error) from error
+
+    for folder, folders, names in os.walk(top, onerror=refuse):
+        folders.sort()
+        paths = (Path(folder, name) for name in sorted(names))
+        yield Path(folder), [path for path in paths if _is_backed_up(path)]
+
+
+def _is_backed_up(path: Path) -> bool:
+    is_stray = path.name.startswith(_STRAY[0]) and path.name.endswith(_STRAY[1])
+    try:
+        return stat.S_ISREG(path.lstat().st_mode) and not is_stray
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: object, error: OSError) -> AgentdError:
+    return AgentdError(
+        f"{path} cannot be read: {error.strerror}; no backup was made",
+        cure="let the daemon's user read it, or move it out of the workspace",
+    )
 
 
 def _is_ours(name: str) -> bool:
