@@ -8,6 +8,7 @@ import json
 import os
 import sqlite3
 import tarfile
+from dataclasses import replace
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -17,12 +18,13 @@ from typer.testing import CliRunner
 
 from agentd.app import backup
 from agentd.app.cli.app import app
-from agentd.app.restore import Agree, restore
+from agentd.app.restore import Agree, refuse_half, restore
 from agentd.core.errors import (
     AgentdError,
     AlreadyRunning,
     ConfigError,
     InvalidRequest,
+    StateMissing,
     StorageCorrupt,
 )
 from agentd.core.fact import Category, Fact, FactSource, FactStatus, FactWrite
@@ -149,6 +151,101 @@ async def test_what_is_there_is_moved_aside_only_when_forced_and_never_deleted(
     old = next(Path(path) for path in aside if "workspace" in path)
     assert (old / "mine.md").read_text() == "mine\n"
     assert word(places) == "kept"
+
+
+async def test_what_was_unpacked_and_not_moved_is_litter_and_no_reason_to_refuse(
+    archive: Path, tmp_path: Path
+) -> None:
+    places = home(tmp_path)
+    (places.state_dir / ".restore-20260101T000000" / "workspace").mkdir(parents=True)
+    refuse_half(places.state_dir)
+    put(archive, places)
+    assert not list(places.state_dir.glob(".restore*"))
+
+
+async def test_where_things_were_moved_and_not_all_of_them_no_daemon_starts(
+    archive: Path, tmp_path: Path
+) -> None:
+    places = home(tmp_path)
+    put(archive, places)
+    cut = places.state_dir / ".restore-20260101T000000"
+    cut.mkdir()
+    (cut / "moving").touch()
+    with pytest.raises(AgentdError, match="exists"):
+        put(archive, places)  # one that fails before it moves anything
+    with pytest.raises(StateMissing, match="cut before it was complete") as refused:
+        refuse_half(places.state_dir)
+    assert refused.value.exit_code == 78
+    assert str(cut) in refused.value.cure
+    put(archive, places, force=True)
+    refuse_half(places.state_dir)
+    assert not list(places.state_dir.glob(".restore*"))
+
+
+def tree(root: Path) -> dict[str, bytes | None]:
+    """All that is there, but for what SQLite adds when it looks: the bytes of files, None for folders."""
+    found = {path.relative_to(root).as_posix(): path for path in root.rglob("*")}
+    found = {name: path for name, path in found.items() if not name.endswith(("-wal", "-shm"))}
+    return {name: path.read_bytes() if path.is_file() else None for name, path in found.items()}
+
+
+@pytest.mark.parametrize("refused", ["moving aside", "putting in place"])
+async def test_a_step_that_the_file_system_refuses_takes_back_those_before_it(
+    archive: Path, tmp_path: Path, refused: str
+) -> None:
+    places = home(tmp_path)
+    put(archive, places)
+    environ = {}
+    if refused == "moving aside":  # no name that is longer can stand beside this one
+        long = tmp_path / ("w" * 250)
+        places.workspace.rename(long)
+        environ = {"AGENTD__WORKSPACE__PATH": str(long)}
+    else:  # the last thing that is put has no folder
+        (tmp_path / "file").touch()
+        places = replace(places, config_file=tmp_path / "file" / "config.toml")
+    before = tree(tmp_path)
+    with pytest.raises(AgentdError, match="cannot be restored") as caught:
+        restore(archive, places, environ, NOW, force=True, agree=nobody)
+    assert "nothing was changed" in caught.value.cure
+    assert tree(tmp_path) == before
+    refuse_half(places.state_dir)
+
+
+async def test_a_workspace_that_is_a_link_to_an_empty_folder_is_filled(
+    archive: Path, tmp_path: Path
+) -> None:
+    places = home(tmp_path)
+    (tmp_path / "notes").mkdir()
+    places.workspace.parent.mkdir()
+    places.workspace.symlink_to(tmp_path / "notes")
+    put(archive, places)
+    assert places.workspace.is_symlink()
+    assert (tmp_path / "notes" / "memory" / "2026-11-20.md").read_text() == "a note\n"
+    assert (tmp_path / "notes" / "git" / "refs").is_dir()
+
+
+@pytest.mark.parametrize(
+    "config", ["[log]\nkept = 7\n", '[workspace]\npath = "/proc/none/notes"\n', "[log\n"]
+)
+async def test_a_configuration_that_is_none_here_keeps_nothing_else_from_coming_back(
+    archive: Path, tmp_path: Path, config: str
+) -> None:
+    places = home(tmp_path)
+    places.config_file.parent.mkdir()
+    places.config_file.write_text("[log]\nkeep = 3\n")
+    other = resealed(archive, {"config.toml": config.encode()})
+    with pytest.raises(ConfigError) as caught:
+        put(other, places, force=True)
+    assert "--without-config" in caught.value.cure
+    assert ".restore-" not in caught.value.message
+    assert not places.database.exists()
+    told = restore(other, places, {}, NOW, force=True, agree=nobody, with_config=False)
+    assert word(places) == "kept"
+    assert (places.workspace / "memory" / "2026-11-20.md").read_text() == "a note\n"
+    assert places.config_file.read_text() == "[log]\nkeep = 3\n"
+    apart = Path(str(told["config"]))
+    assert (apart.parent, apart.read_text()) == (places.state_dir, config)
+    assert told["aside"] == []
 
 
 async def remembering(state: Path, *texts: str, key: bytes = b"k" * 32) -> None:

@@ -12,6 +12,7 @@ import structlog
 
 from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.autobackup import AutoBackups
+from agentd.app.restore import refuse_half
 from agentd.core.errors import StorageError
 from agentd.core.health import Problem
 from agentd.core.paths import ensure_private_dir
@@ -31,7 +32,6 @@ from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.outbox import SqliteOutbox
 from agentd.storage.proving import Proving
 from agentd.storage.rescue import is_used, make_sound
-from agentd.storage.restores import refuse_half
 from agentd.storage.retention import SqliteRetention
 from agentd.storage.session_store import SqliteSessions
 from agentd.storage.sqlite import Database

@@ -45,6 +45,13 @@ def restore(
             "--trust", help="Take its programs, addresses and folders without a question."
         ),
     ] = False,
+    without_config: Annotated[
+        bool,
+        typer.Option(
+            "--without-config",
+            help="Leave the configuration that is here in force; that of the backup is put beside the state.",
+        ),
+    ] = False,
     config: ConfigPath = None,
     as_json: AsJson = False,
 ) -> None:
@@ -54,7 +61,15 @@ def restore(
         now = SystemClock("UTC").now()
         asks = not as_json and sys.stdin.isatty() and sys.stderr.isatty()
         agree = (lambda _: None) if trust else _asked if asks else _refused
-        result = put(file.expanduser(), places, os.environ, now, force=force, agree=agree)
+        result = put(
+            file.expanduser(),
+            places,
+            os.environ,
+            now,
+            force=force,
+            agree=agree,
+            with_config=not without_config,
+        )
         show(result, _restored, as_json=as_json)
 
 
@@ -85,6 +100,8 @@ def _lines(settings: Sequence[Reaching]) -> Iterator[str]:
 def _restored(result: dict[str, Any]) -> str:
     lines = [f"{counted(result['restored'], 'file')} restored; start the daemon with `agentd up`"]
     lines += [f"moved aside: {path}" for path in result["aside"]]
+    if result["config"]:
+        lines.append(f"not in force: the configuration of the backup, {result['config']}")
     if result["forgotten"] is None:
         lines.append(
             "nothing here tells what was forgotten after the backup was made: if something was, it is"
