@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from agentd.app.doctor.search_checks import Meaningful, Searchable
+from agentd.core.health import Finding
 from agentd.core.search import Found, IndexState, SearchQuery, Source
 from agentd.core.turn import Kind
 from agentd.memory.index.indexer import Indexer
@@ -80,17 +83,25 @@ async def test_an_index_that_is_being_built_is_only_a_warning(
 
 
 class Answering:
-    """A recall that lacks something."""
+    """A recall that lacks something, the last of these from then on."""
 
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
+    def __init__(self, *reasons: str) -> None:
+        self.reasons = list(reasons)
 
     async def search(self, query: SearchQuery, kind: Kind) -> Found:
-        return Found((), self.reason)
+        return Found((), self.reasons.pop(0) if len(self.reasons) > 1 else self.reasons[0])
 
 
-def static() -> dict[str, str]:
-    return {"provider": "onnx", "why": "configured"}
+async def meaning(
+    recall: Answering,
+    state: Callable[[], Awaitable[IndexState]] | None = None,
+    chosen: Callable[[], dict[str, str]] = lambda: {"provider": "onnx", "why": "configured"},
+) -> Finding:
+    """What the check finds, when it has waited as long as it likes to."""
+    clock = FakeClock()
+    looking = asyncio.create_task(Meaningful(recall, state or state_of(), chosen, clock).look())
+    await clock.advance(60)
+    return await looking
 
 
 @pytest.mark.parametrize(
@@ -99,24 +110,24 @@ def static() -> dict[str, str]:
 async def test_an_embedder_that_does_not_answer_is_told_until_it_does(
     reason: str, told: str
 ) -> None:
-    recall = Answering(reason)
-    check = Meaningful(recall, state_of(), static)
-    found = await check.look()
+    found = await meaning(Answering(reason))
     assert (found.level, told in found.text, bool(found.cure)) == ("warn", True, True)
-    recall.reason = "no_match"
-    found = await check.look()
+    found = await meaning(Answering("no_match"))
+    assert (found.level, found.text) == ("ok", "static-1, configured")
+
+
+async def test_an_embedder_that_is_only_starting_is_no_slow_one() -> None:
+    found = await meaning(Answering(*["embedder_slow"] * 5, "no_match"))
     assert (found.level, found.text) == ("ok", "static-1, configured")
 
 
 async def test_vectors_that_are_left_are_told_until_there_are_none() -> None:
-    found = await Meaningful(Answering(""), state_of("embedding", 9, 9), static).look()
+    found = await meaning(Answering(""), state_of("embedding", 9, 9))
     assert (found.level, "9 pieces" in found.text) == ("warn", True)
-    assert (await Meaningful(Answering(""), state_of(), static).look()).level == "ok"
+    assert (await meaning(Answering(""))).level == "ok"
 
 
 async def test_to_search_by_words_alone_is_no_fault() -> None:
-    def none() -> dict[str, str]:
-        return {"provider": "none", "why": "configured"}
-
-    found = await Meaningful(Answering("embedder_down"), state_of(), none).look()
+    none = {"provider": "none", "why": "configured"}
+    found = await meaning(Answering("embedder_down"), chosen=lambda: none)
     assert (found.level, "words alone" in found.text) == ("ok", True)

@@ -174,7 +174,10 @@ class Upkeep:
             Required(partial(parts.memory.injection.audit, Kind.MAIN)),
             Searchable(files, parts.memory.recall, parts.memory.indexer.state),
             Meaningful(
-                parts.memory.recall, parts.memory.indexer.state, parts.memory.embedders.status
+                parts.memory.recall,
+                parts.memory.indexer.state,
+                parts.memory.embedders.status,
+                self._runtime.clock,
             ),
         )
 

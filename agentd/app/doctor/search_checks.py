@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from agentd.app.doctor.memory_checks import NoteFiles
 from agentd.core.health import Finding
-from agentd.core.ports import Recall
-from agentd.core.search import Hit, IndexState, Lack, SearchQuery, Source
+from agentd.core.ports import Clock, Recall
+from agentd.core.search import Found, Hit, IndexState, Lack, SearchQuery, Source
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import Reader
 
@@ -19,6 +19,7 @@ _HITS = 5
 _NOTE = re.compile(r"memory/\d{4}-\d{2}-\d{2}\.md")
 _WORD = re.compile(r"[^\W_]+")
 _FEWEST, _MOST = 2, 8  # words of the test query
+_TRIES = 8  # a second apart, that an embedder has whose process is only starting
 _BUSY = frozenset({"indexing", "rebuilding"})
 
 
@@ -64,6 +65,7 @@ class Meaningful:
     recall: Recall
     index: Callable[[], Awaitable[IndexState]]
     chosen: Callable[[], Mapping[str, str]]
+    clock: Clock
     code: str = "meaning"
 
     async def look(self) -> Finding:
@@ -71,7 +73,7 @@ class Meaningful:
         choice = self.chosen()
         if choice["provider"] == "none":
             return Finding.ok(self.code, f"words alone are searched: {choice['why']}")
-        found = await self.recall.search(SearchQuery("memory", limit=1), _DOCTOR)
+        found = await self._asked()
         if found.reason in {Lack.EMBEDDER_DOWN, Lack.EMBEDDER_SLOW}:
             what = "fails" if found.reason == Lack.EMBEDDER_DOWN else "takes too long"
             text = (
@@ -85,6 +87,17 @@ class Meaningful:
             cure = "wait; `agentd memory index` shows how long"
             return Finding.warn(self.code, text, cure)
         return Finding.ok(self.code, f"{state.embedder}, {choice['why']}")
+
+    async def _asked(self) -> Found:
+        """What a search finds, asked again while the embedder takes too long: the first question starts it."""
+        query = SearchQuery("memory", limit=1)
+        found = await self.recall.search(query, _DOCTOR)
+        for _ in range(_TRIES - 1):
+            if found.reason != Lack.EMBEDDER_SLOW:
+                break
+            await self.clock.sleep(1.0)
+            found = await self.recall.search(query, _DOCTOR)
+        return found
 
 
 def _telling(text: str) -> Sequence[str]:
