@@ -154,3 +154,24 @@ def test_the_worst_by_time_and_by_processor_time_are_kept_apart() -> None:
     assert (delays.worst, delays.worst_cpu) == (waited, computed)
     assert not delays.is_remarkable(0.4, 0.18)
     assert delays.is_remarkable(0.4, 0.2)
+
+
+async def test_the_loop_goes_on_while_the_monitor_ends() -> None:
+    """A look that waits for the loop's answer would wait long if the loop waited for it."""
+    steps = 0
+
+    async def step() -> None:
+        nonlocal steps
+        while True:
+            await asyncio.sleep(0)
+            steps += 1
+
+    monitor = LoopMonitor(SystemClock())
+    async with asyncio.TaskGroup() as group:
+        async with monitor:
+            stepping = group.create_task(step())
+            await asyncio.sleep(0)
+            before = steps
+        during = steps - before
+        stepping.cancel()
+    assert during > 0

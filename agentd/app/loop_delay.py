@@ -169,8 +169,8 @@ class LoopMonitor:
         asyncio.get_running_loop().set_task_factory(None)
         self._is_ending = True
         self._ring()
-        if self._thread is not None:
-            self._thread.join()
+        if self._thread is not None:  # a look that goes on ends when the loop answers
+            await asyncio.to_thread(self._thread.join)
 
     def _make_task(
         self,
@@ -192,11 +192,13 @@ class LoopMonitor:
         work_seen = -math.inf
         queue = _Queue()
         before, queued, waited = loop.usage(), queue.waited(), loop.waits()
-        while not self._is_ending:
+        while True:
             is_resting = not self._is_watching
             pause = _REST if is_resting else _STEP
             due = self._clock.monotonic() + pause
             is_rung = self._bell.acquire(timeout=pause)
+            if self._is_ending:
+                return
             now, used = self._clock.monotonic(), loop.usage()
             late = now - (min(due, self._rung) if is_rung else due)
             # That long somebody kept the interpreter: not while this thread waited for the processor.
@@ -231,8 +233,6 @@ class LoopMonitor:
         since = asked - passed
         look = loop.ask(passed, self._clock)
         while not look.answered.acquire(timeout=look.patience):
-            if self._is_ending:  # the loop is about to wait for this thread
-                return
             look.take(self._clock.monotonic() - since)
         # When the loop answered, not when this thread came to hear it.
         seconds, used = look.at - since, look.used
