@@ -11,9 +11,11 @@ import pytest
 
 from agentd.automation.alerts.alert_settings import AlertsSettings
 from agentd.automation.alerts.dispatch import Dispatcher
+from agentd.automation.alerts.timing import SinkTiming
 from agentd.core import failpoints
 from agentd.core.alert import Alert, Delivery, DeliveryState, NewAlert, alert_digest
 from agentd.core.errors import AgentdError, Busy, StorageError, StorageFull
+from agentd.interfaces.commands.alerts import ALERTS
 from agentd.testing import FakeClock, MemoryOutbox
 
 
@@ -144,6 +146,42 @@ async def test_it_is_tried_for_a_day() -> None:
         assert await world.states() == {"phone": DeliveryState.FAILED}
     (problem,) = world.dispatcher.problems()
     assert "the phone is off" in problem.text
+
+
+async def test_a_test_alert_tells_where_it_arrived_and_why_not() -> None:
+    world = World(Sink("mail", AgentdError("E-Mail answered 535")), Sink("phone"))
+    async with world.running():
+        sent = await world.dispatcher.test()
+        await world.clock.settle()
+    (alert,) = await world.outbox.alerts(1)
+    assert alert.id == sent.id
+    told = ALERTS["test"].show(alert.as_json())
+    assert "mail   pending: E-Mail answered 535" in told
+    assert told.count("phone  sent\n") == 1
+
+
+async def test_one_that_is_refused_takes_no_other_of_its_digest_with_it() -> None:
+    class Filtered(Sink):
+        async def send(self, alert: Alert) -> None:
+            self.tries += 1
+            if "https://" in alert.text:
+                raise AgentdError("taken for spam")
+            self.taken.append(alert.text)
+
+    mail = Filtered("mail")
+    world = World(mail, max_tries=12)
+    timings = {"mail": SinkTiming(digest=timedelta(minutes=1))}
+    world.dispatcher = Dispatcher(world.outbox, [mail], world.clock, timings=timings, max_tries=12)
+    for text in ("the door is open", "read https://example.org", "the cellar is wet"):
+        await world.put(text)
+    async with world.running():
+        await world.clock.advance(600)
+        assert sorted(mail.taken) == ["the cellar is wet", "the door is open"]
+        await world.clock.advance(86_400)
+    states = [alert.delivered["mail"] for alert in await world.outbox.alerts(3)]
+    assert sorted(states) == ["failed", "sent", "sent"]
+    assert len(mail.taken) == 2
+    assert mail.tries < 30
 
 
 @pytest.mark.parametrize("error", [AgentdError("no"), RuntimeError("a bug")])

@@ -138,6 +138,10 @@ class Dispatcher:
         waiting = [one for one in deliveries if one not in taken]
         try:
             await self._record(name, taken)
+            if name not in self._sinks:
+                gone = AgentdError(f"the sink {name!r} is no longer on", cure="check [alerts]")
+                await self._give_up(waiting, gone)
+                return
             urgent, others = urgent_first(waiting)
             for delivery in urgent if timing.gathers else waiting:
                 await self._deliver(name, (delivery,))
@@ -153,35 +157,53 @@ class Dispatcher:
     async def _gather(self, name: str, timing: SinkTiming, waiting: Sequence[Delivery]) -> None:
         """Send them as one message, or hold them."""
         until = timing.hold_until(waiting, self._clock.now())
-        if until is None:
-            await self._deliver(name, waiting)
+        if until is not None:
+            for delivery in waiting:
+                await self._outbox.hold(delivery.alert.id, name, until)
             return
-        for delivery in waiting:
-            await self._outbox.hold(delivery.alert.id, name, until)
+        tries = max(one.attempts for one in waiting)
+        if len(waiting) == 1 or tries < _DELAYED:
+            await self._deliver(name, waiting)
+        else:
+            await self._deliver_apart(name, waiting, waiting[tries % len(waiting)])
+
+    async def _deliver_apart(
+        self, name: str, waiting: Sequence[Delivery], by_itself: Delivery
+    ) -> None:
+        """Send them as one, or each on its own if one of them arrives so: what has failed for long may be
+        another one alone, which the service refuses.
+        """
+        error = await self._sent(name, waiting)
+        if error is None:
+            return
+        if await self._sent(name, (by_itself,)) is not None:
+            await self._fail(waiting, error)
+            return
+        for other in waiting:
+            if other is not by_itself:
+                await self._deliver(name, (other,))
 
     async def _deliver(self, name: str, deliveries: Sequence[Delivery]) -> None:
-        """Send one message that says all of them."""
+        """Send one message that says all of them, and have it tried again if it does not arrive."""
+        if (error := await self._sent(name, deliveries)) is not None:
+            await self._fail(deliveries, error)
+
+    async def _sent(self, name: str, deliveries: Sequence[Delivery]) -> AgentdError | None:
+        """Send one message that says all of them; why it did not arrive, None if it did."""
         failpoints.hit("alert.stored")
         alert = as_one(deliveries, self._clock.zone)
-        sink = self._sinks.get(name)
-        if sink is None:
-            gone = AgentdError(f"the sink {name!r} is no longer on", cure="check [alerts]")
-            await self._give_up(deliveries, gone)
-            return
         try:
-            await sink.send(alert)
+            await self._sinks[name].send(alert)
         except AgentdError as error:
-            await self._fail(deliveries, error)
-            return
+            return error
         except Exception:  # a sink's bug must not keep the other sinks from their alerts
             log.exception("sink_broke", sink=name, alert=alert.id)
-            broken = AgentdError(f"the sink {name!r} broke", cure="see `agentd logs`")
-            await self._fail(deliveries, broken)
-            return
+            return AgentdError(f"the sink {name!r} broke", cure="see `agentd logs`")
         failpoints.hit("alert.sent")
         self._taken[name].update(delivery.alert.id for delivery in deliveries)
         self._problems.pop(name, None)
         await self._record(name, deliveries)
+        return None
 
     async def _record(self, name: str, taken: Sequence[Delivery]) -> None:
         """Note that the sink has taken them. Raises StorageError; the rest is noted another time."""

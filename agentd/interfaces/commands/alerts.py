@@ -47,8 +47,13 @@ def _listed(result: dict[str, Any]) -> str:
 
 
 def _as_text(result: dict[str, Any]) -> str:
-    """An alert without the history of its deliveries."""
-    return fields({key: value for key, value in result.items() if key != "deliveries"})
+    """An alert, and of its deliveries how far each is and why it has failed so far."""
+    delivered = {
+        one["sink"]: ": ".join(filter(None, (one["state"], one["error"])))
+        for one in result["deliveries"]
+    }
+    told = {key: value for key, value in result.items() if key != "deliveries"}
+    return fields({**told, "delivered": delivered})
 
 
 def _sinks_listed(result: dict[str, Any]) -> str:
