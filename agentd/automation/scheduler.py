@@ -301,15 +301,16 @@ class _WallCron:
         if first is None:
             return None
         plain = self._instants(first)
-        if len(plain) == 1 and not self._is_odd(moment) and not self._is_odd(plain[0]):
+        shift = self._shift(moment, first.replace(tzinfo=self._zone))
+        if len(plain) == 1 and not shift:
             return plain[0]
-        return self._searched(moment, wall)
+        return self._searched(moment, wall, shift)
 
-    def _searched(self, moment: datetime, wall: datetime) -> datetime | None:
-        """The same where the clocks change: walls are not in the order of their instants there."""
+    def _searched(self, moment: datetime, wall: datetime, shift: timedelta) -> datetime | None:
+        """The same where the clocks change by `shift`: walls are not in the order of their instants there."""
         best: datetime | None = None
-        for slot in self._walls(wall - _SHIFT):
-            if best is not None and slot > _wall(best, self._zone) + _SHIFT:
+        for slot in self._walls(wall - shift):
+            if best is not None and slot > _wall(best, self._zone) + shift:
                 break
             found = [at for at in self._instants(slot) if at > moment]
             best = min((*found, best) if best else found, default=None)
@@ -342,12 +343,11 @@ class _WallCron:
         both = {early, local.replace(fold=1).astimezone(UTC)}
         return sorted(at for at in both if _wall(at, self._zone) == slot)
 
-    def _is_odd(self, moment: datetime) -> bool:
-        """Whether the clocks change near the moment."""
-        offsets = {
-            at.astimezone(self._zone).utcoffset() for at in (moment - _SHIFT, moment + _SHIFT)
-        }
-        return len(offsets) > 1
+    def _shift(self, *moments: datetime) -> timedelta:
+        """By how much the clocks change near the moments; none if they do not."""
+        ends = (at.astimezone(UTC) + way for at in moments for way in (-_SHIFT, _SHIFT))
+        offsets = [at.astimezone(self._zone).utcoffset() or timedelta() for at in ends]
+        return max(offsets) - min(offsets)
 
 
 def _wall(moment: datetime, zone: ZoneInfo) -> datetime:
