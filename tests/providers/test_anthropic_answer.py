@@ -148,16 +148,20 @@ async def test_a_broken_answer_is_a_named_error_and_nothing_else(
     assert "SENTINEL" not in f"{error.message} {error.cure} {error.__cause__!r}"
 
 
+# At every byte; in everyday tests at every seventh, which is in each event many times.
+STEPS = [pytest.param(1, marks=pytest.mark.torture), 7]
+
+
+@pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n"], ids=["lf", "crlf"])
 @pytest.mark.parametrize("stream", ["text", "thinking", "tool_use"])
 async def test_a_stream_cut_at_any_byte_is_never_an_answer(
-    playing, recorded, hello, stream, ending
+    playing, recorded, hello, stream, ending, step
 ):
     whole = recorded(stream).replace(b"\n", ending)
     complete = len(whole) - len(ending) + 1  # a lone CR ends the last line already
     if ending == b"\n":
         complete = len(whole)
-    step = 1 if ending == b"\n" else 7  # every byte once; the variant by sample
     for length in range(0, complete, step):
         _, error = await hear(playing(whole[:length]), hello)
         assert isinstance(error, ProviderError), length

@@ -245,13 +245,17 @@ async def test_a_broken_answer_is_a_named_error_and_nothing_else(hello, stream, 
     assert "SENTINEL" not in f"{error.message} {error.cure} {error.__cause__!r}"
 
 
+# At every byte; in everyday tests at every seventh, which is in each event many times.
+STEPS = [pytest.param(1, marks=pytest.mark.torture), 7]
+
+
+@pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n"], ids=["lf", "crlf"])
 @pytest.mark.parametrize("stream", CUTTABLE)
-async def test_a_stream_cut_at_any_byte_is_the_whole_answer_or_none(hello, stream, ending):
+async def test_a_stream_cut_at_any_byte_is_the_whole_answer_or_none(hello, stream, ending, step):
     whole = recorded(stream).replace(b"\n", ending)
     _, expected = await hear(play(whole), hello)
     stopped = whole.index(ending * 2, whole.rindex(b'"finish_reason":"')) + 2 * len(ending)
-    step = 1 if ending == b"\n" else 7  # every byte once; the variant by sample
     for length in range(0, stopped, step):
         if whole[:length].endswith(b"\r\n\r") and length == stopped - 1:
             continue  # the CR ends the line already

@@ -124,12 +124,13 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def with_value(events: list[Any], path: tuple[Any, ...], value: Any) -> list[str]:
-    events = copy.deepcopy(events)
-    at: Any = events
+    changed = list(events)
+    changed[path[0]] = copy.deepcopy(events[path[0]])
+    at: Any = changed
     for key in path[:-1]:
         at = at[key]
     at[path[-1]] = value
-    return [json.dumps(event) for event in events]
+    return [json.dumps(event) for event in changed]
 
 
 @cache
