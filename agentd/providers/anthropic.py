@@ -16,11 +16,10 @@ from agentd.core.turn import Usage
 from agentd.providers.anthropic_wire import PROVIDER, AnthropicAssembly, Json, request_body
 from agentd.providers.choice import DEFAULT_MODELS
 from agentd.providers.counting import TokenCounts
-from agentd.providers.events import drain, limited
 from agentd.providers.faults import failure, missing_key
-from agentd.providers.late import LateApi
 from agentd.providers.pictures import with_pictures
 from agentd.providers.provider_settings import ServiceSettings
+from agentd.providers.remote import LateApi, drain, limited
 
 if TYPE_CHECKING:
     import httpx2

@@ -22,10 +22,9 @@ from agentd.core import strict
 from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.secrets import Secret
-from agentd.providers.faults import failure, unreachable
+from agentd.providers.faults import failure, refused, unreachable
 from agentd.providers.pictures import blind
 from agentd.providers.provider_settings import ServiceSettings
-from agentd.providers.refusals import refused
 
 log = structlog.get_logger()
 

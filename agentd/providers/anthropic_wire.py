@@ -21,7 +21,7 @@ from agentd.core.message import (
 from agentd.core.prompt import Answered, ModelStop, Prompt, TextDelta, ThoughtDelta, ToolSpec
 from agentd.core.strict import as_unicode, is_unicode, joined
 from agentd.core.turn import Usage
-from agentd.providers.faults import failure
+from agentd.providers.faults import failure, reported
 from agentd.providers.pictures import NO_PICTURES, Pictures
 from agentd.providers.provider_settings import ServiceSettings
 from agentd.providers.received import (
@@ -35,7 +35,6 @@ from agentd.providers.received import (
     tool_call,
     tool_name,
 )
-from agentd.providers.refusals import reported
 
 log = structlog.get_logger()
 

@@ -15,9 +15,7 @@ from agentd.core.prompt import Begun, Prompt, ProviderEvent
 from agentd.core.secrets import Secret
 from agentd.core.turn import Usage
 from agentd.providers.counting import TokenCounts
-from agentd.providers.events import drain, limited
 from agentd.providers.faults import missing_key
-from agentd.providers.late import LateApi
 from agentd.providers.openai_wire import (
     DONE,
     PROVIDER,
@@ -27,6 +25,7 @@ from agentd.providers.openai_wire import (
 )
 from agentd.providers.pictures import with_pictures
 from agentd.providers.provider_settings import ServiceSettings
+from agentd.providers.remote import LateApi, drain, limited
 
 if TYPE_CHECKING:
     import httpx

@@ -20,10 +20,9 @@ from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.secrets import Secret
 from agentd.core.settings import OPENAI_URL
-from agentd.providers.faults import failure, unreachable
+from agentd.providers.faults import failure, refused, unreachable
 from agentd.providers.openai_wire import cures, error_in, error_word, reported_error
 from agentd.providers.provider_settings import ServiceSettings
-from agentd.providers.refusals import refused
 
 log = structlog.get_logger()
 

@@ -13,7 +13,7 @@ from agentd.core.message import Block, Image, Message, Role, Text, ToolResult, T
 from agentd.core.prompt import Answered, ModelStop, Prompt, TextDelta, ThoughtDelta, ToolSpec
 from agentd.core.strict import as_unicode
 from agentd.core.turn import Usage
-from agentd.providers.faults import failure, is_known
+from agentd.providers.faults import failure, is_known, reported
 from agentd.providers.pictures import NO_PICTURES, Pictures, blind
 from agentd.providers.provider_settings import ServiceSettings
 from agentd.providers.received import (
@@ -27,7 +27,6 @@ from agentd.providers.received import (
     tool_call,
     tool_name,
 )
-from agentd.providers.refusals import reported
 
 PROVIDER = "openai"
 

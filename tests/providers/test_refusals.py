@@ -10,9 +10,9 @@ from agentd.core.errors import ProviderError
 from agentd.core.message import Message, Role, Text
 from agentd.core.prompt import Effect, Prompt, ToolSpec
 from agentd.core.secrets import Secret
+from agentd.providers.faults import refused, spoken
 from agentd.providers.openai import OpenAIProvider
 from agentd.providers.provider_settings import ServiceSettings
-from agentd.providers.refusals import refused, spoken
 from agentd.testing.blobs import PNG, MemoryBlobs
 
 LOOK = ToolSpec("look", "Looks.", {"type": "object", "properties": {}}, Effect.READ_ONLY)

@@ -8,7 +8,7 @@ import gc
 
 import pytest
 
-from agentd.providers.late import LateApi
+from agentd.providers.remote import LateApi
 
 
 class Api:
