@@ -8,16 +8,19 @@ Settings of an outside service share more, whether it answers or turns texts int
 
 from __future__ import annotations
 
+import os
 import re
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from agentd.core.errors import ConfigError
 from agentd.core.times import parse_duration, parse_time, parse_zone
 
 _NAMED_PATH = re.compile(r"([a-z0-9][a-z0-9_-]{0,31})=(.+)", re.ASCII)
@@ -147,6 +150,23 @@ KeyFile = Annotated[
     Field(description="file that holds the key; only its owner may read it (mode 0600)"),
     Reaches("is read, and sent to the service as its key"),
 ]
+
+
+def trusted_certificates() -> ssl.SSLContext | Literal[True]:
+    """What the certificate of a service is held against: the authorities that SSL_CERT_FILE or SSL_CERT_DIR
+    name, as for other programs, since behind a company's gateway nothing is reached without; True where
+    neither is set, which stands for the usual ones. Raises ConfigError for one that cannot be read.
+    """
+    file, folder = (os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
+    if not (file or folder):
+        return True
+    try:
+        return ssl.create_default_context(cafile=file or None, capath=folder or None)
+    except OSError as error:
+        raise ConfigError(
+            f"SSL_CERT_FILE names no file of certificates: {file!r} ({error.strerror or 'no PEM'})",
+            cure="correct it in the daemon's environment, or take it out",
+        ) from None
 
 
 def openai_needs_key(base_url: str) -> bool:

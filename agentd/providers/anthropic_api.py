@@ -22,7 +22,7 @@ from agentd.core import strict
 from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.secrets import Secret
-from agentd.providers.faults import failure, refused, unreachable
+from agentd.providers.faults import certificates, failure, refused, unreachable
 from agentd.providers.pictures import blind
 from agentd.providers.provider_settings import ServiceSettings
 
@@ -53,6 +53,7 @@ class AnthropicApi:
             open_telemetry=False,
             http_client=httpx2.AsyncClient(
                 transport=transport,
+                verify=certificates(),
                 timeout=timeout,
                 limits=httpx2.Limits(max_connections=32, max_keepalive_connections=32),
                 follow_redirects=False,

@@ -11,11 +11,12 @@ import re
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 
-from agentd.core.errors import ContextOverflow, ProviderError
+from agentd.core.errors import ConfigError, ContextOverflow, ProviderError
+from agentd.core.settings import trusted_certificates
 from agentd.core.times import retry_after
 
 log = structlog.get_logger()
@@ -39,8 +40,8 @@ class Fault:
 _WAIT = "Try again in a few minutes; the service's status page shows known outages."
 _NETWORK = "Check the network, the firewall and [provider] base_url."
 _CERTIFICATE = (
-    "Check this machine's clock and [provider] base_url. A network that wants a login first, or looks into "
-    "what goes through it, shows a certificate of its own."
+    "Check this machine's clock and [provider] base_url; a network that wants a login first shows a "
+    "certificate of its own. An authority of your own, or your company's, stands in SSL_CERT_FILE."
 )
 _AGAIN = "Send the message again."
 _REPORT = "Send the message again; if it stays, report it with the log's request id."
@@ -182,6 +183,16 @@ FAULTS: Mapping[str, Fault] = {
         counts=False,
     ),
 }
+
+
+def certificates() -> ssl.SSLContext | Literal[True]:
+    """What the service's certificate is held against. Raises ProviderError `bad_certificate` where that
+    cannot be read.
+    """
+    try:
+        return trusted_certificates()
+    except ConfigError as error:
+        raise failure("bad_certificate", error.message) from None
 
 
 def unreachable(error: BaseException | None) -> str:

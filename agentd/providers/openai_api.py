@@ -20,7 +20,7 @@ from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.secrets import Secret
 from agentd.core.settings import OPENAI_URL
-from agentd.providers.faults import failure, refused, unreachable
+from agentd.providers.faults import certificates, failure, refused, unreachable
 from agentd.providers.openai_wire import cures, error_in, error_word, reported_error
 from agentd.providers.provider_settings import ServiceSettings
 
@@ -89,6 +89,7 @@ class OpenAIApi:
             headers["authorization"] = f"Bearer {secret.reveal()}"
         self._client = httpx.AsyncClient(
             transport=transport,
+            verify=certificates(),
             headers=headers,
             timeout=httpx.Timeout(
                 settings.timeout.total_seconds(), connect=settings.connect_timeout.total_seconds()

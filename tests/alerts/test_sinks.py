@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from agentd.automation.alerts.sinks import CommandSink, JournalSink, MainSessionSink
 from agentd.automation.alerts.webhook import WebhookSink
 from agentd.core.alert import Alert
-from agentd.core.errors import AgentdError
+from agentd.core.errors import AgentdError, ConfigError
 from agentd.core.event import Noticed
 from agentd.core.turn import MAIN
 from agentd.testing import FakeClock, MemorySessions, RecordingSink
@@ -191,6 +191,15 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
     async with web(200) as (site, sink):
         await sink.send(ALERT)
     assert len(site.requests) == 1
+
+
+async def test_a_certificate_of_nowhere_is_told_at_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+    with pytest.raises(ConfigError, match="nowhere"):
+        async with WebhookSink("https://example.org/secret", MINUTE):
+            pass
 
 
 async def test_a_webhook_that_nobody_answers_has_failed_without_telling_its_address() -> None:

@@ -1,12 +1,14 @@
 """Recorded streams, and two ways to hear them: in process, and over a socket."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
 import pytest
+import trustme
 
 from agentd.core.message import user
 from agentd.core.prompt import Prompt
@@ -51,7 +53,7 @@ Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def serve(script: Script) -> AsyncIterator[str]:
+async def serve(script: Script, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
     """A bare server on the loopback that reads each request's head and body, then runs the script."""
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -67,9 +69,9 @@ async def serve(script: Script) -> AsyncIterator[str]:
         finally:
             writer.close()
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
     async with server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield f"http{'s' if tls else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 @pytest.fixture
@@ -98,3 +100,12 @@ def key() -> Secret:
 @pytest.fixture
 def hello() -> Prompt:
     return Prompt(("You are kind.",), (user("Hello"),))
+
+
+@pytest.fixture
+def own_authority(tmp_path: Path) -> tuple[Path, ssl.SSLContext]:
+    """The certificates of an authority that nobody knows, and a server's of it."""
+    authority, tls = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    return tmp_path / "authority.pem", tls

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import ssl
 import subprocess
 import sys
 
@@ -255,18 +254,20 @@ async def test_the_connection_is_closed_when_the_consumer_leaves(serving, record
         assert await left
 
 
-async def test_a_certificate_that_is_not_accepted_is_named(key, hello):
-    def fail(request):
-        try:
-            raise ssl.SSLCertVerificationError("SENTINEL: self-signed")
-        except ssl.SSLError as error:
-            raise httpx2.ConnectError("SENTINEL", request=request) from error
+async def test_a_certificate_is_accepted_by_the_authority_that_the_environment_names(
+    serving, own_authority, recorded, key, hello, monkeypatch
+):
+    authority, tls = own_authority
 
-    transport = httpx2.MockTransport(fail)
-    async with AnthropicProvider(ProviderSettings(), key, transport=transport) as provider:
-        with pytest.raises(ProviderError) as caught:
-            await ask(provider, hello)
-    assert (caught.value.kind, caught.value.away) == ("bad_certificate", True)
+    async def answer(_, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n")
+        writer.write(b"content-length: %d\r\n\r\n" % len(recorded("text")) + recorded("text"))
+
+    async with serving(answer, tls) as url:
+        assert (await failing(url, key, hello)).kind == "bad_certificate"
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+        async with AnthropicProvider(ProviderSettings(base_url=url), key) as provider:
+            assert isinstance(await ask(provider, hello), Answered)
 
 
 async def test_a_refused_connection_is_named(key, hello):

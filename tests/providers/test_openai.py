@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -304,16 +303,24 @@ async def test_each_network_failure_has_one_kind(key, hello, raised, kind):
     assert "SENTINEL" not in repr(error)
 
 
-async def test_a_certificate_that_is_not_accepted_is_named(key, hello):
-    def fail(request):
-        try:
-            raise ssl.SSLCertVerificationError("SENTINEL: self-signed")
-        except ssl.SSLError as error:
-            raise httpx.ConnectError("SENTINEL", request=request) from error
+async def test_a_certificate_is_accepted_by_the_authority_that_the_environment_names(
+    serving, own_authority, key, hello, monkeypatch
+):
+    authority, tls = own_authority
 
-    error = await error_of(answering(key, fail), hello)
-    assert (error.kind, error.retryable, error.away) == ("bad_certificate", False, True)
-    assert "SENTINEL" not in repr(error)
+    async def answer(_, writer):
+        whole = recorded("text")
+        writer.write(OK + b"content-length: %d\r\n\r\n" % len(whole) + whole)
+
+    async with serving(answer, tls) as url:
+        unknown = await error_of(provider_at(url, key), hello)
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+        async with provider_at(url, key) as provider:
+            assert isinstance(await ask(provider, hello), Answered)
+        monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+        unreadable = await error_of(provider_at(url, key), hello)
+    assert (unknown.kind, unknown.retryable, unknown.away) == ("bad_certificate", False, True)
+    assert (unreadable.kind, "/nowhere.pem" in unreadable.message) == ("bad_certificate", True)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/v1", "http://[::1", "http://"])

@@ -12,6 +12,7 @@ import httpx
 
 from agentd.core.alert import Alert
 from agentd.core.errors import AgentdError
+from agentd.core.settings import trusted_certificates
 
 
 class WebhookSink:
@@ -32,7 +33,10 @@ class WebhookSink:
 
     async def __aenter__(self) -> Self:
         self._client = httpx.AsyncClient(
-            trust_env=False, follow_redirects=False, timeout=self._timeout
+            verify=trusted_certificates(),
+            trust_env=False,
+            follow_redirects=False,
+            timeout=self._timeout,
         )
         return self
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import httpx
 
-from agentd.core.errors import EmbedderFault
+from agentd.core.errors import ConfigError, EmbedderFault
 from agentd.core.ports import Clock
 from agentd.core.secrets import Secret
-from agentd.core.settings import OPENAI_URL
+from agentd.core.settings import OPENAI_URL, trusted_certificates
 from agentd.core.times import retry_after
 from agentd.memory.index.embedding import vectors
 from agentd.memory.index.embedding.embedding_settings import ModelSettings
@@ -69,7 +69,12 @@ class EmbeddingsApi:
         if secret is not None:
             headers["authorization"] = f"Bearer {secret.reveal()}"
         self._timeout = settings.timeout.total_seconds()
+        try:
+            verify = trusted_certificates()
+        except ConfigError as error:
+            raise EmbedderFault(f"{error.message}.", cure=f"{error.cure}.") from None
         self._client = httpx.AsyncClient(
+            verify=verify,
             headers=headers,
             timeout=httpx.Timeout(self._timeout, connect=min(10.0, self._timeout)),
             follow_redirects=False,
