@@ -11,6 +11,7 @@ import typer
 from agentd.app.cli import progress
 from agentd.app.cli.ask import agree, answer, ask, fitted
 from agentd.app.cli.declared import add_all, grouped
+from agentd.app.cli.hits import HitLook, degraded, shown
 from agentd.app.cli.report import note, reporting, show
 from agentd.app.cli.texts import piped
 from agentd.core.errors import InvalidRequest
@@ -50,8 +51,6 @@ def _search(
     ] = False,
     as_json: bool,
 ) -> None:
-    from agentd.app.cli.hits import HitLook, degraded, shown
-
     with reporting(as_json=as_json):
         wanted, *others = _wordings(given.pop("query"), given.pop("queries") or ())
         given["sources"] = _each_of("sources", sources.split(","), _SOURCES) if sources else None
