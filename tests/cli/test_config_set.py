@@ -92,6 +92,13 @@ def test_a_link_stays_one(file: Path) -> None:
     assert '"20m"' in other.read_text()
 
 
+def test_why_the_file_cannot_be_written_decides_what_to_do(file: Path) -> None:
+    file.with_name("config.toml.part").mkdir()
+    code, _, said = put("heartbeat.interval", "20m")
+    assert (code, "something of another kind stands in its place" in said) == (78, True), said
+    assert file.read_text() == TEXT
+
+
 @pytest.mark.parametrize(
     ("key", "value", "code", "told"),
     [

@@ -23,7 +23,7 @@ from agentd.app.reload import is_live
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, ConfigError, InvalidRequest
 from agentd.core.health import Finding
-from agentd.core.paths import Places, daemon_places, ensure_private_dir, write_private
+from agentd.core.paths import Places, cure_of, daemon_places, ensure_private_dir, write_private
 from agentd.core.redaction import Redactor
 from agentd.engine.budget import Budget
 from agentd.interfaces.commands.plain import table, words
@@ -164,7 +164,7 @@ def _written(file: Path, key: Sequence[str], value: str) -> Loaded:
             write_private(file.resolve(), changed)
         except OSError as error:
             msg = f"{file} cannot be written: {error.strerror}"
-            raise ConfigError(msg, cure="correct its rights, or those of its folder") from None
+            raise ConfigError(msg, cure=cure_of(error)) from None
         return loaded
     assert refused is not None
     raise refused
