@@ -13,7 +13,7 @@ import pytest
 from agentd.app import backup
 from agentd.app.autobackup import AutoBackups
 from agentd.app.restore import restore
-from agentd.core.errors import ConfigError, StorageCorrupt
+from agentd.core.errors import ConfigError, StorageCorrupt, StorageFull
 from agentd.core.paths import daemon_places
 from agentd.storage.damages import Damages
 from agentd.storage.migrations import STATE
@@ -185,6 +185,21 @@ async def test_one_that_cannot_be_made_is_a_problem_until_the_next_one(places, c
         await until(lambda: not backups.problems())
         task.cancel()
     assert len(files(places)) == 1
+
+
+async def test_none_is_made_that_would_take_the_room_of_messages(places, clock):
+    free = [20_000_000]
+    backups = AutoBackups(places, clock, 3, free=lambda _: free[0])
+    async with Database.open(places.database, STATE) as db:
+        await backups.make(db)
+        await clock.advance(timedelta(days=1).total_seconds())
+        free[0] = 16_000_000
+        with pytest.raises(StorageFull, match="16 are free") as caught:
+            await backups.make(db)
+        assert "stored as before" in caught.value.cure
+        assert not db.problems()
+    assert len(files(places)) == 1
+    assert not list(places.state_dir.glob(f"{backup.COPY}*"))
 
 
 async def until(holds):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -411,6 +412,26 @@ async def test_what_a_killed_backup_left_is_replaced_by_the_next_one(tmp_path: P
     assert backup.verify(tmp_path / "b.tar.gz")
     assert not left.exists()
     assert (tmp_path / "moved.tar.gz").read_bytes() == b"half"
+
+
+async def test_where_files_have_one_name_only_an_archive_gets_its_own_all_the_same(
+    tmp_path: Path,
+) -> None:
+    copy = await database(tmp_path / "state.db")
+    contents = backup.Contents(copy, *(tmp_path / name for name in "abcdefg"))
+
+    def link(
+        part: Path, file: Path
+    ) -> None:  # as a stick with the file system of most cameras has it
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(part))
+
+    backup.write(contents, tmp_path / "b.tar.gz", NOW, link=link)
+    assert backup.verify(tmp_path / "b.tar.gz")
+    assert not (tmp_path / ".agentd-b.tar.gz.tmp").exists()
+    before = (tmp_path / "b.tar.gz").read_bytes()
+    with pytest.raises(InvalidRequest, match="exists already"):
+        backup.write(contents, tmp_path / "b.tar.gz", NOW, link=link)
+    assert (tmp_path / "b.tar.gz").read_bytes() == before
 
 
 async def test_a_backup_that_is_being_written_is_not_replaced(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ import asyncio
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -44,7 +43,10 @@ class AutoBackups:
     the database is only read and checked.
     """
 
-    def __init__(self, places: Places, clock: Clock, keep: int) -> None:
+    def __init__(
+        self, places: Places, clock: Clock, keep: int, free: backup.Free = backup.free_at
+    ) -> None:
+        self._free_at = free
         self._places = places
         self._clock = clock
         self._keep = keep
@@ -84,10 +86,7 @@ class AutoBackups:
             with closing(read_only(database)) as conn:
                 if not 0 < (version := check(conn, STATE)) < len(STATE.steps):
                     return
-                with self._copied() as copy, closing(sqlite3.connect(copy)) as target:
-                    conn.backup(target)
-                    target.close()
-                    self._write(copy, f"version-{version}")
+                self._copy_and_write(conn, f"version-{version}")
         except sqlite3.Error as error:
             raise translate(error, database) from error
         except OSError as error:
@@ -107,12 +106,13 @@ class AutoBackups:
 
     async def make(self, db: Database) -> None:
         """Make today's unless it is there, of a copy that is read and checked as a whole, off the loop.
-        Raises StorageCorrupt for a damaged database, AgentdError where none can be written.
+        Raises StorageCorrupt for a damaged database, StorageFull where it would take the room of others,
+        AgentdError where none can be written.
         """
         newest = self.newest()
         if newest is not None and timedelta() <= self._clock.now() - _made_at(newest) < _DUE:
             return
-        with self._copied() as copy:
+        with backup.place_for_copy(self._places, self._folder, self._free_at) as copy:
             await db.copy(copy)
             await asyncio.to_thread(self._write, copy, "daily")
 
@@ -123,7 +123,7 @@ class AutoBackups:
 
     async def _check(self, db: Database) -> None:
         try:
-            with self._copied() as copy:
+            with backup.place_for_copy(self._places, self._folder, self._free_at) as copy:
                 await db.copy(copy)
                 await asyncio.to_thread(self._read, copy)
         except (AgentdError, OSError) as error:
@@ -140,13 +140,15 @@ class AutoBackups:
             raise
         self._damage = None
 
-    @contextmanager
-    def _copied(self) -> Iterator[Path]:
-        folder = tempfile.mkdtemp(prefix=backup.COPY, dir=self._places.state_dir)  # 0700
-        try:
-            yield Path(folder, self._places.database.name)
-        finally:
-            shutil.rmtree(folder)
+    def _copy_and_write(self, conn: sqlite3.Connection, why: str) -> None:
+        """Back up what nobody writes meanwhile, so that all of the disk may be taken. Raises OSError,
+        sqlite3.Error, AgentdError.
+        """
+        name = self._places.database.name
+        with tempfile.TemporaryDirectory(prefix=backup.COPY, dir=self._places.state_dir) as folder:
+            with closing(sqlite3.connect(Path(folder, name))) as target:
+                conn.backup(target)
+            self._write(Path(folder, name), why)
 
     def _write(self, copy: Path, why: str) -> dict[str, Any] | None:
         self._read(copy)

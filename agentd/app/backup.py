@@ -6,6 +6,7 @@ other one. The search index is not in it: it is built again.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import gzip
 import hashlib
@@ -16,6 +17,7 @@ import shutil
 import sqlite3
 import stat
 import tarfile
+import tempfile
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,8 +27,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, cast
 
-from agentd.core.errors import AgentdError, InvalidRequest, StorageCorrupt
-from agentd.core.paths import ensure_private_dir, sync_directory
+from agentd.core.errors import (
+    AgentdError,
+    InvalidRequest,
+    StorageCorrupt,
+    StorageError,
+    StorageFull,
+)
+from agentd.core.paths import Places, cure_of, ensure_private_dir, sync_directory
 from agentd.storage.migrations import STATE, check, check_shape
 
 MANIFEST = "manifest.json"
@@ -41,6 +49,9 @@ _RATIO = 100  # bytes that one byte of an archive may become
 _ALWAYS = 64 << 20  # bytes that any archive may become
 _MOST_FILES = 1_000_000
 _SPARE = 100 << 20  # bytes of the disk that stay free
+_FOR_MESSAGES = 16 << 20  # bytes that stay free for what is stored meanwhile
+# File systems without hard links: those of sticks, some of networks.
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 _PIECE = 1 << 16
 _MOST_NAMED = 20  # links that are told by name
 _LONGEST_NAME = 200  # characters of it that are told
@@ -49,6 +60,8 @@ _STRAY = (".agentd-", ".tmp")
 
 
 Store = Callable[[str, Iterable[bytes]], object]
+Link = Callable[[Path, Path], None]
+Free = Callable[[Path], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +120,42 @@ def left_out(workspace: Path) -> dict[str, Any]:
     return {"links": len(found), "left_out": found[:_MOST_NAMED]}
 
 
-def write(contents: Contents, file: Path, now: datetime) -> dict[str, Any]:
+def free_at(folder: Path) -> int:
+    """The bytes that are free there."""
+    return shutil.disk_usage(folder).free
+
+
+@contextmanager
+def place_for_copy(places: Places, target: Path, free: Free = free_at) -> Iterator[Path]:
+    """Where a copy of the database goes that is archived into the folder `target`; it is gone after the
+    block. Blocks. Raises StorageFull if that would take the room in which messages are stored meanwhile,
+    StorageError where no copy can be made.
+    """
+    state = places.state_dir
+    log = places.database.with_name(f"{places.database.name}-wal")
+    size = sum(path.stat().st_size for path in (places.database, log) if path.exists())
+    near = next(path for path in (target, *target.parents) if path.exists())
+    copies = 2 if near.stat().st_dev == state.stat().st_dev else 1
+    if (left := free(state)) < (needed := copies * size + _FOR_MESSAGES):
+        raise StorageFull(
+            f"a backup may take {needed // 1_000_000:,} MB in {state}, and {left // 1_000_000:,} are free",
+            cure="make room there; until then all is stored as before, and no backup is made",
+        )
+    try:
+        folder = tempfile.mkdtemp(prefix=COPY, dir=state)  # 0700
+    except OSError as error:
+        raise StorageError(
+            f"no copy can be made in {state}: {error.strerror}", cure=cure_of(error)
+        ) from error
+    try:
+        yield Path(folder, places.database.name)
+    finally:
+        shutil.rmtree(folder)
+
+
+def write(contents: Contents, file: Path, now: datetime, *, link: Link = os.link) -> dict[str, Any]:
     """Write the archive and check it by reading it back; `{file, bytes, files}`, and what `left_out`
-    says of the workspace if it is in there. Blocks.
+    says of the workspace if it is in there. `link` is what gives a file another name. Blocks.
 
     Raises InvalidRequest for a file that exists, AgentdError for one that cannot be written, or something
     that cannot be read; StorageCorrupt for a database that is damaged. Then nothing is left behind.
@@ -123,7 +169,7 @@ def write(contents: Contents, file: Path, now: datetime) -> dict[str, Any]:
                 target.flush()
                 os.fsync(target.fileno())
             count = len(verify(part)["files"])
-            os.link(part, file)  # unlike a rename it never replaces anything
+            _name(part, file, link)
             sync_directory(file.parent)
     except FileExistsError:
         raise InvalidRequest(f"{file} exists already", cure="choose another name") from None
@@ -133,6 +179,17 @@ def write(contents: Contents, file: Path, now: datetime) -> dict[str, Any]:
             cure="choose a folder with room that the daemon may write; a system service does not see homes",
         ) from error
     return {"file": str(file), "bytes": file.stat().st_size, "files": count, **links}
+
+
+def _name(part: Path, file: Path, link: Link) -> None:
+    """Give what is written its name, which replaces nothing. Raises FileExistsError, OSError."""
+    try:
+        link(part, file)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        part.rename(file)
 
 
 def leftovers(state_dir: Path, backups: Path) -> Iterator[Path]:
@@ -155,7 +212,7 @@ def _begun(file: Path) -> Iterator[Path]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield part
     finally:
-        part.unlink()
+        part.unlink(missing_ok=True)
         os.close(descriptor)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 import aiosqlite
 import structlog
 
-from agentd.core.errors import AgentdError, StorageCorrupt, StorageError
+from agentd.core.errors import AgentdError, StorageCorrupt, StorageError, StorageFull
 from agentd.core.failpoints import hit
 from agentd.core.health import Problem
 from agentd.storage.erasing import clear, drop_asides, mark_unclean, unmark
@@ -280,7 +280,7 @@ class Database:
             if is_of_the_copied(error):
                 self._beside(partial(self._note, error))
                 raise self._told(error) from error
-            raise translate(error, path) from error
+            raise _uncopied(error, self.path, path) from error
         finally:
             self._is_copying = False
 
@@ -484,6 +484,15 @@ class Waiting(Generic[T]):
         if self.error is not None:
             raise self.error
         return self.result
+
+
+def _uncopied(error: sqlite3.Error, path: Path, copy: Path) -> StorageError:
+    """Why the copy failed: of what is stored in the database nothing is lost or refused."""
+    is_full = isinstance(translate(error, copy), StorageFull)
+    return (StorageFull if is_full else StorageError)(
+        f"{path.name} could not be copied to {copy} ({error})",
+        cure=f"{'make room on' if is_full else 'look after'} that disk; all is stored as before",
+    )
 
 
 def _arrive(trip: asyncio.Future[None]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -121,10 +120,7 @@ class Upkeep:
 
     async def _backup(self, file: Path) -> dict[str, Any]:
         runtime, places = self._runtime, self._runtime.places
-        with tempfile.TemporaryDirectory(
-            prefix=backup.COPY, dir=places.state_dir
-        ) as folder:  # 0700
-            copy = Path(folder, places.database.name)
+        with backup.place_for_copy(places, file.parent) as copy:
             await self._parts.stores.db.copy(copy)
             contents = backup.Contents(
                 copy,
