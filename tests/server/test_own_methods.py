@@ -16,8 +16,7 @@ from agentd.core.turn import Origin, Usage
 from agentd.interfaces.acp.alerts import NobodyListens, SocketAlerts
 from agentd.interfaces.acp.declared import methods
 from agentd.interfaces.acp.importer import Importer
-from agentd.interfaces.acp.peer import Clients
-from agentd.interfaces.acp.roles import ClientRole
+from agentd.interfaces.acp.peer import ClientRole, Clients
 from agentd.interfaces.commands.alerts import ALERTS, AlertCommands
 from agentd.interfaces.commands.heartbeat import HEARTBEAT, HeartbeatCommands
 from agentd.interfaces.commands.memory import MEMORY, MemoryCommands

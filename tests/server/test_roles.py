@@ -10,7 +10,7 @@ import pytest
 from agentd.core.errors import InvalidRequest
 from agentd.core.tool import Approval, Decision
 from agentd.interfaces.acp.commands import SlashCommand
-from agentd.interfaces.acp.roles import ClientRole
+from agentd.interfaces.acp.peer import ClientRole
 
 GROUP = "group:club"
 OF_A_BOUND_ONE = {

@@ -23,10 +23,9 @@ from agentd.interfaces.acp.commands import SlashCommand
 from agentd.interfaces.acp.connection import Routes
 from agentd.interfaces.acp.hub import Hub, update_params
 from agentd.interfaces.acp.options import SessionOptions
-from agentd.interfaces.acp.peer import Clients, Peer, PeerReply, Profile
+from agentd.interfaces.acp.peer import ClientRole, Clients, Peer, PeerReply, Profile, read_bind
 from agentd.interfaces.acp.pictures import Pictures
 from agentd.interfaces.acp.prompts import Attach, Prompts, SessionTurns
-from agentd.interfaces.acp.roles import ClientRole, read_bind
 from agentd.interfaces.acp.updates import Update, notice_updates, replay_updates, usage_update
 from agentd.interfaces.commands.sessions import (
     existing_key,

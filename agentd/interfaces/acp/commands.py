@@ -9,7 +9,7 @@ from typing import Any
 from agentd.core.errors import InvalidRequest
 from agentd.core.turn import SessionKey
 from agentd.interfaces.acp.acp_schema import PromptCall
-from agentd.interfaces.acp.roles import ClientRole
+from agentd.interfaces.acp.peer import ClientRole
 
 Act = Callable[[SessionKey, str], Awaitable[str]]
 

@@ -19,6 +19,7 @@ from agentd.interfaces.acp.flow import Incoming, Outgoing, Unfinished, time_limi
 from agentd.interfaces.acp.frames import CallId, Frame, FrameError, Notification, Request, Response
 from agentd.interfaces.acp.listener import has_hung_up
 from agentd.interfaces.acp.peer import (
+    ClientRole,
     Handler,
     Listener,
     PeerGone,
@@ -27,7 +28,6 @@ from agentd.interfaces.acp.peer import (
     Profile,
     Withdrawn,
 )
-from agentd.interfaces.acp.roles import ClientRole
 from agentd.interfaces.acp.socket_settings import ServerSettings
 
 log = structlog.get_logger()

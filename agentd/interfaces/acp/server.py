@@ -15,14 +15,13 @@ import structlog
 from agentd.core.errors import ShuttingDown
 from agentd.core.ports import Clock, SessionStore
 from agentd.interfaces.acp import frames
-from agentd.interfaces.acp.acceptor import Acceptor
 from agentd.interfaces.acp.acp_sessions import AcpSessions, Services, SessionView
 from agentd.interfaces.acp.commands import Commands
 from agentd.interfaces.acp.connection import Access, ClientConnection, Routes
 from agentd.interfaces.acp.declared import typed
 from agentd.interfaces.acp.flow import Unfinished, time_limit
 from agentd.interfaces.acp.hub import Hub
-from agentd.interfaces.acp.listener import SocketPlace, peer_uid
+from agentd.interfaces.acp.listener import Acceptor, SocketPlace, peer_uid
 from agentd.interfaces.acp.options import SessionOptions
 from agentd.interfaces.acp.peer import Clients, Handler, Listener, Peer
 from agentd.interfaces.acp.pictures import Pictures
