@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 from agentd.core.alert import Alert, AlertSeverity, Delivery, DeliveryState, Handover, NewAlert
@@ -30,7 +30,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id
 """
 _DUE = """
 SELECT alert_id, sink, attempts FROM deliveries JOIN alerts ON alerts.id = alert_id
-WHERE state = 'pending' AND (due_at <= :now OR due_at > :far OR coalesce(tried_at, at) > :now)
+WHERE state = 'pending' AND (due_at <= :now OR due_at > :far OR coalesce(tried_at, at) > :now
+    OR attempts > 0 AND sink IN (SELECT value FROM json_each(:working)))
 ORDER BY alert_id, due_at, sink
 """
 _NEXT_DUE = "SELECT min(due_at) FROM deliveries WHERE state = 'pending'"
@@ -92,10 +93,14 @@ class SqliteOutbox:
         now = self._clock.now()
         return await self._db.write(lambda conn: put_alert(conn, alert, now))
 
-    async def due(self) -> tuple[Delivery, ...]:
+    async def due(self, working: Collection[str] = ()) -> tuple[Delivery, ...]:
         """See Outbox."""
         now = self._clock.now()
-        values = {"now": stamp(now), "far": stamp(now + _LONGEST_WAIT)}
+        values = {
+            "now": stamp(now),
+            "far": stamp(now + _LONGEST_WAIT),
+            "working": dumps(sorted(working)),
+        }
 
         def find(conn: sqlite3.Connection) -> tuple[Delivery, ...]:
             return tuple(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -109,14 +109,17 @@ class MemoryOutbox:
         self._alerts[new_id] = stored
         return stored
 
-    async def due(self) -> tuple[Delivery, ...]:
+    async def due(self, working: Collection[str] = ()) -> tuple[Delivery, ...]:
         now = self._clock.now()
         waiting = sorted(self._waiting(), key=lambda found: (found[0].id, found[2], found[1].sink))
         far = now + timedelta(days=2)
         return tuple(
             Delivery(alert, one.sink, one.tries)
             for alert, one, at in waiting
-            if at <= now or at > far or (one.tried_at or alert.at) > now
+            if at <= now
+            or at > far
+            or (one.tried_at or alert.at) > now
+            or (one.tries and one.sink in working)
         )
 
     async def next_due(self) -> datetime | None:

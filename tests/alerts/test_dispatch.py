@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 
@@ -160,6 +160,24 @@ async def test_a_test_alert_tells_where_it_arrived_and_why_not() -> None:
     assert told.count("phone  sent\n") == 1
 
 
+async def test_once_a_sink_takes_something_it_is_given_what_waited_for_it() -> None:
+    phone, other = Sink("phone", *[AgentdError("no network")] * 13), Sink("other")
+    world = World(phone, other, max_tries=34)
+    await world.put("the cellar is wet", "phone")
+    async with world.running():
+        await world.clock.advance(4 * 3600)
+        assert phone.taken == []
+        await world.put("the door is open", "other")
+        world.dispatcher.wake()
+        await world.clock.advance(60)
+        assert phone.taken == [], "it is the phone's turn that counts"
+        phone.errors.clear()
+        await world.put("the milk is sour", "phone")
+        world.dispatcher.wake()
+        await world.clock.advance(2)
+    assert phone.taken == ["the milk is sour", "the cellar is wet"]
+
+
 async def test_one_that_is_refused_takes_no_other_of_its_digest_with_it() -> None:
     class Filtered(Sink):
         async def send(self, alert: Alert) -> None:
@@ -294,11 +312,11 @@ class BrokenOnce(MemoryOutbox):
 
     broken = True
 
-    async def due(self) -> tuple[Delivery, ...]:
+    async def due(self, working: Collection[str] = ()) -> tuple[Delivery, ...]:
         if self.broken:
             self.broken = False
             raise StorageError
-        return await super().due()
+        return await super().due(working)
 
 
 async def test_an_outbox_out_of_order_stops_nothing() -> None:

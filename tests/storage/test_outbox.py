@@ -94,6 +94,16 @@ async def test_a_failed_try_comes_again_later_or_is_given_up(stores, clock):
     assert (await stores.outbox.alerts(1))[0].delivered == {"hook": DeliveryState.FAILED}
 
 
+async def test_what_waits_for_its_next_try_is_due_once_its_sink_works(stores, clock):
+    alert = await stores.outbox.put(NewAlert("a", "test", "d", ("main", "phone")))
+    later = clock.now() + timedelta(hours=1)
+    await stores.outbox.hold(alert.id, "main", later)
+    await stores.outbox.retry(alert.id, "phone", later)
+    assert await stores.outbox.due() == ()
+    assert await stores.outbox.due({"main"}) == ()
+    assert [(d.sink, d.attempts) for d in await stores.outbox.due({"phone"})] == [("phone", 1)]
+
+
 async def test_acknowledged_alerts_can_be_left_out(stores):
     first = await stores.outbox.put(alert("a"))
     second = await stores.outbox.put(alert("b", sinks=()))

@@ -32,8 +32,8 @@ _LOOK_AGAIN = 60.0  # while something waits, so that a step of the wall clock is
 class Dispatcher:
     """Delivers what is due, each sink on its own: one that fails or hangs delays no other.
 
-    A failed try is repeated after `retry_delay`, doubling up to an hour; after `max_tries` the sink is
-    given up for that alert. An alert is recorded as sent after the sink took it, so a crash between
+    A failed try is repeated after `retry_delay`, doubling up to an hour, or as soon as the sink has taken
+    something else; after `max_tries` the sink is given up for that alert. An alert is recorded as sent after the sink took it, so a crash between
     the two sends it twice rather than never; while it cannot be recorded, on a full disk say, it is not
     sent again. What a sink does not want yet, as `timings` say, is held; what it gathers is sent as one.
     """
@@ -56,6 +56,7 @@ class Dispatcher:
         self._retry_delay = retry_delay
         self._woken = asyncio.Event()
         self._at_work: set[str] = set()
+        self._working: set[str] = set()  # sinks that have taken something since they were looked at
         self._taken: dict[str, set[int]] = defaultdict(set)  # by a sink, but not recorded yet
         self._problems: dict[str, Problem] = {}
 
@@ -127,9 +128,11 @@ class Dispatcher:
     async def _due(self) -> dict[str, list[Delivery]]:
         """What is due for each sink that is not at work."""
         waiting: dict[str, list[Delivery]] = defaultdict(list)
-        for delivery in await self._outbox.due():
+        free = self._working - self._at_work
+        for delivery in await self._outbox.due(free):
             if delivery.sink not in self._at_work:
                 waiting[delivery.sink].append(delivery)
+        self._working -= free
         return waiting
 
     async def _work(self, name: str, deliveries: Sequence[Delivery]) -> None:
@@ -200,6 +203,7 @@ class Dispatcher:
             log.exception("sink_broke", sink=name, alert=alert.id)
             return AgentdError(f"the sink {name!r} broke", cure="see `agentd logs`")
         failpoints.hit("alert.sent")
+        self._working.add(name)
         self._taken[name].update(delivery.alert.id for delivery in deliveries)
         self._problems.pop(name, None)
         await self._record(name, deliveries)

@@ -150,9 +150,10 @@ class Outbox(Protocol):
         (`told_by`) has taken it or still tries. One that went nowhere keeps no other from being told.
         """
 
-    async def due(self) -> tuple[Delivery, ...]:
-        """Deliveries whose time has come, oldest first. One that a clock which was ahead has put off is due: it
-        was tried or put later than now, or waits for more than two days.
+    async def due(self, working: Collection[str] = ()) -> tuple[Delivery, ...]:
+        """Deliveries whose time has come, oldest first, and of the sinks that are `working` also those that
+        wait for their next try. One that a clock which was ahead has put off is due: it was tried or put later
+        than now, or waits for more than two days.
         """
 
     async def next_due(self) -> datetime | None:
