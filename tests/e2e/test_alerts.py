@@ -83,7 +83,7 @@ async def test_a_kill_in_the_middle_of_the_tries_loses_and_repeats_nothing(home:
             await asyncio.sleep(0.05)
         mail = await standing(client, "mail")
         assert (mail["waiting"], mail["failed"]) == (1, 0)
-        assert mail["error"] == "[alerts.apprise.mail]: E-Mail did not take it"
+        assert mail["error"] == "[alerts.apprise.mail]: E-Mail answered 451"
         await daemon.kill()
         box.closed = False
         daemon = await home.start()
