@@ -55,13 +55,13 @@ class Turns:
     async def cancelled(self, submission: Submission) -> Turn:
         """The turn, ended before it ran or while it waited, as its user wants it. Raises StorageError."""
         with marked(submission.request, submission.receipt):
-            return await self._loop.cancelled(await self._bare(submission))
+            return await self._loop.cancelled(await self._reopen_to_end(submission))
 
     async def gave_up(self, submission: Submission, error: ProviderError) -> Turn:
         """The turn, ended because the service has not come back in time. Raises StorageError."""
         with marked(submission.request, submission.receipt):
             return await self._loop.failed(
-                await self._bare(submission), _after_waiting(submission, error)
+                await self._reopen_to_end(submission), _after_waiting(submission, error)
             )
 
     def drain(self) -> None:
@@ -77,8 +77,7 @@ class Turns:
             progress = await self._prepare(submission)
             return await self._attempt(submission, progress)
         except Interrupted:
-            progress = progress or await self._bare(submission)
-            return await self._loop.cancelled(progress)
+            return await self._loop.cancelled(progress or await self._reopen_to_end(submission))
         except (ShuttingDown, asyncio.CancelledError):
             if progress is not None:
                 await self._park(submission.receipt.turn_id)
@@ -91,15 +90,14 @@ class Turns:
             failure = Failure.of(error)
             if error.away and self._is_too_late(submission):  # its last try was made just then
                 failure = _after_waiting(submission, error)
-            return await self._loop.failed(progress or await self._bare(submission), failure)
         except StorageError as error:
             log.warning("turn_failed", reason=error.reason)
             failure = replace(Failure.of(error), cure="See `agentd status`, then send it again.")
-            return await self._loop.failed(progress or await self._bare(submission), failure)
         except Exception:
             # The boundary of a turn: whatever a part did wrong costs this turn, never the daemon.
             log.exception("turn_crashed")
-            return await self._loop.failed(progress or await self._bare(submission), INTERNAL)
+            failure = INTERNAL
+        return await self._loop.failed(progress or await self._reopen_to_end(submission), failure)
 
     async def _may_wait(self, submission: Submission, error: ProviderError) -> bool:
         """Whether the message can wait for a service that is away: it must have worked before."""
@@ -174,7 +172,7 @@ class Turns:
         progress.context = await self._builder.for_turn(submission.request, past, sent)
         return True
 
-    async def _bare(self, submission: Submission) -> Progress:
+    async def _reopen_to_end(self, submission: Submission) -> Progress:
         """The turn's stored rows under an empty prompt: enough to end a turn, not to run it. Counts an
         attempt.
         """
