@@ -888,6 +888,39 @@ async def test_a_beat_asked_for_while_one_begins_gives_its_slot_no_second() -> N
     assert len(world.turns.requests) == 1
 
 
+async def test_a_beat_by_hand_behind_one_that_was_due_refuses_the_next() -> None:
+    world = World()
+    await world.heartbeat.tick()
+    world.clock.jump(timedelta(minutes=20))
+    world.file = "- [ ] call Max (due: 2026-05-04 10:05)"  # which brings the beat forward
+    reads, by_hand, may_go_on = 0, asyncio.Event(), asyncio.Event()
+    world.is_reading.clear()
+    world.may_read.clear()
+    read = world.read
+
+    async def counted() -> FileView:
+        nonlocal reads
+        reads += 1
+        if reads == 4:  # the tick has looked whether one is due, at the beat, and for the next
+            by_hand.set()
+            await may_go_on.wait()
+        return await read()
+
+    world.read = counted
+    world.heartbeat = world.restart()
+    async with asyncio.TaskGroup() as group:
+        due = group.create_task(world.heartbeat.tick())
+        await world.is_reading.wait()
+        beat = group.create_task(world.beat(force=True))
+        await asyncio.sleep(0)
+        world.may_read.set()
+        await due
+        await by_hand.wait()
+        assert (await world.beat(force=True)).reason is Reason.BUSY
+        may_go_on.set()
+    assert beat.result().reason is not Reason.BUSY
+
+
 async def test_a_beat_cut_by_a_crash_is_interrupted_and_not_run_again() -> None:
     world = World()
     failpoints.arm("beat.verdict:1:raise")

@@ -1,14 +1,15 @@
-"""Whether a beat runs; pure."""
+"""Decides whether a beat runs. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from agentd.automation.heartbeat.hours import Hours
 from agentd.core.beat import Reason
 from agentd.core.checklist import Checklist, Item
+from agentd.core.errors import WorkspaceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,9 @@ class GateView:
     is_idle: bool  # the owner has been silent for longer than beats go on
     breaker_open: bool
     over_budget: bool
+    unreadable: (
+        WorkspaceError | None
+    )  # why HEARTBEAT.md cannot be read; the checklist is empty then
     checklist: Checklist
     due: tuple[Item, ...]
     busy: bool
@@ -41,17 +45,36 @@ class Skip:
     reason: Reason
 
 
-def decide(view: GateView, *, force: bool = False) -> Run | Skip:
-    """The first gate that is shut, in the order in which the user would name them. `force` opens
-    all but the budget and a busy session.
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """The beat tells the owner that HEARTBEAT.md cannot be read, and asks no model."""
+
+    error: WorkspaceError
+
+
+Decision = Run | Skip | Unreadable
+_Gate = Callable[[GateView], Reason | None]
+
+
+def decide(view: GateView, *, force: bool = False) -> Decision:
+    """Skip for the first gate that is shut, in the order in which the user would name them. `force`
+    opens all but the budget and a busy session.
+
+    A file that cannot be read may hold anything, so it is told where an empty checklist would be the
+    reason to skip, and where a forced beat would ask about it.
     """
-    gates: tuple[Callable[[GateView], Reason | None], ...] = (_budget, _busy)
-    if not force:
-        gates = (_switch, _pause, _hours, _breaker, _budget, _work, _busy)
-    for gate in gates:
-        if (reason := gate(view)) is not None:
-            return Skip(reason)
+    gates: tuple[_Gate, ...] = (_switch, _pause, _hours, _breaker, _budget)
+    if reason := _first_shut((_budget, _busy) if force else gates, view):
+        return Skip(reason)
+    if view.unreadable is not None:
+        return Unreadable(view.unreadable)
+    if not force and (reason := _first_shut((_work, _busy), view)):
+        return Skip(reason)
     return Run(view.due)
+
+
+def _first_shut(gates: Sequence[_Gate], view: GateView) -> Reason | None:
+    return next((reason for gate in gates if (reason := gate(view)) is not None), None)
 
 
 def _switch(view: GateView) -> Reason | None:

@@ -17,13 +17,12 @@ import structlog
 
 from agentd.automation.heartbeat import hours
 from agentd.automation.heartbeat.dependencies import BeatDependencies
-from agentd.automation.heartbeat.gate import Run, Skip, decide
+from agentd.automation.heartbeat.gate import Run, Skip, Unreadable, decide
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.runner import BeatRunner
 from agentd.automation.heartbeat.snapshot import Snapshot, SnapshotReader
 from agentd.core import failpoints
 from agentd.core.beat import Beat, Outcome, Reason, Standing
-from agentd.core.errors import WorkspaceError
 from agentd.core.health import Problem
 from agentd.core.turn import SessionKey
 
@@ -44,7 +43,9 @@ class Heartbeat:
         self._beats = around.beats
         self.adopt(settings, runner)
         self._lock = asyncio.Lock()
-        self._is_beating = False  # the lock is also held by a tick that finds nothing due
+        self._beats_asked = (
+            0  # running or waiting; the lock is also held by a tick that finds nothing due
+        )
         self._next_due: datetime | None = None
         self._last: Beat | None = None
         self._busy_slot: datetime | None = None  # a slot whose busy row is stored
@@ -91,13 +92,13 @@ class Heartbeat:
         the schedule stay where they are. While another beat runs, the answer is `busy`. It goes on though
         whoever asked for it leaves.
         """
-        if self._is_beating:
+        if self._beats_asked:
             return await self._skip_now(Reason.BUSY)
-        self._is_beating = True
-        return await self._around.own(self._beat_by_hand(force=force))
+        with self._beating():  # from now on, not only when the work below begins
+            return await self._around.own(self._beat_by_hand(force=force))
 
     async def _beat_by_hand(self, *, force: bool) -> Beat:
-        with self._beating():
+        with self._beating():  # also when whoever asked has left
             async with self._lock:
                 return await self._beat_now(force=force)
 
@@ -107,7 +108,8 @@ class Heartbeat:
         view = sight.view
         decision = decide(view)
         reason = str(decision.reason) if isinstance(decision, Skip) else ""
-        if unreadable := self._unreadable(decision):
+        unreadable = decision.error.message if isinstance(decision, Unreadable) else ""
+        if unreadable:
             reason = str(Reason.ALERT)
         due_now = {item.hash for item in view.due}
         used, most = await self._around.budget.tokens_today()
@@ -129,8 +131,8 @@ class Heartbeat:
             "busy": view.busy,
             "checklist": {
                 "file_hash": sight.digest,
-                "missing": not sight.digest and self._snapshots.unreadable is None,
-                "unreadable": unreadable.message if unreadable else "",
+                "missing": not sight.digest and view.unreadable is None,
+                "unreadable": unreadable,
                 "mistakes": list(view.checklist.mistakes),
                 "open": view.checklist.has_open,
                 "items": [
@@ -221,11 +223,11 @@ class Heartbeat:
 
     @contextmanager
     def _beating(self) -> Iterator[None]:
-        self._is_beating = True
+        self._beats_asked += 1
         try:
             yield
         finally:
-            self._is_beating = False
+            self._beats_asked -= 1
 
     def _settled(self, stored: datetime | None) -> datetime | None:
         """The due time to go by where this one is stored; None while beats are off."""
@@ -268,7 +270,7 @@ class Heartbeat:
         """A beat that was asked for."""
         sight = await self._snapshots.look()
         decision = decide(sight.view, force=force)
-        if isinstance(decision, Skip) and not self._unreadable(decision):
+        if isinstance(decision, Skip):
             return await self._skip_now(decision.reason, sight.digest)
         return await self._carry_out(decision, sight, None, await self._due(), force=force)
 
@@ -276,29 +278,27 @@ class Heartbeat:
         """The beat that is due; `next_due` is the slot after it."""
         sight = await self._snapshots.look()
         decision = decide(sight.view)
-        if isinstance(decision, Skip) and not self._unreadable(decision):
+        if isinstance(decision, Skip):
             return await self._skip_slot(slot, next_due, decision.reason, sight)
         return await self._carry_out(decision, sight, slot, next_due)
 
     async def _carry_out(
         self,
-        decision: Run | Skip,
+        decision: Run | Unreadable,
         sight: Snapshot,
         slot: datetime | None,
         next_due: datetime | None,
         *,
         force: bool = False,
     ) -> Beat:
-        unreadable = self._unreadable(decision)
         self._retry_at = self._busy_slot = None
         beat_id = await self._beats.begin_beat(slot, next_due, sight.digest, listed=sight.listed)
         self._next_due = next_due
         failpoints.hit("beat.begun")
-        if isinstance(decision, Run) and not unreadable:
+        if isinstance(decision, Run):
             beat = await self.runner.run(beat_id, decision, sight, force=force)
         else:
-            assert unreadable is not None
-            beat = await self.runner.tell_unreadable(beat_id, unreadable)
+            beat = await self.runner.tell_unreadable(beat_id, decision.error)
         self._last = beat
         log.info("beat_done", beat=beat.id, outcome=beat.outcome, reason=beat.reason)
         self._peeked = ""
@@ -306,13 +306,6 @@ class Heartbeat:
         if next_due is not None:
             await self._pull(next_due)
         return beat
-
-    def _unreadable(self, decision: Run | Skip) -> WorkspaceError | None:
-        """Why HEARTBEAT.md cannot be read, where that alone keeps the beat from asking the model. A beat
-        that is forced past an empty checklist has nothing to ask about one that may hold anything.
-        """
-        stands_alone = isinstance(decision, Run) or decision.reason is Reason.EMPTY_CHECKLIST
-        return self._snapshots.unreadable if stands_alone else None
 
     async def _skip_slot(
         self, slot: datetime, next_due: datetime, reason: Reason, sight: Snapshot

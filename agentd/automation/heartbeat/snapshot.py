@@ -88,6 +88,7 @@ class SnapshotReader:
             is_idle=await self._is_idle(now),
             breaker_open=around.breaker.is_open(),
             over_budget=await around.budget.is_used_up(),
+            unreadable=self.unreadable,
             checklist=checklist,
             due=due,
             busy=any(around.turns.is_busy(session) for session in self._awaited),
