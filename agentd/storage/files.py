@@ -135,7 +135,7 @@ def _limited(conn: sqlite3.Connection, seconds: float) -> Iterator[None]:
 
 Synchronous = Literal["FULL", "NORMAL"]
 
-PATIENCE = 5.0  # seconds that a statement waits for another program
+BUSY_TIMEOUT = 5.0  # seconds that a statement waits for another program
 _SUFFIXES = ("", "-wal", "-shm")
 
 
@@ -215,7 +215,7 @@ def _opened(
     *,
     alone: bool = False,
 ) -> SqliteConnection:
-    conn = SqliteConnection.to(path, PATIENCE)
+    conn = SqliteConnection.to(path, BUSY_TIMEOUT)
     try:
         if alone:
             conn.execute("PRAGMA locking_mode = EXCLUSIVE")

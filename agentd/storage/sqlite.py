@@ -1,4 +1,4 @@
-"""One SQLite database: whole transactions on one connection, waiting ones committed together."""
+"""One SQLite database: whole transactions on one connection; those that wait are committed as a group."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentd.core.failpoints import hit
 from agentd.core.health import Problem
 from agentd.storage.erasing import clear, drop_asides, mark_unclean, unmark
 from agentd.storage.files import (
-    PATIENCE,
+    BUSY_TIMEOUT,
     IntegrityWatch,
     Synchronous,
     check_whole,
@@ -39,8 +39,6 @@ T = TypeVar("T")
 
 # What a statement of ours can get wrong, whatever the disk does.
 _OUR_MISTAKES = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
-
-
 _COPIED = 64  # pages that are copied in one step, which other work waits for
 
 
@@ -60,20 +58,20 @@ class Database:
         self.begun_anew = 0
         self._schema = schema
         self._synchronous = synchronous
-        self._writes: deque[Waiting[Any]] = deque()
-        self._reads: deque[Waiting[Any]] = deque()
-        self._trip: asyncio.Future[None] | None = None  # the one to the thread that has not begun
-        self._unsent: asyncio.Future[None] | None = None  # the same, before the thread has it
+        self._writes: deque[QueuedCall[Any]] = deque()
+        self._reads: deque[QueuedCall[Any]] = deque()
+        self._batch: asyncio.Future[None] | None = None  # done when the queued calls have been run
+        self._unsubmitted: asyncio.Future[None] | None = None  # the same, until the thread has it
         self._opened: Problem | None = None
         self._failing: StorageError | None = None  # why the last write was refused
         self._damaged: StorageError | None = None  # seen while open; it is salvaged at a start
         self._guard = Guard(path, checks=checks) if schema.guarded else None
-        self._latched = False
+        self._sync_lost = False
         self._is_closing = False
         self._is_copying = False
         self._erasing = asyncio.Lock()
-        self._uncut: StorageError | None = None  # why the files hold deleted bytes yet
-        self._wear = IntegrityWatch(path)
+        self._uncleared: StorageError | None = None  # why the files hold deleted bytes yet
+        self._integrity = IntegrityWatch(path)
         self._conn: (
             sqlite3.Connection
         )  # used on the thread alone; another one if the file is another
@@ -107,7 +105,7 @@ class Database:
         finally:
             # What came until now is done, and nothing queues behind the end.
             database._is_closing = True
-            database._send()
+            database._submit()
             try:
                 await database._run(lambda: database._conn.close())
             finally:
@@ -127,9 +125,9 @@ class Database:
         the shared commit failed, so it must do nothing but use the connection. Cancelling the
         caller does not stop the transaction.
         """
-        waiting = Waiting(fn)
-        await self._travel(self._writes, waiting)
-        return waiting.outcome(self._told)
+        call = QueuedCall(fn)
+        await self._enqueue(self._writes, call)
+        return call.outcome(self._translated)
 
     async def execute(self, sql: str, values: Sequence[object]) -> int:
         """Run one changing statement as a transaction; returns how many rows it changed."""
@@ -138,8 +136,9 @@ class Database:
     async def erase(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """`write`, after which no byte of what `fn` deleted is left in the database's files.
 
-        They are read once for that, or written anew if much is free; everything else waits. What a crash or an error cuts short is done when the database is next opened.
-        Raises StorageError if another program reads it: the bytes go with the first commit after that.
+        The files are read once for that, or written anew if much of them is free; everything else waits.
+        What a crash or an error cuts short is done when the database is next opened. Raises StorageError
+        if another program reads the database: the bytes go with the first commit after that.
         """
         async with self._erasing:
             first = await self._on_thread(lambda: mark_unclean(self.path))
@@ -163,36 +162,38 @@ class Database:
             await self._clean()
 
     async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
-        """What `fn` finds; it sees one state of the database and all earlier writes."""
-        waiting = Waiting(fn)
-        await self._travel(self._reads, waiting)
-        return waiting.outcome(self._told)
+        """Return what `fn` finds; it sees one state of the database and all earlier writes."""
+        call = QueuedCall(fn)
+        await self._enqueue(self._reads, call)
+        return call.outcome(self._translated)
 
     async def copy(self, path: Path) -> None:
-        """Write the database into a new file, over the one connection, as it is at some moment before this
-        returns. Other work goes on in between, but for erasing: a part that is copied already would keep
-        what it takes away. Raises StorageError; one of the new file, whose folder may be gone by then,
-        is no problem of the database.
+        """Write the database into a new file, as it is at some moment before this returns.
+
+        Reads and writes continue during the copy; erasures wait, because pages already copied would still
+        hold the erased bytes. Raises StorageError; an error of the new file, whose folder may be gone, is
+        no problem of the database.
         """
         async with self._erasing:
             await self._on_thread(lambda: self._copy(path))
 
     async def verify(self) -> None:
-        """Notice that the file was deleted, exchanged or damaged by others. A derived database comes
-        back then, with all it held unless it was damaged, as after an error of a read. Reading all
-        of it takes time, so that is done when something seems to have changed it.
+        """Notice that others deleted, exchanged or damaged the file, and bring a derived database back, with
+        all it held unless it was damaged.
+
+        The whole file is read only when something seems to have changed it, since that takes time.
         """
         await self._on_thread(self._verify)
 
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong now."""
         found = [self._opened] if self._opened else []
-        if self._wear.is_gone():
+        if self._integrity.is_gone():
             found.append(lost_file(self.path, derived=self._schema.derived))
-        if self._latched:
+        if self._sync_lost:
             found.append(lost_sync(self.path))
-        if self._uncut:
-            found.append(Problem("storage_not_cut", self._uncut.message, self._uncut.cure))
+        if self._uncleared:
+            found.append(Problem("storage_not_cut", self._uncleared.message, self._uncleared.cure))
         found += [
             Problem(error.code, error.message, error.cure)
             for error in (self._damaged, self._failing)
@@ -213,31 +214,32 @@ class Database:
         if self._schema.derived:
             await self._on_thread(lambda: drop_asides(self.path))
 
-    async def _travel(self, line: deque[Waiting[Any]], waiting: Waiting[Any]) -> None:
-        """Have the thread do it, with all else that waits. A trip costs more than most of what it is made
-        for, so all that wait when it begins share it. Raises StorageError once the database closes.
+    async def _enqueue(self, queue: deque[QueuedCall[Any]], call: QueuedCall[Any]) -> None:
+        """Have the thread run the call, together with all that wait when it comes to it: waking the thread
+        costs more than most calls. Raises StorageError once the database closes.
         """
         if self._is_closing:
             raise self._closed()
-        line.append(waiting)
-        trip = self._trip  # the thread clears it at any moment, and does then what waits by now
-        if trip is None:
+        queue.append(call)
+        # The thread clears it at any moment, and has this call among those that it runs then.
+        batch = self._batch
+        if batch is None:
             loop = asyncio.get_running_loop()
-            trip = self._trip = self._unsent = loop.create_future()
-            loop.call_soon(self._send)  # after all that are about to wait as well
+            batch = self._batch = self._unsubmitted = loop.create_future()
+            loop.call_soon(self._submit)  # after all that are about to wait as well
         # One task's end must not be the end of a wait that others share.
-        await asyncio.shield(trip)
+        await asyncio.shield(batch)
 
-    def _send(self) -> None:
-        """Give the trip to the thread, if it has not been: as aiosqlite's `_execute` does it, but for many."""
-        trip, self._unsent = self._unsent, None
-        if trip is not None:
-            self._thread._tx.put_nowait((trip, partial(self._do_trip, trip)))
+    def _submit(self) -> None:
+        """Give the thread the batch that it has not got: as aiosqlite's `_execute` does, but for many calls."""
+        batch, self._unsubmitted = self._unsubmitted, None
+        if batch is not None:
+            self._thread._tx.put_nowait((batch, partial(self._run_batch, batch)))
 
     async def _on_thread(self, fn: Callable[[], T]) -> T:
         if self._is_closing:
             raise self._closed()
-        self._send()  # what came before this is done before it
+        self._submit()  # calls that were queued before are run before
         return await self._run(fn)
 
     async def _run(self, fn: Callable[[], T]) -> T:
@@ -250,53 +252,52 @@ class Database:
         self._conn, self._opened = open_file(
             self.path, self._schema, self._synchronous, self._guard
         )
-        self._wear.begin(self.commits)
+        self._integrity.begin(self.commits)
         return self._conn
 
-    def _do_trip(self, trip: asyncio.Future[None]) -> None:
-        # One that was made between two steps of a copy must not end the next, which has not been sent.
-        if self._trip is trip:
-            self._do_waiting()
+    def _run_batch(self, batch: asyncio.Future[None]) -> None:
+        # A batch that was run between two steps of a copy is over; the calls of the next wait for it.
+        if self._batch is batch:
+            self._run_queued()
 
-    def _do_waiting(self) -> None:
-        self._trip = None  # before looking: what comes from here on makes a trip of its own
-        looks, group = taken(self._reads), taken(self._writes)  # a look sees all writes before it
+    def _run_queued(self) -> None:
+        self._batch = None  # first: a call that comes from here on makes a batch of its own
+        # Reads are taken first, so that each of them sees all writes that were queued before it.
+        reads, group = _drained(self._reads), _drained(self._writes)
         if group:
             self._commit(group)
-            self._beside(self._cut)
-        for waiting in looks:
-            waiting.run(self._conn)
-            if isinstance(waiting.error, sqlite3.Error):
-                self._beside(partial(self._note, waiting.error))
+            self._side_step(self._clear_if_owed)
+        for call in reads:
+            call.run(self._conn)
+            if isinstance(call.error, sqlite3.Error):
+                self._side_step(partial(self._note, call.error))
         if self._guard is not None:
-            self._beside(partial(self._guard.name_broken, self._conn))
+            self._side_step(partial(self._guard.name_broken, self._conn))
 
     def _copy(self, path: Path) -> None:
         self._is_copying = True
         try:
             with closing(sqlite3.connect(path)) as target:
-                self._conn.backup(target, pages=_COPIED, progress=self._do_between)
+                self._conn.backup(target, pages=_COPIED, progress=self._run_between_steps)
         except sqlite3.Error as error:
             if is_of_the_copied(error):
-                self._beside(partial(self._note, error))
-                raise self._told(error) from error
+                self._side_step(partial(self._note, error))
+                raise self._translated(error) from error
             raise _uncopied(error, self.path, path) from error
         finally:
             self._is_copying = False
 
-    def _do_between(self, _: int, left: int, __: int) -> None:
-        """Do what waits by now between two steps of a copy: SQLite carries what the connection of the copy
-        writes into it.
-        """
-        trip = self._trip
-        if trip is None or not left:
+    def _run_between_steps(self, _: int, left: int, __: int) -> None:
+        """Run the queued calls between two steps of a copy: SQLite carries over what they write."""
+        batch = self._batch
+        if batch is None or not left:
             return
-        self._do_waiting()
-        trip.get_loop().call_soon_threadsafe(_arrive, trip)
+        self._run_queued()
+        batch.get_loop().call_soon_threadsafe(_resolve, batch)
 
-    def _beside(self, step: Callable[[], None]) -> None:
-        """Do what nobody waits for. It fails as a problem of the database: raised, it would tell all who
-        share the trip that theirs was not stored, though it was.
+    def _side_step(self, step: Callable[[], None]) -> None:
+        """Do what no caller waits for. Its failure becomes a problem of the database: raised, it would tell
+        all callers of the batch that theirs was not stored, though it was.
         """
         try:
             try:
@@ -315,32 +316,32 @@ class Database:
     def _clear(self) -> None:
         try:
             clear(self._conn, self.path)
-            self._uncut = None
+            self._uncleared = None
         except StorageError as error:
-            self._uncut = error
+            self._uncleared = error
             raise
 
-    def _cut(self) -> None:
-        """Leave nothing of what was deleted, if that is owed, unless an erasure goes on that does so itself
-        in the end, or a copy, which may have it already.
+    def _clear_if_owed(self) -> None:
+        """Finish an erasure that could not clean the files before. Skipped while another erasure, which will
+        clean up itself, or a copy goes on.
         """
-        if self._uncut is None or self._erasing.locked() or self._is_copying:
+        if self._uncleared is None or self._erasing.locked() or self._is_copying:
             return
         conn = self._conn
         conn.execute("PRAGMA busy_timeout = 0")
         try:
             clear(conn, self.path)
-            self._uncut = None
+            self._uncleared = None
         except StorageError as error:
-            self._uncut = error
+            self._uncleared = error
         finally:
-            conn.execute(f"PRAGMA busy_timeout = {1000 * PATIENCE:.0f}")
+            conn.execute(f"PRAGMA busy_timeout = {1000 * BUSY_TIMEOUT:.0f}")
 
-    def _commit(self, group: list[Waiting[Any]]) -> None:
+    def _commit(self, group: list[QueuedCall[Any]]) -> None:
         conn = self._conn
-        if self._latched:
-            for waiting in group:
-                waiting.error = self._refusal()
+        if self._sync_lost:
+            for call in group:
+                call.error = self._refusal()
             return
         try:
             if conn.in_transaction:  # the disk failed in the middle of the last rollback
@@ -349,10 +350,10 @@ class Database:
             before = conn.total_changes
             if self._guard is not None:
                 self._guard.begin()
-            for waiting in group:
-                waiting.run(conn)
-                if waiting.error is not None:
-                    self._give_up(group, waiting.error)
+            for call in group:
+                call.run(conn)
+                if call.error is not None:
+                    self._give_up(group, call.error)
                     return
             is_guarded = self._guard is not None and conn.total_changes > before
             counted = self._guard.count(conn) if self._guard and is_guarded else None
@@ -365,26 +366,26 @@ class Database:
         self.commits += 1
         self._failing = None
 
-    def _give_up(self, group: list[Waiting[Any]], error: Exception) -> None:
+    def _give_up(self, group: list[QueuedCall[Any]], error: Exception) -> None:
         conn = self._conn
         try:
             if conn.in_transaction:
                 conn.execute("ROLLBACK")
         except sqlite3.Error as second:
-            self._beside(partial(self._note, second))
+            self._side_step(partial(self._note, second))
         if isinstance(error, sqlite3.Error):
-            self._beside(partial(self._note, error))
-        if len(group) == 1 or self._latched:
-            for waiting in group:
-                waiting.error = error
+            self._side_step(partial(self._note, error))
+        if len(group) == 1 or self._sync_lost:
+            for call in group:
+                call.error = error
             return
-        for waiting in group:  # the others are right, or small enough for what room there is
-            self._commit([waiting])
+        for call in group:  # the others are right, or small enough for what room there is
+            self._commit([call])
 
     def _note(self, error: sqlite3.Error) -> None:
         told = translate(error, self.path)
         if is_lost_sync(error):
-            self._latched = True
+            self._sync_lost = True
             log.error("storage_sync_failed", database=self.path.name)
         elif told.code == "storage_corrupt":
             log.error("storage_corrupt", database=self.path.name)
@@ -409,13 +410,13 @@ class Database:
             return
         conn = self._conn
         try:
-            if self._wear.is_gone():
+            if self._integrity.is_gone():
                 self._come_back()
-            elif self._wear.is_suspect(self.commits):
+            elif self._integrity.is_suspect(self.commits):
                 check_whole(conn, self.path)
         except sqlite3.Error as error:
             self._note(error)
-            if not isinstance(told := self._told(error), StorageCorrupt):
+            if not isinstance(told := self._translated(error), StorageCorrupt):
                 raise told from error
         except StorageCorrupt as error:
             self._begin_anew(error)
@@ -432,21 +433,21 @@ class Database:
         self._opened = self._opened or problem
         log.warning("storage_file_written_again", database=self.path.name)
 
-    def _told(self, error: sqlite3.Error) -> StorageError:
+    def _translated(self, error: sqlite3.Error) -> StorageError:
         told = translate(error, self.path)
         if self._schema.derived and isinstance(told, StorageCorrupt):
             return StorageCorrupt(told.message, cure="nothing is lost, it is built again")
         return told
 
     def _take_write_lock(self) -> None:
-        if self._latched:
+        if self._sync_lost:
             raise self._refusal()
         conn = self._conn
         try:
             conn.execute("BEGIN IMMEDIATE")
             conn.execute("ROLLBACK")
         except sqlite3.Error as error:
-            raise self._told(error) from error
+            raise self._translated(error) from error
 
     def _closed(self) -> StorageError:
         return StorageError(f"{self.path.name} is closed", cure="start agentd again")
@@ -456,8 +457,8 @@ class Database:
         return StorageError(problem.text, cure=problem.cure)
 
 
-class Waiting(Generic[T]):
-    """A transaction or a look that waits; after its run `error` or `result` holds the outcome."""
+class QueuedCall(Generic[T]):
+    """A transaction or a read in the queue; after its run `error` or `result` holds the outcome."""
 
     __slots__ = ("error", "fn", "result")
 
@@ -467,20 +468,17 @@ class Waiting(Generic[T]):
         self.error: Exception | None = None
 
     def run(self, conn: sqlite3.Connection) -> None:
-        """Run it; it may be run again."""
+        """Run the function, for the first time or again."""
         self.error = None
         try:
             self.result = self.fn(conn)
         except Exception as error:  # noqa: BLE001 - the caller raises it, in `outcome`
             self.error = error
 
-    def outcome(self, told: Callable[[sqlite3.Error], StorageError]) -> T:
-        """The result, or the error raised.
-
-        Raises that error, as one of ours where it is of SQLite.
-        """
+    def outcome(self, translated: Callable[[sqlite3.Error], StorageError]) -> T:
+        """Return the result. Raises the error of the run, translated where it is SQLite's."""
         if isinstance(self.error, sqlite3.Error):
-            raise told(self.error) from self.error
+            raise translated(self.error) from self.error
         if self.error is not None:
             raise self.error
         return self.result
@@ -495,14 +493,16 @@ def _uncopied(error: sqlite3.Error, path: Path, copy: Path) -> StorageError:
     )
 
 
-def _arrive(trip: asyncio.Future[None]) -> None:
-    if not trip.done():
-        trip.set_result(None)
+def _resolve(batch: asyncio.Future[None]) -> None:
+    if not batch.done():
+        batch.set_result(None)
 
 
-def taken(waiting: deque[Waiting[Any]]) -> list[Waiting[Any]]:
-    """All that wait, who wait no longer."""
-    found = []
-    while waiting:
-        found.append(waiting.popleft())
-    return found
+def _drained(queue: deque[QueuedCall[Any]]) -> list[QueuedCall[Any]]:
+    """Take all calls out of the queue, one by one: the loop's thread appends meanwhile, and what it adds
+    between a copy and a `clear` would be lost.
+    """
+    drained = []
+    while queue:
+        drained.append(queue.popleft())
+    return drained
