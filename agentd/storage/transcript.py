@@ -35,18 +35,14 @@ from agentd.storage.codec import (
 from agentd.storage.fact_store import unlink_session
 from agentd.storage.proofs import COLUMNS, digest_of, is_proven
 
-MOST = 8 << 20  # bytes, about
-FEW = 64  # rows: so many are decoded in no time
-_ROW = 800  # bytes of a row beside its text
-
-_NEXT = """
-SELECT rows.*, PROVEN AS proven FROM rows
-WHERE session_id = ? AND seq >= ? AND role IN ('user', 'assistant', 'notice') ORDER BY seq
-""".replace("PROVEN", is_proven("rows."))
-_DIGEST = "SELECT digest FROM rows WHERE session_id = ? AND seq = ?"
-_TELL = "CREATE TEMP TRIGGER {name}_{event} AFTER {event} ON main.rows BEGIN SELECT {name}(); END"
+CACHE_BYTES = 8 << 20  # about, over all sessions
+MIN_CACHED_ROWS = 64  # fewer are decoded in no time
+ROW_OVERHEAD = 800  # bytes of a cached row beside its text
 TITLE_LENGTH = 80  # characters
 MANY_ROWS = 2_000  # of a context; fewer are always read
+
+_DIGEST = "SELECT digest FROM rows WHERE session_id = ? AND seq = ?"
+_TELL = "CREATE TEMP TRIGGER {name}_{event} AFTER {event} ON main.rows BEGIN SELECT {name}(); END"
 _COUNT_ROW = """
 UPDATE sessions SET rows = rows + 1, turns = turns + :opens, updated_at = :at,
     context_tokens = coalesce(:tokens, context_tokens),
@@ -87,20 +83,18 @@ _SAID = f"""
 WHERE s.key = ? AND rows.seq > ? AND rows.opens_turn = 1 ORDER BY rows.seq LIMIT ?
 """
 _SUMMARY = "SELECT source FROM rows WHERE session_id = ? AND seq = ? AND role = 'summary'"
-_IN_CONTEXT = f"""
-{_PROVEN} WHERE session_id = ? AND seq >= ? AND role IN ('user', 'assistant', 'notice')
-ORDER BY seq
-"""
+_SPOKEN = "role IN ('user', 'assistant', 'notice')"  # what a prompt shows of a transcript
+_IN_CONTEXT = f"{_PROVEN} WHERE session_id = ? AND seq >= ? AND {_SPOKEN} ORDER BY seq"
 _NEWEST = """
 SELECT min(seq) AS first FROM (
     SELECT seq, sum(length(blocks)) OVER (ORDER BY seq DESC) AS size FROM rows
-    WHERE session_id = :session AND seq >= :first AND role IN ('user', 'assistant', 'notice')
+    WHERE session_id = :session AND seq >= :first AND SPOKEN
 ) WHERE size <= :most
-"""
+""".replace("SPOKEN", _SPOKEN)
 _SIZE = """
 SELECT coalesce(sum(length(blocks)), 0) AS size FROM rows
-WHERE session_id = ? AND seq >= ? AND seq < ? AND role IN ('user', 'assistant', 'notice')
-"""
+WHERE session_id = ? AND seq >= ? AND seq < ? AND SPOKEN
+""".replace("SPOKEN", _SPOKEN)
 
 
 def find_session(conn: sqlite3.Connection, key: SessionKey) -> sqlite3.Row | None:
@@ -132,9 +126,10 @@ def require_session(conn: sqlite3.Connection, key: SessionKey, at: datetime) -> 
 
 
 def delete_session(conn: sqlite3.Connection, key: SessionKey, at: datetime) -> None:
-    """Delete a session with everything that hangs on it, and remember that its words stand elsewhere, too;
-    `main` begins anew, in a generation that no work on the old one can be meant for. Raises NotFound,
-    Busy.
+    """Delete a session and record the deletion, so that indexes and facts are cleaned later.
+
+    `main` is made again with a higher generation, so that unfinished work on the old one is refused as
+    outdated. Raises NotFound, Busy.
     """
     found = require_session(conn, key, at)
     if conn.execute(_UNENDED, (found["id"],)).fetchone():
@@ -251,15 +246,15 @@ def load_history(
     found = find_session(conn, key)
     if found is None:
         return History(key)
-    first, left_out = found["context_from"], 0
+    first, omitted = found["context_from"], 0
     if most is not None and found["rows"] - first >= MANY_ROWS:
         held = contexts.characters(found["id"], first)
         if held is None or held > most:
-            first, left_out = _newest(conn, found, most)
+            first, omitted = _newest(conn, found, most)
     return History(
         session=key,
         rows=contexts.rows(conn, found["id"], first),
-        left_out=left_out,
+        left_out=omitted,
         summary=_carried_summary(conn, found),
         context_from=found["context_from"],
         covered_to=found["covered_to"],
@@ -306,7 +301,7 @@ class ContextCache:
     tell. Bounded by their size over all sessions. Used in the database's thread alone.
     """
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = CACHE_BYTES) -> None:
         self._most = most
         self._held: OrderedDict[int, _Context] = OrderedDict()
         self._conn: sqlite3.Connection | None = None
@@ -323,13 +318,13 @@ class ContextCache:
         if held is not None and not (held.first == first and self._stands(conn, session_id, held)):
             held = None
         old = held.rows if held else ()
-        new = conn.execute(_NEXT, (session_id, old[-1].seq + 1 if old else first)).fetchall()
+        new = conn.execute(_IN_CONTEXT, (session_id, old[-1].seq + 1 if old else first)).fetchall()
         rows = (*old, *map(load_row, new)) if new else old
         if any(row.tag == DAMAGED for row in rows[len(old) :]):
             return without_loose_calls(rows)  # which is looked at again
         characters = (held.characters if held else 0) + sum(len(row["blocks"]) for row in new)
         digest = new[-1]["digest"] if new else held.digest if held else b""
-        if len(rows) >= FEW:
+        if len(rows) >= MIN_CACHED_ROWS:
             self._keep(session_id, _Context(first, rows, digest, characters))
         return rows
 
@@ -377,7 +372,7 @@ class _Context:
     @property
     def size(self) -> int:
         """About how many bytes that is."""
-        return self.characters + _ROW * len(self.rows)
+        return self.characters + ROW_OVERHEAD * len(self.rows)
 
 
 def _carried_summary(conn: sqlite3.Connection, found: sqlite3.Row) -> str:

@@ -21,7 +21,7 @@ from agentd.testing import ScriptedProvider, call, check_messages
 HOURS = timedelta(hours=1)
 MINUTE = 60.0
 WAITING = ("rate_limited", "overloaded", "server_error", "server_timeout", "connect")
-WAITING = (*WAITING, "connect_timeout", "timeout", "stream_cut")
+WAITING = (*WAITING, "connect_timeout", "timeout", "stream_cut", "bad_certificate")
 SESSIONS = ("main", "chat:a", "chat:b")
 
 

@@ -11,7 +11,7 @@ from agentd.storage import transcript
 from agentd.storage.codec import dump_blocks
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
-from agentd.storage.transcript import FEW, ContextCache
+from agentd.storage.transcript import MIN_CACHED_ROWS, ContextCache
 from agentd.testing import FakeClock
 
 CHAT = SessionKey("chat:a")
@@ -32,7 +32,7 @@ async def db(tmp_path):
 @pytest.fixture
 async def contexts(db):
     """A session of more than few rows, as they are held."""
-    await add(db, CHAT, FEW + 10)
+    await add(db, CHAT, MIN_CACHED_ROWS + 10)
     contexts = ContextCache()
     await loaded(db, contexts)
     return contexts
@@ -117,7 +117,7 @@ async def test_what_is_held_of_all_sessions_is_bounded(db):
     contexts = ContextCache(most=200_000)
     for number in range(8):
         session = SessionKey(f"chat:{number}")
-        await add(db, session, FEW + 10)
+        await add(db, session, MIN_CACHED_ROWS + 10)
         await loaded(db, contexts, session)
         assert contexts.size <= 200_000
     assert contexts.size > 100_000
@@ -125,7 +125,7 @@ async def test_what_is_held_of_all_sessions_is_bounded(db):
 
 async def test_a_context_of_few_rows_is_not_held(db):
     contexts = ContextCache()
-    await add(db, CHAT, FEW - 1)
+    await add(db, CHAT, MIN_CACHED_ROWS - 1)
     await loaded(db, contexts)
     assert contexts.size == 0
 
