@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentd.app.cli.ask import owners_times, sockets
+from agentd.app.cli.ask import sockets
+from agentd.app.cli.calling import owners_times
 from agentd.app.cli.declared import grouped
 from agentd.app.cli.report import AsJson, ConfigFile, as_line, note, reporting, say, show
 from agentd.core.paths import daemon_places

@@ -1,27 +1,23 @@
-"""One question to the daemon, and its answer with times as the owner's clock shows them."""
+"""One question to the daemon."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from agentd.app.cli.report import reporting, show
-from agentd.core.clock import SystemClock
 from agentd.core.errors import InvalidRequest
 from agentd.core.paths import client_sockets
-from agentd.interfaces.client.connection import DaemonConnection, connected, introduction
-from agentd.interfaces.commands.plain import Times, folded
+from agentd.interfaces.commands.plain import folded
 
 QUICK_SECONDS = 30.0
 MODEL_SECONDS = 900.0  # commands that wait for a language model
-_INTRODUCTION_SECONDS = 30.0
 
 
 def sockets() -> tuple[Path, ...]:
@@ -60,31 +56,11 @@ def ask(
 
     Raises DaemonUnreachable, RemoteError, Busy.
     """
+    # Not before a question is asked: the client makes `agentd --help` half as slow again.
+    from agentd.app.cli.calling import answered
+
     params = {key: value for key, value in options.items() if value is not None}
     return answered(sockets(), f"_agentd/{command}", params, within, in_words=in_words)
-
-
-def answered(
-    sockets: Sequence[Path], method: str, params: dict[str, Any], within: float, *, in_words: bool
-) -> Any:
-    """What the daemon answers, times in words if wanted. Raises DaemonUnreachable, RemoteError, Busy."""
-    return asyncio.run(_call(sockets, method, params, within, in_words=in_words))
-
-
-async def owners_times(connection: DaemonConnection) -> Times:
-    """The words for times in the zone of the daemon that is asked. Raises RemoteError, Busy."""
-    hello = await connection.call(
-        "initialize", introduction(deny=True), within=_INTRODUCTION_SECONDS
-    )
-    return Times(SystemClock((hello.get("_meta") or {}).get("agentd/zone", "")))
-
-
-async def _call(
-    sockets: Sequence[Path], method: str, params: dict[str, Any], within: float, *, in_words: bool
-) -> Any:
-    async with connected(sockets) as connection:
-        result = await connection.call(method, params, within=within)
-        return (await owners_times(connection)).read(result) if in_words else result
 
 
 def agree(question: str, *, yes: bool, ask: bool) -> None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentd.app.cli.ask import QUICK_SECONDS, owners_times, sockets
+from agentd.app.cli.ask import QUICK_SECONDS, sockets
+from agentd.app.cli.calling import owners_times
 from agentd.app.cli.declared import alone
 from agentd.app.cli.report import as_line, note, reporting, say
 from agentd.app.config import load

@@ -1,0 +1,37 @@
+"""A call of the daemon and its answer, times as the owner's clock shows them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from agentd.core.clock import SystemClock
+from agentd.interfaces.client.connection import DaemonConnection, connected, introduction
+from agentd.interfaces.commands.plain import Times
+
+_INTRODUCTION_SECONDS = 30.0
+
+
+def answered(
+    sockets: Sequence[Path], method: str, params: dict[str, Any], within: float, *, in_words: bool
+) -> Any:
+    """What the daemon answers, times in words if wanted. Raises DaemonUnreachable, RemoteError, Busy."""
+    return asyncio.run(_call(sockets, method, params, within, in_words=in_words))
+
+
+async def owners_times(connection: DaemonConnection) -> Times:
+    """The words for times in the zone of the daemon that is asked. Raises RemoteError, Busy."""
+    hello = await connection.call(
+        "initialize", introduction(deny=True), within=_INTRODUCTION_SECONDS
+    )
+    return Times(SystemClock((hello.get("_meta") or {}).get("agentd/zone", "")))
+
+
+async def _call(
+    sockets: Sequence[Path], method: str, params: dict[str, Any], within: float, *, in_words: bool
+) -> Any:
+    async with connected(sockets) as connection:
+        result = await connection.call(method, params, within=within)
+        return (await owners_times(connection)).read(result) if in_words else result
