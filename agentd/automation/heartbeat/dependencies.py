@@ -18,7 +18,7 @@ class BeatBudget(Protocol):
     """What beats may use."""
 
     async def is_used_up(self) -> bool:
-        """Whether a limit has been reached."""
+        """Whether a limit has been reached, or even the smallest call would pass one."""
 
     async def tokens_today(self) -> tuple[int, int]:
         """How many tokens they have used since the owner's midnight, and how many they may; 0: no limit."""

@@ -2,7 +2,8 @@
 
 A beat is judged by pure parts (`hours.py`, `gate.py`, `core/checklist.py`, `core/verdict.py`); this module keeps
 the schedule. Each due time leaves one row that says what came of it, and one more where a busy session delays
-the beat. No row: while the heartbeat is off, and for due times in closed hours, which move to the opening.
+the beat. No row: while the heartbeat is off or the daemon does not run, and for due times in closed hours behind
+the first, which moves to the opening.
 """
 
 from __future__ import annotations
