@@ -17,7 +17,7 @@ from agentd.core.event import Noticed
 from agentd.core.message import Block
 from agentd.core.ports import Clock, EventSink, SessionStore
 from agentd.core.transcript import History, RowRole, SessionInfo
-from agentd.core.turn import SessionKey, StopReason, Turn
+from agentd.core.turn import SessionKey, StopReason, Turn, TurnRequest
 from agentd.engine import tokens
 from agentd.engine.approvals import Grants
 from agentd.engine.compaction.manager import EXTRACTED, Compaction, off_loop, without_turns
@@ -108,9 +108,9 @@ class ContextManager:
         unended = self._unended(session) | {turn_id}
         return await off_loop(history, lambda: without_turns(history, unended))
 
-    async def before_turn(self, past: History, context: PromptContext) -> int | None:
-        """Make room if the turn would not fit, or all of it if nobody has spoken for `idle_reset`: None,
-        since the context may have changed. Otherwise the tokens of the turn's first request.
+    async def make_room_before(self, past: History, context: PromptContext) -> bool:
+        """Make room if the turn would not fit, or all of it if nobody has spoken for `idle_reset`. True if
+        the context may have changed, False if it is as it was.
 
         While room is already being made in the background, a turn that fits goes ahead; so does one
         whose context is longer than two windows, on an excerpt (`fitting`): room is made behind it.
@@ -120,27 +120,24 @@ class ContextManager:
         _remember(self._fixed, request.session, self._weigh(context))
         if self._is_over(past):
             await self._make_room(request.session, Trigger.IDLE, request.blocks)
-            return None
+            return True
         used = await self._measured(past, request.blocks)
         from_here = limits.compact_at if self._background else limits.flush_at
         log.info("room_judged", session=request.session, tokens=used, make_room_at=from_here)
         if used < from_here:
-            return used
+            return False
         if self._fits(used) and self._compaction.is_working(request.session):
-            return used
+            return False
         if self._background and (used >= _LONG * limits.window or past.left_out):
-            return used
+            return False
         await self._make_room(request.session, Trigger.THRESHOLD, request.blocks)
-        return None
+        return True
 
-    async def fitting(
-        self, past: History, context: PromptContext, used: int | None = None
-    ) -> History:
-        """What of the session's context the turn can carry: all of it, or an excerpt. `used` are the
-        tokens of its first request where they are known.
+    async def fitting(self, past: History, request: TurnRequest) -> History:
+        """What of the session's context the turn of that request can carry: all of it, the very same
+        history, or an excerpt.
         """
-        if used is None:
-            used = await self._measured(past, context.request.blocks)
+        used = await self._measured(past, request.blocks)
         if self._fits(used) and not past.left_out:
             return past
         part = await off_loop(past, lambda: self._compaction.excerpt(past, used))

@@ -10,8 +10,9 @@ import structlog
 from agentd.core.errors import ContextOverflow, ProviderError, ShuttingDown, StorageError
 from agentd.core.ports import Clock, Inbox
 from agentd.core.times import format_duration
+from agentd.core.transcript import History
 from agentd.core.turn import Context, Failure, Origin, Turn
-from agentd.engine.context import ContextBuilder, bare
+from agentd.engine.context import ContextBuilder, PromptContext, bare
 from agentd.engine.context_manager import ContextManager
 from agentd.engine.loop import Loop
 from agentd.engine.outage import Outage, ServiceAway
@@ -134,21 +135,16 @@ class Turns:
 
     async def _prepare(self, submission: Submission) -> Progress:
         request = submission.request
-        turn_id = submission.receipt.turn_id
-        past = await self._context_manager.past(request.session, turn_id)
-        sent = submission.receipt.at
-        context = await self._builder.for_turn(request, past, sent)
-        used: int | None = None
+        past, context = await self._read_context(submission)
         if request.origin is Origin.USER:
             async with submission.interrupt.guard():  # what is cut is made up for at the next turn
-                used = await self._context_manager.before_turn(past, context)
-            if used is None:
-                past = await self._context_manager.past(request.session, turn_id)
-                context = await self._builder.for_turn(request, past, sent)
+                has_changed = await self._context_manager.make_room_before(past, context)
+            if has_changed:
+                past, context = await self._read_context(submission)
         if request.context is not Context.LIGHT:
-            part = await self._context_manager.fitting(past, context, used)
+            part = await self._context_manager.fitting(past, request)
             if part is not past:
-                context = await self._builder.for_turn(request, part, sent)
+                context = await self._builder.for_turn(request, part, submission.receipt.at)
         return Progress(
             submission.receipt,
             context,
@@ -162,15 +158,18 @@ class Turns:
             or submission.request.origin is not Origin.USER
         ):
             return False
-        turn_id = submission.receipt.turn_id
         async with submission.interrupt.guard():
             has_room = await self._context_manager.after_overflow(progress.context)
         if not has_room:
             return False
-        past = await self._context_manager.past(submission.request.session, turn_id)
-        sent = submission.receipt.at
-        progress.context = await self._builder.for_turn(submission.request, past, sent)
+        _, progress.context = await self._read_context(submission)
         return True
+
+    async def _read_context(self, submission: Submission) -> tuple[History, PromptContext]:
+        """The session's history before the turn as it is stored now, and the prompt context over it."""
+        request, receipt = submission.request, submission.receipt
+        past = await self._context_manager.past(request.session, receipt.turn_id)
+        return past, await self._builder.for_turn(request, past, receipt.at)
 
     async def _reopen_to_end(self, submission: Submission) -> Progress:
         """The turn's stored rows under an empty prompt: enough to end a turn, not to run it. Counts an
