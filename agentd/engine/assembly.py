@@ -24,6 +24,7 @@ from agentd.core.transcript import NOTHING_OFFERED, History, Offer
 from agentd.core.turn import MAIN, TurnRequest, Usage
 from agentd.engine import tokens
 from agentd.engine.approvals import BY_DEFAULT, Approvals, Grants, TaintPolicy
+from agentd.engine.budget import Charges
 from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.manager import Compaction
 from agentd.engine.compaction.plan import Thresholds
@@ -120,23 +121,23 @@ def build_engine(
     outage = Outage(clock, ports.record or _NeverAnswered())
     provider = OutageAware(ports.provider, outage)
     journal, events, redactor = ports.journal, ports.events, ports.redactor
-    grants = Grants()
+    grants, charges = Grants(), Charges(ports.ledger, clock, price)
     toolbox = _toolbox(ports, agent, grants)
     loop = Loop(
         store,
         journal,
-        ports.ledger,
+        charges,
         toolbox,
         provider,
         clock,
-        price=price,
         max_model_calls=agent.max_model_calls,
         redactor=redactor,
     )
     instructions = Instructions(wording.system, wording.light, wording.of_tools)
     builder = ContextBuilder(ports.sources, toolbox, clock, provider, instructions, ports.offer)
     summariser = Summariser(
-        ports.calls or Completions(provider, ports.ledger, clock, price),
+        ports.calls or Completions(provider, charges),
+        clock,
         compaction.summary_prompt or wording.summary,
         compaction.summary_model,
         slice_tokens(limits),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import Field
@@ -10,8 +11,10 @@ from pydantic import Field
 from agentd.core.errors import BudgetReached
 from agentd.core.money import Cap
 from agentd.core.ports import Clock, Ledger
+from agentd.core.prompt import Answered
 from agentd.core.settings import Settings
-from agentd.core.turn import Origin, Usage
+from agentd.core.turn import Origin, SessionKey, Usage
+from agentd.engine.durable import when_space
 
 
 class Price(Settings):
@@ -124,6 +127,42 @@ class Budget:
     def caps(self, now: datetime, origin: Origin) -> tuple[Cap, ...]:
         """The limits on a call of `origin` at `now`, the owner's local time."""
         return self._settings.caps(now, origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Charges:
+    """Charges answered model calls to the ledger. `price` gives the US dollars that a model takes for a
+    usage.
+    """
+
+    ledger: Ledger
+    clock: Clock
+    price: Callable[[str, Usage], float]
+
+    def cost(self, answer: Answered) -> float:
+        """The US dollars that the answered call takes."""
+        return self.price(answer.model, answer.usage)
+
+    async def charge(self, session: SessionKey, origin: Origin, answer: Answered) -> None:
+        """Charge the answered call in the place of what was reserved for it; a full disk is waited for.
+        Raises StorageError.
+        """
+        await when_space(
+            self.clock,
+            lambda: self.ledger.charge(
+                session,
+                origin,
+                answer.model,
+                answer.usage,
+                self.cost(answer),
+                reservation=answer.reservation,
+            ),
+        )
+
+    async def tokens_since(self, since: datetime, origin: Origin) -> int:
+        """The tokens that calls of that origin have used since then."""
+        used, _ = await self.ledger.spent(since, origin)
+        return used
 
 
 class SilentBudget:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from agentd.core.errors import ProviderError, ShuttingDown
 from agentd.core.message import user
-from agentd.core.ports import Clock, Ledger, Provider
+from agentd.core.ports import Provider
 from agentd.core.prompt import Answered, ModelStop, Prompt, closing
 from agentd.core.redaction import Redactor
-from agentd.core.turn import Origin, SessionKey, Usage
-from agentd.engine.durable import when_space
+from agentd.core.turn import Origin, SessionKey
+from agentd.engine.budget import Charges
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +28,7 @@ class Completions:
     """
 
     provider: Provider
-    ledger: Ledger
-    clock: Clock
-    price: Callable[[str, Usage], float]
+    charges: Charges
     cheap_model: str = ""
     draining: bool = False
     redactor: Redactor = field(default_factory=Redactor)
@@ -59,18 +56,7 @@ class Completions:
             origin=origin,
         )
         answer = await self._answer(prompt)
-        cost = self.price(answer.model, answer.usage)
-        await when_space(
-            self.clock,
-            lambda: self.ledger.charge(
-                session,
-                origin,
-                answer.model,
-                answer.usage,
-                cost,
-                reservation=answer.reservation,
-            ),
-        )
+        await self.charges.charge(session, origin, answer)
         if answer.stop is ModelStop.REFUSAL:
             raise ProviderError(
                 "The model refused to answer.",

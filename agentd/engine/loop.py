@@ -15,7 +15,7 @@ It waits in no queue, compacts nothing and knows no sockets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -30,7 +30,7 @@ from agentd.core.event import (
 from agentd.core.failpoints import hit
 from agentd.core.message import Block, Role, Text, ToolUse
 from agentd.core.offloading import ROWS, offload
-from agentd.core.ports import Clock, Inbox, Journal, Ledger, Provider
+from agentd.core.ports import Clock, Inbox, Journal, Provider
 from agentd.core.prompt import (
     Answered,
     ModelStop,
@@ -43,8 +43,9 @@ from agentd.core.prompt import (
 )
 from agentd.core.redaction import Redactor
 from agentd.core.transcript import NewRow, Row, RowRole
-from agentd.core.turn import Failure, Origin, StopReason, Turn, Usage
+from agentd.core.turn import Failure, Origin, StopReason, Turn
 from agentd.engine import context as prompts
+from agentd.engine.budget import Charges
 from agentd.engine.calls import Calls
 from agentd.engine.durable import commit_together, when_space
 from agentd.engine.progress import Progress
@@ -63,21 +64,19 @@ class Loop:
         self,
         store: Inbox,
         journal: Journal,
-        ledger: Ledger,
+        charges: Charges,
         toolbox: Toolbox,
         provider: Provider,
         clock: Clock,
         *,
-        price: Callable[[str, Usage], float],
         max_model_calls: int,
         redactor: Redactor | None = None,
     ) -> None:
         self._store = store
-        self._ledger = ledger
+        self._charges = charges
         self._calls = Calls(toolbox, journal, clock)
         self._provider = provider
         self._clock = clock
-        self._price = price
         self._max_model_calls = max_model_calls
         self._redactor = redactor or Redactor()
         self.draining = False  # no new model call once this is set
@@ -113,7 +112,7 @@ class Loop:
         progress.rows.extend(await when_space(self._clock, lambda: self._store.begin(turn_id)))
         if len(progress.rows) > 1:  # a crash, a stop or an outage has cut it before
             outputs = await self._calls.outputs(turn_id)
-            progress.recount(lambda used: self._price(self._provider.model, used), outputs)
+            progress.recount(lambda used: self._charges.price(self._provider.model, used), outputs)
 
     async def cancelled(self, progress: Progress) -> Turn:
         """Store a turn that the user cancelled: shown text is kept, open calls are answered."""
@@ -150,18 +149,8 @@ class Loop:
             RowRole.ASSISTANT, blocks, answer.provider, answer.usage, source=progress.source
         )
         request = progress.context.request
-        cost = self._price(answer.model, answer.usage)
-        progress.cost_usd += cost
-        charge = partial(
-            self._ledger.charge,
-            request.session,
-            request.origin,
-            answer.model,
-            answer.usage,
-            cost,
-            reservation=answer.reservation,
-        )
-        charged = partial(when_space, self._clock, charge)
+        progress.cost_usd += self._charges.cost(answer)
+        charged = partial(self._charges.charge, request.session, request.origin, answer)
         has_calls = any(isinstance(b, ToolUse) for b in blocks)
         if not has_calls and answer.stop is not ModelStop.PAUSE:
             stop = _STOPS.get(answer.stop, StopReason.END_TURN)

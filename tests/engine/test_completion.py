@@ -12,13 +12,14 @@ from agentd.core.message import assistant
 from agentd.core.ports import Provider
 from agentd.core.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
 from agentd.core.turn import MAIN, Origin, Usage
+from agentd.engine.budget import Charges
 from agentd.engine.completion import Completions
 from agentd.testing import FakeClock, MemoryLedger, ScriptedProvider
 
 
 def side_call(provider: Provider, clock: FakeClock | None = None) -> Completions:
     clock = clock or FakeClock()
-    return Completions(provider, MemoryLedger(clock), clock, lambda model, used: 0.25)
+    return Completions(provider, Charges(MemoryLedger(clock), clock, lambda model, used: 0.25))
 
 
 async def test_the_answer_is_trimmed_and_charged_under_its_own_heading() -> None:
@@ -30,7 +31,7 @@ async def test_the_answer_is_trimmed_and_charged_under_its_own_heading() -> None
     assert (prompt.system, prompt.messages[0].text) == (("Rules.",), "Words.")
     assert (prompt.model, prompt.max_tokens, prompt.origin) == ("small-1", 50, Origin.EXTRACTION)
     assert prompt.tools == ()
-    ((_, session, origin, name, usage, cost),) = calls.ledger.charges
+    ((_, session, origin, name, usage, cost),) = calls.charges.ledger.charges
     assert (session, origin, name) == (MAIN, Origin.EXTRACTION, "scripted-1")
     assert (usage, cost) == (Usage(90, 3), 0.25)
 
@@ -54,7 +55,7 @@ async def test_a_failed_call_is_raised_and_not_charged() -> None:
     calls = side_call(ScriptedProvider(ProviderError("Too many calls.", kind="rate_limited")))
     with pytest.raises(ProviderError, match="Too many"):
         await calls.ask(MAIN, Origin.SUMMARY, "Rules.", "Words.")
-    assert calls.ledger.charges == []
+    assert calls.charges.ledger.charges == []
 
 
 class Stopping:
@@ -78,7 +79,7 @@ async def test_a_refusal_is_no_answer_and_is_charged() -> None:
     calls = side_call(Stopping(ModelStop.REFUSAL))
     with pytest.raises(ProviderError, match="refused"):
         await calls.ask(MAIN, Origin.SUMMARY, "Rules.", "Words.")
-    assert len(calls.ledger.charges) == 1
+    assert len(calls.charges.ledger.charges) == 1
 
 
 class Cut(ScriptedProvider):
@@ -109,7 +110,7 @@ class FullOnce(MemoryLedger):
 async def test_an_answer_that_is_paid_for_waits_for_room_to_be_written_down() -> None:
     clock = FakeClock()
     ledger = FullOnce(clock)
-    calls = Completions(ScriptedProvider("yes"), ledger, clock, lambda model, used: 0.0)
+    calls = Completions(ScriptedProvider("yes"), Charges(ledger, clock, lambda model, used: 0.0))
     answered: list[str] = []
 
     async def asked() -> None:

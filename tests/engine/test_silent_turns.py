@@ -7,6 +7,7 @@ from typing import Any
 
 from agentd.core.compaction import Question
 from agentd.core.turn import MAIN
+from agentd.engine.budget import Charges
 from agentd.engine.loop import Loop
 from agentd.engine.silent_turn import SilentTurns
 from agentd.testing import ScriptedProvider
@@ -35,11 +36,10 @@ async def test_an_answer_that_is_stored_is_given_though_who_asked_gives_up(world
     loop = Loop(
         store,
         world.journal,
-        world.ledger,
+        Charges(world.ledger, world.clock, lambda model, usage: 0.0),
         engine.toolbox,
         world.provider,
         world.clock,
-        price=lambda model, usage: 0.0,
         max_model_calls=5,
     )
     silent = SilentTurns(store, loop, engine.builder, engine.toolbox, world.clock)

@@ -14,6 +14,7 @@ from agentd.app.config import Config
 from agentd.core.errors import ConfigError
 from agentd.core.ports import Provider
 from agentd.core.turn import Usage
+from agentd.engine.budget import Charges
 from agentd.engine.completion import Completions
 from agentd.engine.workers import CoalescingWorker
 from agentd.providers import assembly
@@ -54,9 +55,7 @@ def completions(runtime: RuntimeContext, stores: Stores, model: ProviderModel) -
     known = "" if runtime.config.budget.unpriced([cheap]) else cheap
     return Completions(
         model.provider,
-        stores.ledger,
-        runtime.clock,
-        runtime.budget.price,
+        Charges(stores.ledger, runtime.clock, runtime.budget.price),
         known,
         redactor=runtime.redactor,
     )

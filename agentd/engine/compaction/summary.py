@@ -13,6 +13,7 @@ import structlog
 from agentd.core.clock import minute
 from agentd.core.errors import ProviderError
 from agentd.core.message import Image, Opaque, Text, ToolResult, ToolUse
+from agentd.core.ports import Clock
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import Origin, SessionKey
 from agentd.engine import tokens
@@ -74,6 +75,7 @@ class Summariser:
     """
 
     calls: Completions
+    clock: Clock
     instructions: str
     model: str
     part_tokens: int
@@ -87,8 +89,7 @@ class Summariser:
 
     async def tokens_since(self, since: datetime) -> int:
         """How many tokens summaries have used since then."""
-        used, _ = await self.calls.ledger.spent(since, Origin.SUMMARY)
-        return used
+        return await self.calls.charges.tokens_since(since, Origin.SUMMARY)
 
     async def summarise(
         self, session: SessionKey, rows: Sequence[Row], earlier: str, wish: str = ""
@@ -119,8 +120,7 @@ class Summariser:
         summary, left = await self._begin(session, rows, earlier)
         self.forget(session)
         rest = [row for run in left for row in run.rows]
-        zone = self.calls.clock.zone
-        return await asyncio.to_thread(extract, rest, summary, self.longest, zone)
+        return await asyncio.to_thread(extract, rest, summary, self.longest, self.clock.zone)
 
     def forget(self, session: SessionKey) -> None:
         """Keep nothing of what failed tries have summed up."""
@@ -164,7 +164,7 @@ class Summariser:
         found: SummaryFault | None,
     ) -> Completion:
         pieces = [fence("earlier summary", earlier)] if earlier else []
-        pieces.append(fence("conversation", rendered(rows, self.calls.clock.zone)))
+        pieces.append(fence("conversation", rendered(rows, self.clock.zone)))
         if wish:
             pieces.append(f"The user wants this of the summary: {wish}")
         if found is not None:

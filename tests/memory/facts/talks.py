@@ -18,6 +18,7 @@ from agentd.core.message import Text
 from agentd.core.prompt import Prompt
 from agentd.core.transcript import NewRow, Row, RowRole
 from agentd.core.turn import MAIN, Origin, SessionKey, StopReason, Turn, TurnRequest
+from agentd.engine.budget import Charges
 from agentd.engine.completion import Completions
 from agentd.memory.facts.fact_service import FactsService
 from agentd.memory.facts.fact_settings import FactsSettings
@@ -59,7 +60,9 @@ class Talk(BookHome):
         self.sessions = MemorySessions(self.clock)
         self.provider = provider or ScriptedProvider(*replies, default="[]")
         self.ledger = MemoryLedger(self.clock)
-        self.calls = Completions(self.provider, self.ledger, self.clock, lambda model, used: 0.5)
+        self.calls = Completions(
+            self.provider, Charges(self.ledger, self.clock, lambda model, used: 0.5)
+        )
         self.settings = FactsSettings(**settings)
         self.sink = RecordingSink()
         self.turns = 0

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agentd.core.message import Text, ToolResult, ToolUse
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import SessionKey
+from agentd.engine.budget import Charges
 from agentd.engine.compaction.extract import wanted
 from agentd.engine.compaction.summary import LONGEST, Summariser, fault
 from agentd.engine.completion import Completions
@@ -55,10 +56,9 @@ def conversations(draw) -> list[Row]:
 
 
 def summariser(part_tokens: int = 10_000) -> Summariser:
-    ledger = MemoryLedger(FakeClock())
     clock = FakeClock()
-    calls = Completions(OfflineProvider(), ledger, clock, lambda m, u: 0.0)
-    return Summariser(calls, "Summarise.", "", part_tokens, LONGEST, 60.0)
+    calls = Completions(OfflineProvider(), Charges(MemoryLedger(clock), clock, lambda m, u: 0.0))
+    return Summariser(calls, clock, "Summarise.", "", part_tokens, LONGEST, 60.0)
 
 
 @given(conversations(), st.one_of(st.just(""), messages))
