@@ -58,11 +58,11 @@ class FakeApp:
     drain_hangs: bool = False
 
     def __post_init__(self) -> None:
-        self.stop_requested = asyncio.Event()
         self.serving = asyncio.Event()
 
     @contextlib.asynccontextmanager
-    async def open(self) -> AsyncIterator[FakeApp]:
+    async def open(self, stop: asyncio.Event) -> AsyncIterator[FakeApp]:
+        self.stop = stop
         self.diary.append("open")
         if self.opening:
             self.opening()
@@ -151,7 +151,7 @@ async def test_a_signal_drains_and_closes_in_order(number: int) -> None:
 
 async def test_the_app_may_ask_for_the_end_itself() -> None:
     app = FakeApp()
-    await living(app, Notifier(), app.stop_requested.set)
+    await living(app, Notifier(), lambda: app.stop.set())
     assert app.diary == ["open", "serve", "drain", "end", "close"]
 
 
@@ -160,7 +160,7 @@ async def test_a_hangup_asks_for_a_reload_and_ends_nothing() -> None:
 
     def act() -> None:
         os.kill(os.getpid(), signal.SIGHUP)
-        asyncio.get_running_loop().call_later(0.02, app.stop_requested.set)
+        asyncio.get_running_loop().call_later(0.02, app.stop.set)
 
     with capture_logs() as logs:
         await living(app, Notifier(), act)
@@ -172,7 +172,7 @@ async def test_a_hangup_asks_for_a_reload_and_ends_nothing() -> None:
 async def test_a_drain_that_hangs_is_left_behind() -> None:
     app = FakeApp(drain_hangs=True)
     with capture_logs() as logs:
-        await living(app, Notifier(), app.stop_requested.set)
+        await living(app, Notifier(), lambda: app.stop.set())
     assert app.diary == ["open", "serve", "drain", "end", "close"]
     assert "drain_overran" in [entry["event"] for entry in logs]
 
@@ -205,7 +205,7 @@ async def test_the_manager_hears_ready_after_opening_and_stopping_once(
 
     def act() -> None:
         heard.extend(manager.heard())
-        app.stop_requested.set()
+        app.stop.set()
 
     await living(app, notifier(address), act)
     assert [message.splitlines()[0] for message in heard] == ["READY=1"]
@@ -334,7 +334,7 @@ def test_a_second_daemon_on_the_same_state_says_so_with_code_75(
 
 
 PROCESS = """
-    import asyncio, contextlib, sys, threading
+    import asyncio, contextlib, os, signal, sys, threading
     from agentd.core.clock import SystemClock
     from agentd.app.daemon import Patience, _new_loop, run
     from agentd.app.sdnotify import Notifier
@@ -342,11 +342,13 @@ PROCESS = """
     class App:
         probes = ()
 
-        def __init__(self):
-            self.stop_requested = asyncio.Event()
+        def __init__(self, stop):
+            self.stop = stop
 
         async def serve(self):
             print("up", flush=True)
+            if sys.argv[1] == "asked":
+                self.stop.set()
             await asyncio.Event().wait()
 
         async def reload(self):
@@ -357,13 +359,16 @@ PROCESS = """
                 threading.Event().wait()
             if sys.argv[1] == "clean":
                 return
+            if sys.argv[1] == "asked":
+                os.kill(os.getpid(), signal.SIGTERM)
+                await asyncio.Event().wait()
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.Event().wait()
             await asyncio.Event().wait()
 
     @contextlib.asynccontextmanager
-    async def opener():
-        yield App()
+    async def opener(stop):
+        yield App(stop)
 
     with asyncio.Runner(loop_factory=_new_loop) as runner:
         runner.run(run(opener, SystemClock(), Notifier(), Patience(0.1, float(sys.argv[2]))))
@@ -415,6 +420,12 @@ def test_a_second_signal_forces_the_end() -> None:
             assert line
         process.terminate()
         assert process.wait(timeout=10) == 1
+
+
+def test_a_first_signal_after_the_app_asked_for_the_end_forces_nothing() -> None:
+    with daemon_process("asked", total=60) as process:
+        process.communicate(timeout=10)
+    assert process.returncode == 0
 
 
 HEAPS = """

@@ -39,7 +39,6 @@ class App:
         self._hangup = hangup
         self._monitor = monitor
         self.probes: tuple[Probe, ...] = (parts.stores.db, self._scheduler)
-        self.stop_requested = asyncio.Event()
 
     async def serve(self) -> None:
         """Go on with what was cut, beat, deliver and index until cancelled. What of that breaks
@@ -68,8 +67,10 @@ async def open_app(
     clock: Clock,
     environ: MutableMapping[str, str],
     output: OpenLog,
+    stop: asyncio.Event,
 ) -> AsyncIterator[App]:
-    """The daemon, recovered and listening; closed in reverse when the block ends.
+    """The daemon, recovered and listening; closed in reverse when the block ends. `stop` is set when a
+    client asks for the end.
 
     Raises ConfigError, StorageError, WorkspaceError.
     """
@@ -96,8 +97,8 @@ async def open_app(
             upkeep.hangup,
             monitor,
         )
-        stop = app.stop_requested.set
-        routes = {**methods(parts, audience, stop, monitor.delays), **upkeep.routes()}
+        commands = methods(parts, audience, stop.set, monitor.delays)
+        routes = {**commands, **upkeep.routes()}
         server = build_server(parts, audience, routes, on_session=warm.nudge)
         upkeep.look_after(server)
         async with server.listen(place(runtime)):

@@ -56,10 +56,6 @@ class RunningApp(Protocol):
     def probes(self) -> Sequence[Probe]:
         """The parts whose work the watchdog wants proven."""
 
-    @property
-    def stop_requested(self) -> asyncio.Event:
-        """Set by whoever wants the daemon to end: a client's `stop`, or a signal."""
-
     async def serve(self) -> None:
         """Work until cancelled."""
 
@@ -127,13 +123,14 @@ def attune() -> None:
 
 
 async def run(
-    opener: Callable[[], AbstractAsyncContextManager[RunningApp]],
+    opener: Callable[[asyncio.Event], AbstractAsyncContextManager[RunningApp]],
     clock: Clock,
     notifier: Notifier,
     patience: Patience = Patience(),
     last_resort: Callable[[float], None] | None = None,
 ) -> None:
-    """Open the app, serve until SIGTERM, SIGINT or its `stop_requested`, drain, close.
+    """Open the app, serve until SIGTERM, SIGINT, or the app sets the event that `opener` gets, drain,
+    close.
 
     `last_resort` is called once, with the seconds after which the process must be gone. Raises what
     opening or serving raises.
@@ -145,7 +142,7 @@ async def run(
         stack.enter_context(_signals(stop, hangup, opening, ending))
         try:
             async with opening:
-                app = await stack.enter_async_context(opener())
+                app = await stack.enter_async_context(opener(stop))
         except TimeoutError:
             if not opening.expired():
                 raise
@@ -155,9 +152,8 @@ async def run(
             attune()
             notifier.send("READY=1", f"STATUS=agentd {__version__}")
             log.info("ready", version=__version__, pid=os.getpid())
-            await _live(
-                app, (stop, hangup), Watchdog(app.probes, notifier, clock), ending, patience
-            )
+            watchdog = Watchdog(app.probes, notifier, clock)
+            await _live(app, stop, hangup, watchdog, ending, patience)
         finally:
             ending.begin()
     log.info("stopped")
@@ -183,20 +179,19 @@ class _Ending:
 
 async def _live(
     app: RunningApp,
-    signals: tuple[asyncio.Event, asyncio.Event],
+    stop: asyncio.Event,
+    hangup: asyncio.Event,
     watchdog: Watchdog,
     ending: _Ending,
     patience: Patience,
 ) -> None:
-    stop, hangup = signals
     async with asyncio.TaskGroup() as tasks:
         work = [
-            tasks.create_task(_serve(app)),
-            tasks.create_task(_relay(stop, app.stop_requested)),
+            tasks.create_task(_serve(app, stop)),
             tasks.create_task(watchdog.run()),
             tasks.create_task(_reload(app, hangup)),
         ]
-        await app.stop_requested.wait()
+        await stop.wait()
         log.info("stopping")
         ending.begin()
         try:
@@ -208,14 +203,9 @@ async def _live(
             task.cancel()
 
 
-async def _serve(app: RunningApp) -> None:
+async def _serve(app: RunningApp, stop: asyncio.Event) -> None:
     await app.serve()
-    app.stop_requested.set()
-
-
-async def _relay(stop: asyncio.Event, requested: asyncio.Event) -> None:
-    await stop.wait()
-    requested.set()
+    stop.set()
 
 
 async def _reload(app: RunningApp, hangup: asyncio.Event) -> None:
@@ -233,10 +223,13 @@ def _signals(
     SIGHUP asks for a reload.
     """
     loop = asyncio.get_running_loop()
+    is_terminated = False  # not what `stop` says: a client may have set that
 
     def terminate() -> None:
-        if stop.is_set():
+        nonlocal is_terminated
+        if is_terminated:
             os._exit(1)
+        is_terminated = True
         stop.set()
         ending.begin()
         with contextlib.suppress(RuntimeError):  # not opening any more
@@ -271,8 +264,8 @@ def _run_logged(
         for name in config.key_variables:
             output.redactor.add(environ.get(name, ""))
         try:
-            app = partial(open_app, config, places, clock, environ, output)
-            runner.run(run(app, clock, notifier))
+            opener = partial(open_app, config, places, clock, environ, output)
+            runner.run(run(opener, clock, notifier))
         except Exception as error:
             # The last resort: the log has the trace, whoever started us a sentence and an exit code.
             log.critical("failed", exc_info=True)

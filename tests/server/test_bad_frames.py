@@ -48,7 +48,7 @@ async def serving(folder: Path) -> AsyncIterator[Places]:
     config = load(places.config_file, environ)
     places.state_dir.mkdir(mode=0o700)
     with open_log(config.log, places.state_dir, clock, environ, io.StringIO()) as log:
-        async with open_app(config, places, clock, environ, log) as app:
+        async with open_app(config, places, clock, environ, log, asyncio.Event()) as app:
             work = asyncio.create_task(app.serve())
             try:
                 yield places
