@@ -41,6 +41,7 @@ from agentd.engine.settings import AgentSettings
 from agentd.engine.silent_turn import SilentTurns
 from agentd.engine.toolbox import Toolbox
 from agentd.engine.turn import Turns
+from agentd.engine.workers import Stopping
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,11 @@ class EnginePorts:
 
     `sources` add to prompts, `tools` stand in the order the model is told, `hooks` act before rows
     leave a context, in order; `events` is who watches turns that are not silent;
-    `offer` is what sessions may choose; `calls` asks the model on the side, for others too, until
-    the engine is drained; None: for the engine alone. `record` says whether the service has ever worked;
-    None: messages do not wait for it. `policy` says what tainted turns may call;
-    `redactor` what is a key, `tool_sources` have tools that not every turn has.
+    `offer` is what sessions may choose; `calls` asks the model on the side, for others too;
+    None: for the engine alone. `record` says whether the service has ever worked; None: messages do
+    not wait for it. `policy` says what tainted turns may call; `redactor` what is a key, `tool_sources`
+    have tools that not every turn has. The engine begins `stopping`, which `calls` share, when it is
+    drained.
     """
 
     store: SessionStore
@@ -71,6 +73,7 @@ class EnginePorts:
     policy: TaintPolicy = BY_DEFAULT
     tool_sources: tuple[ToolSource, ...] = ()
     redactor: Redactor = field(default_factory=Redactor)
+    stopping: Stopping = field(default_factory=Stopping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,8 @@ def build_engine(
 ) -> Engine:
     """An engine that is ready to be opened; nothing is read or written yet."""
     store, clock = ports.store, ports.clock
-    outage = Outage(clock, ports.record or _NeverAnswered())
+    stopping = ports.stopping
+    outage = Outage(clock, ports.record or _NeverAnswered(), stopping)
     provider = OutageAware(ports.provider, outage)
     journal, events, redactor = ports.journal, ports.events, ports.redactor
     grants, charges = Grants(), Charges(ports.ledger, clock, price)
@@ -130,22 +134,16 @@ def build_engine(
         toolbox,
         provider,
         clock,
+        stopping,
         max_model_calls=agent.max_model_calls,
         redactor=redactor,
     )
     instructions = Instructions(wording.system, wording.light, wording.of_tools)
     builder = ContextBuilder(ports.sources, toolbox, clock, provider, instructions, ports.offer)
-    summariser = Summariser(
-        ports.calls or Completions(provider, charges),
-        clock,
-        compaction.summary_prompt or wording.summary,
-        compaction.summary_model,
-        slice_tokens(limits),
-        longest_summary(limits.window),
-        compaction.timeout.total_seconds(),
-    )
+    calls = ports.calls or Completions(provider, charges, stopping=stopping)
+    summariser = _summariser(calls, clock, wording, limits, compaction)
     shrink = Compaction(store, ports.hooks, summariser, clock, limits, compaction)
-    silent = SilentTurns(store, loop, builder, toolbox, clock)
+    silent = SilentTurns(store, loop, builder, toolbox, clock, stopping)
     queue = SessionQueue(agent.max_queued, agent.max_concurrent_turns)
     context_manager = ContextManager(
         store,
@@ -160,7 +158,9 @@ def build_engine(
     )
     recovery = Recovery(store, journal, toolbox, loop)
     turns = Turns(store, loop, builder, context_manager, outage, clock)
-    sessions = Sessions(store, turns, context_manager, recovery, queue, events, outage)
+    sessions = Sessions(
+        store, turns, context_manager, recovery, queue, events, outage, stopping=stopping
+    )
     return Engine(sessions, shrink, outage, builder, toolbox)
 
 
@@ -173,6 +173,24 @@ def _toolbox(ports: EnginePorts, agent: AgentSettings, grants: Grants) -> Toolbo
         agent,
         redactor=ports.redactor,
         tool_sources=ports.tool_sources,
+    )
+
+
+def _summariser(
+    calls: Completions,
+    clock: Clock,
+    wording: Wording,
+    limits: Thresholds,
+    settings: CompactionSettings,
+) -> Summariser:
+    return Summariser(
+        calls,
+        clock,
+        settings.summary_prompt or wording.summary,
+        settings.summary_model,
+        slice_tokens(limits),
+        longest_summary(limits.window),
+        settings.timeout.total_seconds(),
     )
 
 

@@ -11,6 +11,7 @@ from agentd.core.prompt import Answered, ModelStop, Prompt, closing
 from agentd.core.redaction import Redactor
 from agentd.core.turn import Origin, SessionKey
 from agentd.engine.budget import Charges
+from agentd.engine.workers import Stopping
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +25,13 @@ class Completion:
 @dataclass(slots=True)
 class Completions:
     """Asks the model and pays for it. `cheap_model` is what the service has for less, "" where that is
-    not known. No call begins once `draining` is set. Answers are kept by who asks: they have no keys.
+    not known. No call begins once the daemon is `stopping`. Answers are kept by who asks: they have no keys.
     """
 
     provider: Provider
     charges: Charges
     cheap_model: str = ""
-    draining: bool = False
+    stopping: Stopping = field(default_factory=Stopping)
     redactor: Redactor = field(default_factory=Redactor)
 
     async def ask(
@@ -67,7 +68,7 @@ class Completions:
         return Completion(text, answer.stop is not ModelStop.END_TURN)
 
     async def _answer(self, prompt: Prompt) -> Answered:
-        if self.draining:
+        if self.stopping.is_set:
             raise ShuttingDown
         async with closing(self.provider.stream(prompt)) as events:
             async for event in events:

@@ -187,9 +187,8 @@ class ContextManager:
         self._due.add(session)
         await self._make_room(session, trigger, ())
 
-    async def close(self) -> None:
-        """Begin no more model calls; remember for the next start what is due."""
-        self._compaction.close()
+    async def store_due(self) -> None:
+        """Store which sessions' flushes are due, for the next start."""
         due, self._due = tuple(self._due), set()
         if not due:
             return

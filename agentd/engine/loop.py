@@ -51,6 +51,7 @@ from agentd.engine.durable import commit_together, when_space
 from agentd.engine.progress import Progress
 from agentd.engine.queue import Interrupted
 from agentd.engine.toolbox import Toolbox
+from agentd.engine.workers import Stopping
 
 CANCELLED_CALL = "The user cancelled the turn before this tool had answered."
 LAST_CALL = "This is the last step of this turn: no tool can be called in it. Answer now with what you have."
@@ -68,6 +69,7 @@ class Loop:
         toolbox: Toolbox,
         provider: Provider,
         clock: Clock,
+        stopping: Stopping,
         *,
         max_model_calls: int,
         redactor: Redactor | None = None,
@@ -77,16 +79,16 @@ class Loop:
         self._calls = Calls(toolbox, journal, clock)
         self._provider = provider
         self._clock = clock
+        self._stopping = stopping
         self._max_model_calls = max_model_calls
         self._redactor = redactor or Redactor()
-        self.draining = False  # no new model call once this is set
 
     async def run(self, progress: Progress) -> Turn:
         """Run the turn to its end and store it.
 
         Raises ProviderError and ContextOverflow with nothing half-stored (the caller decides, and
         may call again), Interrupted when the user wants to stop, ShuttingDown when a new model call
-        would be needed while draining.
+        would be needed while the daemon is stopping.
         """
         if not progress.rows:
             await self.resume(progress)
@@ -138,7 +140,7 @@ class Loop:
             progress.rows[0] = replace(first, blocks=request.blocks)
 
     async def _ask(self, progress: Progress) -> Turn | None:
-        if self.draining:
+        if self._stopping.is_set:
             raise ShuttingDown
         progress.model_calls += 1
         answer = await self._stream(progress)

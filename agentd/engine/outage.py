@@ -21,6 +21,7 @@ from agentd.core.ports import Clock, Provider, ServiceRecord
 from agentd.core.prompt import Answered, Prompt, ProviderEvent, closing
 from agentd.core.times import format_duration
 from agentd.core.turn import Receipt, SessionKey, TurnRequest
+from agentd.engine.workers import Stopping
 
 log = structlog.get_logger()
 
@@ -60,9 +61,10 @@ class OutagePlace:
 class Outage:
     """The line, and when its first may try. Nothing waits while the service works."""
 
-    def __init__(self, clock: Clock, record: ServiceRecord) -> None:
+    def __init__(self, clock: Clock, record: ServiceRecord, stopping: Stopping) -> None:
         self._clock = clock
         self._record = record
+        self._stopping = stopping
         self._line: list[OutagePlace] = []
         self._trying: OutagePlace | None = None
         self._error: ProviderError | None = None
@@ -70,7 +72,6 @@ class Outage:
         self._pause = 0.0
         self._next_at = 0.0  # monotonic
         self._changed = asyncio.Event()
-        self._is_closed = False
 
     @property
     def is_on(self) -> bool:
@@ -136,7 +137,7 @@ class Outage:
     async def turn(self, place: OutagePlace) -> bool:
         """Wait until the message may try, True, or has waited for too long, False. Raises ShuttingDown."""
         while True:
-            if self._is_closed:
+            if self._stopping.is_set:
                 raise ShuttingDown
             now = self._clock.now()
             if self._error is not None and now >= place.deadline:
@@ -184,22 +185,21 @@ class Outage:
             self._trying = None
         self._wake()
 
-    def close(self) -> None:
-        """Let nothing try any more: the daemon is stopping."""
-        self._is_closed = True
-        self._wake()
-
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
     async def _sleep(self, seconds: float) -> None:
-        """Until something changes, for so long at most."""
+        """Sleep until something in the line changes or the daemon is stopping, for so long at most."""
         async with asyncio.TaskGroup() as group:
-            sleeping = group.create_task(self._clock.sleep(max(0.0, seconds)))
-            waking = group.create_task(self._changed.wait())
-            sleeping.add_done_callback(lambda _: waking.cancel())
-            waking.add_done_callback(lambda _: sleeping.cancel())
+            waits = (
+                group.create_task(self._clock.sleep(max(0.0, seconds))),
+                group.create_task(self._changed.wait()),
+                group.create_task(self._stopping.wait()),
+            )
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for task in waits:
+                task.cancel()
 
 
 class OutageAware:

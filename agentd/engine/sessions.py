@@ -35,6 +35,7 @@ from agentd.engine.queue import (
 from agentd.engine.recovery import Recovery
 from agentd.engine.silent_turn import NullSink
 from agentd.engine.turn import Turns
+from agentd.engine.workers import Stopping
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -55,6 +56,8 @@ class Sessions:
         queue: SessionQueue,
         events: TurnAudience,
         outage: Outage,
+        *,
+        stopping: Stopping,
     ) -> None:
         self._store = store
         self._turns = turns
@@ -63,6 +66,7 @@ class Sessions:
         self._queue = queue
         self._events = events
         self._outage = outage
+        self._stopping = stopping
         self._submitted: dict[tuple[SessionKey, str], Submission] = {}
         self._running: dict[tuple[SessionKey, Origin], Submission] = {}
         self._tasks = Tasks()
@@ -172,9 +176,8 @@ class Sessions:
         What is not done by then is put aside; it goes on at the next start.
         """
         self._tasks.close()
-        self._turns.drain()
-        self._outage.close()
-        await self._context_manager.close()
+        self._stopping.begin()
+        await self._context_manager.store_due()
         await self._tasks.finish(seconds)
         for submission in self._submitted.values():  # those that had not even begun to wait
             reject(submission.ended, ShuttingDown(TAKES_NO_MORE))

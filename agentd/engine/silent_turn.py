@@ -20,6 +20,7 @@ from agentd.engine.loop import Loop
 from agentd.engine.progress import Progress
 from agentd.engine.queue import marked
 from agentd.engine.toolbox import Toolbox
+from agentd.engine.workers import Stopping
 
 _GIVEN_UP = Failure("given_up", "The question was not answered in time.")
 
@@ -44,12 +45,14 @@ class SilentTurns:
         builder: ContextBuilder,
         toolbox: Toolbox,
         clock: Clock,
+        stopping: Stopping,
     ) -> None:
         self._store = store
         self._loop = loop
         self._builder = builder
         self._toolbox = toolbox
         self._clock = clock
+        self._stopping = stopping
 
     async def ask(self, session: SessionKey, question: Question) -> Answer:
         """The model's answer to a question about the session.
@@ -78,8 +81,8 @@ class SilentTurns:
                 await self._loop.failed(progress, Failure.of(error))
             raise
         except asyncio.CancelledError:
-            if self._loop.draining:
-                raise  # a stop: it is put aside
+            if self._stopping.is_set:
+                raise  # it is put aside
             ended = await asyncio.shield(self._give_up(request, progress))
             if ended is None:
                 raise

@@ -65,10 +65,6 @@ class Turns:
                 await self._reopen_to_end(submission), _after_waiting(submission, error)
             )
 
-    def drain(self) -> None:
-        """Begin no model call from now on; a turn that needs one is put aside."""
-        self._loop.draining = True
-
     async def _run(self, submission: Submission) -> Turn:
         progress: Progress | None = None
         try:

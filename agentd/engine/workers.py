@@ -22,6 +22,28 @@ PAUSES = (5.0, 30.0, 300.0, 1800.0)  # seconds after the first, second, ... brea
 STEADY = 3_600.0  # seconds at work after which the next break is a first one
 
 
+class Stopping:
+    """Whether the daemon is stopping, told to all who must begin nothing then. It begins once, and never
+    ends.
+    """
+
+    def __init__(self) -> None:
+        self._begun = asyncio.Event()
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the daemon is stopping: no model call may begin."""
+        return self._begun.is_set()
+
+    def begin(self) -> None:
+        """Begin to stop, and wake those who wait for it."""
+        self._begun.set()
+
+    async def wait(self) -> None:
+        """Wait until the daemon is stopping."""
+        await self._begun.wait()
+
+
 class CoalescingWorker:
     """Does its work once for all nudges that came since it last began. A failure is logged, and the
     next nudge tries again.

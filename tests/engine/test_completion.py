@@ -45,7 +45,7 @@ async def test_without_a_name_the_model_of_the_chat_is_asked() -> None:
 async def test_nothing_is_asked_once_the_daemon_stops() -> None:
     model = ScriptedProvider("yes")
     calls = side_call(model)
-    calls.draining = True
+    calls.stopping.begin()
     with pytest.raises(ShuttingDown):
         await calls.ask(MAIN, Origin.SUMMARY, "Rules.", "Words.")
     assert model.prompts == []

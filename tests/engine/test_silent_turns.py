@@ -10,6 +10,7 @@ from agentd.core.turn import MAIN
 from agentd.engine.budget import Charges
 from agentd.engine.loop import Loop
 from agentd.engine.silent_turn import SilentTurns
+from agentd.engine.workers import Stopping
 from agentd.testing import ScriptedProvider
 
 
@@ -33,6 +34,7 @@ async def test_an_answer_that_is_stored_is_given_though_who_asked_gives_up(world
     world.provider = ScriptedProvider("nothing to save")
     await world.start()
     engine, store = world.engine, SlowToSay(world.store)
+    stopping = Stopping()
     loop = Loop(
         store,
         world.journal,
@@ -40,9 +42,10 @@ async def test_an_answer_that_is_stored_is_given_though_who_asked_gives_up(world
         engine.toolbox,
         world.provider,
         world.clock,
+        stopping,
         max_model_calls=5,
     )
-    silent = SilentTurns(store, loop, engine.builder, engine.toolbox, world.clock)
+    silent = SilentTurns(store, loop, engine.builder, engine.toolbox, world.clock, stopping)
     question = Question("flush:1", "Be brief.", "What is to be kept?", (), frozenset())
     asking = asyncio.create_task(silent.ask(MAIN, question))
     await store.stored.wait()

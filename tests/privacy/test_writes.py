@@ -460,7 +460,7 @@ async def test_taint_survives_a_stop_in_the_middle_of_the_turn(home: House, when
 
 def _stopping(house: House, reply):
     """The reply that is still stored while agentd is told to stop."""
-    house.sessions._turns.drain()
+    house.sessions._stopping.begin()
     return reply
 
 

@@ -56,6 +56,7 @@ async def open_engine(
         record=SqliteServiceRecord(stores.db, runtime.clock, service_name(runtime, model)),
         policy=runtime.tainted_turns,
         redactor=runtime.redactor,
+        stopping=runtime.stopping,
     )
     engine = build_engine(
         ports,

@@ -57,6 +57,7 @@ def completions(runtime: RuntimeContext, stores: Stores, model: ProviderModel) -
         model.provider,
         Charges(stores.ledger, runtime.clock, runtime.budget.price),
         known,
+        stopping=runtime.stopping,
         redactor=runtime.redactor,
     )
 

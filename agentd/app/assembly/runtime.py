@@ -15,6 +15,7 @@ from agentd.core.turn import Origin, Usage
 from agentd.engine.approvals import TaintPolicy
 from agentd.engine.budget import Budget, SilentBudget
 from agentd.engine.compaction.plan import Thresholds, thresholds
+from agentd.engine.workers import Stopping
 from agentd.interfaces.mcp.mcp_settings import SEARCH
 
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -23,7 +24,8 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 @dataclass(frozen=True, slots=True)
 class RuntimeContext:
     """What the builders share. The parts themselves get no more of it than their own settings. `policy`
-    rules tainted turns in the place of the configured one; `redactor` learns the keys that are found.
+    rules tainted turns in the place of the configured one; `redactor` learns the keys that are found;
+    the engine begins `stopping`.
     """
 
     config: Config
@@ -33,6 +35,7 @@ class RuntimeContext:
     budget: Budget
     policy: TaintPolicy | None = None
     redactor: Redactor = field(default_factory=Redactor)
+    stopping: Stopping = field(default_factory=Stopping)
 
     @property
     def tainted_turns(self) -> TaintPolicy:

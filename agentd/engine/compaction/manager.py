@@ -124,10 +124,6 @@ class Compaction:
         found = sorted(self._troubles.items(), key=lambda item: -item[1].failures)
         return tuple(_problem(session, trouble, self._clock) for session, trouble in found)
 
-    def close(self) -> None:
-        """Begin no more model calls: the daemon is stopping."""
-        self._summariser.close()
-
     def is_working(self, session: SessionKey) -> bool:
         """Whether room is being made for the session right now."""
         lock = self._locks.get(session)

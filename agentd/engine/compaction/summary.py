@@ -83,10 +83,6 @@ class Summariser:
     timeout: float
     _begun: dict[SessionKey, _Begun] = field(default_factory=dict)
 
-    def close(self) -> None:
-        """Begin no more model calls."""
-        self.calls.draining = True
-
     async def tokens_since(self, since: datetime) -> int:
         """How many tokens summaries have used since then."""
         return await self.calls.charges.tokens_since(since, Origin.SUMMARY)

@@ -371,7 +371,7 @@ async def test_a_model_that_hangs_holds_a_compaction_up_for_no_longer_than_it_ma
 async def test_no_call_begins_once_the_daemon_stops(talk):
     home = talk()
     await home.say(DOG)
-    home.calls.draining = True
+    home.calls.stopping.begin()
     with pytest.raises(ShuttingDown):
         await home.learning.before_compaction(plan(), never)
     async with home.running():
