@@ -30,7 +30,7 @@ from agentd.core.errors import (
 )
 from agentd.core.fact import Category, Fact, FactSource, FactStatus, FactWrite
 from agentd.core.paths import Places, daemon_places
-from agentd.interfaces.commands.upkeep import told_links
+from agentd.interfaces.commands.upkeep import link_lines
 from agentd.memory.facts.known import Digests
 from agentd.storage.fact_store import SqliteFacts, tombstones_in
 from agentd.storage.lock import state_lock
@@ -108,17 +108,17 @@ async def test_a_backup_holds_everything_and_is_the_owners_alone(archive: Path) 
 
 
 def test_links_are_told_with_the_first_of_their_names(tmp_path: Path) -> None:
-    assert backup.left_out(tmp_path) == {"links": 0, "left_out": []}
+    assert backup.skipped_links(tmp_path) == {"links": 0, "left_out": []}
     (tmp_path / "to").symlink_to(tmp_path)
     for number in range(30):
         (tmp_path / f"{number:02}").symlink_to("nowhere")
     (tmp_path / os.fsdecode(b"\xff")).symlink_to("nowhere")
-    told = backup.left_out(tmp_path)
+    told = backup.skipped_links(tmp_path)
     assert told["links"] == 32
     assert told["left_out"] == [f"{number:02}" for number in range(20)]
-    assert "without 32 links (00, 01" in told_links(told)[0]
-    assert ", …)" in told_links(told)[0]
-    assert told_links({"links": 0, "left_out": []}) == ()
+    assert "without 32 links (00, 01" in link_lines(told)[0]
+    assert ", …)" in link_lines(told)[0]
+    assert link_lines({"links": 0, "left_out": []}) == ()
 
 
 async def test_it_comes_back_in_an_empty_place(archive: Path, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ class AutoBackups:
         """
         now = self._clock.now()
         files = self._folder.glob(_PATTERN)
-        return sorted(files, key=lambda file: (_made_at(file) <= now, file.name))
+        return sorted(files, key=lambda file: (_backup_time(file) <= now, file.name))
 
     def tidy(self) -> None:
         """Remove what backups have left that were killed, of which nobody is making one now. Blocks."""
@@ -110,7 +110,7 @@ class AutoBackups:
         AgentdError where none can be written.
         """
         newest = self.newest()
-        if newest is not None and timedelta() <= self._clock.now() - _made_at(newest) < _DUE:
+        if newest is not None and timedelta() <= self._clock.now() - _backup_time(newest) < _DUE:
             return
         with backup.place_for_copy(self._places, self._folder, self._free_at) as copy:
             await db.copy(copy)
@@ -180,7 +180,7 @@ class AutoBackups:
         return next(folder / one for one in names if not (folder / one).exists())
 
 
-def _made_at(file: Path) -> datetime:
+def _backup_time(file: Path) -> datetime:
     try:
         return datetime.strptime(f"{file.name.split('-')[1]}+0000", f"{_STAMP}%z")
     except ValueError:  # somebody renamed it

@@ -108,7 +108,7 @@ class Contents:
                     yield f"workspace/{folder.relative_to(self.workspace).as_posix()}"
 
 
-def left_out(workspace: Path) -> dict[str, Any]:
+def skipped_links(workspace: Path) -> dict[str, Any]:
     """The symbolic links in it, `{links, left_out}`: how many, and the first of their paths there. What they
     lead to is in no archive. Blocks.
     """
@@ -154,14 +154,14 @@ def place_for_copy(places: Places, target: Path, free: Free = free_at) -> Iterat
 
 
 def write(contents: Contents, file: Path, now: datetime, *, link: Link = os.link) -> dict[str, Any]:
-    """Write the archive and check it by reading it back; `{file, bytes, files}`, and what `left_out`
+    """Write the archive and check it by reading it back; `{file, bytes, files}`, and what `skipped_links`
     says of the workspace if it is in there. `link` is what gives a file another name. Blocks.
 
     Raises InvalidRequest for a file that exists, AgentdError for one that cannot be written, or something
     that cannot be read; StorageCorrupt for a database that is damaged. Then nothing is left behind.
     """
     check_database(contents.database)
-    links = {} if contents.state_alone else left_out(contents.workspace)
+    links = {} if contents.state_alone else skipped_links(contents.workspace)
     try:
         with _begun(file) as part:
             with part.open("wb") as target:
@@ -253,33 +253,33 @@ def unpack(file: Path, folder: Path) -> dict[str, Any]:
     try:
         for name in manifest.get("folders", ()):  # an archive of before has none
             if not isinstance(name, str) or not _is_ours(name):
-                raise _damaged(file, f"the folder {_short(str(name))} has no place in it")
+                raise _damaged_error(file, f"the folder {_short(str(name))} has no place in it")
             ensure_private_dir(folder / name)
     except (TypeError, ValueError, FileExistsError, NotADirectoryError) as error:
-        raise _damaged(file, "its manifest names folders that are none") from error
+        raise _damaged_error(file, "its manifest names folders that are none") from error
     return manifest
 
 
 def _through(file: Path, store: Store, room: int | None = None) -> dict[str, Any]:
     """Give each file of the archive to `store`; the manifest. `room` are the bytes that there may be."""
     try:
-        manifest, found = _stored(file, store, room)
+        manifest, found = _unpack_into(file, store, room)
     except FileNotFoundError:
         raise AgentdError(f"there is no {file}", cure="name a file of `agentd backup`") from None
     except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-        raise _damaged(file, "a name in it is that of a file and of a folder") from error
+        raise _damaged_error(file, "a name in it is that of a file and of a folder") from error
     except (OSError, EOFError, ValueError, zlib.error, tarfile.TarError) as error:
-        raise _damaged(file, f"it cannot be unpacked ({_why(error)})") from error
+        raise _damaged_error(file, f"it cannot be unpacked ({_why(error)})") from error
     if manifest is None or manifest.get("format") != _FORMAT:
-        raise _damaged(file, "it has no manifest that this agentd knows")
+        raise _damaged_error(file, "it has no manifest that this agentd knows")
     written = manifest.get("files")
     if not isinstance(written, dict):
-        raise _damaged(file, "its manifest names no files")
+        raise _damaged_error(file, "its manifest names no files")
     wrong = {name for name, digest in written.items() if found.get(name) != digest}
     if wrong := wrong | (found.keys() - written.keys()):
-        raise _damaged(file, f"{min(wrong)!r} is not what was written")
+        raise _damaged_error(file, f"{min(wrong)!r} is not what was written")
     if DATABASE not in found:
-        raise _damaged(file, "it holds no conversations")
+        raise _damaged_error(file, "it holds no conversations")
     return manifest
 
 
@@ -287,7 +287,7 @@ def _why(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else "") or "it is cut or damaged"
 
 
-def _stored(
+def _unpack_into(
     file: Path, store: Store, room: int | None
 ) -> tuple[dict[str, Any] | None, dict[str, str]]:
     """The manifest if there is one, and the digests of all other files."""
@@ -295,10 +295,10 @@ def _stored(
     manifest: dict[str, Any] | None = None
     for name, pieces in _entries(file, room):
         if name == MANIFEST:
-            manifest = _parsed(file, b"".join(pieces))
+            manifest = _parse_manifest(file, b"".join(pieces))
             continue
         digest = hashlib.sha256()
-        store(name, _hashed(pieces, digest))
+        store(name, _hash_pieces(pieces, digest))
         found[name] = digest.hexdigest()
     return manifest, found
 
@@ -310,15 +310,17 @@ def _entries(file: Path, room: int | None) -> Iterator[tuple[str, Iterator[bytes
     """
     known: set[str] = set()
     with (
-        _opened(file) as packed,
+        _open_archive(file) as packed,
         tarfile.open(fileobj=cast("IO[bytes]", packed), mode="r:") as archive,
     ):
         while (member := archive.next()) is not None:
             vars(archive)["members"].clear()  # where it would keep every one
             if not member.isreg() or member.issparse() or not _is_ours(member.name):
-                raise _damaged(file, f"{_short(member.name)} has no place in it")
+                raise _damaged_error(file, f"{_short(member.name)} has no place in it")
             if member.name in known or len(known) == _MOST_FILES:
-                raise _damaged(file, f"{_short(member.name)} comes twice, or after too many others")
+                raise _damaged_error(
+                    file, f"{_short(member.name)} comes twice, or after too many others"
+                )
             packed.require(member.size)
             if room is not None and packed.position + member.size > room:
                 raise AgentdError(
@@ -338,30 +340,30 @@ def _pieces(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes
         yield piece
 
 
-def _hashed(pieces: Iterable[bytes], digest: Any) -> Iterator[bytes]:
+def _hash_pieces(pieces: Iterable[bytes], digest: Any) -> Iterator[bytes]:
     for piece in pieces:
         digest.update(piece)
         yield piece
 
 
-def _parsed(file: Path, data: bytes) -> dict[str, Any]:
+def _parse_manifest(file: Path, data: bytes) -> dict[str, Any]:
     try:
         manifest = json.loads(data)
     except (ValueError, RecursionError):
         manifest = None
     if not isinstance(manifest, dict):
-        raise _damaged(file, "its manifest cannot be read")
+        raise _damaged_error(file, "its manifest cannot be read")
     return manifest
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[_Unzipped]:
+def _open_archive(file: Path) -> Iterator[_Unzipped]:
     """The archive without its compression. Raises OSError, AgentdError for what is no file."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as packed:
         found = os.fstat(packed.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise _damaged(file, "it is no regular file")
+            raise _damaged_error(file, "it is no regular file")
         with gzip.open(packed, "rb") as source:
             yield _Unzipped(file, source, max(_ALWAYS, _RATIO * found.st_size))
 
@@ -378,7 +380,7 @@ class _Unzipped:
     def require(self, size: int) -> None:
         """Raises AgentdError unless so many bytes may still come."""
         if size < 0 or self.position + size > self._most:
-            raise _damaged(
+            raise _damaged_error(
                 self._file, f"it holds more than {_RATIO} times its size, or {self._most:,} bytes"
             )
 
@@ -387,7 +389,7 @@ class _Unzipped:
 
     def read(self, size: int) -> bytes:
         if size > _PIECE:  # the names of files are all that tarfile reads at once
-            raise _damaged(self._file, "the name of a file in it is too long")
+            raise _damaged_error(self._file, "the name of a file in it is too long")
         self.require(size)
         data = self._source.read(size)
         self.position += len(data)
@@ -395,7 +397,7 @@ class _Unzipped:
 
     def seek(self, position: int) -> None:
         if position < self.position:
-            raise _damaged(self._file, "its files overlap")
+            raise _damaged_error(self._file, "its files overlap")
         while self.position < position and self.read(min(_PIECE, position - self.position)):
             pass
 
@@ -529,7 +531,7 @@ def _is_ours(name: str) -> bool:
     )
 
 
-def _damaged(file: Path, why: str) -> AgentdError:
+def _damaged_error(file: Path, why: str) -> AgentdError:
     return AgentdError(
         f"{file} is no whole backup: {why}", cure="take another one; nothing was changed"
     )

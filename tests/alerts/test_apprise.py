@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentd.automation.alerts.alert_settings import AppriseTarget
-from agentd.automation.alerts.apprise_program import fitted
+from agentd.automation.alerts.apprise_program import fit_limits
 from agentd.automation.alerts.apprise_sink import (
     AppriseSink,
     check_apprise,
@@ -91,7 +91,7 @@ async def test_a_text_that_does_not_fit_is_cut_with_a_word_about_it() -> None:
         await sink(f"json://127.0.0.1:{site.port}/").send(alert)
     assert site.texts[0].endswith("… cut here; `agentd alerts list` has all of it")
     assert 30_000 < len(site.texts[0]) < 33_000
-    assert fitted("abc", 3) == "abc"
+    assert fit_limits("abc", 3) == "abc"
 
 
 @pytest.mark.parametrize(

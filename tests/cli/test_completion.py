@@ -11,8 +11,8 @@ from prompt_toolkit.document import Document
 
 from agentd.app.chat.catalog import Catalog
 from agentd.app.chat.completer import ChatCompleter, may_complete
-from agentd.app.chat.slash import OWN, chosen, help_text, misspelt, parse, session_table
-from agentd.app.chat.statusline import worded
+from agentd.app.chat.slash import OWN, help_text, misspelt, parse, session_of_answer, session_table
+from agentd.app.chat.statusline import status_text
 from agentd.interfaces.commands.plain import Times
 from agentd.testing import FakeClock
 
@@ -149,7 +149,7 @@ def test_sessions_have_numbers_ages_and_titles_on_one_line() -> None:
     ("answer", "key"), [("2", "chat:1"), ("chat:9", "chat:9"), ("7", "7"), ("", None)]
 )
 def test_a_number_or_a_key_chooses(answer: str, key: str | None) -> None:
-    assert chosen(answer, _SESSIONS) == key
+    assert session_of_answer(answer, _SESSIONS) == key
 
 
 def test_the_status_line_says_where_who_how_full_and_how_dear() -> None:
@@ -160,15 +160,15 @@ def test_the_status_line_says_where_who_how_full_and_how_dear() -> None:
         "problems": [{}],
     }
     told = "main · anthropic/opus · context 25% · today $0.13 · 1 problem: see `agentd status`"
-    assert worded(status, "main", 100) == told
+    assert status_text(status, "main", 100) == told
     unpriced = {"cost": {"today_usd": 0.0, "today_tokens": 82_529}}
-    assert worded(unpriced, "main", 79) == "main · today 82,529 tokens"
+    assert status_text(unpriced, "main", 79) == "main · today 82,529 tokens"
     free = {**unpriced, "provider": {"kind": "offline", "model": "offline"}}
-    assert worded(free, "main", 80) == "main · offline"
+    assert status_text(free, "main", 80) == "main · offline"
     nothing = {"cost": {"today_usd": 0.0, "today_tokens": 0}}
-    assert worded(nothing, "main", 79) == "main · today $0.00"
+    assert status_text(nothing, "main", 79) == "main · today $0.00"
     offline = {"provider": {"kind": "offline", "model": "offline"}}
-    assert worded(offline, "main", 79) == "main · offline"
+    assert status_text(offline, "main", 79) == "main · offline"
 
 
 @pytest.mark.parametrize("columns", [79, 60, 40, 30, 10])
@@ -179,7 +179,7 @@ def test_on_a_narrow_terminal_the_status_line_says_of_problems_first(columns: in
         "cost": {"today_usd": 0.126},
         "problems": [{}, {}],
     }
-    line = worded(status, "chat:0123456789", columns)
+    line = status_text(status, "chat:0123456789", columns)
     assert len(line) <= columns
     whole = "2 problems: see `agentd status`"
     assert whole[:columns] in line or columns < len(whole)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from agentd.app.cli.app import app
-from agentd.app.cli.config import meant, with_key
+from agentd.app.cli.config import readings_of, with_key
 
 TEXT = """\
 # my own words
@@ -146,7 +146,7 @@ def test_that_the_environment_wins_is_told(file: Path, monkeypatch: pytest.Monke
     ],
 )
 def test_a_value_is_toml_or_plain_text(text: str, value: tuple[object, ...]) -> None:
-    assert meant(text) == value
+    assert readings_of(text) == value
 
 
 def test_a_number_where_a_word_belongs_is_the_word(file: Path) -> None:

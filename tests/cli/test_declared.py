@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from agentd.app.cli.declared import grouped, tell
+from agentd.app.cli.declared import group_of, tell
 from agentd.app.cli.group import CommandGroup, Later, Load
 from tests.commands.declared_tea import TEA
 from tests.scripted_daemon import ScriptedDaemon
@@ -41,7 +41,7 @@ def run(group: CommandGroup, *argv: str) -> tuple[int, str]:
 def test_what_is_typed_is_sent_under_the_keys_of_the_wire(daemon: ScriptedDaemon) -> None:
     argv = ("brew", "mint", "--cups", "3", "--in", "2h", "--also", "a", "--also", "b", "--milk")
     argv += ("--spoons", "1", "--spoons", "2")
-    assert run(grouped(TEA), *argv, "--lot", "17", "--json") == (0, '{"kind": "mint"}\n')
+    assert run(group_of(TEA), *argv, "--lot", "17", "--json") == (0, '{"kind": "mint"}\n')
     (sent,) = daemon.params_of("_agentd/tea/brew")
     also = ["a", "b"]
     assert sent == {
@@ -59,7 +59,7 @@ def test_what_is_typed_is_sent_under_the_keys_of_the_wire(daemon: ScriptedDaemon
 def test_what_is_not_given_is_left_to_the_method_unless_the_line_has_a_default_of_its_own(
     daemon: ScriptedDaemon,
 ) -> None:
-    assert run(grouped(TEA), "brew", "mint", "--lot", "1b") == (0, "kind  mint\n")
+    assert run(group_of(TEA), "brew", "mint", "--lot", "1b") == (0, "kind  mint\n")
     (sent,) = daemon.params_of("_agentd/tea/brew")
     assert sent == {"kind": "mint", "cups": 2, "milk": False, "lot": "1b", "size": "small"}
 
@@ -77,7 +77,7 @@ def test_what_is_not_given_is_left_to_the_method_unless_the_line_has_a_default_o
     ids=" ".join,
 )
 def test_what_is_not_declared_is_a_mistake_of_usage(argv: tuple[str, ...]) -> None:
-    assert run(grouped(TEA), *argv)[0] == 2
+    assert run(group_of(TEA), *argv)[0] == 2
 
 
 def test_a_line_of_its_own_gets_what_is_declared_and_adds_options(daemon: ScriptedDaemon) -> None:
@@ -93,7 +93,7 @@ def test_a_line_of_its_own_gets_what_is_declared_and_adds_options(daemon: Script
         seen.append((given["kind"], again))
         tell(brew, given, as_json=as_json)
 
-    group = grouped(TEA, {"brew": line})
+    group = group_of(TEA, {"brew": line})
     assert run(group, "brew", "mint", "--again") == (0, "kind  mint\n")
     assert seen == [("mint", True)]
     assert "--again" in run(group, "brew", "--help")[1]
@@ -104,7 +104,7 @@ def test_a_group_is_loaded_only_when_it_is_named() -> None:
 
     def load(name: str) -> CommandGroup:
         loaded.append(name)
-        return grouped(TEA)
+        return group_of(TEA)
 
     everything = outer(tea=lambda: load("tea"), other=lambda: load("other"))
     assert runner.invoke(everything, ["tea", "--help"]).exit_code == 0
@@ -115,7 +115,7 @@ def test_a_group_is_loaded_only_when_it_is_named() -> None:
 
 
 def test_help_of_a_command_is_its_docstring() -> None:
-    code, text = run(grouped(TEA), "brew", "--help")
+    code, text = run(group_of(TEA), "brew", "--help")
     assert code == 0
     assert "Make tea." in text
     assert "default: 2" in text

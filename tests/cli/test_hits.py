@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agentd.app.cli.hits import DEGRADED, EMPTY, SCORES, HitLook, degraded, shown
+from agentd.app.cli.hits import DEGRADED, EMPTY, SCORES, HitLook, degraded_text, hits_text
 from agentd.core.search import Chunk, EmptyReason, Lack, SearchOptions, Source
 from agentd.memory.index.search.searcher import Searcher
 
@@ -32,7 +32,7 @@ def answer(*hits: dict[str, Any], reason: str = "") -> dict[str, Any]:
 
 
 def test_a_hit_says_where_it_stands_why_and_what() -> None:
-    assert shown(answer(HIT), "invoice 4711?", HitLook()) == (
+    assert hits_text(answer(HIT), "invoice 4711?", HitLook()) == (
         "memory/2026-11-21.md:3-4  2026-11-21 · notes · .83\n"
         "  words: invoice, 4711 · meaning .62 · age −2%\n"
         "    - The invoices of the roofer\n"
@@ -41,7 +41,7 @@ def test_a_hit_says_where_it_stands_why_and_what() -> None:
 
 
 def test_an_older_value_names_the_newer_one_which_says_of_how_many_it_is_the_newest() -> None:
-    text = shown(answer(HIT, OLD), "invoice", HitLook())
+    text = hits_text(answer(HIT, OLD), "invoice", HitLook())
     assert "newest of 2" in text.split("\n\n")[0]
     assert "older, see memory/2026-11-21.md:4" in text.split("\n\n")[1]
     assert text.split("\n\n")[1].startswith("MEMORY.md:9  notes · .83\n")
@@ -49,36 +49,38 @@ def test_an_older_value_names_the_newer_one_which_says_of_how_many_it_is_the_new
 
 def test_a_hit_without_any_word_of_the_query_says_what_speaks_for_it() -> None:
     beside = {**HIT, "scores": {"wide_cover": 0.7, "date": 1.0}}
-    text = shown(answer(beside), "rain", HitLook())
+    text = hits_text(answer(beside), "rain", HitLook())
     assert "of the days asked for · beside lines with more of the words" in text
     far = {**HIT, "scores": {"cosine": 0.1, "answers": 0.1}}
-    assert "\n  meaning .10\n" in shown(answer(far), "rain", HitLook())
+    assert "\n  meaning .10\n" in hits_text(answer(far), "rain", HitLook())
 
 
 def test_words_are_marked_in_whatever_form_they_stand_there() -> None:
-    text = shown(answer(HIT), "INVOICE from the", HitLook(80, colours=True))
+    text = hits_text(answer(HIT), "INVOICE from the", HitLook(80, colours=True))
     assert "The \x1b[1minvoices\x1b[0m of the roofer" in text
     han = {**HIT, "text": "明日のランチの予約", "scores": {}}
-    assert "明日の\x1b[1mランチ\x1b[0mの予約" in shown(
+    assert "明日の\x1b[1mランチ\x1b[0mの予約" in hits_text(
         answer(han), "ランチ", HitLook(80, colours=True)
     )
 
 
 @pytest.mark.parametrize("query", ["", "the of", "(", "\x00", "\ud800", "*" * 9000, "a.b|c["])
 def test_any_query_can_be_shown(query: str) -> None:
-    assert "The invoices" in shown(answer(HIT), query, HitLook(80))
+    assert "The invoices" in hits_text(answer(HIT), query, HitLook(80))
 
 
 def test_lines_fit_the_terminal_and_nothing_steers_it() -> None:
     wide = {**HIT, "text": f"{'word ' * 60}\x1b[31m\x07red", "path": f"memory/{'deep/' * 30}a.md"}
-    lines = shown(answer(wide), "word", HitLook(80)).split("\n")
+    lines = hits_text(answer(wide), "word", HitLook(80)).split("\n")
     assert max(map(len, lines)) <= 80
     assert "\x1b" not in "".join(lines)
 
 
 def test_every_partial_score_is_in_the_table() -> None:
     table = (
-        shown(answer(HIT, OLD), "invoice", HitLook(), explain=True).split("\n\n")[-1].split("\n")
+        hits_text(answer(HIT, OLD), "invoice", HitLook(), explain=True)
+        .split("\n\n")[-1]
+        .split("\n")
     )
     assert table[0].split() == ["hit", "1", "2"]
     assert table[1].split() == ["score", "0.834", "0.834"]
@@ -88,10 +90,10 @@ def test_every_partial_score_is_in_the_table() -> None:
         "left of it by its age",
     ]
     newer = {**HIT, "scores": {"keyword": 1.0, "eclipse": 0.5}}
-    assert shown(answer(newer), "x", HitLook(), explain=True).endswith(
+    assert hits_text(answer(newer), "x", HitLook(), explain=True).endswith(
         "\neclipse              0.500"
     )
-    many = shown(answer(*[HIT] * 9), "invoice", HitLook(), explain=True)
+    many = hits_text(answer(*[HIT] * 9), "invoice", HitLook(), explain=True)
     assert max(map(len, many.split("\n"))) <= 80
 
 
@@ -118,17 +120,17 @@ def test_every_score_that_a_search_gives_has_plain_words() -> None:
 
 @pytest.mark.parametrize("reason", [*EmptyReason, *Lack])
 def test_an_empty_answer_says_why_and_what_to_do_next(reason: str) -> None:
-    what, then = shown(answer(reason=reason), "x", HitLook()).split("\n")
+    what, then = hits_text(answer(reason=reason), "x", HitLook()).split("\n")
     assert (what, then[:2]) == (EMPTY[reason][0], "→ ")
-    assert degraded(answer(reason=reason)) == ""
+    assert degraded_text(answer(reason=reason)) == ""
 
 
 @pytest.mark.parametrize("lack", [*Lack, EmptyReason.NOTHING_FITS])
 def test_hits_that_are_not_all_or_most_likely_no_answer_say_so_beside(lack: str) -> None:
-    assert degraded(answer(HIT, reason=lack)) == DEGRADED[lack]
-    assert degraded(answer(HIT)) == ""
+    assert degraded_text(answer(HIT, reason=lack)) == DEGRADED[lack]
+    assert degraded_text(answer(HIT)) == ""
 
 
 def test_a_reason_of_a_newer_daemon_is_told_as_it_is() -> None:
-    assert "(eclipse)" in shown(answer(reason="eclipse"), "x", HitLook())
-    assert "(eclipse)" in degraded(answer(HIT, reason="eclipse"))
+    assert "(eclipse)" in hits_text(answer(reason="eclipse"), "x", HitLook())
+    assert "(eclipse)" in degraded_text(answer(HIT, reason="eclipse"))

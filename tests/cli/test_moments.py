@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agentd.app.cli.jobs import understood
+from agentd.app.cli.jobs import parse_moment
 from agentd.core.errors import InvalidRequest
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -34,7 +34,7 @@ def _dates() -> None:
     ],
 )
 def test_what_is_understood_is_the_next_such_moment(words: str, at: str) -> None:
-    found = understood(words, SATURDAY, BERLIN)
+    found = parse_moment(words, SATURDAY, BERLIN)
     assert (found.isoformat(), found.tzinfo) == (at, BERLIN)
 
 
@@ -53,12 +53,12 @@ def test_what_is_understood_is_the_next_such_moment(words: str, at: str) -> None
 )
 def test_what_is_no_moment_to_come_is_refused_with_a_right_example(words: str, told: str) -> None:
     with pytest.raises(InvalidRequest, match=told) as caught:
-        understood(words, SATURDAY, BERLIN)
+        parse_moment(words, SATURDAY, BERLIN)
     assert '"tomorrow 9am"' in caught.value.cure or "2026-11-29 09:00" in caught.value.cure
     assert len(caught.value.message) < 200
 
 
 def test_without_the_extra_it_says_what_to_install() -> None:
     with pytest.raises(InvalidRequest, match="no date with a time") as caught:
-        understood("tomorrow 9am", SATURDAY, BERLIN, lambda name: None)
+        parse_moment("tomorrow 9am", SATURDAY, BERLIN, lambda name: None)
     assert "agentd-daemon[dates]" in caught.value.cure

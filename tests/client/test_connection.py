@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentd.core.errors import Busy, DaemonUnreachable, InvalidRequest
-from agentd.interfaces.client.connection import connected
+from agentd.interfaces.client.connection import connect
 from agentd.interfaces.client.remote_error import ConnectionLost, RemoteError, exit_status
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon
 
@@ -41,14 +41,14 @@ def sleep_until_the_client_leaves(params, wire):
 async def test_a_call_gets_its_result(tmp_path: Path) -> None:
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("echo", lambda params, wire: {"got": params})
-        async with connected((daemon.path,)) as connection:
+        async with connect((daemon.path,)) as connection:
             assert await connection.call("echo", {"a": "ä"}) == {"got": {"a": "ä"}}
 
 
 async def test_calls_under_way_at_once_get_their_own_results(tmp_path: Path) -> None:
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("echo", lambda params, wire: params["n"])
-        async with connected((daemon.path,)) as connection, asyncio.TaskGroup() as group:
+        async with connect((daemon.path,)) as connection, asyncio.TaskGroup() as group:
             calls = [group.create_task(connection.call("echo", {"n": n})) for n in range(20)]
         assert [call.result() for call in calls] == list(range(20))
 
@@ -57,13 +57,13 @@ async def test_the_first_socket_that_answers_is_taken(tmp_path: Path) -> None:
     (tmp_path / "plain file").touch()
     with ScriptedDaemon(tmp_path / "s") as daemon:
         places = (tmp_path / "absent" / "s", tmp_path / "plain file", daemon.path)
-        async with connected(places) as connection:
+        async with connect(places) as connection:
             assert await connection.call("initialize")
 
 
 async def test_nobody_there_is_unreachable_and_says_where_it_looked(tmp_path: Path) -> None:
     with pytest.raises(DaemonUnreachable, match="absent") as caught:
-        async with connected((tmp_path / "absent",)):
+        async with connect((tmp_path / "absent",)):
             pass
     assert exit_status(caught.value) == 69
     assert "agentd up" in caught.value.cure
@@ -72,7 +72,7 @@ async def test_nobody_there_is_unreachable_and_says_where_it_looked(tmp_path: Pa
 async def test_a_path_longer_than_the_kernel_takes_is_reached(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 100) / "agentd.sock"
     with ScriptedDaemon(deep) as daemon:
-        async with connected((daemon.path,)) as connection:
+        async with connect((daemon.path,)) as connection:
             assert await connection.call("initialize")
 
 
@@ -93,7 +93,7 @@ async def test_an_error_keeps_code_and_cure_and_maps_to_an_exit_code(
 
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("x", refuse)
-        async with connected((daemon.path,)) as connection:
+        async with connect((daemon.path,)) as connection:
             with pytest.raises(RemoteError) as caught:
                 await connection.call("x")
     assert (caught.value.message, caught.value.reason) == ("no", reason)
@@ -104,7 +104,7 @@ async def test_an_error_keeps_code_and_cure_and_maps_to_an_exit_code(
 async def test_a_daemon_that_goes_away_fails_the_open_call(tmp_path: Path) -> None:
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("x", hang_up)
-        async with connected((daemon.path,)) as connection:
+        async with connect((daemon.path,)) as connection:
             with pytest.raises(ConnectionLost):
                 await connection.call("x")
             with pytest.raises(ConnectionLost):
@@ -118,7 +118,7 @@ async def test_an_error_without_id_explains_why_the_daemon_hangs_up(tmp_path: Pa
 
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("x", complain)
-        async with connected((daemon.path,)) as connection:
+        async with connect((daemon.path,)) as connection:
             with pytest.raises(RemoteError, match="too long"):
                 await connection.call("x")
 
@@ -126,14 +126,14 @@ async def test_an_error_without_id_explains_why_the_daemon_hangs_up(tmp_path: Pa
 async def test_a_slow_answer_is_not_waited_for_longer_than_asked(tmp_path: Path) -> None:
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("x", sleep_until_the_client_leaves)
-        async with connected((daemon.path,)) as connection:
+        async with connect((daemon.path,)) as connection:
             with pytest.raises(Busy, match="x within"):
                 await connection.call("x", within=0.01)
 
 
 async def test_a_message_the_daemon_would_not_take_is_not_sent(tmp_path: Path) -> None:
     with ScriptedDaemon(tmp_path / "s") as daemon:
-        async with connected((daemon.path,)) as connection:
+        async with connect((daemon.path,)) as connection:
             with pytest.raises(InvalidRequest, match="1048576"):
                 await connection.call("x", {"text": "x" * 1024 * 1024})
             assert await connection.call("initialize")
@@ -142,7 +142,7 @@ async def test_a_message_the_daemon_would_not_take_is_not_sent(tmp_path: Path) -
 
 async def test_bytes_that_are_no_text_are_refused_before_they_are_sent(tmp_path: Path) -> None:
     with ScriptedDaemon(tmp_path / "s") as daemon:
-        async with connected((daemon.path,)) as connection:
+        async with connect((daemon.path,)) as connection:
             with pytest.raises(InvalidRequest, match="UTF-8"):
                 await connection.call("x", {"text": "caf\udce9"})
             assert await connection.call("initialize")
@@ -158,7 +158,7 @@ async def test_notifications_come_before_the_answer_they_precede(tmp_path: Path)
     ears = Ears()
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("x", tell)
-        async with connected((daemon.path,), ears) as connection:
+        async with connect((daemon.path,), ears) as connection:
             assert await connection.call("x") == "done"
     assert ears.heard == [("news", {"n": 1}), ("news", {"n": 2})]
 
@@ -166,7 +166,7 @@ async def test_notifications_come_before_the_answer_they_precede(tmp_path: Path)
 async def test_a_question_of_the_daemon_is_answered_during_a_call(tmp_path: Path) -> None:
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("x", lambda params, wire: wire.ask("may_i", {"what": "sing"}))
-        async with connected((daemon.path,), Ears({"yes": True})) as connection:
+        async with connect((daemon.path,), Ears({"yes": True})) as connection:
             assert await connection.call("x") == {"yes": True}
 
 
@@ -180,7 +180,7 @@ async def test_an_answer_that_cannot_be_sent_is_an_error_and_ends_nothing(
 
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("x", ask)
-        async with connected((daemon.path,), Ears({"text": answer})) as connection:
+        async with connect((daemon.path,), Ears({"text": answer})) as connection:
             assert await connection.call("x")
             with pytest.raises(InvalidRequest):
                 await connection.call("x", {"text": answer})
@@ -194,11 +194,11 @@ async def test_noise_between_frames_harms_nobody(tmp_path: Path) -> None:
 
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("x", babble)
-        async with connected((daemon.path,)) as connection:
+        async with connect((daemon.path,)) as connection:
             assert await connection.call("x") == "done"
 
 
 async def test_a_failure_of_the_body_comes_out_as_itself(tmp_path: Path) -> None:
     with ScriptedDaemon(tmp_path / "s") as daemon, pytest.raises(KeyError):
-        async with connected((daemon.path,)):
+        async with connect((daemon.path,)):
             raise KeyError

@@ -16,7 +16,7 @@ from PIL import Image
 
 from agentd.core.errors import AgentdError, DaemonUnreachable, InvalidRequest
 from agentd.interfaces.client.attachments import read_image
-from agentd.interfaces.client.conversation import Conversation, joined
+from agentd.interfaces.client.conversation import Conversation, join_session
 from agentd.interfaces.client.remote_error import RemoteError
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon, Wire
 
@@ -50,7 +50,7 @@ def end_turn(params, wire):
 async def test_joining_introduces_the_client_and_resumes_the_session(tmp_path: Path) -> None:
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("session/prompt", end_turn)
-        async with joined((daemon.path,), "main", Log()) as conversation:
+        async with join_session((daemon.path,), "main", Log()) as conversation:
             result = await conversation.say("hi", "m1")
     assert result == {"stopReason": "end_turn"}
     assert [method for method, _ in daemon.calls] == [
@@ -70,9 +70,9 @@ async def test_joining_introduces_the_client_and_resumes_the_session(tmp_path: P
 
 async def test_a_client_without_a_user_says_that_it_denies(tmp_path: Path) -> None:
     with ScriptedDaemon(tmp_path / "s") as daemon:
-        async with joined((daemon.path,), "main", Log(), deny=True):
+        async with join_session((daemon.path,), "main", Log(), deny=True):
             pass
-        async with joined((daemon.path,), "main", Log()):
+        async with join_session((daemon.path,), "main", Log()):
             pass
     first, second = daemon.params_of("initialize")
     assert first["_meta"] == {"agentd/permissions": "deny"}
@@ -86,14 +86,14 @@ async def test_a_session_that_does_not_exist_is_made_under_its_key(tmp_path: Pat
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("session/resume", absent)
         daemon.on("session/new", lambda params, wire: {"sessionId": "group:x"})
-        async with joined((daemon.path,), "group:x", Log()) as conversation:
+        async with join_session((daemon.path,), "group:x", Log()) as conversation:
             assert conversation.session == "group:x"
     assert daemon.params_of("session/new")[0]["_meta"] == {"agentd/key": "group:x"}
 
 
 async def test_nobody_there_at_the_start_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(DaemonUnreachable):
-        async with joined((tmp_path / "absent",), "main", Log()):
+        async with join_session((tmp_path / "absent",), "main", Log()):
             pytest.fail("there is nothing to talk to")
 
 
@@ -108,7 +108,7 @@ async def test_a_message_cut_by_a_lost_connection_is_sent_again_under_its_id(
     log = Log()
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("session/prompt", cut_once)
-        async with joined((daemon.path,), "main", log) as conversation:
+        async with join_session((daemon.path,), "main", log) as conversation:
             assert await conversation.say("hi", "m1") == {"stopReason": "end_turn"}
     first, second = daemon.params_of("session/prompt")
     assert first == second
@@ -126,7 +126,7 @@ async def test_a_daemon_that_is_stopping_gets_the_message_after_its_restart(
 
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("session/prompt", stopping_once)
-        async with joined((daemon.path,), "main", Log()) as conversation:
+        async with join_session((daemon.path,), "main", Log()) as conversation:
             assert await conversation.say("hi", "m1") == {"stopReason": "end_turn"}
 
 
@@ -149,7 +149,7 @@ async def test_what_a_running_turn_has_shown_comes_after_the_news_that_the_daemo
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("session/prompt", cut_once)
         daemon.on("session/resume", resume)
-        async with joined((daemon.path,), "main", log) as conversation:
+        async with join_session((daemon.path,), "main", log) as conversation:
             await conversation.say("hi", "m1")
     assert log.heard == ["session/update", "lost", "regained", "session/update"]
 
@@ -159,7 +159,7 @@ async def test_a_daemon_that_stays_away_is_given_up(tmp_path: Path) -> None:
     daemon.on("session/prompt", lambda params, wire: end_turn(params, wire))
     daemon.__enter__()
     log = Log()
-    async with joined((daemon.path,), "main", log, patience=0.01) as conversation:
+    async with join_session((daemon.path,), "main", log, patience=0.01) as conversation:
         daemon.__exit__()
         while "lost" not in log.heard:
             await asyncio.sleep(0)
@@ -174,7 +174,7 @@ async def test_a_failed_turn_is_an_error_with_its_code(tmp_path: Path) -> None:
 
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("session/prompt", fail)
-        async with joined((daemon.path,), "main", Log()) as conversation:
+        async with join_session((daemon.path,), "main", Log()) as conversation:
             with pytest.raises(RemoteError) as caught:
                 await conversation.say("hi", "m1")
             assert caught.value.reason == "provider_overloaded"
@@ -205,7 +205,7 @@ async def test_cancelling_names_the_session(tmp_path: Path) -> None:
 
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("session/prompt", cancelled)
-        async with joined((daemon.path,), "main", log := Log()) as conversation:
+        async with join_session((daemon.path,), "main", log := Log()) as conversation:
             assert await said_and_cancelled(conversation, log) == {"stopReason": "cancelled"}
 
 
@@ -224,7 +224,7 @@ async def test_a_cancellation_that_went_to_a_dying_daemon_is_said_again_to_the_n
 
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("session/prompt", heard_by_one_that_dies)
-        async with joined((daemon.path,), "main", log := Log()) as conversation:
+        async with join_session((daemon.path,), "main", log := Log()) as conversation:
             assert await said_and_cancelled(conversation, log) == {"stopReason": "cancelled"}
     assert heard == ["session/cancel", *["$/cancel_request"] * deaths]
 
@@ -239,7 +239,7 @@ async def test_an_image_that_is_too_large_goes_along_smaller_and_that_is_told(tm
     with ScriptedDaemon(tmp_path / "s") as daemon:
         daemon.on("initialize", lambda params, wire: {"protocolVersion": 1, **limits})
         daemon.on("session/prompt", end_turn)
-        async with joined((daemon.path,), "main", log) as conversation:
+        async with join_session((daemon.path,), "main", log) as conversation:
             await conversation.say("what is it?", "m1", [read_image(file)])
         (params,) = daemon.params_of("session/prompt")
     sent = len(b64decode(params["prompt"][0]["data"]))

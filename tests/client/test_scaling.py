@@ -10,7 +10,7 @@ from PIL import Image
 
 from agentd.core.errors import InvalidRequest
 from agentd.core.message import media_type
-from agentd.interfaces.client.scaling import LONGEST_SIDE, MOST_PIXELS, scaled
+from agentd.interfaces.client.scaling import LONGEST_SIDE, MOST_PIXELS, scale_image
 
 
 def picture(kind: str, size: tuple[int, int] = (2400, 1800), mode: str = "RGB", **more) -> bytes:
@@ -40,7 +40,7 @@ def opened(data: bytes) -> Image.Image:
 @pytest.mark.parametrize("most", [700 << 10, 60_000])
 def test_a_picture_of_any_kind_fits(kind: str, mode: str, most: int) -> None:
     data = picture(kind, mode=mode)
-    made = scaled("photo", data, most)
+    made = scale_image("photo", data, most)
     assert len(data) > most >= len(made)
     assert media_type(made) == "image/jpeg"
     width, height = opened(made).size
@@ -51,21 +51,21 @@ def test_a_picture_of_any_kind_fits(kind: str, mode: str, most: int) -> None:
 def test_a_photo_that_was_taken_upright_stands_upright() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # turned by a quarter
-    made = opened(scaled("photo", picture("JPEG", exif=exif), 700 << 10))
+    made = opened(scale_image("photo", picture("JPEG", exif=exif), 700 << 10))
     assert made.height > made.width
 
 
 def test_what_was_transparent_is_white() -> None:
     out = io.BytesIO()
     Image.new("RGBA", (2000, 2000), (0, 0, 0, 0)).save(out, "PNG")
-    assert opened(scaled("photo", out.getvalue(), 50_000)).getpixel((5, 5)) == (255, 255, 255)
+    assert opened(scale_image("photo", out.getvalue(), 50_000)).getpixel((5, 5)) == (255, 255, 255)
 
 
 def test_of_a_moving_picture_the_first_one_is_taken() -> None:
     out = io.BytesIO()
     first, second = (Image.new("RGB", (1700, 900), colour) for colour in ("red", "blue"))
     first.save(out, "GIF", save_all=True, append_images=[second])
-    red, green, blue = opened(scaled("photo", out.getvalue(), 700 << 10)).getpixel((9, 9))
+    red, green, blue = opened(scale_image("photo", out.getvalue(), 700 << 10)).getpixel((9, 9))
     assert red > 200 > 50 > max(green, blue)
 
 
@@ -75,7 +75,7 @@ def test_what_cannot_be_opened_is_refused_by_name(damage: str) -> None:
         damage
     ]
     with pytest.raises(InvalidRequest, match=r"photo\.png cannot be opened"):
-        scaled("photo.png", data, 100)
+        scale_image("photo.png", data, 100)
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
@@ -83,9 +83,9 @@ def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
     Image.new("1", (20_000, 20_000)).save(out, "PNG")  # 50 kB
     assert MOST_PIXELS < 20_000 * 20_000
     with pytest.raises(InvalidRequest, match="has 20000 × 20000 pixels"):
-        scaled("bomb.png", out.getvalue(), 100)
+        scale_image("bomb.png", out.getvalue(), 100)
 
 
 def test_what_cannot_be_made_so_small_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="as small as 100 bytes"):
-        scaled("photo", picture("JPEG"), 100)
+        scale_image("photo", picture("JPEG"), 100)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agentd.automation.heartbeat.lifesign import LifeSign, LifeSigns, found, leave
+from agentd.automation.heartbeat.lifesign import LifeSign, LifeSigns, leave, read_sign
 from agentd.core.errors import AgentdError, StorageError
 from agentd.testing import FakeClock
 
@@ -44,15 +44,15 @@ def test_after_a_restart_of_the_machine_it_gets_its_time_anew(
 
 def test_a_sign_is_found_as_it_was_left(tmp_path: Path) -> None:
     file = tmp_path / "state" / "heartbeat.json"
-    assert found(file) is None
+    assert read_sign(file) is None
     leave(file, SIGN)
     leave(file, SIGN)
-    assert found(file) == SIGN
+    assert read_sign(file) == SIGN
     assert file.stat().st_mode & 0o777 == 0o600
     for nonsense in ("", "[]", '{"due": null}', '{"written": 3}'):
         file.write_text(nonsense)
         with pytest.raises(AgentdError, match="no sign of life"):
-            found(file)
+            read_sign(file)
 
 
 class Heart:
@@ -82,23 +82,23 @@ async def test_a_sign_is_left_when_the_due_time_has_changed_and_not_by_a_tick_th
     await signs.end()
     assert not file.exists()
     await signs.tick()
-    first = found(file)
+    first = read_sign(file)
     assert first is not None
     assert (first.due, first.grace) == (NOON, HALF + timedelta(minutes=1))
     await clock.advance(60)
     await signs.tick()
-    assert found(file) == first, "nothing is written while nothing changes"
+    assert read_sign(file) == first, "nothing is written while nothing changes"
     heart.due, heart.is_broken = NOON + HALF, True
     with pytest.raises(StorageError):
         await signs.tick()
-    assert found(file) == first
+    assert read_sign(file) == first
     heart.is_broken = False
     await signs.tick()
-    second = found(file)
+    second = read_sign(file)
     assert second is not None
     assert second.due == await signs.next_due() == NOON + HALF
     await signs.end()
-    last = found(file)
+    last = read_sign(file)
     assert last is not None
     assert last.is_last
 
@@ -116,4 +116,4 @@ async def test_a_sign_that_cannot_be_left_keeps_no_beat_from_coming_and_is_left_
     assert [record["event"] for record in logs] == ["life_sign_not_left"]
     folder.unlink()
     await signs.tick()
-    assert found(folder / "heartbeat.json") is not None
+    assert read_sign(folder / "heartbeat.json") is not None

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.interfaces.mcp.catalogue import MOST_TOOLS, Catalogue, Definition, ToolListing
-from agentd.interfaces.mcp.schema import ANY, bounded, mismatch, signature
+from agentd.interfaces.mcp.schema import ANY, bound_schema, mismatch, signature
 
 PATHS = {
     "type": "object",
@@ -88,11 +88,11 @@ VALUE = st.recursive(
     ],
 )
 def test_an_input_that_does_not_fit_is_told_where(value: Any, schema: Any, wrong: str) -> None:
-    assert mismatch(value, bounded(schema)) == wrong
+    assert mismatch(value, bound_schema(schema)) == wrong
 
 
 def test_nothing_of_a_schema_is_kept_that_would_be_fetched_or_run() -> None:
-    kept = bounded(
+    kept = bound_schema(
         {
             "type": "object",
             "$ref": "http://evil.example/x",
@@ -105,25 +105,25 @@ def test_nothing_of_a_schema_is_kept_that_would_be_fetched_or_run() -> None:
 
 def test_a_schema_that_is_too_large_or_none_is_that_of_any_object() -> None:
     many = {f"p{n}": {"type": "string", "description": "x" * 200} for n in range(500)}
-    assert bounded({"type": "object", "properties": many}) == ANY
-    assert bounded({"type": "string"}) == bounded("no") == bounded(None) == ANY
+    assert bound_schema({"type": "object", "properties": many}) == ANY
+    assert bound_schema({"type": "string"}) == bound_schema("no") == bound_schema(None) == ANY
 
 
 def test_a_schema_without_end_ends() -> None:
     schema: dict[str, Any] = {"type": "object"}
     for _ in range(500):
         schema = {"type": "object", "properties": {"a": schema}}
-    assert json.dumps(bounded(schema)).count("properties") < 20
+    assert json.dumps(bound_schema(schema)).count("properties") < 20
 
 
 def test_what_a_tool_takes_is_told_by_name() -> None:
-    assert signature(bounded(PATHS)) == "path, head?"
+    assert signature(bound_schema(PATHS)) == "path, head?"
     assert signature(ANY) == ""
 
 
 @given(JSON, JSON)
 def test_no_schema_breaks_what_looks_at_it(schema: Any, value: Any) -> None:
-    kept = bounded(schema)
+    kept = bound_schema(schema)
     json.dumps(kept)
     mismatch(value, kept)
     signature(kept)
@@ -132,17 +132,20 @@ def test_no_schema_breaks_what_looks_at_it(schema: Any, value: Any) -> None:
 @given(VALUE)
 def test_whatever_a_server_says_services_are_told_a_schema(schema: Any) -> None:
     validator = pytest.importorskip("jsonschema").Draft202012Validator
-    for told in (bounded(schema), bounded({"properties": {"x": schema}, "$defs": schema})):
+    for told in (
+        bound_schema(schema),
+        bound_schema({"properties": {"x": schema}, "$defs": schema}),
+    ):
         json.dumps(told, allow_nan=False)
         validator.check_schema(told)
-        assert bounded(told) == told
+        assert bound_schema(told) == told
         assert told.keys().isdisjoint({"anyOf", "oneOf", "allOf", "enum", "$ref"})
         places = re.findall(r'"\$ref": "#/\$defs/([^"]*)"', json.dumps(told))
         assert set(places) <= set(told.get("$defs", {}))
 
 
 def test_alternatives_are_told_beside_each_other_and_odd_names_in_words() -> None:
-    told = bounded(
+    told = bound_schema(
         {
             "type": "object",
             "$defs": {"Page": {"properties": {"page": {"type": "integer"}}}},

@@ -13,7 +13,7 @@ from agentd.core.message import Role
 from agentd.core.prompt import Prompt
 from agentd.core.turn import MAIN
 from agentd.engine.context import fence
-from agentd.interfaces.tools.fence import fenced
+from agentd.interfaces.tools.fence import in_backticks
 from agentd.workspace import injection
 from agentd.workspace.injection import Room, Section
 from tests.privacy.conftest import GROUP, SHARED, TODAY, House, as_json
@@ -65,7 +65,7 @@ def outside(text: str) -> str:
 @settings(max_examples=30, deadline=None)
 def test_no_text_closes_the_fence_around_it(text, around):
     for body in (text, around + text, f"{around}\n{text}\n{around}"):
-        assert OBEY not in outside(f"before\n{fenced(body)}\nafter")
+        assert OBEY not in outside(f"before\n{in_backticks(body)}\nafter")
         assert OBEY not in outside(f"before\n{injection.fenced(body)}\nafter")
         assert OBEY not in outside(f"before\n{fence('somebody', body)}\nafter")
         closings = re.findall(r"<\s*/?\s*data", fence("somebody", body), re.IGNORECASE)

@@ -15,7 +15,7 @@ from agentd.core.search import Chunk, EmptyReason, Found, Hit, Lack, SearchQuery
 from agentd.core.tool import ToolCall
 from agentd.core.turn import MAIN, Kind, Origin, SessionKey, kind_of
 from agentd.core.workspace import FileView, Reader
-from agentd.interfaces.tools.fence import fenced, without_marks
+from agentd.interfaces.tools.fence import in_backticks, without_marks
 from agentd.interfaces.tools.memory_read import MemoryRead
 from agentd.interfaces.tools.memory_search import DEGRADED, MemorySearch
 from agentd.interfaces.tools.memory_tree import MemoryTree
@@ -130,11 +130,11 @@ async def test_only_the_lines_shown_taint():
 
 @given(st.text(alphabet=st.sampled_from("`~a\n \x1b\u202e"), max_size=200))
 def test_no_text_closes_its_own_fence(text):
-    bar, *inside, end = fenced(text).split("\n")
+    bar, *inside, end = in_backticks(text).split("\n")
     assert bar == f"{end}text"
     assert not any(end in line for line in inside)
-    assert "\x1b" not in fenced(text)
-    assert "\u202e" not in fenced(text)
+    assert "\x1b" not in in_backticks(text)
+    assert "\u202e" not in in_backticks(text)
 
 
 @given(st.text(alphabet=st.sampled_from("<!- agentd:\n")))

@@ -12,7 +12,7 @@ import httpx
 import pytest
 import trustme
 
-from agentd.interfaces.web.guard import parsed
+from agentd.interfaces.web.guard import parse_url
 from agentd.interfaces.web.web_faults import WebFault
 from tests.web.sites import INSIDE, SECRET, Names, fetcher, guard, leads_to, page, site
 
@@ -75,7 +75,7 @@ async def test_a_name_that_changes_its_address_is_asked_for_once() -> None:
 
         # The same with a client that checks a name and then looks it up again, as clients do.
         names = Names({"rebind.example": ["127.0.0.1", INSIDE]})
-        (checked,) = await guard(names).admit(parsed(url))
+        (checked,) = await guard(names).admit(parse_url(url))
         (used,) = await names("rebind.example", outside.port)
         assert (str(checked), str(used)) == ("127.0.0.1", INSIDE)
         async with httpx.AsyncClient() as client:

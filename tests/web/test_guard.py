@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.interfaces.web.guard import Address, AddressGuard, is_own, is_public, parsed, resolved
+from agentd.interfaces.web.guard import (
+    Address,
+    AddressGuard,
+    is_own,
+    is_public,
+    parse_url,
+    resolve_host,
+)
 from agentd.interfaces.web.web_faults import WebFault
 from tests.web.sites import Names
 
@@ -135,23 +142,25 @@ async def test_however_this_machine_is_written_it_is_not_reached(url: str) -> No
         try:  # as every resolver reads figures; tests ask none for what looks like another machine
             return [IPv4Address(socket.inet_aton(host))]
         except OSError:
-            return await resolved(host, port)
+            return await resolve_host(host, port)
 
     with pytest.raises(WebFault) as refused:
-        await AddressGuard(resolve=by_the_system).admit(parsed(url))
+        await AddressGuard(resolve=by_the_system).admit(parse_url(url))
     assert refused.value.kind in ("private", "no_url")
 
 
 async def test_one_private_address_among_several_is_enough() -> None:
     names = Names({"a.example": [["8.8.8.8", "10.0.0.7", "1.1.1.1"]]})
     with pytest.raises(WebFault, match=r"a\.example, at 10\.0\.0\.7, is not") as refused:
-        await AddressGuard(resolve=names, is_own=lambda _: False).admit(parsed("http://a.example/"))
+        await AddressGuard(resolve=names, is_own=lambda _: False).admit(
+            parse_url("http://a.example/")
+        )
     assert refused.value.kind == "private"
 
 
 async def test_a_public_address_of_this_machine_itself_is_refused() -> None:
     names = Names({"a.example": ["8.8.8.8"]})
-    target = parsed("http://a.example/")
+    target = parse_url("http://a.example/")
     assert await AddressGuard(resolve=names, is_own=lambda _: False).admit(target)
     with pytest.raises(WebFault, match="not on the public internet"):
         await AddressGuard(resolve=names, is_own=lambda _: True).admit(target)
@@ -165,9 +174,9 @@ def test_this_machine_knows_its_own_addresses() -> None:
 async def test_a_private_network_is_reached_where_the_owner_has_named_it() -> None:
     names = Names({"nas.lan": ["192.168.1.7"], "box.lan": ["192.168.2.7"]})
     watched = AddressGuard(resolve=names, private=(ip_network("192.168.1.0/24"),))
-    assert await watched.admit(parsed("http://nas.lan/")) == [ip_address("192.168.1.7")]
+    assert await watched.admit(parse_url("http://nas.lan/")) == [ip_address("192.168.1.7")]
     with pytest.raises(WebFault, match="box"):
-        await watched.admit(parsed("http://box.lan/"))
+        await watched.admit(parse_url("http://box.lan/"))
 
 
 @pytest.mark.parametrize(
@@ -196,15 +205,15 @@ async def test_a_private_network_is_reached_where_the_owner_has_named_it() -> No
 )
 def test_what_is_no_plain_web_address_is_refused(url: str) -> None:
     with pytest.raises(WebFault) as refused:
-        parsed(url)
+        parse_url(url)
     assert refused.value.kind == "no_url"
 
 
 def test_an_address_is_taken_apart_once() -> None:
-    target = parsed("HTTPS://Bücher.Example.:8443/a b?c=d#e".replace(" ", "%20"))
+    target = parse_url("HTTPS://Bücher.Example.:8443/a b?c=d#e".replace(" ", "%20"))
     assert (target.host, target.port, target.is_secure) == ("xn--bcher-kva.example", 8443, True)
-    assert parsed("../x", parsed("http://a.example/b/c/d")).url == "http://a.example/b/x"
-    assert parsed("//b.example/y", target).url == "https://b.example/y"
+    assert parse_url("../x", parse_url("http://a.example/b/c/d")).url == "http://a.example/b/x"
+    assert parse_url("//b.example/y", target).url == "https://b.example/y"
 
 
 @pytest.mark.parametrize(
@@ -235,13 +244,13 @@ async def test_the_owner_says_which_hosts_and_ports(url: str, settings: dict, ki
 
     watched = AddressGuard(resolve=Anywhere({}), is_own=lambda _: False, **settings)
     if not kind:
-        assert await watched.admit(parsed(url))
+        assert await watched.admit(parse_url(url))
         return
     with pytest.raises(WebFault) as refused:
-        await watched.admit(parsed(url))
+        await watched.admit(parse_url(url))
     assert refused.value.kind == kind
 
 
 async def test_a_name_that_nobody_has_is_told() -> None:
     with pytest.raises(WebFault, match=r"there is no host nowhere\.example"):
-        await AddressGuard(resolve=Names({})).admit(parsed("http://nowhere.example/"))
+        await AddressGuard(resolve=Names({})).admit(parse_url("http://nowhere.example/"))

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from agentd.core.redaction import Redactor
-from agentd.interfaces.web.reading import Brave, Searxng, opened
+from agentd.interfaces.web.reading import Brave, Searxng, open_web
 from agentd.interfaces.web.web_faults import WebFault
 from agentd.interfaces.web.web_settings import WebSettings
 from tests.web.sites import fetcher, leads_to, page, site
@@ -123,11 +123,11 @@ async def test_a_service_may_be_on_a_private_network_and_its_key_is_never_kept(
     redactor, environ = Redactor(), {"SEARX_TOKEN": "correct-horse-battery-staple-99"}
     async with site({"/search": as_json(SEARXNG)}) as here:
         settings = configured(service="searxng", url=here.url("", "127.0.0.1"), key="SEARX_TOKEN")
-        web = opened(settings, environ, tmp_path, redactor)
+        web = open_web(settings, environ, tmp_path, redactor)
         text = await web.search("boat", 5)
         # what searches may reach, pages may not
         reading = WebSettings.model_validate({"enabled": True, "ports": [here.port]})
-        pages = opened(reading, environ, tmp_path, redactor)
+        pages = open_web(reading, environ, tmp_path, redactor)
         with pytest.raises(WebFault, match="not on the public internet"):
             await pages.read(here.url("/", "127.0.0.1"))
     assert text.startswith(
@@ -142,5 +142,5 @@ async def test_a_key_that_is_nowhere_is_told_before_anything_is_asked(tmp_path: 
     async with site({}) as here:
         settings = configured(service="brave", url=here.url("", "127.0.0.1"), key="BRAVE_KEY")
         with pytest.raises(WebFault, match=r"there is no BRAVE_KEY.*\[web\.search\]"):
-            await opened(settings, {}, tmp_path, Redactor()).search("x", 5)
+            await open_web(settings, {}, tmp_path, Redactor()).search("x", 5)
     assert here.heads == []

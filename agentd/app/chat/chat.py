@@ -23,16 +23,16 @@ from agentd.app.chat.asking import (
 )
 from agentd.app.chat.catalog import Catalog
 from agentd.app.chat.last_exchange import fetch_last, show_exchange
-from agentd.app.chat.pasting import TypedText, carried
+from agentd.app.chat.pasting import TypedText, split_images
 from agentd.app.chat.screen import Display
-from agentd.app.chat.slash import chosen, help_text, misspelt, parse, session_table
+from agentd.app.chat.slash import help_text, misspelt, parse, session_of_answer, session_table
 from agentd.app.chat.statusline import StatusLine
 from agentd.app.chat.toolcalls import ShownCalls
 from agentd.core.errors import AgentdError
 from agentd.core.spans import Spans
 from agentd.interfaces.client.attachments import smaller
 from agentd.interfaces.client.connection import alone
-from agentd.interfaces.client.conversation import Conversation, joined
+from agentd.interfaces.client.conversation import Conversation, join_session
 from agentd.interfaces.client.remote_error import RemoteError
 from agentd.interfaces.client.reply import ENDINGS, Reply, marks, words
 from agentd.interfaces.commands.plain import Times
@@ -120,7 +120,7 @@ class Chat:
     async def _visit(self, sockets: Sequence[Path], session: str) -> str:
         """Talk in one session; returns the key of the next one, "" when the user leaves."""
         self._session = session
-        async with joined(sockets, session, self) as conversation, alone():
+        async with join_session(sockets, session, self) as conversation, alone():
             self._session = conversation.session
             self._keyboard.enter(self._session)
             self._catalog.conversation = conversation
@@ -278,7 +278,7 @@ class Chat:
             self._choosing = False
         if line is None or line == CTRL_C or self._settled(line):
             return None
-        return chosen(line.strip(), sessions)
+        return session_of_answer(line.strip(), sessions)
 
     async def _turn(self, conversation: Conversation, message: TypedText) -> bool:
         """One message and its answer. False when the user leaves meanwhile."""
@@ -316,7 +316,7 @@ class Chat:
         try:
             if not conversation.is_attached:
                 self._screen.aside(_KEPT)
-            said, images = await asyncio.to_thread(carried, message)
+            said, images = await asyncio.to_thread(split_images, message)
             result = await conversation.say(
                 said.text,
                 uuid.uuid4().hex,

@@ -54,12 +54,12 @@ class ChatCompleter(Completer):
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
         """What may follow at the cursor."""
-        begun, known = await self._known(document.text_before_cursor)
+        begun, known = await self._suggest(document.text_before_cursor)
         for text, what in known:
             if text.lower().startswith(begun.lower()) and text.isprintable():
                 yield Completion(text, -len(begun), display_meta=visible(what))
 
-    async def _known(self, before: str) -> tuple[str, Sequence[Suggestion]]:
+    async def _suggest(self, before: str) -> tuple[str, Sequence[Suggestion]]:
         if file := _FILE.search(before):
             if of_server := _RESOURCE.match(file[1]):
                 return file[1], await self._sources.resources(of_server[1])

@@ -238,7 +238,7 @@ class _Chat(Markdown):
     def __init__(self, text: str, parser: MarkdownIt) -> None:
         super().__init__("", code_theme=_THEME, hyperlinks=False)
         self.markup = text
-        self.parsed = [_kept(token) for token in parser.parse(text)]
+        self.parsed = [_with_hard_breaks(token) for token in parser.parse(text)]
 
 
 class _Harmless:
@@ -252,7 +252,7 @@ class _Harmless:
             yield Segment(visible(segment.text), segment.style, segment.control)
 
 
-def _kept(token: Token) -> Token:
+def _with_hard_breaks(token: Token) -> Token:
     for child in token.children or []:
         if child.type == "softbreak":
             child.type = "hardbreak"

@@ -10,7 +10,7 @@ from typing import Any
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from agentd.app.chat.markdown import Blocks, MarkdownBlock, Renderer
-from agentd.app.chat.screen import asked, changes, next_try
+from agentd.app.chat.screen import changes, next_try, question_text
 from agentd.app.chat.toolcalls import ShownCall
 from agentd.core.ports import Clock
 from agentd.interfaces.commands.plain import folded, visible
@@ -147,7 +147,7 @@ class Painter:
     def question(self, call: Mapping[str, Any]) -> None:
         """What the user is asked to allow, with every change in full view."""
         self.end_line()
-        lines = [self._styled(folded(asked(call), self._width()), "bold")]
+        lines = [self._styled(folded(question_text(call), self._width()), "bold")]
         for line in changes(call):
             style = "bold" if line.startswith(("+++", "---")) else _DIFF.get(line[:1], "none")
             lines.append(self._styled(self._hung(line), style))
@@ -186,7 +186,7 @@ class Painter:
         written = []
         done, self._done = self._done, []
         for block in done:
-            written += [self._canvas.show(self._shown(block, width)), self._canvas.keep()]
+            written += [self._canvas.show(self._visible_lines(block, width)), self._canvas.keep()]
             self._begun = True
         if not self._reading:
             written.append(self._canvas.show(self._changing(width)))
@@ -195,7 +195,7 @@ class Painter:
     def _changing(self, width: int) -> list[str]:
         """What is not final yet."""
         block = self._blocks.open()
-        lines = self._shown(block, width) if block else []
+        lines = self._visible_lines(block, width) if block else []
         lines += [self._render.dim(self._clipped(self._call(call))) for call in self._calls]
         if not lines and self._waiting is not None:
             told = folded(self._wait(self._waiting), width)
@@ -209,7 +209,7 @@ class Painter:
             return f"⋯ {next_try(self._delay[0], left)} (Ctrl-C cancels)"
         return f"⋯ {now - since:.0f} s (Ctrl-C cancels)" if now - since >= _PATIENCE else ""
 
-    def _shown(self, block: MarkdownBlock, width: int) -> list[str]:
+    def _visible_lines(self, block: MarkdownBlock, width: int) -> list[str]:
         lines = self._render.lines(block, width)
         return lines[1:] if block.gap and not self._begun else lines
 

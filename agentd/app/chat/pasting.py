@@ -59,7 +59,7 @@ def _common(one: str, other: str) -> int:
     return low
 
 
-def carried(message: TypedText) -> tuple[TypedText, tuple[Attachment, ...]]:
+def split_images(message: TypedText) -> tuple[TypedText, tuple[Attachment, ...]]:
     """The words of a message, and the images that it carries. Reads files, so it blocks. Raises
     InvalidRequest and what `read_image` raises.
     """

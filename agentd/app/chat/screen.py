@@ -94,7 +94,7 @@ class Screen:
 
     def question(self, call: Mapping[str, Any]) -> None:
         """What the user is asked to allow, with every change in full view."""
-        self.aside(asked(call))
+        self.aside(question_text(call))
         for line in changes(call):
             self.line(f"    {line}")
 
@@ -117,7 +117,7 @@ def next_try(why: str, seconds: float) -> str:
     return f"{sentence[:1].lower()}{sentence[1:]}; next try in {left} s"
 
 
-def asked(call: Mapping[str, Any]) -> str:
+def question_text(call: Mapping[str, Any]) -> str:
     """What the agent wants to do."""
     return f"the agent asks: {call.get('title') or 'may I go on?'}"
 

@@ -80,7 +80,7 @@ def session_table(sessions: Sequence[Mapping[str, Any]], here: str, times: Times
     return table(rows, ("#", "key", "last used", "title"), "no sessions yet")
 
 
-def chosen(answer: str, sessions: Sequence[Mapping[str, Any]]) -> str | None:
+def session_of_answer(answer: str, sessions: Sequence[Mapping[str, Any]]) -> str | None:
     """The key that a number or a key names; None for nothing."""
     keys = {str(number): str(one.get("key")) for number, one in enumerate(sessions, start=1)}
     return keys.get(answer, answer) or None

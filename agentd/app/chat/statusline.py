@@ -23,7 +23,7 @@ class StatusLine:
 
     def text(self, columns: int) -> str:
         """The words, in so many columns."""
-        return visible(worded(self._status, self._session, columns))
+        return visible(status_text(self._status, self._session, columns))
 
     def want(self) -> None:
         """Something may have changed."""
@@ -43,7 +43,7 @@ class StatusLine:
             changed()
 
 
-def worded(status: Mapping[str, Any], session: str, columns: int) -> str:
+def status_text(status: Mapping[str, Any], session: str, columns: int) -> str:
     """The session, the provider, how much of the window is in use, today's cost, and problems. Where that
     is wider than `columns`, the provider goes first and problems last.
     """

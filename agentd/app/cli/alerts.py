@@ -11,11 +11,11 @@ import typer
 
 from agentd.app.cli.ask import sockets
 from agentd.app.cli.calling import owners_times
-from agentd.app.cli.declared import grouped
+from agentd.app.cli.declared import group_of
 from agentd.app.cli.report import AsJson, ConfigFile, as_line, note, reporting, say, show
 from agentd.core.paths import daemon_places
-from agentd.interfaces.client.connection import connected
-from agentd.interfaces.client.conversation import joined
+from agentd.interfaces.client.connection import connect
+from agentd.interfaces.client.conversation import join_session
 from agentd.interfaces.commands.alerts import ALERTS
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ def _follow_until_stopped(_: dict[str, Any], *, as_json: bool) -> None:
 
 async def follow(*, as_json: bool) -> None:
     """Print each alert, and that the daemon has gone or is back. Raises DaemonUnreachable, RemoteError."""
-    async with connected(sockets()) as connection:
+    async with connect(sockets()) as connection:
         times = await owners_times(connection)
-    async with joined(sockets(), "main", Printer(times, as_json=as_json)):
+    async with join_session(sockets(), "main", Printer(times, as_json=as_json)):
         await asyncio.Event().wait()
 
 
@@ -67,7 +67,7 @@ class Printer:
         note("the daemon is back")
 
 
-app = grouped(ALERTS, {"follow": _follow_until_stopped})
+app = group_of(ALERTS, {"follow": _follow_until_stopped})
 
 
 @app.command()
@@ -81,12 +81,12 @@ def watch(config: ConfigFile = None, as_json: AsJson = False) -> None:
 
     with reporting(as_json=as_json):
         look = missing(daemon_places(os.environ, config))
-        show(look.as_json(), _looked, as_json=as_json)
+        show(look.as_json(), _watch_text, as_json=as_json)
         if look.failed:
             raise typer.Exit(1)
 
 
-def _looked(result: dict[str, Any]) -> str:
+def _watch_text(result: dict[str, Any]) -> str:
     lines = [f"{result['state']}: {result['text']}"]
     lines += [f"  told by {name}" for name in result["sent"]]
     lines += [f"  not told by {name}: {why}" for name, why in result["failed"].items()]

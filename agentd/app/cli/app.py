@@ -88,19 +88,19 @@ _GROUPS = {
 }
 
 
-def _grouped(place: str, summary: str) -> CommandGroup:
-    return CommandGroup(summary, inside=partial(declared.loaded, place))
+def _deferred_group(place: str, summary: str) -> CommandGroup:
+    return CommandGroup(summary, inside=partial(declared.load_command, place))
 
 
 app = CommandGroup(
     "A personal agent that stays on: it talks, remembers and wakes up by itself.",
     {
         **{
-            name: Later(partial(declared.loaded, place, name), summary)
+            name: Later(partial(declared.load_command, place, name), summary)
             for name, (place, summary) in _COMMANDS.items()
         },
         **{
-            name: Later(partial(_grouped, place, summary), summary)
+            name: Later(partial(_deferred_group, place, summary), summary)
             for name, (place, summary) in _GROUPS.items()
         },
     },

@@ -39,11 +39,11 @@ def answer(
     """
     with reporting(as_json=as_json):
         result = ask(command, within=within, in_words=not as_json, **options)
-        show(result, lambda told: fitted(render(told)), as_json=as_json)
+        show(result, lambda told: fit_to_terminal(render(told)), as_json=as_json)
     return result
 
 
-def fitted(text: str) -> str:
+def fit_to_terminal(text: str) -> str:
     """`text` with lines that fit the terminal; as it is where there is none."""
     return folded(text, shutil.get_terminal_size().columns) if sys.stdout.isatty() else text
 
@@ -57,10 +57,10 @@ def ask(
     Raises DaemonUnreachable, RemoteError, Busy.
     """
     # Not before a question is asked: the client makes `agentd --help` half as slow again.
-    from agentd.app.cli.calling import answered
+    from agentd.app.cli.calling import call_daemon
 
     params = {key: value for key, value in options.items() if value is not None}
-    return answered(sockets(), f"_agentd/{command}", params, within, in_words=in_words)
+    return call_daemon(sockets(), f"_agentd/{command}", params, within, in_words=in_words)
 
 
 def agree(question: str, *, yes: bool, ask: bool) -> None:

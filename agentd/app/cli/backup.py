@@ -60,7 +60,7 @@ def restore(
     with reporting(as_json=as_json):
         now = SystemClock("UTC").now()
         asks = not as_json and sys.stdin.isatty() and sys.stderr.isatty()
-        agree = (lambda _: None) if trust else _asked if asks else _refused
+        agree = (lambda _: None) if trust else _confirm_settings if asks else _refuse_settings
         result = put(
             file.expanduser(),
             places,
@@ -70,10 +70,10 @@ def restore(
             agree=agree,
             with_config=not without_config,
         )
-        show(result, _restored, as_json=as_json)
+        show(result, _restored_text, as_json=as_json)
 
 
-def _asked(settings: Sequence[Reaching]) -> None:
+def _confirm_settings(settings: Sequence[Reaching]) -> None:
     note("the configuration in this backup reaches beyond agentd:")
     for line in _lines(settings):
         note(f"  {line}")
@@ -83,7 +83,7 @@ def _asked(settings: Sequence[Reaching]) -> None:
         )
 
 
-def _refused(settings: Sequence[Reaching]) -> None:
+def _refuse_settings(settings: Sequence[Reaching]) -> None:
     told = "\n  ".join(_lines(settings))
     raise ConfigError(
         f"the configuration in this backup reaches beyond agentd, and nobody is asked here:\n  {told}",
@@ -97,7 +97,7 @@ def _lines(settings: Sequence[Reaching]) -> Iterator[str]:
         yield f"{one.key} = {json.dumps(one.value)}: {one.how}"
 
 
-def _restored(result: dict[str, Any]) -> str:
+def _restored_text(result: dict[str, Any]) -> str:
     lines = [f"{counted(result['restored'], 'file')} restored; start the daemon with `agentd up`"]
     lines += [f"moved aside: {path}" for path in result["aside"]]
     if result["config"]:

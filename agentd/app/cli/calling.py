@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from agentd.core.clock import SystemClock
-from agentd.interfaces.client.connection import DaemonConnection, connected, introduction
+from agentd.interfaces.client.connection import DaemonConnection, connect, introduction
 from agentd.interfaces.commands.plain import Times
 
 _INTRODUCTION_SECONDS = 30.0
 
 
-def answered(
+def call_daemon(
     sockets: Sequence[Path], method: str, params: dict[str, Any], within: float, *, in_words: bool
 ) -> Any:
     """What the daemon answers, times in words if wanted. Raises DaemonUnreachable, RemoteError, Busy."""
@@ -32,6 +32,6 @@ async def owners_times(connection: DaemonConnection) -> Times:
 async def _call(
     sockets: Sequence[Path], method: str, params: dict[str, Any], within: float, *, in_words: bool
 ) -> Any:
-    async with connected(sockets) as connection:
+    async with connect(sockets) as connection:
         result = await connection.call(method, params, within=within)
         return (await owners_times(connection)).read(result) if in_words else result

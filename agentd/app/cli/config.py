@@ -71,7 +71,7 @@ def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
             if exists
             else "there is no such file; agentd's defaults hold (`agentd init` makes it)"
         )
-        lines = [f"{file}: {told}", *_advice(file, loose), *_missed(missing)]
+        lines = [f"{file}: {told}", *_advice(file, loose), *_warnings(missing)]
         show(result, lambda _: "\n".join(lines), as_json=as_json)
 
 
@@ -127,7 +127,7 @@ def set_(
             raise InvalidRequest(f"{key!r} is no key", cure='name one like "heartbeat.interval"')
         configuration(file, os.getuid(), mend=False)
         before = read(file, os.environ)
-        after = _written(file, parts, value)
+        after = _set_checked(file, parts, value)
         shown = {one.key: one for one in describe(after)}
         name = next(name for name in _above(parts) if name in shown)
         old = {one.key: one.value for one in describe(before)}[name]
@@ -142,13 +142,13 @@ def set_(
         show(result, _set, as_json=as_json)
 
 
-def _written(file: Path, key: Sequence[str], value: str) -> Loaded:
+def _set_checked(file: Path, key: Sequence[str], value: str) -> Loaded:
     """What the file says with the key set, as the first meaning of the value has it that makes no mistake.
     Raises ConfigError or InvalidRequest, with nothing changed, for the mistakes of the likeliest.
     """
     text = text_of(file)
     refused: AgentdError | None = None
-    for meaning in meant(value):
+    for meaning in readings_of(value):
         try:
             changed = with_key(text, key, meaning)
         except (ConfigError, InvalidRequest) as error:
@@ -157,7 +157,7 @@ def _written(file: Path, key: Sequence[str], value: str) -> Loaded:
         try:
             loaded = read_text(changed, file, os.environ)
         except ConfigError as error:
-            refused = refused or _unchanged(file, error)
+            refused = refused or _unchanged_error(file, error)
             continue
         try:
             ensure_private_dir(file.parent)
@@ -170,7 +170,7 @@ def _written(file: Path, key: Sequence[str], value: str) -> Loaded:
     raise refused
 
 
-def _unchanged(file: Path, error: ConfigError) -> ConfigError:
+def _unchanged_error(file: Path, error: ConfigError) -> ConfigError:
     """The mistakes that the file would have, without the lines: it has none of them."""
     mistakes = [_LINE.sub("", line) for line in error.message.splitlines()[1:]]
     return ConfigError(
@@ -196,13 +196,13 @@ def _advice(file: Path, loose: str) -> Iterator[str]:
         yield f"{loose}; the daemon changes that when it starts, or do it now: chmod go= {file}"
 
 
-def _missed(missing: Sequence[Finding]) -> Iterator[str]:
+def _warnings(missing: Sequence[Finding]) -> Iterator[str]:
     for one in missing:
         yield f"warning: {one.text}"
         yield f"→ {one.cure}"
 
 
-def meant(text: str) -> tuple[Any, ...]:
+def readings_of(text: str) -> tuple[Any, ...]:
     """What a value on a command line may mean, the likeliest first: as TOML has it, and as plain text."""
     try:
         value = tomli.loads(f"value = {text}")["value"]
@@ -245,11 +245,11 @@ def _changes(text: str, key: Sequence[str], value: Any) -> Iterator[str]:
     """The ways to write it, the one that is kindest to comments first: a key that is there in its place, a
     new one right below the head of its table, a new table at the end.
     """
-    replaced = _replaced(text, key, value)
+    replaced = _replace_value(text, key, value)
     if replaced is not None:
         yield replaced
-    head = f"[{'.'.join(map(_spelled, key[:-1]))}]"
-    setting = f"{_spelled(key[-1])} = {toml(plain(value))}"
+    head = f"[{'.'.join(map(_toml_key, key[:-1]))}]"
+    setting = f"{_toml_key(key[-1])} = {toml(plain(value))}"
     lines = text.splitlines()
     at = key_lines(text).get(tuple(key[:-1]), 0)
     if at and lines[at - 1].lstrip().startswith("["):
@@ -257,7 +257,7 @@ def _changes(text: str, key: Sequence[str], value: Any) -> Iterator[str]:
     yield "\n".join([*lines, *([""] if lines else []), head, setting, ""])
 
 
-def _replaced(text: str, key: Sequence[str], value: Any) -> str | None:
+def _replace_value(text: str, key: Sequence[str], value: Any) -> str | None:
     """The text with the value of a key that is there, or put where its table is no table of its own; None
     where tomlkit does not take it.
     """
@@ -278,5 +278,5 @@ def _replaced(text: str, key: Sequence[str], value: Any) -> str | None:
     return tomlkit.dumps(document)
 
 
-def _spelled(name: str) -> str:
+def _toml_key(name: str) -> str:
     return name if _BARE.fullmatch(name) else tomlkit.string(name).as_string()

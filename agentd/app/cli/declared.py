@@ -20,7 +20,7 @@ from agentd.interfaces.commands.declaration import Command, Given
 Line = Callable[..., None]
 
 
-def loaded(place: str, name: str = "") -> Any:
+def load_command(place: str, name: str = "") -> Any:
     """The command, or the group, at "package.module:attribute"; of a group without a name its command
     `name`.
     """
@@ -28,10 +28,10 @@ def loaded(place: str, name: str = "") -> Any:
     found = getattr(import_module(module), attribute)
     if not isinstance(found, declaration.Group):
         return found
-    return grouped(found) if found.name else alone(found[name])
+    return group_of(found) if found.name else alone(found[name])
 
 
-def grouped(declared: declaration.Group, lines: Mapping[str, Line] | None = None) -> CommandGroup:
+def group_of(declared: declaration.Group, lines: Mapping[str, Line] | None = None) -> CommandGroup:
     """The commands of a declared group, as one of the command line."""
     group = CommandGroup()
     add_all(group, declared, lines)
@@ -54,7 +54,7 @@ def add_all(
 
 
 def _line(command: Command, lines: Mapping[str, Line] | str | None) -> Line:
-    found = loaded(lines) if isinstance(lines, str) else lines or {}
+    found = load_command(lines) if isinstance(lines, str) else lines or {}
     return alone(command, found.get(command.name))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from agentd.app.assembly.model import check_model
-from agentd.app.cli.ask import fitted, sockets
+from agentd.app.cli.ask import fit_to_terminal, sockets
 from agentd.app.cli.declared import alone
 from agentd.app.cli.report import ConfigFile, reporting, show
 from agentd.app.config import Config, load, placed
@@ -34,7 +34,7 @@ from agentd.core.clock import SystemClock, known_zone
 from agentd.core.errors import AgentdError
 from agentd.core.health import Finding
 from agentd.core.paths import Places, daemon_places
-from agentd.interfaces.client.connection import connected
+from agentd.interfaces.client.connection import connect
 from agentd.interfaces.commands.units import linger_marker, system_unit, users_unit
 from agentd.interfaces.commands.upkeep import UPKEEP
 from agentd.storage.ownership import owned
@@ -54,7 +54,11 @@ def _doctor(_: dict[str, Any], *, config: ConfigFile = None, as_json: bool) -> N
     with reporting(as_json=as_json):
         found = [*_configuration(places), *asyncio.run(_of_daemon())]
         is_well = all(check["level"] != _FAIL for check in found)
-        show({"ok": is_well, "checks": found}, lambda _: fitted(_as_text(found)), as_json=as_json)
+        show(
+            {"ok": is_well, "checks": found},
+            lambda _: fit_to_terminal(_as_text(found)),
+            as_json=as_json,
+        )
     if not is_well:
         raise typer.Exit(1)
 
@@ -102,7 +106,7 @@ def _checks(places: Places, config: Config) -> Sequence[Check]:
 async def _of_daemon() -> list[dict[str, str]]:
 
     try:
-        async with connected(sockets()) as connection:
+        async with connect(sockets()) as connection:
             found = await connection.call("_agentd/doctor", within=_SECONDS)
     except AgentdError as error:
         return [

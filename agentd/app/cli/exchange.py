@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentd.app.cli.ask import MODEL_SECONDS, ask, fitted
+from agentd.app.cli.ask import MODEL_SECONDS, ask, fit_to_terminal
 from agentd.app.cli.declared import Line
 from agentd.app.cli.report import AsJson, reporting, show
-from agentd.app.cli.texts import Output, check_writable, placed, read_text, write_text
+from agentd.app.cli.texts import Output, check_writable, naming_file, read_text, write_text
 from agentd.core.errors import Busy, GraphError, InvalidRequest
 from agentd.interfaces.client.remote_error import RemoteError
 from agentd.interfaces.commands.exchange import EXCHANGE
@@ -64,7 +64,7 @@ def apply(
     with reporting(as_json=as_json):
         before = _read(old)
         text = read_text(delta)
-        with placed(delta):
+        with naming_file(delta):
             after = applied(before, read_delta(text))
         held = checkpoint(after)
         told = {
@@ -80,7 +80,7 @@ def apply(
 def _read(file: Path) -> Record:
     """The state that the file says. Raises InvalidRequest, GraphError."""
     text = read_text(file)
-    with placed(file):
+    with naming_file(file):
         return read(text)
 
 
@@ -112,10 +112,10 @@ def _show(told: dict[str, Any], output: Path | None, *, as_json: bool) -> None:
         return
     size = write_text(output, told.pop("text"))
     told = {"file": str(output), "bytes": size, **told}
-    show(told, _written, as_json=as_json)
+    show(told, _snapshot_text, as_json=as_json)
 
 
-def _written(told: dict[str, Any]) -> str:
+def _snapshot_text(told: dict[str, Any]) -> str:
     gone = f", {told['gone']} gone" if "gone" in told else ""
     kept = counted(told["episodes"], "episode")
     return f"written to {told['file']}: {kept}{gone}, state {told['state'][:12]}"
@@ -130,7 +130,7 @@ def _send(given: dict[str, Any], *, output: Output = None, as_json: bool) -> Non
             show(told, lambda whole: str(whole["text"]).rstrip("\n"), as_json=as_json)
             return
         size = write_text(output, told.pop("text"))
-        show({"file": str(output), "bytes": size, **told}, _sent, as_json=as_json)
+        show({"file": str(output), "bytes": size, **told}, _sent_text, as_json=as_json)
 
 
 def _take(
@@ -141,8 +141,12 @@ def _take(
 ) -> None:
     with reporting(as_json=as_json):
         _check(given["trust"])
-        told = _asked(file, {**given, "text": read_text(file)})
-        show({"from": given["from"], **told}, lambda done: fitted(_taken(done)), as_json=as_json)
+        told = _ask_about_file(file, {**given, "text": read_text(file)})
+        show(
+            {"from": given["from"], **told},
+            lambda done: fit_to_terminal(_taken_text(done)),
+            as_json=as_json,
+        )
 
 
 def _import(
@@ -156,7 +160,9 @@ def _import(
         text = read_text(file)
         told = ask("facts/import-graph", within=MODEL_SECONDS, **given, text=text)
         who = given["from"] or str(file)
-        show({"from": who, **told}, lambda done: fitted(_taken(done)), as_json=as_json)
+        show(
+            {"from": who, **told}, lambda done: fit_to_terminal(_taken_text(done)), as_json=as_json
+        )
 
 
 def _verify(given: dict[str, Any], *, as_json: bool) -> None:
@@ -179,7 +185,7 @@ def _check(trust: float) -> None:
         )
 
 
-def _asked(file: Path, params: dict[str, Any]) -> Any:
+def _ask_about_file(file: Path, params: dict[str, Any]) -> Any:
     """What the daemon says to a message. Raises what `ask` does, of a message that is refused with its
     file and, where its text is at fault, the place.
     """
@@ -188,17 +194,17 @@ def _asked(file: Path, params: dict[str, Any]) -> Any:
     except RemoteError as error:
         if error.reason != GraphError.code:
             raise
-        with placed(file):
+        with naming_file(file):
             read_delta(params["text"])
             raise GraphError(error.message, cure=error.cure) from None
 
 
-def _sent(told: dict[str, Any]) -> str:
+def _sent_text(told: dict[str, Any]) -> str:
     said = f"{counted(told['facts'], 'fact')}, {told['taken_back']} taken back"
     return f"written to {told['file']}: {said}"
 
 
-def _taken(told: dict[str, Any]) -> str:
+def _taken_text(told: dict[str, Any]) -> str:
     counts = f"{told['new']} new, {told['known']} known, {told['taken_back']} taken back"
     if told["kept_out"]:
         counts += f", {told['kept_out']} kept out (taken back, or forgotten here, before)"

@@ -16,15 +16,15 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from agentd.app.backup import left_out
+from agentd.app.backup import skipped_links
 from agentd.app.cli.ask import MODEL_SECONDS, sockets
 from agentd.app.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.app.config import read
 from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.paths import daemon_places
-from agentd.interfaces.client.connection import DaemonConnection, connected
+from agentd.interfaces.client.connection import DaemonConnection, connect
 from agentd.interfaces.commands.plain import counted
-from agentd.interfaces.commands.upkeep import told_links
+from agentd.interfaces.commands.upkeep import link_lines
 
 _COSTS = (
     "at",
@@ -61,7 +61,7 @@ async def write_all(
     box = _open(target)
     count = size = 0
     try:
-        async with connected(sockets) as connection:
+        async with connect(sockets) as connection:
             await _check(connection, workspace)
             for name, data in _on_disk(workspace, config):
                 box.put(name, data)
@@ -78,7 +78,7 @@ async def write_all(
         box.close(keep=False)
         raise
     box.close(keep=True)
-    return {"path": str(target), "files": count, "bytes": size, **left_out(workspace)}
+    return {"path": str(target), "files": count, "bytes": size, **skipped_links(workspace)}
 
 
 async def _check(connection: DaemonConnection, workspace: Path) -> None:
@@ -224,4 +224,4 @@ def export(target: Target, config: ConfigFile = None, as_json: AsJson = False) -
 
 def _as_text(done: dict[str, Any]) -> str:
     told = f"{counted(done['files'], 'file')}, {counted(done['bytes'], 'byte')}: {done['path']}"
-    return "\n".join([told, *told_links(done)])
+    return "\n".join([told, *link_lines(done)])

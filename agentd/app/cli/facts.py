@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
-from agentd.app.cli.ask import agree, ask, fitted
-from agentd.app.cli.declared import add_all, grouped, loaded
+from agentd.app.cli.ask import agree, ask, fit_to_terminal
+from agentd.app.cli.declared import add_all, group_of, load_command
 from agentd.app.cli.group import Later
 from agentd.app.cli.report import AsJson, as_line, reporting, say, show
-from agentd.app.cli.texts import piped
+from agentd.app.cli.texts import read_stdin
 from agentd.core.errors import InvalidRequest
 from agentd.interfaces.commands import fact_words
 from agentd.interfaces.commands.exchange import EXCHANGE
@@ -44,23 +44,25 @@ def _forgotten(
             )
         wanted = {**given, "also": [*(also or ()), *(more or ())] or None}
         if not (dry_run or yes):
-            wanted = _agreed(wanted, ask_him=sys.stdin.isatty() and not as_json)
+            wanted = _confirm_forgetting(wanted, ask_him=sys.stdin.isatty() and not as_json)
         result = _forget(dry_run=dry_run, **wanted)
         texts = _texts(result["forgotten"]) if dry_run and not as_json else {}
-        show(result, lambda told: fitted(fact_words.forgotten(told, texts)), as_json=as_json)
+        show(
+            result, lambda told: fit_to_terminal(fact_words.forgotten(told, texts)), as_json=as_json
+        )
         if not result["forgotten"]:
             raise typer.Exit(1)
 
 
-def _changed(given: dict[str, Any], *, as_json: bool) -> None:
+def _list_changes(given: dict[str, Any], *, as_json: bool) -> None:
     with reporting(as_json=as_json):
         result = ask("facts/changes", in_words=not as_json, **given)
         ids = [i for one in result["changes"] for i in (one["new"], *one["old"]) if i]
         texts = {} if as_json else _texts(ids)
-        show(result, lambda told: fitted(fact_words.changes(told, texts)), as_json=as_json)
+        show(result, lambda told: fit_to_terminal(fact_words.changes(told, texts)), as_json=as_json)
 
 
-def _taken_in(
+def _import_facts(
     _: dict[str, Any],
     *,
     file: Annotated[
@@ -77,11 +79,11 @@ def _taken_in(
             done["known"] += page["known"]
             for reason, count in page["refused"].items():
                 done["refused"][reason] = done["refused"].get(reason, 0) + count
-        show(done, lambda told: fitted(fields(told)), as_json=as_json)
+        show(done, lambda told: fit_to_terminal(fields(told)), as_json=as_json)
 
 
-app = grouped(FACTS, {"forget": _forgotten, "import": _taken_in})
-add_all(app, FACT_CHANGES, {"changes": _changed})
+app = group_of(FACTS, {"forget": _forgotten, "import": _import_facts})
+add_all(app, FACT_CHANGES, {"changes": _list_changes})
 add_all(app, GRAPH, "agentd.app.cli.graph:LINES")
 add_all(app, EXCHANGE, "agentd.app.cli.exchange:LINES")
 
@@ -109,7 +111,7 @@ _GRAPH = {
     ),
 }
 for _name, (_place, _summary) in _GRAPH.items():
-    app.later[_name] = Later(partial(loaded, f"agentd.app.cli.{_place}"), _summary)
+    app.later[_name] = Later(partial(load_command, f"agentd.app.cli.{_place}"), _summary)
 
 
 def _forget(**wanted: Any) -> dict[str, Any]:
@@ -137,7 +139,7 @@ def _all() -> Iterator[dict[str, Any]]:
 def _read(file: Path) -> Iterator[dict[str, Any]]:
     """The objects of the lines. Raises InvalidRequest, which names a line that is none."""
     try:
-        text = piped() if str(file) == "-" else file.read_text(encoding="utf-8")
+        text = read_stdin() if str(file) == "-" else file.read_text(encoding="utf-8")
     except OSError as error:
         raise InvalidRequest(f"{file}: {error.strerror}", cure="name a readable file") from None
     except UnicodeDecodeError:
@@ -157,7 +159,7 @@ def _read(file: Path) -> Iterator[dict[str, Any]]:
         yield {**row, "line": number}
 
 
-def _agreed(wanted: dict[str, Any], *, ask_him: bool) -> dict[str, Any]:
+def _confirm_forgetting(wanted: dict[str, Any], *, ask_him: bool) -> dict[str, Any]:
     """What the owner wants erased once he has seen it, his choice among several included. Ends the
     command where he does not; raises InvalidRequest where nobody can be asked about more than one fact.
     """
@@ -166,16 +168,16 @@ def _agreed(wanted: dict[str, Any], *, ask_him: bool) -> dict[str, Any]:
             agree("", yes=False, ask=False)
         return wanted
     seen = _forget(dry_run=True, **wanted)
-    if not seen["forgotten"] and (chosen := _chosen(seen["candidates"])):
+    if not seen["forgotten"] and (chosen := _ask_which(seen["candidates"])):
         wanted = {**wanted, "query": chosen}
         seen = _forget(dry_run=True, **wanted)
     if seen["forgotten"]:
-        say(fitted(fact_words.forgotten(seen, _texts(seen["forgotten"]))))
+        say(fit_to_terminal(fact_words.forgotten(seen, _texts(seen["forgotten"]))))
         agree("Erase this for good?", yes=False, ask=True)
     return wanted
 
 
-def _chosen(candidates: Sequence[dict[str, Any]]) -> str:
+def _ask_which(candidates: Sequence[dict[str, Any]]) -> str:
     """The id of the fact that the owner chooses; "" where he chooses none."""
     if not candidates:
         return ""

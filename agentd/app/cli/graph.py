@@ -37,7 +37,7 @@ DRAWN = frozenset({Format.TABLE, Format.DOT, Format.HTML})  # the daemon writes 
 
 def _query(given: dict[str, Any], *, as_json: bool) -> None:
     with reporting(as_json=as_json):
-        show(ask("facts/query", **given), _answered, as_json=as_json)
+        show(ask("facts/query", **given), _answer_text, as_json=as_json)
 
 
 def _graph(
@@ -67,12 +67,12 @@ def _graph(
         result = ask("facts/graph", **given, form=wanted)
         if compat:
             result["text"] = _compatible(result["text"])
-        if wanted and not as_json and (left := _left_out(result)):
+        if wanted and not as_json and (left := _omissions(result)):
             note(left)
         if output is None:
-            show(result, lambda told: _drawn(told, form), as_json=as_json)
+            show(result, lambda told: _draw(told, form), as_json=as_json)
             return
-        size = write_text(output, _drawn(result, form).rstrip("\n") + "\n")
+        size = write_text(output, _draw(result, form).rstrip("\n") + "\n")
         told = {"file": str(output), "bytes": size}
         show(told, lambda done: f"written to {done['file']}", as_json=as_json)
 
@@ -80,7 +80,7 @@ def _graph(
 LINES: dict[str, Line] = {"query": _query, "graph": _graph}
 
 
-def _answered(result: dict[str, Any]) -> str:
+def _answer_text(result: dict[str, Any]) -> str:
     answer = answer_of(result)
     if not answer.rows:
         return visible(answer.reason)
@@ -90,7 +90,7 @@ def _answered(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _left_out(result: dict[str, Any]) -> str:
+def _omissions(result: dict[str, Any]) -> str:
     """What the text of a form does not say: that nothing is known, or what is not in it."""
     picture = picture_of(result)
     return visible(picture.left_out if picture.nodes else picture.title)
@@ -101,7 +101,7 @@ def _compatible(text: str) -> str:
     return write_compatible(parse(text))
 
 
-def _drawn(result: dict[str, Any], form: Format) -> str:
+def _draw(result: dict[str, Any], form: Format) -> str:
     if form not in DRAWN:
         return str(result["text"]).rstrip("\n")
     picture = picture_of(result)

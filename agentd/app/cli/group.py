@@ -107,7 +107,7 @@ class _Commands(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._made and name in self._later:
-            self._made[name] = _made(name, self._later[name].load())
+            self._made[name] = _to_typer(name, self._later[name].load())
         return self._made[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
@@ -177,7 +177,7 @@ class CommandGroup(typer.Typer):
         return super().command(name, cls=_QuickCommand, **options)
 
 
-def _made(name: str, loaded: Any) -> Any:
+def _to_typer(name: str, loaded: Any) -> Any:
     """What typer makes of it."""
     holder = CommandGroup("")
     if isinstance(loaded, CommandGroup):

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agentd.app.cli.declared import grouped, tell
+from agentd.app.cli.declared import group_of, tell
 from agentd.interfaces.commands.heartbeat import HEARTBEAT
 
 
@@ -21,4 +21,4 @@ def _pause(
     tell(HEARTBEAT["pause"], given, as_json=as_json)
 
 
-app = grouped(HEARTBEAT, {"pause": _pause})
+app = group_of(HEARTBEAT, {"pause": _pause})

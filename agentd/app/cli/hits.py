@@ -116,14 +116,16 @@ class HitLook:
         return cls(shutil.get_terminal_size().columns, not is_plain(os.environ))
 
 
-def shown(result: Mapping[str, Any], query: str, look: HitLook, *, explain: bool = False) -> str:
+def hits_text(
+    result: Mapping[str, Any], query: str, look: HitLook, *, explain: bool = False
+) -> str:
     """One block a hit; of an empty answer, why it is empty and what to do next."""
     hits: list[Hit] = result["results"]
     if not hits:
         reason = result.get("reason") or EmptyReason.NO_MATCH
         what, then = EMPTY.get(reason, (f"nothing was found ({reason})", "try other words"))
-        return _fitted(f"{what}\n→ {then}", look)
-    wanted = _wanted(query)
+        return _fit(f"{what}\n→ {then}", look)
+    wanted = _query_words(query)
     blocks = [_block(hit, wanted, _rivals(hit, hits), look) for hit in hits]
     if explain:
         blocks += [
@@ -132,7 +134,7 @@ def shown(result: Mapping[str, Any], query: str, look: HitLook, *, explain: bool
     return "\n\n".join(blocks)
 
 
-def degraded(result: Mapping[str, Any]) -> str:
+def degraded_text(result: Mapping[str, Any]) -> str:
     """What the search had to do without, in one line; "" if nothing, or if it found nothing."""
     reason = result.get("reason")
     if not reason or not result["results"]:
@@ -151,12 +153,12 @@ def _block(hit: Hit, wanted: Mapping[str, frozenset[str]], rivals: int, look: Hi
         f"  {' · '.join(_why(hit, wanted, rivals))}",
         *(f"{_INDENT}{line}".rstrip() for line in text.split("\n")),
     ]
-    fitted = [_fitted(line, look) for line in lines]
+    fitted = [_fit(line, look) for line in lines]
     if look.colours:
         fitted[0] = f"{_BOLD}{fitted[0]}{_END}"
         fitted[1] = f"{_DIM}{fitted[1]}{_END}"
         terms = frozenset().union(*wanted.values())
-        fitted[2:] = [_marked(line, terms) for line in fitted[2:]]
+        fitted[2:] = [_highlight(line, terms) for line in fitted[2:]]
     return "\n".join(fitted)
 
 
@@ -209,7 +211,7 @@ def _scores(hits: Sequence[Hit], first: int) -> str:
     )
 
 
-def _wanted(query: str) -> dict[str, frozenset[str]]:
+def _query_words(query: str) -> dict[str, frozenset[str]]:
     """The words of the query that are looked for, as written, with their terms."""
     found = {
         word: frozenset(words.terms(word)) for word in words.raw_words(visible(words.asked(query)))
@@ -217,7 +219,7 @@ def _wanted(query: str) -> dict[str, frozenset[str]]:
     return {word: terms for word, terms in found.items() if terms}
 
 
-def _marked(line: str, wanted: frozenset[str]) -> str:
+def _highlight(line: str, wanted: frozenset[str]) -> str:
     """The line with the words that hold a wanted term in bold, in whatever form they stand there."""
     bold: set[int] = set()
     for word in set(words.raw_words(line)):
@@ -238,5 +240,5 @@ def _short(score: float) -> str:
     return f"{score:.2f}".removeprefix("0")
 
 
-def _fitted(text: str, look: HitLook) -> str:
+def _fit(text: str, look: HitLook) -> str:
     return folded(text, look.width) if look.width else text

@@ -14,12 +14,12 @@ import typer
 
 from agentd.app.cli.ask import agree, sockets
 from agentd.app.cli.calling import owners_times
-from agentd.app.cli.declared import grouped, tell
+from agentd.app.cli.declared import group_of, tell
 from agentd.app.cli.report import note, reporting
 from agentd.core.clock import SystemClock
 from agentd.core.errors import InvalidRequest
 from agentd.core.times import parse_zone
-from agentd.interfaces.client.connection import connected
+from agentd.interfaces.client.connection import connect
 from agentd.interfaces.commands.jobs import JOBS
 from agentd.interfaces.commands.plain import visible
 
@@ -39,12 +39,12 @@ def _add(
         with reporting(as_json=as_json):
             given = {
                 **given,
-                "at": _agreed(words, given.get("zone") or "", yes=yes, ask=not as_json),
+                "at": _confirm_moment(words, given.get("zone") or "", yes=yes, ask=not as_json),
             }
     tell(JOBS["add"], given, as_json=as_json)
 
 
-app = grouped(JOBS, {"add": _add})
+app = group_of(JOBS, {"add": _add})
 
 
 def _is_spelled(words: str) -> bool:
@@ -56,10 +56,10 @@ def _is_spelled(words: str) -> bool:
     return True
 
 
-def _agreed(words: str, zone: str, *, yes: bool, ask: bool) -> str:
+def _confirm_moment(words: str, zone: str, *, yes: bool, ask: bool) -> str:
     """The moment that the words mean, once the user has said so. Raises InvalidRequest, DaemonUnreachable."""
     clock = SystemClock(_zone(zone) or asyncio.run(_daemons_zone()))
-    at = understood(words, clock.now(), clock.zone)
+    at = parse_moment(words, clock.now(), clock.zone)
     note(f"{visible(words)!r} is {at:%A, %Y-%m-%d %H:%M} ({clock.zone.key})")
     agree("Is that what you mean?", yes=yes, ask=ask)
     return at.isoformat(timespec="seconds")
@@ -74,11 +74,11 @@ def _zone(name: str) -> str:
 
 
 async def _daemons_zone() -> str:
-    async with connected(sockets()) as connection:
+    async with connect(sockets()) as connection:
         return (await owners_times(connection)).clock.zone.key
 
 
-def understood(
+def parse_moment(
     words: str,
     now: datetime,
     zone: ZoneInfo,
@@ -94,14 +94,14 @@ def understood(
         extra = "pip install 'agentd-daemon[dates]'"
         cure = f'write it like "{example}"; words need the extra `dates`: {extra}'
         raise InvalidRequest(f"{told} is no date with a time", cure=cure)
-    found = _parsed(words, local) if len(words) <= _MOST_CHARS else None
+    found = _parse_date(words, local) if len(words) <= _MOST_CHARS else None
     if found is None:
         cure = f'write it like "tomorrow 9am" or "{example}"'
         raise InvalidRequest(f"{told} means no date with a time", cure=cure)
     at = found.astimezone(zone).replace(microsecond=0)
     # A day without an hour is read as this very minute of that day, or as its midnight.
     is_midnight = (at.hour, at.minute) == (0, 0) and not _MIDNIGHT.search(words)
-    if is_midnight or _parsed(words, local + _MINUTE) != found:
+    if is_midnight or _parse_date(words, local + _MINUTE) != found:
         cure = 'name one, like "tomorrow 9am"; a span from now on is --in 2h'
         raise InvalidRequest(f"{told} names no time of day", cure=cure)
     if at <= now:
@@ -110,7 +110,7 @@ def understood(
     return at
 
 
-def _parsed(words: str, local: datetime) -> datetime | None:
+def _parse_date(words: str, local: datetime) -> datetime | None:
     import dateparser
 
     found: datetime | None = dateparser.parse(

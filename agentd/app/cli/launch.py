@@ -14,7 +14,7 @@ from typing import Any
 import agentd
 from agentd.core.errors import AgentdError, AlreadyRunning, Busy, ConfigError, DaemonUnreachable
 from agentd.core.paths import Places, client_sockets, cure_of, ensure_private_dir, is_system_service
-from agentd.interfaces.client.connection import connected, dial
+from agentd.interfaces.client.connection import connect, dial
 from agentd.interfaces.client.remote_error import RemoteError
 
 LOG_NAME = "daemon.log"
@@ -27,7 +27,7 @@ _LAST_LINES = 20
 
 async def ask_status(sockets: Sequence[Path]) -> Any:
     """The daemon's status, a JSON object. Raises DaemonUnreachable, Busy."""
-    async with connected(sockets) as connection:
+    async with connect(sockets) as connection:
         return await connection.call("_agentd/status", within=_ANSWER_SECONDS)
 
 
@@ -59,7 +59,7 @@ async def start(places: Places, config: Path | None) -> None:
     its log, if it ended before, AgentdError if that log cannot be opened.
     """
     log = places.state_dir / LOG_NAME
-    descriptor = _opened(log)
+    descriptor = _open_log(log)
     began = os.fstat(descriptor).st_size
     try:
         os.fchmod(descriptor, 0o600)
@@ -89,7 +89,7 @@ async def start(places: Places, config: Path | None) -> None:
 async def stop(sockets: Sequence[Path]) -> None:
     """End the running daemon and wait until its process is gone. Raises DaemonUnreachable, Busy."""
     status = await ask_status(sockets)
-    async with connected(sockets) as connection:
+    async with connect(sockets) as connection:
         await connection.call("_agentd/stop", within=_ANSWER_SECONDS)
     deadline = time.monotonic() + STOP_SECONDS
     while time.monotonic() < deadline:
@@ -131,7 +131,7 @@ async def refuse_system_service(sockets: Sequence[Path]) -> None:
             )
 
 
-def _opened(log: Path) -> int:
+def _open_log(log: Path) -> int:
     """A descriptor to append to the log with. Nobody is waited for who would read a pipe in its place."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
     try:

@@ -21,7 +21,7 @@ from agentd.app.logs import file_of
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, DaemonUnreachable
 from agentd.core.paths import daemon_places
-from agentd.interfaces.client.connection import Deaf, connected
+from agentd.interfaces.client.connection import Deaf, connect
 from agentd.interfaces.commands.logs import LOGS, Logbook, WantedLines, parse
 from agentd.interfaces.commands.plain import Times, visible, words
 from agentd.interfaces.commands.units import Unit
@@ -79,7 +79,7 @@ async def _of_daemon(
     wanted: WantedLines, number: int, *, follow: bool, as_json: bool
 ) -> Unit | None:
     """Print what the daemon's file has; the unit whose journal has it instead, if that is so."""
-    async with connected(sockets(), Deaf()) as connection:
+    async with connect(sockets(), Deaf()) as connection:
         times = await owners_times(connection)
         show = _printer(times, as_json=as_json)
         pages: list[list[dict[str, Any]]] = []
@@ -98,7 +98,7 @@ async def _of_daemon(
         for records in reversed(pages):
             show(records)
     if follow:
-        async with connected(sockets(), Tail(show)) as connection:
+        async with connect(sockets(), Tail(show)) as connection:
             await connection.call("_agentd/logs/follow", {**asdict(wanted), "after": after})
     return None
 

@@ -19,9 +19,9 @@ from agentd.app.cli.declared import add_all
 from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.report import note, reporting, show
 from agentd.core.errors import AgentdError
-from agentd.interfaces.client.connection import connected
+from agentd.interfaces.client.connection import connect
 from agentd.interfaces.commands.plain import visible
-from agentd.interfaces.commands.tool_servers import LOGINS, logged_in
+from agentd.interfaces.commands.tool_servers import LOGINS, login_text
 from agentd.interfaces.mcp.reaching import check_installed
 
 
@@ -44,7 +44,7 @@ def _login(
 
     with reporting(as_json=as_json):
         show(
-            asyncio.run(log_in(sockets(), given["server"], port, tell)), logged_in, as_json=as_json
+            asyncio.run(log_in(sockets(), given["server"], port, tell)), login_text, as_json=as_json
         )
 
 
@@ -81,7 +81,7 @@ async def log_in(
     sockets: Sequence[Path], server: str, port: int, tell: Callable[[str, str], None]
 ) -> dict[str, Any]:
     """What came of a login to that server: `tell` is given the address to open, and its host. Raises AgentdError."""
-    async with connected(sockets) as daemon, _landing(port) as landing:
+    async with connect(sockets) as daemon, _landing(port) as landing:
         begun = await daemon.call(
             "_agentd/mcp/login", {"server": server, "port": landing.port}, within=_CALL
         )

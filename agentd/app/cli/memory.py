@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from agentd.app.cli import progress
-from agentd.app.cli.ask import agree, answer, ask, fitted
-from agentd.app.cli.declared import add_all, grouped
-from agentd.app.cli.hits import HitLook, degraded, shown
+from agentd.app.cli.ask import agree, answer, ask, fit_to_terminal
+from agentd.app.cli.declared import add_all, group_of
+from agentd.app.cli.hits import HitLook, degraded_text, hits_text
 from agentd.app.cli.report import note, reporting, show
-from agentd.app.cli.texts import piped
+from agentd.app.cli.texts import read_stdin
 from agentd.core.errors import InvalidRequest
 from agentd.interfaces.commands.history import HISTORY
 from agentd.interfaces.commands.memory import MEMORY, text_of
@@ -35,8 +35,8 @@ def _read(given: dict[str, Any], *, as_json: bool) -> None:
 def _write(given: dict[str, Any], *, as_json: bool) -> None:
     with reporting(as_json=as_json):
         if given["content"] == "-":
-            given["content"] = piped()
-    answer("memory/write", _written, as_json=as_json, **given)
+            given["content"] = read_stdin()
+    answer("memory/write", _written_text, as_json=as_json, **given)
 
 
 def _search(
@@ -56,10 +56,14 @@ def _search(
         given["sources"] = _each_of("sources", sources.split(","), _SOURCES) if sources else None
         given["recency"] = False if no_recency else None
         result = ask("memory/search", query=wanted, queries=others, **given)
-        if not as_json and (lacking := degraded(result)):
+        if not as_json and (lacking := degraded_text(result)):
             note(lacking)
         phrased = "\n".join((wanted, *others))
-        show(result, lambda r: shown(r, phrased, HitLook.here(), explain=explain), as_json=as_json)
+        show(
+            result,
+            lambda r: hits_text(r, phrased, HitLook.here(), explain=explain),
+            as_json=as_json,
+        )
 
 
 def _index(given: dict[str, Any], *, as_json: bool) -> None:
@@ -67,9 +71,9 @@ def _index(given: dict[str, Any], *, as_json: bool) -> None:
     command = MEMORY["index"]
     options = {name: True for name, is_wanted in given.items() if is_wanted}
     with reporting(as_json=as_json):
-        with progress.shown():
+        with progress.show_progress():
             result = ask(command.path, within=command.seconds, **options)
-        show(result, lambda told: fitted(command.show(told)), as_json=as_json)
+        show(result, lambda told: fit_to_terminal(command.show(told)), as_json=as_json)
 
 
 def _forget(
@@ -84,10 +88,10 @@ def _forget(
             f"Erase every sentence that says {visible(text)!r}, for good?", yes=yes, ask=not as_json
         )
         result = ask(command.path, within=command.seconds, text=text)
-        show(result, lambda told: fitted(command.show(told)), as_json=as_json)
+        show(result, lambda told: fit_to_terminal(command.show(told)), as_json=as_json)
 
 
-def _proposed(given: dict[str, Any], *, as_json: bool) -> None:
+def _list_proposals(given: dict[str, Any], *, as_json: bool) -> None:
     with reporting(as_json=as_json):
         result = ask("memory/proposals", **given)
         show(result, PROPOSALS["proposals"].show, as_json=as_json)
@@ -95,12 +99,12 @@ def _proposed(given: dict[str, Any], *, as_json: bool) -> None:
             raise typer.Exit(1)
 
 
-app = grouped(
+app = group_of(
     MEMORY,
     {"read": _read, "write": _write, "search": _search, "index": _index, "forget": _forget},
 )
 add_all(app, HISTORY)
-add_all(app, PROPOSALS, {"proposals": _proposed})
+add_all(app, PROPOSALS, {"proposals": _list_proposals})
 
 
 def _whole(path: str, first: int | None, lines: int | None) -> dict[str, Any]:
@@ -116,7 +120,7 @@ def _whole(path: str, first: int | None, lines: int | None) -> dict[str, Any]:
     return whole
 
 
-def _written(result: dict[str, Any]) -> str:
+def _written_text(result: dict[str, Any]) -> str:
     for found in result.get("warnings") or []:
         place = f"{result['path']}:{found['line']}:{found['column']}"
         note(f"warning: {place} {found['reason']} ({found['severity']}); prompts carry it")

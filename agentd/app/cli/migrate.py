@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agentd.app.cli.ask import MODEL_SECONDS, fitted, sockets
+from agentd.app.cli.ask import MODEL_SECONDS, fit_to_terminal, sockets
 from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.moving import NOT_ASKED, House, move
 from agentd.app.cli.report import AsJson, note, reporting, show
@@ -63,7 +63,11 @@ def _move(agent: str, folder: Path, *, dry_run: bool, trust: bool, as_json: bool
         asks = not dry_run and not as_json and sys.stdin.isatty() and sys.stderr.isatty()
         permit = (lambda *_: True) if trust else _ask if asks else None
         done = asyncio.run(move(house, sockets(), MODEL_SECONDS, permit, dry_run=dry_run))
-        show({**done, "dry_run": dry_run}, lambda all_: fitted(_as_text(all_)), as_json=as_json)
+        show(
+            {**done, "dry_run": dry_run},
+            lambda all_: fit_to_terminal(_as_text(all_)),
+            as_json=as_json,
+        )
     if any(step["action"] == "refused" for step in (*done["files"], *done["sessions"])):
         raise typer.Exit(1)
 

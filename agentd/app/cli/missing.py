@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from agentd.app.assembly.alerting import open_outward
 from agentd.app.config import Config, load
 from agentd.automation.alerts.watch import Watch, WatchLook
-from agentd.automation.heartbeat.lifesign import found
+from agentd.automation.heartbeat.lifesign import read_sign
 from agentd.core.clock import SystemClock
 from agentd.core.paths import Places
 from agentd.core.redaction import Redactor
@@ -30,7 +30,7 @@ async def _look(config: Config, places: Places) -> WatchLook:
         if not sinks:
             return WatchLook("mute", _MUTE)
         clock = SystemClock(config.agent.timezone)
-        sign = await asyncio.to_thread(found, places.life_sign)
+        sign = await asyncio.to_thread(read_sign, places.life_sign)
         return await Watch(sinks, places.watched, clock).look(sign, _failure(os.environ))
 
 

@@ -27,7 +27,7 @@ from agentd.app.cli.transcripts import (
     MOST_BYTES,
     BroughtTranscript,
     Line,
-    checked,
+    check_messages,
     existing,
     read_files,
     read_regular,
@@ -37,7 +37,7 @@ from agentd.app.cli.transcripts import (
 from agentd.core.errors import AgentdError, InvalidRequest
 from agentd.core.paths import shipped
 from agentd.core.workspace import FACTS_PATH
-from agentd.interfaces.client.connection import MAX_FRAME_BYTES, DaemonConnection, connected
+from agentd.interfaces.client.connection import MAX_FRAME_BYTES, DaemonConnection, connect
 from agentd.interfaces.client.remote_error import RemoteError
 
 # Their key, ours. Only what means the same is here; docs/migrating.md tells the rest.
@@ -102,7 +102,7 @@ def openclaw_settings(text: str) -> list[dict[str, Any]]:
     """What an openclaw.json says that agentd has a key for: `{theirs, value, ours}`. Raises ValueError
     for a file that cannot be read.
     """
-    return _beside(_relaxed(text), OPENCLAW_KEYS)
+    return _beside(_loads_relaxed(text), OPENCLAW_KEYS)
 
 
 def rustyclaw_settings(text: str) -> list[dict[str, Any]]:
@@ -140,7 +140,7 @@ def _at(settings: Any, path: str) -> Any:
     return settings
 
 
-def _relaxed(text: str) -> Any:
+def _loads_relaxed(text: str) -> Any:
     """JSON that may have comments, bare names and commas at the end, as OpenClaw reads it."""
     try:
         return json.loads(text)
@@ -240,7 +240,7 @@ async def move(
     what is suspicious stands in the step's `warnings`. Raises RemoteError.
     """
     config = house.settings()
-    async with connected(sockets) as connection:
+    async with connect(sockets) as connection:
         files = [
             await _note(connection, house, path, permit, dry_run=dry_run) for path in house.notes()
         ]
@@ -263,7 +263,7 @@ async def _note(
             return _step(target, "kept", "the same already")
         if ours is not None and ours != _template(target):
             return _step(target, "kept", "yours is another one")
-        found = await _written(connection, target, text, dry_run=True)
+        found = await _write_note(connection, target, text, dry_run=True)
         if target.casefold() == FACTS_PATH:
             unasked = FACTS_NOT_ASKED
         else:
@@ -272,14 +272,14 @@ async def _note(
             reason = _as_text(found) if found else unasked
             return {**_step(target, "refused", reason), **({"warnings": found} if found else {})}
         if not dry_run:
-            await _written(connection, target, text, dry_run=False)
+            await _write_note(connection, target, text, dry_run=False)
     except (InvalidRequest, RemoteError) as error:
         return _step(target, "refused", error.message)
     step = _step(target, "imported", "" if ours is None else "in place of the template")
     return {**step, "warnings": found} if found else step
 
 
-async def _written(
+async def _write_note(
     connection: DaemonConnection, path: str, text: str, *, dry_run: bool
 ) -> Sequence[Step]:
     """Write the file, or only try to; returns what is suspicious in it. Raises RemoteError."""
@@ -336,7 +336,7 @@ class Bringing:
     async def file(self, path: Path, key: str) -> Step:
         """A file of lines, as the session `key`."""
         if key in self._taken:
-            return _kept(key)
+            return _kept_step(key)
         try:
             [transcript] = read_files([path], key)
         except AgentdError as error:
@@ -354,7 +354,7 @@ class Bringing:
     async def _bring(self, transcript: BroughtTranscript) -> Step:
         key, rows = transcript.key, len(transcript.lines)
         if key in self._taken:
-            return _kept(key)
+            return _kept_step(key)
         faults = "; ".join(transcript.faults)
         if not rows:
             return _session(key, 0, "refused", faults or "it holds no messages")
@@ -367,7 +367,7 @@ class Bringing:
         return _session(key, rows, "imported", f"left out: {faults}" if faults else "")
 
 
-def _kept(key: str) -> Step:
+def _kept_step(key: str) -> Step:
     return _session(key, 0, "kept", "there is such a session already")
 
 
@@ -426,7 +426,7 @@ def _transcript(conn: sqlite3.Connection, path: Path, session: str) -> BroughtTr
             lines.append((number, event))
         else:
             wrong.append(f"line {number}: not a JSON object")
-    taken, faults = checked(lines, wrong)
+    taken, faults = check_messages(lines, wrong)
     if compressed:
         faults.append(f"{compressed} rows are compressed, which is not read")
     return BroughtTranscript(f"chat:{session}", path, taken, some_of(faults))

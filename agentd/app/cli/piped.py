@@ -13,7 +13,7 @@ from typing import Any
 from agentd.app.cli.report import fail, note, say
 from agentd.core.errors import AgentdError, DaemonUnreachable, InvalidRequest
 from agentd.interfaces.client.attachments import Attachment, smaller
-from agentd.interfaces.client.conversation import Conversation, joined
+from agentd.interfaces.client.conversation import Conversation, join_session
 from agentd.interfaces.client.reply import ENDINGS, Reply, marks, words
 
 _BLOCK = 65536
@@ -102,7 +102,7 @@ async def send(
     taken.
     """
     bystander = Bystander(session)
-    async with joined(sockets, session, bystander, deny=True) as conversation:
+    async with join_session(sockets, session, bystander, deny=True) as conversation:
         return await _turn(conversation, bystander, text, message_id, images, wait=wait)
 
 
@@ -116,7 +116,7 @@ async def answer_lines(
     """
     status = 0
     bystander = Bystander(session)
-    async with joined(sockets, session, bystander, deny=True) as conversation:
+    async with join_session(sockets, session, bystander, deny=True) as conversation:
         async for line in lines_of(descriptor):
             if not line.strip():
                 continue

@@ -45,7 +45,7 @@ class Meter:
 
 
 @contextmanager
-def shown() -> Iterator[None]:
+def show_progress() -> Iterator[None]:
     """Draw the line on stderr while the block waits, if that is a terminal."""
     if not sys.stderr.isatty():
         yield

@@ -50,7 +50,7 @@ def install(
         if dry_run:
             commands = [" ".join(argv) for argv in (service.reload, *service.begin)]
             files = {str(path): text for path, text in service.files.items()}
-            show({"files": files, "todo": commands}, _planned, as_json=as_json)
+            show({"files": files, "todo": commands}, _plan_text, as_json=as_json)
             return
         left = put(service, booted=BOOTED.is_dir(), running=not system and _runs())
         result = {"files": [str(path) for path in service.files], "todo": left}
@@ -84,7 +84,7 @@ def _runs() -> bool:
     return True
 
 
-def _planned(result: dict[str, Any]) -> str:
+def _plan_text(result: dict[str, Any]) -> str:
     units = [f"# {path}\n{text}" for path, text in result["files"].items()]
     return "\n".join([*units, *(f"$ {command}" for command in result["todo"])])
 
@@ -161,7 +161,7 @@ def put(service: ServiceUnit, *, booted: bool, running: bool) -> list[str]:
     for path, text in service.files.items():
         _write(path, text)
     if running:
-        return [*_run(booted, (service.reload,)), "agentd stop", *_spelled(service.begin)]
+        return [*_run(booted, (service.reload,)), "agentd stop", *_command_lines(service.begin)]
     return _run(booted, (service.reload, *service.begin))
 
 
@@ -225,7 +225,7 @@ def _run(booted: bool, commands: Iterable[Sequence[str]]) -> list[str]:
     left: list[str] = []
     for argv in commands:
         if not booted or shutil.which(argv[0]) is None or not _succeeds(argv):
-            left += _spelled((argv,))
+            left += _command_lines((argv,))
     return left
 
 
@@ -239,5 +239,5 @@ def _succeeds(argv: Sequence[str]) -> bool:
     return done.returncode == os.EX_OK
 
 
-def _spelled(commands: Iterable[Sequence[str]]) -> list[str]:
+def _command_lines(commands: Iterable[Sequence[str]]) -> list[str]:
     return [" ".join(argv) for argv in commands]

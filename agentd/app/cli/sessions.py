@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from agentd.app.cli.ask import MODEL_SECONDS, agree, ask, fitted, sockets
-from agentd.app.cli.declared import grouped, tell
+from agentd.app.cli.ask import MODEL_SECONDS, agree, ask, fit_to_terminal, sockets
+from agentd.app.cli.declared import group_of, tell
 from agentd.app.cli.report import as_line, note, reporting, say, show
 from agentd.core.errors import StorageError
 from agentd.core.message import Block, Image, Text, ToolResult, ToolUse, decode_block
@@ -37,7 +37,7 @@ def conversation(lines: Sequence[Line]) -> str:
         for block in blocks
         if isinstance(block, ToolResult) and block.is_error
     }
-    told = (_paragraph(line, list(_said(blocks, failed))) for line, blocks in spoken)
+    told = (_paragraph(line, list(_block_lines(blocks, failed))) for line, blocks in spoken)
     return "\n\n".join(text for text in told if text)
 
 
@@ -49,7 +49,7 @@ def _paragraph(line: Line, said: Sequence[str]) -> str:
     return f"{_SPEAKERS.get(line['role'], line['role'])}, {line['at']}\n{body}"
 
 
-def _said(blocks: Iterable[Block], failed: set[str]) -> Iterator[str]:
+def _block_lines(blocks: Iterable[Block], failed: set[str]) -> Iterator[str]:
     for block in blocks:
         match block:
             case Text(text) if text.strip():
@@ -69,11 +69,11 @@ def _show(
 
     with reporting(as_json=as_json):
         session = ask("sessions/show", in_words=not as_json, **given)
-        show(session, lambda told: fitted(SESSIONS["show"].show(told)), as_json=as_json)
+        show(session, lambda told: fit_to_terminal(SESSIONS["show"].show(told)), as_json=as_json)
         if last and not as_json and session["rows"]:
             first = max(1, session["rows"] - last + 1)
             messages = _messages(given["key"], first, in_words=True)
-            say(f"\n{fitted(conversation(list(messages)))}")
+            say(f"\n{fit_to_terminal(conversation(list(messages)))}")
 
 
 def _export(given: dict[str, Any], *, as_json: bool) -> None:
@@ -121,7 +121,7 @@ def _delete(
     _forget_typed(key)
 
 
-app = grouped(SESSIONS, {"show": _show, "export": _export, "import": _import, "delete": _delete})
+app = group_of(SESSIONS, {"show": _show, "export": _export, "import": _import, "delete": _delete})
 
 
 def _forget_typed(key: str) -> None:

@@ -13,7 +13,7 @@ from agentd.app.cli.ask import sockets
 from agentd.app.cli.piped import answer_lines, tell_ending
 from agentd.app.cli.piped import send as deliver
 from agentd.app.cli.report import AsJson, reporting, show
-from agentd.app.cli.texts import piped
+from agentd.app.cli.texts import read_stdin
 from agentd.core.errors import InvalidRequest
 from agentd.core.times import parse_duration
 from agentd.interfaces.client.attachments import read_image
@@ -76,7 +76,7 @@ def send(
     """Send one message and print the reply."""
     with reporting(as_json=as_json):
         images = [read_image(path) for path in image or ()]
-        message = piped().removesuffix("\n") if text == "-" else text
+        message = read_stdin().removesuffix("\n") if text == "-" else text
         turn = asyncio.run(
             deliver(sockets(), session, message, message_id, images, seconds(wait) or 0)
         )

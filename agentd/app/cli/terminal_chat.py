@@ -16,13 +16,13 @@ from agentd.app.cli.ask import sockets
 from agentd.app.cli.calling import owners_times
 from agentd.app.cli.report import say
 from agentd.core.paths import chat_history
-from agentd.interfaces.client.connection import connected
+from agentd.interfaces.client.connection import connect
 from agentd.interfaces.commands.plain import is_plain
 
 
 async def chat_here(session: str, wait: int | None) -> None:
     """Chat in a session until the user leaves; messages wait `wait` seconds at most for a service that is away."""
-    async with connected(sockets()) as connection:
+    async with connect(sockets()) as connection:
         times = await owners_times(connection)
     say(f"Session {session}. Ctrl-C cancels a running turn, Ctrl-D leaves, /help says more.")
     catalog, status = Catalog(), StatusLine()

@@ -27,7 +27,7 @@ def read_text(file: Path) -> str:
     from agentd.zero.formats.seal import MOST_CHARS, decoded
 
     data = read_bytes(file, MOST_CHARS, "no graph of one person is so large")
-    with placed(file):
+    with naming_file(file):
         return decoded(data)
 
 
@@ -48,7 +48,7 @@ def read_bytes(file: Path, most: int, cure: str) -> bytes:
     return data
 
 
-def piped() -> str:
+def read_stdin() -> str:
     """All of standard input, which is UTF-8 whatever the locale says. Raises InvalidRequest for bytes
     that are none.
     """
@@ -101,7 +101,7 @@ def _target(file: Path) -> Path:
 
 
 @contextmanager
-def placed(file: Path) -> Iterator[None]:
+def naming_file(file: Path) -> Iterator[None]:
     """Lets errors of the body about a text name it, with the place as FILE:line:column."""
     try:
         yield

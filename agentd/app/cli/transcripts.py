@@ -14,7 +14,7 @@ from typing import Any
 from agentd.core import message as picture
 from agentd.core.errors import InvalidRequest
 from agentd.interfaces.acp.transcript_lines import read_line
-from agentd.interfaces.client.connection import MAX_FRAME_BYTES, DaemonConnection, connected
+from agentd.interfaces.client.connection import MAX_FRAME_BYTES, DaemonConnection, connect
 from agentd.interfaces.commands.sessions import parse_key
 
 
@@ -69,7 +69,7 @@ async def bring_in(
     for files of which nothing can be read, naming the bad lines, and for a session that exists.
     """
     transcripts = read_files(paths, key)
-    async with connected(sockets) as connection:
+    async with connect(sockets) as connection:
         taken = await existing(connection)
         if old := [t.key for t in transcripts if t.key in taken]:
             raise InvalidRequest(
@@ -91,7 +91,7 @@ def read_files(paths: Sequence[Path], key: str | None = None) -> list[BroughtTra
     transcripts, wrong = [], []
     for file in files:
         try:
-            lines, faults = checked(*_lines(file))
+            lines, faults = check_messages(*_lines(file))
         except InvalidRequest as error:
             wrong.append(error.message)
             continue
@@ -181,7 +181,9 @@ def _lines(file: Path) -> tuple[list[Numbered], list[str]]:
     return lines, wrong
 
 
-def checked(lines: Sequence[Numbered], wrong: Sequence[str]) -> tuple[tuple[Line, ...], list[str]]:
+def check_messages(
+    lines: Sequence[Numbered], wrong: Sequence[str]
+) -> tuple[tuple[Line, ...], list[str]]:
     """The messages in numbered lines, each one that the daemon will take, and what is wrong with other
     lines, those that were `wrong` before among them.
     """
@@ -308,10 +310,10 @@ def _content(content: Any) -> Any:
     if not isinstance(content, list):
         return content
     blocks = [block for item in content if (block := _block(item)) is not None]
-    return list(_carried(blocks))
+    return list(_fitting_images(blocks))
 
 
-def _carried(blocks: Sequence[Any]) -> Iterator[Any]:
+def _fitting_images(blocks: Sequence[Any]) -> Iterator[Any]:
     """The blocks with words for images that make the message too long for a frame."""
     left = _IMAGES
     for block in blocks:
@@ -368,11 +370,11 @@ def _words(content: Any) -> str:
     if isinstance(content, str):
         return content
     blocks = _content(content) if isinstance(content, list) else []
-    texts = (_worded(b).get("text") for b in blocks if isinstance(b, dict))
+    texts = (_without_image(b).get("text") for b in blocks if isinstance(b, dict))
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _worded(block: Mapping[str, Any]) -> Mapping[str, Any]:
+def _without_image(block: Mapping[str, Any]) -> Mapping[str, Any]:
     return _IMAGE if block.get("type") == "image" else block
 
 

@@ -12,7 +12,7 @@ import typer
 
 from agentd.app.cli.ask import ask
 from agentd.app.cli.report import AsJson, ConfigFile, reporting, show
-from agentd.app.cli.texts import Output, placed, read_bytes, read_text, write_text
+from agentd.app.cli.texts import Output, naming_file, read_bytes, read_text, write_text
 from agentd.app.config import load
 from agentd.core.clock import SystemClock
 from agentd.core.errors import InvalidRequest
@@ -48,7 +48,7 @@ def run(
         data = read_bytes(file, MAX_TEXT, "split the file")
         kept = ask("facts/program-state", name=state) if state else {"state": ""}
         memory = ProgramMemory.read(kept["state"])
-        with placed(file):
+        with naming_file(file):
             graphs = run_all(data, inputs, SystemClock("UTC"), memory, _key(config))
         if state and (after := memory.text()) != kept["state"]:
             ask("facts/keep-program-state", name=state, state=after, before=kept["hash"])
@@ -66,7 +66,7 @@ def compile_statements(
     """Write statements as `.0` text, with all their hashes; no daemon is needed."""
     with reporting(as_json=as_json):
         text = read_text(file)
-        with placed(file):
+        with naming_file(file):
             made = compiled(read_statements(text, SystemClock("UTC").now()))
         told: dict[str, Any] = {
             "episodes": len(made.record.relations),
@@ -76,7 +76,7 @@ def compile_statements(
             show(told, lambda whole: str(whole["text"]).rstrip("\n"), as_json=as_json)
             return
         size = write_text(output, told.pop("text"))
-        show({"file": str(output), "bytes": size, **told}, _written, as_json=as_json)
+        show({"file": str(output), "bytes": size, **told}, _written_text, as_json=as_json)
 
 
 def _key(config: Path | None) -> bytes:
@@ -87,7 +87,7 @@ def _key(config: Path | None) -> bytes:
     return read_key(Path(settings.key_file).expanduser(), "[graph] key_file").reveal().encode()
 
 
-def _written(told: dict[str, Any]) -> str:
+def _written_text(told: dict[str, Any]) -> str:
     return f"written to {told['file']}: {counted(told['episodes'], 'episode')}"
 
 

@@ -26,10 +26,10 @@ class Check(Protocol):
 
 async def examine(checks: Iterable[Check]) -> tuple[Finding, ...]:
     """What each check finds, in their order."""
-    return tuple([await _found(check) for check in checks])
+    return tuple([await _run_check(check) for check in checks])
 
 
-async def _found(check: Check) -> Finding:
+async def _run_check(check: Check) -> Finding:
     try:
         return await check.look()
     except AgentdError as error:

@@ -43,10 +43,10 @@ class Searchable:
         views, _ = await self.files.snapshot(notes, _DOCTOR)
         for path in notes:
             if path in views and (words := _telling(views[path].text)):
-                return await self._found(path, words)
+                return await self._search_for(path, words)
         return Finding.ok(self.code, "there is no note to look for yet")
 
-    async def _found(self, path: str, words: Sequence[str]) -> Finding:
+    async def _search_for(self, path: str, words: Sequence[str]) -> Finding:
         query = SearchQuery(" ".join(words), limit=_HITS, sources=frozenset({Source.NOTES}))
         found = await self.recall.search(query, _DOCTOR)
         if any(_holds(hit, words) for hit in found.hits):
@@ -73,7 +73,7 @@ class Meaningful:
         choice = self.chosen()
         if choice["provider"] == "none":
             return Finding.ok(self.code, f"words alone are searched: {choice['why']}")
-        found = await self._asked()
+        found = await self._search_patiently()
         if found.reason in {Lack.EMBEDDER_DOWN, Lack.EMBEDDER_SLOW}:
             what = "fails" if found.reason == Lack.EMBEDDER_DOWN else "takes too long"
             text = (
@@ -88,7 +88,7 @@ class Meaningful:
             return Finding.warn(self.code, text, cure)
         return Finding.ok(self.code, f"{state.embedder}, {choice['why']}")
 
-    async def _asked(self) -> Found:
+    async def _search_patiently(self) -> Found:
         """What a search finds, asked again while the embedder takes too long: the first question starts it."""
         query = SearchQuery("memory", limit=1)
         found = await self.recall.search(query, _DOCTOR)

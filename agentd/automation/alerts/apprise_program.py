@@ -36,12 +36,12 @@ def main() -> None:
     logger.addHandler(logging.StreamHandler(said))
     logger.setLevel(logging.DEBUG)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        answer = carried_out(order, said)
+        answer = carry_out(order, said)
     json.dump(answer, answers)
     answers.close()
 
 
-def carried_out(order: dict[str, Any], said: io.StringIO) -> dict[str, str]:
+def carry_out(order: dict[str, Any], said: io.StringIO) -> dict[str, str]:
     """Look at the address and send the body, if there is one; `said` gets what Apprise logs."""
     asset = apprise.AppriseAsset(
         app_id="agentd",
@@ -72,7 +72,7 @@ def carried_out(order: dict[str, Any], said: io.StringIO) -> dict[str, str]:
     sender = apprise.Apprise(asset=asset)
     sender.add(service)
     done = sender.notify(
-        body=fitted(order["body"], service.body_maxlen - len(order["title"]) - _SLACK),
+        body=fit_limits(order["body"], service.body_maxlen - len(order["title"]) - _SLACK),
         title=order["title"],
         notify_type=_TYPES[order["severity"]],
         body_format=apprise.NotifyFormat.TEXT,
@@ -84,7 +84,7 @@ def carried_out(order: dict[str, Any], said: io.StringIO) -> dict[str, str]:
     return _answer("unreachable" if _UNREACHABLE.search(said.getvalue()) else "failed", "", name)
 
 
-def fitted(text: str, room: int) -> str:
+def fit_limits(text: str, room: int) -> str:
     """The text, cut with a word about that where it has more characters than there is room for."""
     return text if len(text) <= room else text[: max(0, room - len(_CUT))] + _CUT
 

@@ -18,7 +18,7 @@ from datetime import timedelta
 from urllib.parse import quote
 
 from agentd.automation.alerts.alert_settings import AppriseTarget
-from agentd.automation.alerts.sinks import passed_on
+from agentd.automation.alerts.sinks import sink_environment
 from agentd.core.alert import Alert, AlertSeverity
 from agentd.core.errors import AgentdError, ConfigError
 from agentd.core.secrets import Reference, Secret, find_secret
@@ -86,7 +86,7 @@ class AppriseSink:
         self._command = command
         others = {name: environ[name] for name in _CERTIFICATES if name in environ}
         # Logins of other programs are none of ours.
-        self._environ = passed_on(environ) | others | {"NETRC": os.devnull}
+        self._environ = sink_environment(environ) | others | {"NETRC": os.devnull}
 
     @property
     def name(self) -> str:

@@ -176,10 +176,10 @@ class Dispatcher:
         """Send them as one, or each on its own if one of them arrives so: what has failed for long may be
         another one alone, which the service refuses.
         """
-        error = await self._sent(name, waiting)
+        error = await self._send(name, waiting)
         if error is None:
             return
-        if await self._sent(name, (by_itself,)) is not None:
+        if await self._send(name, (by_itself,)) is not None:
             await self._fail(waiting, error)
             return
         for other in waiting:
@@ -188,10 +188,10 @@ class Dispatcher:
 
     async def _deliver(self, name: str, deliveries: Sequence[Delivery]) -> None:
         """Send one message that says all of them, and have it tried again if it does not arrive."""
-        if (error := await self._sent(name, deliveries)) is not None:
+        if (error := await self._send(name, deliveries)) is not None:
             await self._fail(deliveries, error)
 
-    async def _sent(self, name: str, deliveries: Sequence[Delivery]) -> AgentdError | None:
+    async def _send(self, name: str, deliveries: Sequence[Delivery]) -> AgentdError | None:
         """Send one message that says all of them; why it did not arrive, None if it did."""
         failpoints.hit("alert.stored")
         alert = as_one(deliveries, self._clock.zone)

@@ -59,7 +59,7 @@ class CommandSink:
     ) -> None:
         self._argv = argv
         self._timeout = timeout.total_seconds()
-        self._environ = passed_on(environ)
+        self._environ = sink_environment(environ)
 
     @property
     def name(self) -> str:
@@ -135,7 +135,7 @@ class MainSessionSink:
         self._events.emit(Noticed(MAIN, text, tag))
 
 
-def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
+def sink_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """What of the daemon's environment a program sees that carries an alert."""
     return {
         name: value

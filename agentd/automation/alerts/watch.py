@@ -55,7 +55,7 @@ class Watch:
         """
         state, text = self._judged(sign, failure)
         life = sign.written.isoformat() if sign else ""
-        told = await asyncio.to_thread(self._told)
+        told = await asyncio.to_thread(self._load_told)
         if state in {"missed", "failed"}:
             known = told.get("sent", {}) if told.get("life") == life else {}
             now = self._clock.now()
@@ -105,7 +105,7 @@ class Watch:
                 group.create_task(send(sink))
         return tuple(sink.name for sink in sinks if sink.name not in failed), failed
 
-    def _told(self) -> dict[str, Any]:
+    def _load_told(self) -> dict[str, Any]:
         """What was told. A journal that cannot be read has told nothing: rather twice than never."""
         try:
             told = json.loads(self._journal.read_bytes())

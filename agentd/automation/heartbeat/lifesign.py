@@ -61,7 +61,7 @@ def leave(file: Path, sign: LifeSign) -> None:
     write_private(file, json.dumps(sign.as_json()))
 
 
-def found(file: Path) -> LifeSign | None:
+def read_sign(file: Path) -> LifeSign | None:
     """The sign in the file; None if there is none. Blocking. Raises AgentdError for what is none."""
     try:
         told = json.loads(file.read_bytes())

@@ -61,7 +61,7 @@ class Order:
     created_by: Literal["owner", "model"] = "owner"
 
 
-def understood(order: Order, now: datetime, zone: ZoneInfo, settings: JobsSettings) -> NewJob:
+def job_of_order(order: Order, now: datetime, zone: ZoneInfo, settings: JobsSettings) -> NewJob:
     """The job that is meant; `zone` counts where the order names none. Whether a cron expression
     makes sense is not looked at. Raises InvalidRequest with a right example.
     """
@@ -106,7 +106,7 @@ class Agenda:
         if not self._settings.enabled:
             raise InvalidRequest("jobs are off", cure="set [jobs] enabled = true")
         now = self._clock.now()
-        job = understood(order, now, self._clock.zone, self._settings)
+        job = job_of_order(order, now, self._clock.zone, self._settings)
         self._triggers.check(job.schedule)
         after = self._after(job)
         slots = upcoming(after(now), after, _COMPARED if isinstance(job.schedule, Cron) else 1)

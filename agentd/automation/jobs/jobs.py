@@ -11,7 +11,7 @@ import structlog
 
 from agentd.automation.jobs.job_settings import JobsSettings
 from agentd.automation.jobs.runs import Questions, Reminders, RunDependencies
-from agentd.automation.jobs.slots import After, settled, step
+from agentd.automation.jobs.slots import After, earliest_unused, step
 from agentd.core.alert import Recipients
 from agentd.core.errors import Busy, InvalidRequest, NotFound
 from agentd.core.health import Problem
@@ -79,7 +79,7 @@ class JobLine:
         """When to call `tick` next; None while nothing is to come."""
         if not self._settings.enabled:
             return None
-        return min([self._wanted(job) for job in await self._jobs()], default=None)
+        return min([self._next_look(job) for job in await self._jobs()], default=None)
 
     def problems(self) -> tuple[Problem, ...]:
         """Jobs that cannot be followed: the time zone of one may have gone from the system."""
@@ -111,7 +111,7 @@ class JobLine:
         jobs = await self._jobs()
         self._waiting = {job.id: at for job in jobs if (at := self._waiting.get(job.id))}
         now = self._clock.now()
-        ready = [job for job in jobs if self._wanted(job) <= now]
+        ready = [job for job in jobs if self._next_look(job) <= now]
         if not ready:
             return None
         job = min(ready, key=lambda job: (job.next_due or now, job.id))
@@ -144,12 +144,12 @@ class JobLine:
             if self._after(job)(now) is None:  # what is done for good, of which there may be many
                 continue
             used = await self._book.used(job.id, now)
-            due = settled(job.next_due, self._after(job), now, used)
+            due = earliest_unused(job.next_due, self._after(job), now, used)
             if due is not None and due != job.next_due:
                 log.warning("job_brought_forward", job=job.id, due=due.isoformat())
                 await self._book.pass_over(Step(job.id, None, due))
 
-    def _wanted(self, job: Job) -> datetime:
+    def _next_look(self, job: Job) -> datetime:
         """When the job is to be looked at."""
         assert job.next_due is not None
         if job.id not in self._waiting:

@@ -105,7 +105,7 @@ class Questions:
         """Ask, or skip it for a reason; None if this slot was used before. Raises StorageError, and Busy where
         a slot has to wait, which is not used then.
         """
-        reason = await self._closed(job)
+        reason = await self._blocking_reason(job)
         if reason is JobReason.BUSY and step.due is not None:
             # The line found it free before the budget was looked at.
             raise Busy(f"the conversation of job {job.id} is taken")
@@ -129,7 +129,7 @@ class Questions:
         finally:
             self._is_asking = False
 
-    async def _closed(self, job: Job) -> JobReason | None:
+    async def _blocking_reason(self, job: Job) -> JobReason | None:
         if await self._deps.over_budget():
             return JobReason.BUDGET
         if self._deps.breaker.is_open():

@@ -47,7 +47,7 @@ def step(job: Job, after: After, now: datetime, rules: Rules) -> Step:
     return Step(job.id, due, after(due), missed)
 
 
-def settled(
+def earliest_unused(
     next_due: datetime | None, after: After, now: datetime, used: AbstractSet[datetime]
 ) -> datetime | None:
     """The due time to go by when the clock may have been set back: the next slot that is not used

@@ -46,9 +46,9 @@ class Attachment:
                 cure="make it smaller, or install what does: `make run EXTRAS=images` in the checkout,"
                 " or `pip install 'agentd-daemon[images]'`",
             )
-        from agentd.interfaces.client.scaling import scaled
+        from agentd.interfaces.client.scaling import scale_image
 
-        made = await asyncio.to_thread(scaled, self.name, self.data, largest)
+        made = await asyncio.to_thread(scale_image, self.name, self.data, largest)
         return Attachment(self.name, "image/jpeg", made)
 
 

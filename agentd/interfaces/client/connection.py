@@ -266,7 +266,7 @@ async def _open(path: Path) -> Streams:
 
 
 @asynccontextmanager
-async def connected(
+async def connect(
     sockets: Sequence[Path], watcher: Watcher | None = None
 ) -> AsyncIterator[DaemonConnection]:
     """A listening connection to the first daemon that answers. Raises DaemonUnreachable."""

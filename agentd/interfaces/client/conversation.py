@@ -19,7 +19,7 @@ from agentd.interfaces.client.connection import (
     Params,
     Watcher,
     alone,
-    connected,
+    connect,
     introduction,
 )
 from agentd.interfaces.client.remote_error import ConnectionLost, RemoteError, exit_status
@@ -46,7 +46,7 @@ class Companion(Watcher, Protocol):
 
 
 class Conversation:
-    """A session that outlives the daemon. Use `joined` to get one."""
+    """A session that outlives the daemon. Use `join_session` to get one."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class Conversation:
         pause = _FIRST_RETRY_SECONDS
         while True:
             try:
-                async with connected(self._sockets, self) as connection:
+                async with connect(self._sockets, self) as connection:
                     await self._attach(connection)
                     self._connection = connection
                     self._ready.set()
@@ -274,7 +274,7 @@ def _number(told: Params, name: str, otherwise: int) -> int:
 
 
 @asynccontextmanager
-async def joined(
+async def join_session(
     sockets: Sequence[Path],
     session: str,
     companion: Companion,

@@ -17,7 +17,7 @@ MOST_PIXELS = 200_000_000  # of an image that is unpacked: what telephones make,
 Image.MAX_IMAGE_PIXELS = None  # Pillow's own limit is lower and warns on standard error
 
 
-def scaled(name: str, data: bytes, most: int) -> bytes:
+def scale_image(name: str, data: bytes, most: int) -> bytes:
     """The image as a JPEG of at most `most` bytes and LONGEST_SIDE pixels, upright, on white where it is
     transparent, of a moving one the first picture. Raises InvalidRequest for one that cannot be opened,
     has more than MOST_PIXELS, or cannot be made so small.

@@ -42,7 +42,7 @@ class AlertDispatcher(Protocol):
         """How each sink fares."""
 
 
-def _listed(result: dict[str, Any]) -> str:
+def _alerts_text(result: dict[str, Any]) -> str:
     return table(result["alerts"], _COLUMNS, "no alerts")
 
 
@@ -76,7 +76,7 @@ class AlertCommands:
         self._listen = listen
         self._clock = clock
 
-    @ALERTS.command(_listed, name="list")
+    @ALERTS.command(_alerts_text, name="list")
     async def all(
         self,
         *,

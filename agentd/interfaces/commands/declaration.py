@@ -150,7 +150,9 @@ class Command:
         """What clients may give, in order."""
         hints = get_type_hints(self.run, include_extras=True)
         _, *declared = inspect.signature(self.run).parameters.values()
-        return tuple(_given(one, hints[one.name]) for one in declared if not _is_caller(hints, one))
+        return tuple(
+            _parameter_of(one, hints[one.name]) for one in declared if not _is_caller(hints, one)
+        )
 
     def caller(self) -> str:
         """The name of the parameter that takes the client who asks; "" if it does not care."""
@@ -229,7 +231,7 @@ def _is_caller(hints: dict[str, Any], one: inspect.Parameter) -> bool:
     return hints[one.name] is Caller
 
 
-def _given(one: inspect.Parameter, hint: Any) -> Given:
+def _parameter_of(one: inspect.Parameter, hint: Any) -> Given:
     kind, notes = hint, []
     if get_origin(hint) is Annotated:
         kind, *notes = get_args(hint)
@@ -244,7 +246,7 @@ def outcome_failed(result: dict[str, Any]) -> bool:
     return result.get("outcome") == "failed"
 
 
-def wanted(text: str, example: str) -> str:
+def require_argument(text: str, example: str) -> str:
     """What follows a command's name. Raises InvalidRequest for nothing."""
     if not text.strip():
         raise InvalidRequest("the command needs a text", cure=f"write it like: {example}")

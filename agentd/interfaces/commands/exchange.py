@@ -68,7 +68,7 @@ _PAGE = 256 * 1024  # characters: of four bytes each they fit a line
 _Space = Annotated[str | None, Param("One of `[graph] spaces`.", ("--space",))]
 
 
-def _shared(told: dict[str, Any]) -> str:
+def _shared_text(told: dict[str, Any]) -> str:
     lines = [
         f"{one['space']}  {one['id']}  {visible(one['text'])}{'' if one['sent'] else '  (not sent)'}"
         for one in told["facts"]
@@ -76,18 +76,18 @@ def _shared(told: dict[str, Any]) -> str:
     return "\n".join(lines) or "nothing is shared"
 
 
-def _ended(told: dict[str, Any]) -> str:
+def _ended_text(told: dict[str, Any]) -> str:
     return "\n".join(
         f"{one['space']}  {one['id']}  no longer: {visible(one['text'])}" for one in told["facts"]
     )
 
 
-def _exported(told: dict[str, Any]) -> str:
+def _exported_text(told: dict[str, Any]) -> str:
     files = counted(told["files"], "file")
     return f"{counted(told['episodes'], 'episode')} in {files} of {told['folder']}"
 
 
-def _verified(found: dict[str, Any]) -> str:
+def _verified_text(found: dict[str, Any]) -> str:
     if not found["kept"]:
         return "no chain is kept; `chain = true` in the [graph] table of config.toml begins one"
     if found["bad"] is not None:
@@ -142,7 +142,7 @@ class ExchangeCommands:
         """What led to now from a state that `snapshot` told."""
         return self._told(await self._exchange.since(old))
 
-    @EXCHANGE.command(_shared)
+    @EXCHANGE.command(_shared_text)
     async def share(
         self,
         name: Annotated[
@@ -155,16 +155,16 @@ class ExchangeCommands:
         await self._exchange.fresh()
         if name is None:
             shown = await self._sharing.shown()
-            return _listed(one for one in shown if space in {None, one.space})
-        return _listed(await self._sharing.share(name, space))
+            return _facts_json(one for one in shown if space in {None, one.space})
+        return _facts_json(await self._sharing.share(name, space))
 
-    @EXCHANGE.command(_ended)
+    @EXCHANGE.command(_ended_text)
     async def unshare(
         self, name: Annotated[str, Param("Whom or what they are about.")], *, space: _Space = None
     ) -> dict[str, Any]:
         """Share the facts about a name no longer; the next message takes them back."""
         await self._exchange.fresh()
-        return _listed(await self._sharing.unshare(name, space))
+        return _facts_json(await self._sharing.unshare(name, space))
 
     @EXCHANGE.command(fields, seconds=MODEL_SECONDS)
     async def send(
@@ -190,7 +190,7 @@ class ExchangeCommands:
         ],
     ) -> dict[str, Any]:
         """Take in what another agent tells: all of it that is new, or nothing."""
-        return _taken(await self._exchange.take(text, sender, trust))
+        return _taken_json(await self._exchange.take(text, sender, trust))
 
     @EXCHANGE.command(fields, seconds=MODEL_SECONDS)
     async def import_graph(
@@ -205,15 +205,15 @@ class ExchangeCommands:
         ] = 0.5,
     ) -> dict[str, Any]:
         """Take in what a text of the graph says, for yourself alone."""
-        return _taken(await self._exchange.take_text(text, sender, trust))
+        return _taken_json(await self._exchange.take_text(text, sender, trust))
 
-    @EXCHANGE.command(_exported, seconds=MODEL_SECONDS)
+    @EXCHANGE.command(_exported_text, seconds=MODEL_SECONDS)
     async def export_graph(self) -> dict[str, Any]:
         """Write the whole graph to memory/graph as `.0` text, one file for each day."""
         done = await self._exchange.export()
         return {"folder": GRAPH_FOLDER, "files": done.files, "episodes": done.episodes}
 
-    @EXCHANGE.command(_verified, seconds=MODEL_SECONDS)
+    @EXCHANGE.command(_verified_text, seconds=MODEL_SECONDS)
     async def chain(self) -> dict[str, Any]:
         """Verify the log of what happened to the graph, and that what others said is what was logged."""
         found = await self._exchange.logged()
@@ -226,7 +226,7 @@ class ExchangeCommands:
         }
 
 
-def _listed(shown: Iterable[ShownFacts]) -> dict[str, Any]:
+def _facts_json(shown: Iterable[ShownFacts]) -> dict[str, Any]:
     return {
         "facts": [
             {"space": one.space, "id": one.fact.id, "text": one.fact.text, "sent": one.is_sent}
@@ -235,7 +235,7 @@ def _listed(shown: Iterable[ShownFacts]) -> dict[str, Any]:
     }
 
 
-def _taken(done: Taken) -> dict[str, Any]:
+def _taken_json(done: Taken) -> dict[str, Any]:
     return {
         "new": done.new,
         "known": done.known,

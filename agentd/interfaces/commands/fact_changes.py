@@ -10,7 +10,7 @@ from agentd.core.errors import InvalidRequest
 from agentd.core.fact import FactStatus
 from agentd.interfaces.commands import fact_words
 from agentd.interfaces.commands.declaration import MODEL_SECONDS, NOTES, Group, Param
-from agentd.interfaces.commands.facts import named_line, refusals
+from agentd.interfaces.commands.facts import fact_line, refusals
 from agentd.interfaces.commands.plain import fields
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class ChangeCommands:
         return {
             "change": _json(change),
             "fact": known[change.new].as_json(),
-            "superseded": _named(change.old, known),
+            "superseded": _facts_json(change.old, known),
         }
 
     @FACT_CHANGES.command(fact_words.pending)
@@ -137,7 +137,7 @@ class ChangeCommands:
         known = {fact.id: fact for fact in await self._book.all()}
         return {
             "facts": [
-                {**fact.as_json(), "replaces": _named(fact.replaces, known)}
+                {**fact.as_json(), "replaces": _facts_json(fact.replaces, known)}
                 for fact in await self._changing.pending()
             ]
         }
@@ -184,7 +184,7 @@ class ChangeCommands:
                     f"undo: {text.strip()[:50]!r} is no change's number",
                     cure="`agentd facts changes` has the numbers; /undo alone means the newest here",
                 )
-        return "\n".join(_said(done))
+        return "\n".join(_taken_back_lines(done))
 
     async def _take_back(
         self, change_id: int | None = None, session: SessionKey | None = None
@@ -205,14 +205,14 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= _DIGITS
 
 
-def _said(done: TakenBack) -> Iterator[str]:
+def _taken_back_lines(done: TakenBack) -> Iterator[str]:
     for fact in done.removed:
-        yield named_line("Taken back", fact)
+        yield fact_line("Taken back", fact)
     for fact in done.restored:
-        yield named_line(_AGAIN.get(fact.status, "As it was before"), fact)
+        yield fact_line(_AGAIN.get(fact.status, "As it was before"), fact)
 
 
-def _named(fact_ids: Sequence[str], known: Mapping[str, Fact]) -> list[dict[str, Any]]:
+def _facts_json(fact_ids: Sequence[str], known: Mapping[str, Fact]) -> list[dict[str, Any]]:
     return [known[fact_id].as_json() for fact_id in fact_ids if fact_id in known]
 
 

@@ -85,7 +85,9 @@ def parked(result: Answer) -> str:
 
 def changes(result: Answer, texts: Mapping[str, str]) -> str:
     """One row a change; `texts` has the sentences that are still there by id, the id stands for others."""
-    rows = ({**one, "op": _done(one), "fact": _said(one, texts)} for one in result["changes"])
+    rows = (
+        {**one, "op": _done(one), "fact": _change_text(one, texts)} for one in result["changes"]
+    )
     return table(rows, ("id", "at", "op", "session", "fact"), "nothing has changed yet")
 
 
@@ -171,7 +173,7 @@ def _done(change: Answer) -> str:
     return f"{change['op']} (taken back)" if change["undone"] else str(change["op"])
 
 
-def _said(change: Answer, texts: Mapping[str, str]) -> str:
+def _change_text(change: Answer, texts: Mapping[str, str]) -> str:
     new = visible(texts.get(change["new"], change["new"] or ""))
     others = (fact_id for fact_id in change["old"] if fact_id != change["new"])
     old = "; ".join(visible(texts.get(fact_id, fact_id)) for fact_id in others)

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 from agentd.core.errors import GraphOff, InvalidRequest
 from agentd.core.fact import Category, ErasureReport, FactStatus, Refusal
 from agentd.interfaces.commands import fact_words
-from agentd.interfaces.commands.declaration import MODEL_SECONDS, NOTES, Group, Param, wanted
+from agentd.interfaces.commands.declaration import (
+    MODEL_SECONDS,
+    NOTES,
+    Group,
+    Param,
+    require_argument,
+)
 from agentd.interfaces.commands.plain import fields
 
 if TYPE_CHECKING:
@@ -156,7 +162,7 @@ class FactCommands:
         kept = [one.fact for one in learned if one.fact is not None]
         gone = [fact for one in learned for fact in one.gone]
         if not (kept or gone):
-            raise _refused(learned)
+            raise _refusal_of(learned)
         return {
             "fact": kept[-1].as_json() if kept else None,
             "new": any(one.is_new for one in learned),
@@ -186,7 +192,7 @@ class FactCommands:
     ) -> dict[str, Any]:
         """Erase a fact and what says it wherever agentd keeps it; other lines that mention it are listed."""
         matches = await self._service.matching(query, every=all)
-        named = matches.all_sure if all else meant(matches, query)
+        named = matches.all_sure if all else certainly_meant(matches, query)
         if not named:  # nothing is done where several facts may be meant
             candidates = [fact.as_json() for fact in matches.sure or matches.maybe]
             return {"forgotten": [], "candidates": candidates, **ErasureReport().as_json()}
@@ -237,24 +243,26 @@ class FactCommands:
     @FACTS.slash("remember", "Keep a fact", "what to remember", owners=NOTES)
     async def remember_typed(self, session: SessionKey, text: str) -> str:
         """What is kept, what it replaced, and what is not kept."""
-        learned = await self._service.keep(wanted(text, "/remember my dog is called Rex"), session)
-        return "\n".join(line for one in learned for line in _said(one))
+        learned = await self._service.keep(
+            require_argument(text, "/remember my dog is called Rex"), session
+        )
+        return "\n".join(line for one in learned for line in _learned_lines(one))
 
     @FACTS.slash("forget", "Erase a fact everywhere", "what it says, or its id", owners=NOTES)
     async def forget_typed(self, session: SessionKey, text: str) -> str:
         """What is erased, or which facts may be meant, or where the notes say it."""
-        said = wanted(text, "/forget my dog")
+        said = require_argument(text, "/forget my dog")
         matches = await self._service.matching(said)
-        if named := meant(matches, said):
+        if named := certainly_meant(matches, said):
             report = await self._service.forget([fact.id for fact in named], typed=said)
-            return "\n".join(_erased(report))
+            return "\n".join(_erased_lines(report))
         if found := matches.sure or matches.maybe:
             lines = (f"- {fact.text} → /forget {fact.id}" for fact in found[:_MOST])
             return "\n".join(["Which one? Nothing was erased yet.", *lines])
         return await self._notes.named(said)
 
 
-def meant(matches: Matches, query: str) -> tuple[Fact, ...]:
+def certainly_meant(matches: Matches, query: str) -> tuple[Fact, ...]:
     """The facts that nothing else can be meant by: the only one with what it replaced, or those that are
     named by their ids.
     """
@@ -268,12 +276,12 @@ def refusals(learned: Sequence[Learned]) -> list[dict[str, str]]:
     return [{"reason": str(reason), "text": REFUSED[reason]} for reason in reasons]
 
 
-def named_line(head: str, fact: Fact) -> str:
+def fact_line(head: str, fact: Fact) -> str:
     """What became of a fact, with its id, in a chat."""
     return f"{head}: {fact.text} ({fact.id})"
 
 
-def _refused(learned: Sequence[Learned]) -> InvalidRequest:
+def _refusal_of(learned: Sequence[Learned]) -> InvalidRequest:
     why = "; ".join(dict.fromkeys(one["text"] for one in refusals(learned)))
     return InvalidRequest(f"text: not remembered, {why}", cure="say it in other words")
 
@@ -288,21 +296,21 @@ def _only(matches: Matches) -> Fact:
     raise InvalidRequest(f"fact: {len(matches.sure)} facts say that", cure=f"give an id: {_LIST}")
 
 
-def _said(one: Learned) -> Iterator[str]:
+def _learned_lines(one: Learned) -> Iterator[str]:
     if one.reason is not None:
         yield f"Not remembered: {REFUSED[one.reason]}."
     if one.fact is not None:
-        yield named_line(_NEW[one.fact.status] if one.is_new else "I know that already", one.fact)
+        yield fact_line(_NEW[one.fact.status] if one.is_new else "I know that already", one.fact)
     for old in one.gone:
         if one.fact is not None:
-            yield named_line("It replaces", old)
+            yield fact_line("It replaces", old)
         elif old.is_active and old.valid_to is not None:
-            yield named_line(f"Holds until {old.valid_to:%Y-%m-%d}", old)
+            yield fact_line(f"Holds until {old.valid_to:%Y-%m-%d}", old)
         else:
-            yield named_line("No longer so", old)
+            yield fact_line("No longer so", old)
 
 
-def _erased(report: ErasureReport) -> Iterator[str]:
+def _erased_lines(report: ErasureReport) -> Iterator[str]:
     """What was done, without the words that are forgotten now, and what the owner can still do."""
     count = sum(report.places.values())
     yield f"Forgotten, in {'one place' if count == 1 else f'{count} places'}."

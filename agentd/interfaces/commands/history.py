@@ -72,7 +72,7 @@ class HistoryCommands:
             "versions": [_as_json(version, now) for version in versions],
         }
         if show is not None:
-            told["text"] = shortened(_decoded(await self._files.version(path, show)), _LONGEST)
+            told["text"] = shortened(_decode(await self._files.version(path, show)), _LONGEST)
         if diff is not None:
             told["text"] = shortened(await self._difference(path, diff, versions), _LONGEST)
         return told
@@ -105,13 +105,13 @@ class HistoryCommands:
         older = next((v.number for v in versions if v.number < number), 0)
         old = await self._text(path, older, versions) if older else ""
         return await asyncio.to_thread(
-            _compared, old, new, f"{path} version {older}", f"{path} version {number}"
+            _unified_diff, old, new, f"{path} version {older}", f"{path} version {number}"
         )
 
     async def _text(self, path: str, number: int, versions: Sequence[Version]) -> str:
         if any(v.number == number and not v.digest for v in versions):
             return ""  # it was deleted
-        return _decoded(await self._files.version(path, number))
+        return _decode(await self._files.version(path, number))
 
 
 def _as_json(version: Version, now: str) -> dict[str, Any]:
@@ -129,19 +129,19 @@ def _as_json(version: Version, now: str) -> dict[str, Any]:
     }
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     return data.decode(errors="replace")
 
 
-def _compared(old: str, new: str, was: str, becomes: str) -> str:
+def _unified_diff(old: str, new: str, was: str, becomes: str) -> str:
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
     if len(before) + len(after) > _MOST_LINES:
         raise InvalidRequest(
             "diff: the versions are too long to be compared", cure="show them, and compare those"
         )
-    return "".join(_ended(difflib.unified_diff(before, after, was, becomes)))
+    return "".join(_with_newlines(difflib.unified_diff(before, after, was, becomes)))
 
 
-def _ended(lines: Iterator[str]) -> Iterator[str]:
+def _with_newlines(lines: Iterator[str]) -> Iterator[str]:
     for line in lines:
         yield line if line.endswith("\n") else f"{line}\n"

@@ -185,7 +185,7 @@ class Runner(Protocol):
         """Run it now. Raises NotFound."""
 
 
-def _listed(result: dict[str, Any]) -> str:
+def _jobs_text(result: dict[str, Any]) -> str:
     lines = (line for job in result["jobs"] for line in _lines(job))
     return "\n".join([_where(result), *lines])
 
@@ -207,7 +207,7 @@ def _ran(run: dict[str, Any]) -> str:
     return f"{line}\n{run['text']}" if run.get("text") else line
 
 
-def _removed(result: dict[str, Any]) -> str:
+def _removed_text(result: dict[str, Any]) -> str:
     return f"removed {result['removed']['id']}"
 
 
@@ -229,7 +229,7 @@ class JobCommands:
         self._runner = runner
         self._own = own
 
-    @JOBS.command(_listed, name="list")
+    @JOBS.command(_jobs_text, name="list")
     async def all(
         self, *, past: Annotated[bool, Param("Also those that are done.")] = False
     ) -> dict[str, Any]:
@@ -261,10 +261,10 @@ class JobCommands:
         job, first = self._agenda.read(order)
         return {**self._agenda.described(await self._agenda.add(job, first)), **self._zone()}
 
-    @JOBS.command(_removed)
+    @JOBS.command(_removed_text)
     async def remove(self, id: _ID) -> dict[str, Any]:
         """Remove a job and its history."""
-        job = self._meant(id)
+        job = self._resolve(id)
         if not isinstance(job, int):
             raise InvalidRequest(f"the job {job.id} cannot be removed", cure=job.instead)
         return {"removed": (await self._agenda.remove(job)).as_json()}
@@ -272,7 +272,7 @@ class JobCommands:
     @JOBS.command(_ran, seconds=MODEL_SECONDS, has_failed=outcome_failed)
     async def run(self, id: _ID) -> dict[str, Any]:
         """Run a job now; its times stay as they are."""
-        job = self._meant(id)
+        job = self._resolve(id)
         return (await self._runner.run(job)).as_json() if isinstance(job, int) else await job.run()
 
     @JOBS.command(_runs)
@@ -283,7 +283,7 @@ class JobCommands:
         limit: Annotated[int, Param("How many, the newest first.", least=1, most=1000)] = 20,
     ) -> dict[str, Any]:
         """List what jobs came to, and which times were missed."""
-        job = None if id is None else self._meant(id)
+        job = None if id is None else self._resolve(id)
         if job is None or isinstance(job, int):
             runs = [run.as_json() for run in await self._agenda.runs(limit, job)]
         else:
@@ -294,7 +294,7 @@ class JobCommands:
         """Where the times are as people are shown them: a job's own zone may be another."""
         return {"times_in": self._agenda.zone}
 
-    def _meant(self, given: int | str) -> int | SystemJob:
+    def _resolve(self, given: int | str) -> int | SystemJob:
         """The job's number, or one of the daemon's own. Raises InvalidRequest."""
         if isinstance(given, int):
             return given

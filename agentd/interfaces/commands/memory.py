@@ -15,7 +15,7 @@ from agentd.core.tool import FileAction
 from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import GRAPH_FOLDER, TARGETS, Reader, require_note
 from agentd.interfaces.commands import fact_words
-from agentd.interfaces.commands.declaration import NOTES, Group, Param, wanted
+from agentd.interfaces.commands.declaration import NOTES, Group, Param, require_argument
 from agentd.interfaces.commands.facts import ERASING_SECONDS
 from agentd.interfaces.commands.plain import fields
 
@@ -43,7 +43,7 @@ class NoteCommands:
     @IN_NOTES.slash("forget", "Name the lines of notes that hold a text", "a text", owners=NOTES)
     async def forget_typed(self, session: SessionKey, text: str) -> str:
         """Which lines of the notes hold it."""
-        return await self.named(wanted(text, "/forget boiler code"))
+        return await self.named(require_argument(text, "/forget boiler code"))
 
     async def named(self, said: str) -> str:
         """Which lines of the notes hold a text."""

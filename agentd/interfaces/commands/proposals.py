@@ -37,7 +37,7 @@ class Proposing(Protocol):
         """Never propose it again. Raises NotFound."""
 
 
-def _worded(result: Mapping[str, Any]) -> str:
+def _proposals_text(result: Mapping[str, Any]) -> str:
     """The proposals, or what was done to one."""
     found = [_proposal(proposal) for proposal in result["proposals"]]
     if not found:
@@ -76,7 +76,7 @@ class ProposalCommands:
     def __init__(self, proposals: Proposing) -> None:
         self._proposals = proposals
 
-    @PROPOSALS.command(_worded)
+    @PROPOSALS.command(_proposals_text)
     async def proposals(
         self,
         *,
@@ -109,7 +109,7 @@ class ProposalCommands:
         """
         match text.split():
             case []:
-                return await self._listed()
+                return await self._list_text()
             case ["accept", fact_id]:
                 return _done(await self._proposals.accept(fact_id))
             case ["reject", fact_id]:
@@ -119,11 +119,11 @@ class ProposalCommands:
             cure="write it like: /proposals accept k3f9q2ma",
         )
 
-    async def _listed(self) -> str:
+    async def _list_text(self) -> str:
         found = await self._proposals.all()
         if not found:
             return "Nothing is proposed: a fact has to be said a few times before."
-        shown = [_shown(proposal) for proposal in found[:_MOST]]
+        shown = [_proposal_lines(proposal) for proposal in found[:_MOST]]
         if len(found) > _MOST:
             shown.append(f"… and {len(found) - _MOST} more, once these are answered.")
         return "\n\n".join(shown)
@@ -132,10 +132,10 @@ class ProposalCommands:
 def _done(answered: AnsweredProposal) -> str:
     proposal = answered.proposal
     line = _DONE[answered.outcome].format(path=proposal.path, problem=proposal.problem)
-    return f"{line}\n\n{_shown(proposal)}" if answered.outcome == "changed" else line
+    return f"{line}\n\n{_proposal_lines(proposal)}" if answered.outcome == "changed" else line
 
 
-def _shown(proposal: Proposal) -> str:
+def _proposal_lines(proposal: Proposal) -> str:
     seen = proposal.sayings
     times = f"said once, on {seen.first:%Y-%m-%d}"
     if seen.times > 1:

@@ -78,11 +78,11 @@ class Importing(Protocol):
         """
 
 
-def _listed(result: dict[str, Any]) -> str:
+def _sessions_text(result: dict[str, Any]) -> str:
     return table(result["sessions"], _COLUMNS, "no sessions")
 
 
-def _flushed(result: dict[str, Any]) -> str:
+def _flushed_text(result: dict[str, Any]) -> str:
     """The figures; `reason` is only what asked for the flush, so that it does not say why it failed."""
     told = fields(result)
     if result.get("flushed") is False:
@@ -102,7 +102,7 @@ def _is_unsaved(result: dict[str, Any]) -> bool:
     return result.get("flushed") is False and result["reason"] != "below_threshold"
 
 
-def _deleted(result: dict[str, Any]) -> str:
+def _deleted_text(result: dict[str, Any]) -> str:
     done = "is empty now" if result["kept"] else "is erased"
     return f"{result['key']} {done}; notes made from it stay in your workspace, and old backups hold it"
 
@@ -125,7 +125,7 @@ class SessionCommands:
         self._ledger = ledger
         self._importer = importer
 
-    @SESSIONS.command(_listed, name="list")
+    @SESSIONS.command(_sessions_text, name="list")
     async def all(self) -> dict[str, Any]:
         """List the sessions, the last used first."""
         infos = await self._store.sessions()
@@ -214,7 +214,7 @@ class SessionCommands:
         session = await self._existing(key)
         return (await self._turns.compact(session, instructions.strip())).as_json()
 
-    @SESSIONS.command(_flushed, seconds=MODEL_SECONDS, has_failed=_is_unsaved)
+    @SESSIONS.command(_flushed_text, seconds=MODEL_SECONDS, has_failed=_is_unsaved)
     async def flush(
         self,
         key: _MainKey,
@@ -235,7 +235,7 @@ class SessionCommands:
         session = await self._existing(key)
         return (await self._turns.start_over(session)).as_json()
 
-    @SESSIONS.command(_deleted, seconds=MODEL_SECONDS)
+    @SESSIONS.command(_deleted_text, seconds=MODEL_SECONDS)
     async def delete(self, key: _Key) -> dict[str, Any]:
         """Erase a session for good; `main` is emptied. Notes made from it stay."""
         session = await self._existing(key)

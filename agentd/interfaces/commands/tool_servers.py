@@ -39,13 +39,13 @@ class LoginDesk(Protocol):
         """Whether there was a login; there is none now, and the server is stopped. Raises AgentdError."""
 
 
-def logged_in(result: Mapping[str, Any]) -> str:
+def login_text(result: Mapping[str, Any]) -> str:
     """What came of a login."""
     told = f"logged in to {result['server']}, which has {counted(result['tools'], 'tool')}"
     return visible(f"{told}; but {result['problem']}" if result["problem"] else told)
 
 
-def _logged_out(result: Mapping[str, Any]) -> str:
+def _logout_text(result: Mapping[str, Any]) -> str:
     if not result["logged_out"]:
         return f"there was no login to {result['server']}"
     return (
@@ -72,7 +72,7 @@ class LoginCommands:
         url = await self._logins.begin(server, f"http://127.0.0.1:{port}/callback")
         return {"server": server, "url": url, "host": urlsplit(url).hostname or ""}
 
-    @LOGINS.command(logged_in, seconds=_SECONDS, line=False)
+    @LOGINS.command(login_text, seconds=_SECONDS, line=False)
     async def redirected(
         self,
         server: Annotated[str, Param()],
@@ -90,7 +90,7 @@ class LoginCommands:
         tools, problem = await self._logins.finish(server, code, state, iss)
         return {"server": server, "tools": tools, "problem": problem}
 
-    @LOGINS.command(_logged_out)
+    @LOGINS.command(_logout_text)
     async def logout(
         self, server: Annotated[str, Param("A server that you have logged in to.", metavar="NAME")]
     ) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class NamedResource(Protocol):
         """What the server calls it."""
 
 
-def _listed(result: Mapping[str, Any]) -> str:
+def _servers_text(result: Mapping[str, Any]) -> str:
     if result["resources"]:
         return "\n".join(
             visible(f"@{result['server']}:{one['uri']}  {one['name']}".rstrip())
@@ -150,7 +150,7 @@ class ResourceCommands:
     def __init__(self, servers: Sequence[Shelved]) -> None:
         self._servers = tuple(servers)
 
-    @RESOURCES.command(_listed, seconds=90.0)
+    @RESOURCES.command(_servers_text, seconds=90.0)
     async def resources(
         self, server: Annotated[str, Param("A server; without one, those that have any.")] = ""
     ) -> dict[str, Any]:

@@ -23,7 +23,7 @@ class ReloadResult(Protocol):
         """`{changed, needs_restart, missing}`."""
 
 
-def _reloaded(result: dict[str, Any]) -> str:
+def _reload_text(result: dict[str, Any]) -> str:
     lines = []
     if missing := result.get("missing"):
         lines.append(f"{missing} does not exist: agentd's defaults hold")
@@ -34,12 +34,12 @@ def _reloaded(result: dict[str, Any]) -> str:
     return "\n".join(lines) or "nothing has changed"
 
 
-def _written(result: dict[str, Any]) -> str:
+def _backup_text(result: dict[str, Any]) -> str:
     files, size = counted(result["files"], "file"), counted(result["bytes"], "byte")
-    return "\n".join([f"{files} in {result['file']}, {size}, checked", *told_links(result)])
+    return "\n".join([f"{files} in {result['file']}, {size}, checked", *link_lines(result)])
 
 
-def told_links(result: dict[str, Any]) -> tuple[str, ...]:
+def link_lines(result: dict[str, Any]) -> tuple[str, ...]:
     """A line on the links that a copy of the workspace is without, if there are any."""
     if not (count := result.get("links", 0)):
         return ()
@@ -72,12 +72,12 @@ class UpkeepCommands:
         """Check everything that can be wrong; exit code 1 if something does not work."""
         return {"checks": [finding.as_json() for finding in await self._examine()]}
 
-    @UPKEEP.command(_reloaded)
+    @UPKEEP.command(_reload_text)
     async def reload(self) -> dict[str, Any]:
         """Let the daemon read its configuration again; says what needs a restart."""
         return (await self._take()).as_json()
 
-    @UPKEEP.command(_written, seconds=MODEL_SECONDS)
+    @UPKEEP.command(_backup_text, seconds=MODEL_SECONDS)
     async def backup(
         self, file: Annotated[str, Param("The archive, a .tar.gz.", metavar="FILE")]
     ) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import structlog
 
 from agentd.core.message import JsonObject
 from agentd.core.paths import ensure_private_dir, write_private
-from agentd.interfaces.mcp.schema import bounded
+from agentd.interfaces.mcp.schema import bound_schema
 from agentd.interfaces.tools.fence import printable
 
 log = structlog.get_logger()
@@ -54,13 +54,13 @@ class Definition:
         schema, hints = said.get("inputSchema"), said.get("annotations") or {}
         reads = isinstance(hints, Mapping) and hints.get("readOnlyHint") is True
         pin = _digest([name, words, schema, reads])
-        return cls(name, printable(words)[:_LONGEST], bounded(schema), pin, reads)
+        return cls(name, printable(words)[:_LONGEST], bound_schema(schema), pin, reads)
 
     @classmethod
     def kept(cls, told: Mapping[str, Any]) -> Self:
         """One that was kept, by whatever version. Raises TypeError for what is none."""
         made = cls(**told)
-        return replace(made, schema=bounded(made.schema))
+        return replace(made, schema=bound_schema(made.schema))
 
     @property
     def line(self) -> str:
@@ -156,7 +156,7 @@ class Catalogue:
         """
         self._file = folder / f"{name}.json" if folder else None
         self.source = source
-        self.listing = self._kept()
+        self.listing = self._load_listing()
 
     @property
     def is_known(self) -> bool:
@@ -176,7 +176,7 @@ class Catalogue:
         except OSError as error:
             log.warning("mcp_catalogue_not_kept", file=str(self._file), error=error.strerror)
 
-    def _kept(self) -> ToolListing:
+    def _load_listing(self) -> ToolListing:
         if self._file is None:
             return ToolListing()
         with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from agentd.interfaces.mcp.mcp_settings import LOOPBACK
-from agentd.interfaces.web.guard import Address, AddressGuard, parsed
+from agentd.interfaces.web.guard import Address, AddressGuard, parse_url
 from agentd.interfaces.web.web_faults import WebFault
 
 _TRIED = 3  # addresses
@@ -32,12 +32,12 @@ class LoginPlaces:
     def check(self, url: str) -> None:
         """Raise LoginRefused unless it is asked over TLS, or is on this machine, as the server is."""
         try:
-            target = parsed(url)
+            target = parse_url(url)
         except WebFault as fault:
-            raise _refused(url, fault.message) from None
+            raise _refusal(url, fault.message) from None
         is_here = target.host == self._own and self._own in LOOPBACK
         if not target.is_secure and not is_here:
-            raise _refused(url, "it is no address that begins with https://")
+            raise _refusal(url, "it is no address that begins with https://")
 
     def check_token_endpoint(self, url: str, authorization: str) -> None:
         """Raise LoginRefused for a place that is to get what the login gives and is not where the user logs
@@ -50,18 +50,18 @@ class LoginPlaces:
             why = (
                 f"the login is at {_host(authorization)}, and the token would be fetched elsewhere"
             )
-            raise _refused(url, f"{why}; if that is right, add {host!r} to login_hosts")
+            raise _refusal(url, f"{why}; if that is right, add {host!r} to login_hosts")
 
     async def admit(self, url: str) -> Sequence[Address]:
         """The addresses to connect to; none: those that the name has. Raises LoginRefused."""
         self.check(url)
-        target = parsed(url)
+        target = parse_url(url)
         if target.host == self._own or target.host in self._named:
             return ()
         try:
             return (await self._guard.admit(target))[:_TRIED]
         except WebFault as fault:
-            raise _refused(url, f"{fault.message}; login_hosts names what may be") from None
+            raise _refusal(url, f"{fault.message}; login_hosts names what may be") from None
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
@@ -84,7 +84,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         failed: httpx2.TransportError | None = None
         for address in addresses:
             try:
-                return await self._inner.handle_async_request(_pinned(request, address))
+                return await self._inner.handle_async_request(_pin_address(request, address))
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 failed = error
         assert failed is not None
@@ -95,7 +95,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-def _pinned(request: httpx2.Request, address: Address) -> httpx2.Request:
+def _pin_address(request: httpx2.Request, address: Address) -> httpx2.Request:
     return httpx2.Request(
         request.method,
         request.url.copy_with(host=str(address)),
@@ -109,5 +109,5 @@ def _host(url: str) -> str:
     return (urlsplit(url).hostname or "").rstrip(".")
 
 
-def _refused(url: str, why: str) -> LoginRefused:
+def _refusal(url: str, why: str) -> LoginRefused:
     return LoginRefused(f"the login leads to {url[:_SHOWN]}, and that is not asked: {why}")

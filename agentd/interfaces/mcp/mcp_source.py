@@ -15,7 +15,7 @@ from agentd.interfaces.mcp.mcp_settings import SEARCH
 from agentd.interfaces.mcp.schema import signature
 from agentd.interfaces.mcp.server import RecallServer
 from agentd.interfaces.mcp.tool import McpTool
-from agentd.interfaces.tools.fence import fenced
+from agentd.interfaces.tools.fence import in_backticks
 from agentd.providers.received import tool_name
 
 CALL = "tool_call"
@@ -119,7 +119,7 @@ class McpSource:
             return ()
         most = self._limits.prompt_bytes // 4
         said = [
-            f"{server.name}:\n{fenced(words[:most])}"
+            f"{server.name}:\n{in_backticks(words[:most])}"
             for server in self._of(request)
             if (words := server.catalogue.listing.instructions)
         ]
@@ -161,18 +161,18 @@ class Search:
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
         """The tools that fit best, whole; those of the owner's servers, in their words."""
         query = str(call.input.get("query", ""))
-        hits = _ranked(query, self._tools)[:_FOUND]
+        hits = _rank(query, self._tools)[:_FOUND]
         if not hits:
             names = "\n".join(tool.name for tool in self._tools)
             return ToolOutput(f"No tool fits. There are:\n{names}")
-        return ToolOutput(f"Call them by {CALL}.\n{fenced(chr(10).join(map(_whole, hits)))}")
+        return ToolOutput(f"Call them by {CALL}.\n{in_backticks(chr(10).join(map(_whole, hits)))}")
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: it only reads. Raises ToolFailed."""
         raise ToolFailed("a search was cut by a restart", cure="Search again.")
 
 
-def _ranked(query: str, tools: Sequence[McpTool]) -> list[McpTool]:
+def _rank(query: str, tools: Sequence[McpTool]) -> list[McpTool]:
     """Those that share words with the query, the rare ones first."""
     asked = set(_tokens(query))
     bags = [set(_tokens(f"{tool.name} {tool.told.description}")) for tool in tools]

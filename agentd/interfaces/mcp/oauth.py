@@ -171,7 +171,7 @@ class _Provider(OAuthClientProvider):
             order.url,
             OAuthClientMetadata(redirect_uris=[uri], client_name="agentd"),
             _InMemory(known),
-            self._shown,
+            self._take_url,
             self._redirected,
             client_metadata_url=order.document,
         )
@@ -180,7 +180,7 @@ class _Provider(OAuthClientProvider):
         self._way = way
         self._is_known = known is not None
 
-    async def _shown(self, url: str) -> None:
+    async def _take_url(self, url: str) -> None:
         self._way.url.set_result(url)
 
     async def _redirected(self) -> AuthorizationCodeResult:
@@ -290,7 +290,7 @@ class LoginAuth(httpx2.Auth):
 
     def _usable(self) -> KeptLogin:
         if fault := self._store.fault():
-            raise self._ended(fault)
+            raise self._end_with(fault)
         assert self._store.login is not None
         return self._store.login
 
@@ -302,7 +302,9 @@ class LoginAuth(httpx2.Auth):
         login = self._usable()
         asked = printable(extract_scope_from_www_auth(response) or "")[:_SAID]
         await self._store.want(union_scopes(login.scope, asked) or "")
-        raise self._ended(self._store.needed(f"it asks for more rights: {asked or 'unnamed ones'}"))
+        raise self._end_with(
+            self._store.needed(f"it asks for more rights: {asked or 'unnamed ones'}")
+        )
 
     def _renewal(self, login: KeptLogin) -> httpx2.Request:
         form = {
@@ -335,13 +337,13 @@ class LoginAuth(httpx2.Auth):
             return
         if response.status_code != 200:
             why = f"its login could not be renewed (HTTP {response.status_code})"
-            raise self._ended(ServerFault("unreachable", why))
+            raise self._end_with(ServerFault("unreachable", why))
         try:
             tokens = OAuthToken.model_validate_json(data)
             _check_token(tokens)
         except (ValidationError, AgentdError):
             fault = ServerFault("protocol", "what should renew its login is no token")
-            raise self._ended(fault) from None
+            raise self._end_with(fault) from None
         renewed = replace(
             login,
             access=tokens.access_token,
@@ -351,7 +353,7 @@ class LoginAuth(httpx2.Auth):
         )
         await self._store.renew(login, renewed)
 
-    def _ended(self, fault: ServerFault) -> httpx2.TransportError:
+    def _end_with(self, fault: ServerFault) -> httpx2.TransportError:
         self._bounds.end(fault)
         return httpx2.TransportError(fault.message)
 

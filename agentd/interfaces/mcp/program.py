@@ -152,7 +152,7 @@ class Program:
 
 
 @asynccontextmanager
-async def started(order: CallOrder) -> AsyncIterator[Program]:
+async def start_program(order: CallOrder) -> AsyncIterator[Program]:
     """The program while the block runs. Raises ServerFault when it cannot be started."""
     loop = asyncio.get_running_loop()
     try:

@@ -19,7 +19,7 @@ from agentd.core.secrets import Reference, find_secret
 from agentd.interfaces.mcp.link import Dial, Link, ServerFault
 from agentd.interfaces.mcp.logins import LoginDoor, LoginStore, LoginWay
 from agentd.interfaces.mcp.mcp_settings import McpServer
-from agentd.interfaces.mcp.program import CallOrder, environment, started
+from agentd.interfaces.mcp.program import CallOrder, environment, start_program
 
 _GRACE = 1.0  # seconds
 
@@ -76,13 +76,13 @@ def dial(
     async def opened() -> AsyncIterator[Link]:
         if store is not None and (fault := store.fault()):
             raise fault
-        sdk = await asyncio.to_thread(_loaded, _sdk)
+        sdk = await asyncio.to_thread(_load_sdk, _sdk)
         if server.command:
-            async with started(order()) as program, sdk.to_program(program) as link:
+            async with start_program(order()) as program, sdk.to_program(program) as link:
                 yield link
         elif store is not None:
             own = secret(server.client_secret, "client_secret") if server.client_secret else ""
-            oauth = await asyncio.to_thread(_loaded, _oauth)
+            oauth = await asyncio.to_thread(_load_sdk, _oauth)
             places = oauth.LoginPlaces(server.url, server.login_hosts)
             authorized = partial(oauth.LoginAuth, store, own)
             carrier = oauth.GuardedTransport(places, server.timeout.total_seconds())
@@ -111,7 +111,7 @@ def login_door(
         secret = ""
         if server.client_secret:
             secret = _secret(name, server.client_secret, "client_secret", environ, redactor)
-        oauth = await asyncio.to_thread(_loaded, _oauth)
+        oauth = await asyncio.to_thread(_load_sdk, _oauth)
         order = oauth.LoginOrder(
             server.url,
             redirect_uri,
@@ -134,7 +134,7 @@ def _secret(
     return key
 
 
-def _loaded(load: Callable[[], ModuleType]) -> ModuleType:
+def _load_sdk(load: Callable[[], ModuleType]) -> ModuleType:
     """The SDK, or what of it logs in; a second of loading, once. What it makes stays, and is not looked at for
     garbage.
     """

@@ -51,7 +51,7 @@ _PLAIN: Mapping[str, Callable[[Any], Any]] = {
 _KEPT = frozenset(_PLAIN) | _TABLES | _SCHEMAS | _CHOICES | _TEXTS | _NUMBERS | _COUNTS
 
 
-def bounded(schema: Any) -> JsonObject:
+def bound_schema(schema: Any) -> JsonObject:
     """What of a tool's input schema models are told, as every service takes it; that of any object where it is
     none, or too large.
     """
@@ -94,8 +94,8 @@ def _object(schema: Any) -> dict[str, Any] | None:
     """What is kept of the schema of an object; None where it is none, or too large."""
     if not isinstance(schema, Mapping) or schema.get("type", "object") != "object":
         return None
-    kept = {**_kept(schema, _DEEPEST), "type": "object"}
-    if names := _named(kept):
+    kept = {**_keep_known(schema, _DEEPEST), "type": "object"}
+    if names := _referenced(kept):
         kept["$defs"] = {**{name: {} for name in sorted(names)}, **kept.get("$defs", {})}
     return kept if len(json.dumps(kept)) <= _LONGEST else None
 
@@ -106,7 +106,7 @@ def _spread(kept: dict[str, Any]) -> JsonObject:
     """
     inside = {word: kept.pop(word) for word in _INSIDE if word in kept}
     parts = [part for word in sorted(_CHOICES) for part in inside.get(word, ())]
-    parts += [kept.get("$defs", {})[name] for name in _named({"$ref": inside.get("$ref")})]
+    parts += [kept.get("$defs", {})[name] for name in _referenced({"$ref": inside.get("$ref")})]
     fields = {n: one for part in (*parts, kept) for n, one in part.get("properties", {}).items()}
     named = {name: one for name, one in fields.items() if _FIELD.fullmatch(name)}
     if fields:
@@ -120,18 +120,18 @@ def _spread(kept: dict[str, Any]) -> JsonObject:
     return {**kept, "required": required} if required else kept
 
 
-def _named(value: Any) -> set[str]:
+def _referenced(value: Any) -> set[str]:
     """The definitions that a kept schema refers to."""
     if isinstance(value, list):
-        return {name for one in value for name in _named(one)}
+        return {name for one in value for name in _referenced(one)}
     if not isinstance(value, dict):
         return set()
-    found = {name for one in value.values() for name in _named(one)}
+    found = {name for one in value.values() for name in _referenced(one)}
     place = _PLACE.fullmatch(value["$ref"]) if isinstance(value.get("$ref"), str) else None
     return found | {place[1]} if place else found
 
 
-def _kept(schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+def _keep_known(schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for word, value in schema.items():
         if word in _KEPT and (inner := _keyword(word, value, depth)) is not None:
@@ -188,7 +188,7 @@ def _writable(value: Any) -> Any:
 
 
 def _inner(schema: Any, depth: int) -> dict[str, Any]:
-    return _kept(schema, depth - 1) if isinstance(schema, Mapping) and depth > 0 else {}
+    return _keep_known(schema, depth - 1) if isinstance(schema, Mapping) and depth > 0 else {}
 
 
 def _mismatches(value: Any, schema: Mapping[str, Any], name: str, depth: int) -> Iterator[str]:

@@ -138,7 +138,7 @@ class SdkLink:
         """A resource. Raises ServerFault."""
         params = types.ReadResourceRequestParams(uri=uri)
         result = await self._ask(types.ReadResourceRequest(params=params), types.ReadResourceResult)
-        return ServerAnswer("\n\n".join(_held(one) for one in result.contents))
+        return ServerAnswer("\n\n".join(_contents_text(one) for one in result.contents))
 
     async def resources(self) -> tuple[ListedResource, ...]:
         """What there is to read, as far as a bounded list goes. Raises ServerFault."""
@@ -166,14 +166,14 @@ class SdkLink:
         there must be one alone.
         """
         if not isinstance(params, types.ElicitRequestFormParams):
-            return _declined("addresses are not opened for servers")
+            return _decline("addresses are not opened for servers")
         if len(self._calls) != 1:
-            return _declined("the user is asked during one call alone")
+            return _decline("the user is asked during one call alone")
         answer = await self._calls[0].filled(params.message, params.requested_schema)
         if answer is None or answer.action is FormAction.CANCEL:
             return types.ElicitResult(action="cancel")
         if answer.action is FormAction.UNASKED:
-            return _declined("nobody is there who could be asked")
+            return _decline("nobody is there who could be asked")
         if answer.action is FormAction.DECLINE:
             return types.ElicitResult(action="decline")
         return types.ElicitResult(action="accept", content=dict(answer.content))
@@ -275,7 +275,7 @@ async def _session(
         context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
         del context  # it does not say which call is meant
-        return await links[0].elicited(params) if links else _declined("nobody is there yet")
+        return await links[0].elicited(params) if links else _decline("nobody is there yet")
 
     # Without callbacks for them the SDK declines sampling and roots in words.
     session = ClientSession(
@@ -320,13 +320,13 @@ async def _send(program: Program, outgoing: Outgoing) -> None:
 async def _message(line: bytes) -> types.JSONRPCMessage | None:
     try:
         if len(line) > _LARGE:
-            return await asyncio.to_thread(_parsed, line)
-        return _parsed(line)
+            return await asyncio.to_thread(_parse, line)
+        return _parse(line)
     except ValueError:
         return None
 
 
-def _parsed(line: bytes) -> types.JSONRPCMessage:
+def _parse(line: bytes) -> types.JSONRPCMessage:
     return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
 
 
@@ -335,19 +335,19 @@ def _text_of(block: types.ContentBlock) -> str:
         case types.TextContent(text=text):
             return text
         case types.EmbeddedResource(resource=resource):
-            return _held(resource)
+            return _contents_text(resource)
         case types.ResourceLink(uri=uri, name=name):
             return f"[a resource: {name}, {uri}]"
     return f"[{block.type}, {getattr(block, 'mime_type', 'of an unknown kind')}: not shown]"
 
 
-def _held(contents: types.TextResourceContents | types.BlobResourceContents) -> str:
+def _contents_text(contents: types.TextResourceContents | types.BlobResourceContents) -> str:
     if isinstance(contents, types.TextResourceContents):
         return contents.text
     return f"[{contents.mime_type or 'bytes'} of {contents.uri}: not shown]"
 
 
-def _declined(why: str) -> types.ErrorData:
+def _decline(why: str) -> types.ErrorData:
     return types.ErrorData(code=types.INVALID_REQUEST, message=f"Declined: {why}.")
 
 

@@ -228,7 +228,7 @@ class RecallServer:
             if self.settings.url and self._calls == 1:
                 self._stop.set()  # it may have been restarted, and know nothing of our session
             is_answer = fault.kind == "refused"  # like any other
-            raise (self._named(fault) if is_answer else self._failed(fault)) from None
+            raise (self._with_name(fault) if is_answer else self._failed(fault)) from None
         finally:
             self._calls -= 1
             self._used = self._clock.monotonic()
@@ -243,9 +243,9 @@ class RecallServer:
                 raise ShuttingDown
             if (wait := self._again - self._clock.monotonic()) > 0 and self.fault is not None:
                 if self.fault.kind == LOGIN_NEEDED:  # waiting does not cure it
-                    raise self._named(self.fault)
+                    raise self._with_name(self.fault)
                 msg = f"it failed ({self.fault.message}) and is tried again in {wait:.0f} s"
-                raise self._named(ServerFault("paused", msg))
+                raise self._with_name(ServerFault("paused", msg))
             self._ready = asyncio.get_running_loop().create_future()
             self._stop.clear()
             self._is_leaving = False
@@ -375,13 +375,13 @@ class RecallServer:
                 self._again = self._clock.monotonic() + pause
             self.fault = fault
             log.warning("mcp_failed", server=self.name, reason=fault.kind)
-        return self._named(fault)
+        return self._with_name(fault)
 
     def _late(self) -> ServerFault:
         seconds = self.settings.timeout.total_seconds()
         return ServerFault("timeout", f"it did not answer within {seconds:g} s")
 
-    def _named(self, fault: ServerFault) -> ServerFault:
+    def _with_name(self, fault: ServerFault) -> ServerFault:
         text = self._redactor.text(f"{self.name}: {fault.message}")
         return ServerFault(fault.kind, text, cure=fault.cure)
 

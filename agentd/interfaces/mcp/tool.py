@@ -21,7 +21,7 @@ from agentd.interfaces.mcp.catalogue import CatalogueEntry, Definition
 from agentd.interfaces.mcp.link import Fill, ServerFault
 from agentd.interfaces.mcp.schema import flat, mismatch
 from agentd.interfaces.mcp.server import RecallServer
-from agentd.interfaces.tools.fence import fenced, printable
+from agentd.interfaces.tools.fence import in_backticks, printable
 
 log = structlog.get_logger()
 
@@ -81,12 +81,14 @@ class McpTool:
         except ServerFault as fault:
             outside = fault.kind in _OUTSIDE
             own = f"{fault.message}." + (f" The user can: {fault.cure}." if fault.cure else "")
-            said = fenced(fault.message) if outside else own
+            said = in_backticks(fault.message) if outside else own
             text = f"{call.name} failed ({fault.kind}): {said}"
             return ToolOutput(text, is_error=True, tainted=outside)
         text = shortened(printable(answer.text), self._most - _AROUND)
         how = "failed" if answer.is_error else "answered"
-        return ToolOutput(f"{call.name} {how}:\n{fenced(text)}", answer.is_error, tainted=True)
+        return ToolOutput(
+            f"{call.name} {how}:\n{in_backticks(text)}", answer.is_error, tainted=True
+        )
 
     def _filler(self, call: ToolCall, gate: Gate) -> Fill | None:
         """What asks the owner in the middle of this call; None where nobody is to be asked."""

@@ -15,14 +15,14 @@ _UNPRINTABLE = re.compile(  # controls but newline and tab, surrogates, text dir
 )
 
 
-def fenced(text: str) -> str:
+def in_backticks(text: str) -> str:
     """`text` between two lines of backticks, more of them than stand anywhere inside."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
     bar = "`" * (longest + 1)
     return f"{bar}text\n{printable(text).rstrip(chr(10))}\n{bar}"
 
 
-def located(path: str, first: int, last: int) -> str:
+def lines_heading(path: str, first: int, last: int) -> str:
     """The line above a fence that says which lines of a file stand in it. Never a fence itself,
     however the file is called.
     """
@@ -46,7 +46,7 @@ class PlaceNames(Protocol):
         """Whether text from outside has named one of these places."""
 
 
-async def shown(
+async def places_output(
     names: PlaceNames, text: str, places: Iterable[str], *, outside: bool = False
 ) -> ToolOutput:
     """The answer of a tool that shows these places by their names: files, folders and transcripts

@@ -16,7 +16,7 @@ from agentd.core.ports import FactService, Gate
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind, Origin
-from agentd.interfaces.tools.fence import PlaceNames, shown
+from agentd.interfaces.tools.fence import PlaceNames, places_output
 
 _CURE = "Ask the user to send “/forget …” himself."
 _MOST = 10  # facts that are listed
@@ -65,14 +65,14 @@ class Forget:
             return _which(matches.sure or matches.maybe)
         named = matches.all_sure
         if ids and (words := str(call.input.get("query", "")).strip()):
-            named = (*named, *_replaced(named, (await self._facts.matching(words)).earlier))
+            named = (*named, *_successors(named, (await self._facts.matching(words)).earlier))
         if call.tainted and not await gate.approve(_approval(named)):
             return ToolOutput("The user wants to keep this.", is_error=True)
         try:
             report = await self._facts.forget([fact.id for fact in named], session=call.session)
         except NotFound:
             return ToolOutput("It was forgotten already.")
-        return await shown(self._names, report.in_words(len(named)), report.named)
+        return await places_output(self._names, report.in_words(len(named)), report.named)
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: an erasure that was cut goes on by itself. Raises ToolFailed."""
@@ -90,7 +90,7 @@ def _which(facts: Sequence[Fact]) -> ToolOutput:
     )
 
 
-def _replaced(facts: Sequence[Fact], earlier: Sequence[Fact]) -> tuple[Fact, ...]:
+def _successors(facts: Sequence[Fact], earlier: Sequence[Fact]) -> tuple[Fact, ...]:
     """Those of the earlier ones that these facts stand for now."""
     found: dict[str, Fact] = {}
     ids = {fact.id for fact in facts}

@@ -6,7 +6,7 @@ from agentd.core.errors import GraphError, ToolFailed
 from agentd.core.ports import Gate
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Intent, ToolCall, ToolOutput
-from agentd.interfaces.tools.fence import fenced
+from agentd.interfaces.tools.fence import in_backticks
 from agentd.memory.graph.service import GraphService
 
 _SPEC = ToolSpec(
@@ -41,7 +41,7 @@ class GraphRecall:
         told = found.answer.as_prompt()
         for name, said in found.tellers.items():
             told += f"\n(Not the user's word, but that of {name}: {'; '.join(said)})"
-        return ToolOutput(fenced(told), tainted=found.is_foreign)
+        return ToolOutput(in_backticks(told), tainted=found.is_foreign)
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: asking has no effect. Raises ToolFailed."""

@@ -12,7 +12,7 @@ from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.turn import Origin, TurnRequest
 from agentd.core.workspace import FileView
-from agentd.interfaces.tools.fence import fenced, printable
+from agentd.interfaces.tools.fence import in_backticks, printable
 
 _NAMED = 400  # characters of the names of tools
 _UTC = ZoneInfo("UTC")  # what an entry is called does not hang on the zone of its times
@@ -49,7 +49,7 @@ class LookTool:
             entries = "\n".join(entry.text for entry in checklist.entries)
             raise ToolFailed(
                 f"{words[:100]!r} is not in one entry of HEARTBEAT.md alone",
-                cure=f"Name one of these by its words:\n{fenced(entries)}",
+                cure=f"Name one of these by its words:\n{in_backticks(entries)}",
             )
         return ToolOutput("It is looked at after this, alone. Leave it out of your reply.")
 

@@ -10,7 +10,7 @@ from agentd.core.ports import Gate, Recall
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.workspace import FileView, Reader
-from agentd.interfaces.tools.fence import fenced, located, shown
+from agentd.interfaces.tools.fence import in_backticks, lines_heading, places_output
 
 _LINES = 200
 _CHARS = 16_000
@@ -46,10 +46,10 @@ class MemoryRead:
         first = max(1, int(call.input.get("from", 1)))
         page = _page(view, first, max(1, int(call.input.get("lines", _LINES))))
         if page is None:
-            return await shown(self._recall, _nothing(view, first), [view.path])
+            return await places_output(self._recall, _nothing(view, first), [view.path])
         text = "\n".join(page.lines)
         outside = await self._recall.is_outside(view.path, first, page.last, text)
-        return await shown(self._recall, page.told, [view.path], outside=outside)
+        return await places_output(self._recall, page.told, [view.path], outside=outside)
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: reading has no effect. Raises ToolFailed."""
@@ -80,7 +80,7 @@ def _page(view: FileView, first: int, count: int) -> _Page | None:
     last = first + len(shown) - 1
     more = f"\n[{len(lines) - last} more lines: from={last + 1}]" if last < len(lines) else ""
     text = "\n".join(shown)
-    told = f"{located(view.path, first, last)}\n{fenced(text)}{more}"
+    told = f"{lines_heading(view.path, first, last)}\n{in_backticks(text)}{more}"
     return _Page(lines[first - 1 : last], last, told)
 
 

@@ -11,7 +11,7 @@ from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.search import Chunk, EmptyReason, Hit, Lack, SearchQuery, Source
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.workspace import Reader
-from agentd.interfaces.tools.fence import fenced, located, shown
+from agentd.interfaces.tools.fence import in_backticks, lines_heading, places_output
 
 _CHARS = 1_500  # shown of one hit
 _LIMIT = 5
@@ -90,7 +90,7 @@ class MemorySearch:
         outside = [await self._is_outside(hit.chunk) for hit in found.hits]
         text = "\n".join(map(_as_text, found.hits)) + note
         places = (name for hit in found.hits for name in (hit.chunk.path, hit.newer) if name)
-        return await shown(self._recall, text, places, outside=any(outside))
+        return await places_output(self._recall, text, places, outside=any(outside))
 
     async def _is_outside(self, chunk: Chunk) -> bool:
         return await self._recall.is_outside(
@@ -123,4 +123,4 @@ def _as_text(hit: Hit) -> str:
     if hit.newer:
         told += f"; older, see {hit.newer}"
     text = chunk.text if len(chunk.text) <= _CHARS else f"{chunk.text[:_CHARS]} […]"
-    return f"{located(chunk.path, chunk.start_line, chunk.end_line)} ({told})\n{fenced(text)}"
+    return f"{lines_heading(chunk.path, chunk.start_line, chunk.end_line)} ({told})\n{in_backticks(text)}"

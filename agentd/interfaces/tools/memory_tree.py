@@ -7,7 +7,7 @@ from agentd.core.ports import Gate, NoteReader
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.workspace import Reader
-from agentd.interfaces.tools.fence import fenced, shown
+from agentd.interfaces.tools.fence import in_backticks, places_output
 
 _MOST = 400
 _SPEC = ToolSpec(
@@ -44,8 +44,8 @@ class MemoryTree:
             return ToolOutput(f"Nothing is below {path or 'the workspace'}.")
         lines = [e.path if e.is_dir else f"{e.path} ({e.size} bytes)" for e in entries[:_MOST]]
         more = f"\n[{len(entries) - _MOST} more entries]" if len(entries) > _MOST else ""
-        text = fenced("\n".join(lines)) + more
-        return await shown(self._workspace, text, [entry.path for entry in entries[:_MOST]])
+        text = in_backticks("\n".join(lines)) + more
+        return await places_output(self._workspace, text, [entry.path for entry in entries[:_MOST]])
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: listing has no effect. Raises ToolFailed."""

@@ -105,7 +105,7 @@ class MemoryWrite:
                     await self._apply(draft.intent, replace(call, approved=allowed))
                     return ToolOutput(f"{_DONE[change.mode]} {change.path}.")
             if approved is not None:
-                raise _changed(change.path)
+                raise _changed_error(change.path)
             if not await gate.approve(draft.approval):
                 return ToolOutput(f"The user did not allow a change of {change.path}.", True)
             approved = draft.intent
@@ -170,10 +170,10 @@ class MemoryWrite:
         ):
             msg = f"{change.path} holds a key, so agentd only adds to it"
             raise ToolFailed(msg, cure="Append, or ask the user to keep the key somewhere else.")
-        data = written(change, current, stamp)
+        data = new_content(change, current, stamp)
         intent = await self._planned(call, change, data)
         if intent.before != digest:
-            raise _changed(change.path)
+            raise _changed_error(change.path)
         if change.mode in {WriteMode.REPLACE, WriteMode.PATCH} and current:
             reader = Reader(call.session, call.kind)
             if not await self._workspace.has_seen(change.path, intent.before, reader):
@@ -330,20 +330,20 @@ def parse(path: str, arguments: Mapping[str, Any]) -> NoteChange:
     return NoteChange(path, mode, content)
 
 
-def written(change: NoteChange, current: str | None, stamp: NoteStamp | None) -> bytes:
+def new_content(change: NoteChange, current: str | None, stamp: NoteStamp | None) -> bytes:
     """The bytes to append, or the whole new file. `current` is None for an absent file; `stamp`
     makes an append an entry of a daily note. Raises ToolFailed for a patch that does not fit.
     """
     match change.mode:
         case WriteMode.APPEND:
             if stamp is None:
-                return _ended(change.content).encode()
+                return _with_newline(change.content).encode()
             head = "" if current else f"# {PurePosixPath(change.path).stem}\n\n"
             return (head + entry(change.content, stamp)).encode()
         case WriteMode.REPLACE:
-            return _ended(change.content).encode()
+            return _with_newline(change.content).encode()
         case WriteMode.PATCH:
-            return _patched(change, current).encode()
+            return _patch(change, current).encode()
         case WriteMode.DELETE:
             return b""
 
@@ -355,7 +355,7 @@ def entry(text: str, stamp: NoteStamp) -> str:
     fences are escaped then: with the remark behind it none could end its fence, and without one it
     would stand in prompts, where others' lines are left out.
     """
-    lines = (_FENCE.sub(_escaped, text) if stamp.origin else text).strip().split("\n")
+    lines = (_FENCE.sub(_escape_fence, text) if stamp.origin else text).strip().split("\n")
     lines[0] = lines[0].removeprefix("- ").removeprefix("* ")
     mark = f" <!-- agentd: origin={stamp.origin} -->" if stamp.origin else ""
     kept = [line.rstrip() for line in lines if line.strip() or not mark]
@@ -363,16 +363,16 @@ def entry(text: str, stamp: NoteStamp) -> str:
     return "".join(f"{line}{mark}\n" for line in body)
 
 
-def _escaped(fence: re.Match[str]) -> str:
+def _escape_fence(fence: re.Match[str]) -> str:
     return "".join(f"\\{mark}" if mark in "`~" else mark for mark in fence[0])
 
 
 def alters_marks(before: str, after: str) -> bool:
     """Whether a line with a remark of ours is gone, changed or new."""
-    return _marked(before) != _marked(after)
+    return _marked_lines(before) != _marked_lines(after)
 
 
-def _patched(change: NoteChange, current: str | None) -> str:
+def _patch(change: NoteChange, current: str | None) -> str:
     count = (current or "").count(change.old)
     if current is None or not count:
         msg = f"old_string is not in {change.path}"
@@ -383,7 +383,7 @@ def _patched(change: NoteChange, current: str | None) -> str:
     return current.replace(change.old, change.content)
 
 
-def _marked(text: str) -> list[str]:
+def _marked_lines(text: str) -> list[str]:
     return sorted(line for line in text.split("\n") if MARK.search(line))
 
 
@@ -406,7 +406,7 @@ def _unix(text: str) -> str:
     return text
 
 
-def _ended(text: str) -> str:
+def _with_newline(text: str) -> str:
     return text if text.endswith("\n") else f"{text}\n"
 
 
@@ -434,6 +434,6 @@ def _forbidden(path: str) -> ToolFailed:
     return ToolFailed(f"this session cannot write {path}")
 
 
-def _changed(path: str) -> EditConflict:
+def _changed_error(path: str) -> EditConflict:
     msg = f"{path} changed meanwhile; nothing was written"
     return EditConflict(msg, cure="Read it and write again.")

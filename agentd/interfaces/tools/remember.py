@@ -70,7 +70,7 @@ class Remember:
         text = _one_line(str(call.input["text"]))
         replaces = [str(fact_id) for fact_id in call.input.get("replaces", ())]
         learned = await self._facts.remember(text, call.session, quote, replaces)
-        return answer(learned) if learned else await self._asked(text, call, gate)
+        return answer(learned) if learned else await self._ask_and_keep(text, call, gate)
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: a call that is repeated finds its fact. Raises ToolFailed."""
@@ -86,7 +86,7 @@ class Remember:
             )
         return answer(learned)
 
-    async def _asked(self, text: str, call: ToolCall, gate: Gate) -> ToolOutput:
+    async def _ask_and_keep(self, text: str, call: ToolCall, gate: Gate) -> ToolOutput:
         if not await gate.approve(Approval(f"Remember: “{text}”", _digest(text))):
             return ToolOutput("The user did not want this remembered.", is_error=True)
         return answer(await self._facts.keep_verbatim(text, call.session))

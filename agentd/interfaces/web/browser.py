@@ -113,6 +113,6 @@ def opening(
 def _load(
     settings: WebSettings, environ: Mapping[str, str], folder: Path, redactor: Redactor
 ) -> Opened:
-    from agentd.interfaces.web.reading import opened
+    from agentd.interfaces.web.reading import open_web
 
-    return opened(settings, environ, folder, redactor)
+    return open_web(settings, environ, folder, redactor)

@@ -18,7 +18,7 @@ from email.message import Message
 import httpx
 
 from agentd import __version__
-from agentd.interfaces.web.guard import Address, AddressGuard, Target, parsed
+from agentd.interfaces.web.guard import Address, AddressGuard, Target, parse_url
 from agentd.interfaces.web.web_faults import WebFault
 
 _CONNECT = 5.0  # seconds for each address
@@ -68,7 +68,7 @@ class Fetcher:
         """The page at the address, or at the one that it leads to. Raises WebFault."""
         try:
             async with asyncio.timeout(self._limits.seconds):
-                return await self._follow(parsed(url), headers or {})
+                return await self._follow(parse_url(url), headers or {})
         except TimeoutError:
             text = f"it took longer than {self._limits.seconds:g} s"
             raise WebFault("timeout", text) from None
@@ -78,7 +78,7 @@ class Fetcher:
     async def _follow(self, target: Target, headers: Mapping[str, str]) -> Fetched:
         addresses = await self._guard.admit(target)
         for _ in range(self._limits.redirects + 1):
-            async with self._answered(target, addresses, headers) as response:
+            async with self._first_response(target, addresses, headers) as response:
                 place = response.headers.get("location", "")
                 if response.status_code not in _LEADS_ON or not place:
                     return await self._read(target, response)
@@ -88,14 +88,14 @@ class Fetcher:
     async def _led_on(self, place: str, base: Target) -> tuple[Target, Sequence[Address]]:
         """Where a page leads on to, checked anew."""
         try:
-            target = parsed(place, base)
+            target = parse_url(place, base)
             return target, await self._guard.admit(target)
         except WebFault as fault:
             text = f"it leads on to {place[:_SHOWN]}, and that is not read: {fault.message}"
             raise WebFault(fault.kind, text, cure=fault.cure, is_told=True) from None
 
     @asynccontextmanager
-    async def _answered(
+    async def _first_response(
         self, target: Target, addresses: Sequence[Address], headers: Mapping[str, str]
     ) -> AsyncIterator[httpx.Response]:
         """The answer of the first address that takes a connection, its body still to come."""

@@ -101,7 +101,7 @@ def is_own(address: Address) -> bool:
         return False  # no way leads there
 
 
-async def resolved(host: str, port: int) -> Sequence[Address]:
+async def resolve_host(host: str, port: int) -> Sequence[Address]:
     """The address that the host is, else what the system says of the name. Raises OSError."""
     with suppress(ValueError):
         return [ip_address(host)]
@@ -111,7 +111,7 @@ async def resolved(host: str, port: int) -> Sequence[Address]:
     return [ip_address(text) for text in texts]
 
 
-def parsed(text: str, base: Target | None = None) -> Target:
+def parse_url(text: str, base: Target | None = None) -> Target:
     """A web address, or one as a page at `base` leads to it. Raises WebFault for what is none."""
     if len(text) > _LONGEST_URL:
         raise WebFault("no_url", f"the address has more than {_LONGEST_URL} characters")
@@ -153,7 +153,7 @@ class AddressGuard:
     def __init__(
         self,
         *,
-        resolve: Resolve = resolved,
+        resolve: Resolve = resolve_host,
         private: Sequence[Network] = (),
         ports: Sequence[int] = (),
         allowed: Sequence[str] = (),

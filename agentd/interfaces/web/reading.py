@@ -68,7 +68,7 @@ class Web:
         return await self._pages.page(fetched)
 
 
-def opened(
+def open_web(
     settings: WebSettings, environ: Mapping[str, str], folder: Path, redactor: Redactor
 ) -> Web:
     """As configured. Nothing is asked yet; keys are looked up at each search, and never told in texts."""
@@ -160,7 +160,7 @@ class Searxng:
             cure = "let formats under search: in its settings.yml name json"
             raise WebFault("refused", "SearXNG gives no JSON (403)", cure=cure)
         rows = _rows(answer, "results")
-        return [_found(row, "content", "publishedDate") for row in rows if row.get("url")][:limit]
+        return [_hit_of(row, "content", "publishedDate") for row in rows if row.get("url")][:limit]
 
     async def probe(self) -> None:
         """Return if somebody answers there. Raises WebFault."""
@@ -189,7 +189,7 @@ class Brave:
                 cure="see to the key that [web.search] names",
             )
         rows = _rows(answer, "web", "results")
-        return [_found(row, "description", "age") for row in rows if row.get("url")][:limit]
+        return [_hit_of(row, "description", "age") for row in rows if row.get("url")][:limit]
 
     async def probe(self) -> None:
         """Return if somebody answers there. Raises WebFault."""
@@ -215,7 +215,7 @@ def _rows(answer: Fetched, *path: str) -> Iterator[Mapping[str, Any]]:
     return (row for row in (found if isinstance(found, list) else ()) if isinstance(row, Mapping))
 
 
-def _found(row: Mapping[str, Any], words: str, date: str) -> WebHit:
+def _hit_of(row: Mapping[str, Any], words: str, date: str) -> WebHit:
     return WebHit(
         _line(row.get("url"), 2048),
         _line(row.get("title"), _TITLE),

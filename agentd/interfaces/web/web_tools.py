@@ -15,7 +15,7 @@ from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.text import shortened
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind, Origin, TurnRequest
-from agentd.interfaces.tools.fence import fenced
+from agentd.interfaces.tools.fence import in_backticks
 from agentd.interfaces.web.web_faults import WebFault
 from agentd.interfaces.web.web_settings import WebSettings
 
@@ -58,8 +58,8 @@ class WebFetch:
         try:
             text = await self._reading.read(str(call.input["url"]))
         except WebFault as fault:
-            return _failed(call.name, fault)
-        return _answered(call.name, text, self._most)
+            return _failure(call.name, fault)
+        return _output(call.name, text, self._most)
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: it only reads."""
@@ -89,8 +89,8 @@ class WebSearch:
         try:
             text = await self._searching.search(str(call.input["query"])[:_LONGEST_QUERY], limit)
         except WebFault as fault:
-            return _failed(call.name, fault)
-        return _answered(call.name, text, self._most)
+            return _failure(call.name, fault)
+        return _output(call.name, text, self._most)
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: it only reads."""
@@ -161,12 +161,12 @@ def _check(call: ToolCall, schema: JsonObject) -> None:
             raise ToolFailed(f"the input does not fit {call.name}: {name} is no {kind}")
 
 
-def _answered(name: str, text: str, most: int) -> ToolOutput:
-    text = fenced(shortened(text, most - _AROUND))
+def _output(name: str, text: str, most: int) -> ToolOutput:
+    text = in_backticks(shortened(text, most - _AROUND))
     return ToolOutput(f"{name} answered:\n{text}", tainted=True)
 
 
-def _failed(name: str, fault: WebFault) -> ToolOutput:
-    said = fenced(fault.message) if fault.is_told else f"{fault.message}."
+def _failure(name: str, fault: WebFault) -> ToolOutput:
+    said = in_backticks(fault.message) if fault.is_told else f"{fault.message}."
     text = " ".join(filter(None, (f"{name} failed ({fault.kind}): {said}", fault.cure)))
     return ToolOutput(text, is_error=True, tainted=fault.is_told)
