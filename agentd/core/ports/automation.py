@@ -1,4 +1,4 @@
-"""Beats and jobs, when they are due, and the alerts by which they reach the user."""
+"""Ports of the heartbeat, of jobs, of their schedules, and of the alerts that reach the user."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from agentd.core.watch import WatchedEntry
 
 
 class BeatStore(Protocol):
-    """The heartbeat's memory."""
+    """The heartbeat's stored state: its schedule, its history, and what is known of checklist
+    items.
+    """
 
     async def heartbeat(self) -> HeartbeatState:
-        """What is persisted of the schedule."""
+        """Return the stored schedule: next due time and pause."""
 
     async def schedule(self, next_due: datetime | None) -> None:
-        """Set when the next beat is due."""
+        """Store when the next beat is due; None if none is to come."""
 
     async def pause(self, until: datetime | None) -> None:
-        """Pause until then; None resumes."""
+        """Pause the heartbeat until the given time; None resumes it."""
 
     async def begin_beat(
         self,
@@ -32,9 +34,10 @@ class BeatStore(Protocol):
         *,
         listed: Collection[str] | None = None,
     ) -> int:
-        """Store a running beat and the next due time in one transaction; returns its id. `listed` are the
-        hashes of everything in the checklist: what is known of other items and entries is forgotten. None,
-        where the checklist cannot be read or is not there, forgets nothing.
+        """Store a running beat and the next due time in one transaction; return the beat's id.
+
+        `listed` are the hashes of every item and entry in the checklist: the stored states of all
+        others are deleted. None (the checklist is missing or cannot be read) deletes nothing.
         """
 
     async def end_beat(
@@ -45,138 +48,158 @@ class BeatStore(Protocol):
         tokens: int = 0,
         cost_usd: float = 0.0,
     ) -> tuple[Beat, tuple[Alert, ...]]:
-        """Finish a beat with what its parts came to, one at least: mark their items done, keep what was
-        seen of watched entries and put their alerts into the outbox, all or nothing. An alert whose digest
-        was told within 24 hours is not put again, and its finding counts as quiet, `duplicate`. The beat's
-        outcome is that of its `main_finding`. The alerts that were put come back beside it. Raises NotFound
-        for a beat that is not running.
+        """Finish a beat with the findings of its parts (at least one), in one transaction: mark
+        their items done, store what was seen of watched entries, and put their alerts into the
+        outbox.
+
+        An alert with the digest of one that was told within 24 hours is not put; its finding counts
+        as quiet, with reason `duplicate`. The beat's outcome is that of `main_finding`. Returns the
+        beat and the alerts that were put. Raises NotFound if the beat is not running.
         """
 
     async def skip_beat(
         self, due: datetime | None, next_due: datetime | None, reason: Reason, file_hash: str = ""
     ) -> Beat:
-        """Store a skipped beat and the next due time in one transaction. A skip without a due time, of a beat
-        asked for, leaves the next due time alone.
+        """Store a skipped beat and the next due time in one transaction. With `due` None (the beat
+        was asked for, not scheduled) the next due time stays as it is.
         """
 
     async def interrupt_beats(self) -> int:
-        """Mark beats that a crash left running as failed with reason `interrupted`."""
+        """Mark beats that a crash left running as failed with reason `interrupted`; return how
+        many.
+        """
 
     async def beats(self, limit: int) -> tuple[Beat, ...]:
-        """The newest beats first, finished ones only."""
+        """Return the newest `limit` finished beats, newest first."""
 
     async def items(self, hashes: Sequence[str]) -> Mapping[str, ItemState]:
-        """The states of these checklist items; those seen for the first time are stored as seen now."""
+        """Return the states of these checklist items by hash; an unknown item is stored as first
+        seen now.
+        """
 
     async def watches(self, entries: Sequence[str]) -> Mapping[str, WatchedEntry]:
-        """What was seen of those of the entries, by their hashes, that are watched."""
+        """Return what was last seen of the watched entries among these, by hash."""
 
 
 class JobBook(Protocol):
-    """The jobs."""
+    """The stored jobs."""
 
     async def add(self, job: NewJob, next_due: datetime, *, most: int, key: str = "") -> Job:
-        """Store a job. The job that was stored under the same key comes back instead, with nothing
-        changed. Raises Busy when `most` jobs have slots to come.
+        """Store a job and return it. If a job is stored under the same key already, return that one
+        and change nothing. Raises Busy when `most` jobs already have slots to come.
         """
 
     async def by_key(self, key: str) -> Job | None:
-        """The job that was stored under the key, if it is still there."""
+        """Return the job stored under the key; None if there is none."""
 
     async def jobs(self, *, past: bool = False) -> tuple[Job, ...]:
-        """The jobs that have slots to come, or all, the oldest first."""
+        """Return the jobs that have slots to come, or with `past` all jobs, oldest first."""
 
     async def get(self, job_id: int) -> Job:
-        """The job. Raises NotFound."""
+        """Return the job. Raises NotFound."""
 
     async def remove(self, job_id: int) -> Job:
-        """Forget a job and its history. Raises NotFound."""
+        """Delete a job and its history; return the job. Raises NotFound."""
 
     async def pass_over(self, step: Step) -> None:
-        """Store what was missed, and the next due time."""
+        """Store the step's missed slots and the job's next due time."""
 
 
 class JobRuns(Protocol):
-    """What came of their slots."""
+    """The runs of jobs: what came of each slot."""
 
     async def begin(self, step: Step) -> int | None:
-        """Use the slot: store what was missed, a running run and the next due time in one
-        transaction; returns the run's id. None if the job is gone or the slot was used before, which
-        moves the due time all the same. A step without a slot leaves the due time alone.
+        """Use the step's slot: store the missed slots, a running run and the next due time in one
+        transaction; return the run's id.
+
+        Returns None if the job is gone, or if the slot was used before (the due time moves all the
+        same). A step without a slot leaves the due time as it is.
         """
 
     async def record(
         self, step: Step, ending: Ending, alert: NewAlert | None = None
     ) -> JobRun | None:
-        """`begin` and `end` in one transaction."""
+        """Do `begin` and `end` in one transaction."""
 
     async def end(
         self, run_id: int, ending: Ending, alert: NewAlert | None = None
     ) -> JobRun | None:
-        """Finish a run and put its alert into the outbox, both or neither. If that alert was put
-        within 24 hours the run is stored as QUIET with reason `duplicate`. None if the job is gone.
+        """Finish a run and put its alert into the outbox, both or neither. If an equal alert was
+        put within 24 hours, the run is stored as QUIET with reason `duplicate`. Returns None if the
+        job is gone.
         """
 
     async def interrupt(self) -> int:
-        """Mark runs that a crash left running as failed with reason `interrupted`."""
+        """Mark runs that a crash left running as failed with reason `interrupted`; return how
+        many.
+        """
 
     async def runs(self, limit: int, job_id: int | None = None) -> tuple[JobRun, ...]:
-        """The newest runs first, finished ones only, of one job or of all."""
+        """Return the newest `limit` finished runs, newest first, of one job or of all."""
 
     async def used(self, job_id: int, since: datetime) -> frozenset[datetime]:
-        """The job's slots after `since` that have been used."""
+        """Return the job's slots after `since` that have been used."""
 
 
 class JobStore(JobBook, JobRuns, Protocol):
-    """The jobs and their history. A slot is used by at most one run, whatever happens."""
+    """The jobs and their runs. At most one run uses a slot, also after a crash."""
 
 
 class Triggers(Protocol):
-    """What knows when schedules come round."""
+    """Computes the slots of schedules."""
 
     def check(self, schedule: Schedule) -> None:
-        """Raise InvalidRequest, with a right example, for a schedule that makes no sense."""
+        """Raise InvalidRequest, with a correct example, if the schedule is malformed."""
 
     def after(self, schedule: Schedule, moment: datetime) -> datetime | None:
-        """The first slot after the moment; None when there is none."""
+        """Return the schedule's first slot after the moment; None if there is none."""
 
 
 class Outbox(Protocol):
-    """Where alerts are put, to be delivered to each of their sinks at least once."""
+    """The stored alerts and their deliveries: each alert reaches each of its sinks at least
+    once.
+    """
 
     async def put(self, alert: NewAlert) -> Alert | None:
-        """Store an alert with a pending delivery to each of its sinks; None if one with the same digest
-        was put within 24 hours and has been acknowledged, or a sink by which this one would be told
-        (`told_by`) has taken it or still tries. One that went nowhere keeps no other from being told.
+        """Store an alert with a pending delivery to each of its sinks, and return it.
+
+        Returns None, storing nothing, if an alert with the same digest was put within 24 hours and
+        was either acknowledged, or sent to (or is still pending for) a sink that tells this one too
+        (`told_by`). An earlier alert that reached nobody therefore never suppresses a new one. Nor
+        does a tainted alert suppress one that is not tainted.
         """
 
     async def due(self, working: Collection[str] = ()) -> tuple[Delivery, ...]:
-        """Deliveries whose time has come, oldest first, and of the sinks that are `working` also those that
-        wait for their next try. One that a clock which was ahead has put off is due: it was tried or put later
-        than now, or waits for more than two days.
+        """Return the deliveries that are due, oldest first; for the sinks in `working` also those
+        that wait for their next try.
+
+        A delivery that a wrong clock put off counts as due: one tried or put at a time later than
+        now, or one that waits for more than two days.
         """
 
     async def next_due(self) -> datetime | None:
-        """When the next delivery is to be tried; None if nothing is pending."""
+        """Return when the next delivery is to be tried; None if none is pending."""
 
     async def sent(self, alert_id: int, sink: str) -> None:
-        """Record a delivery."""
+        """Record that the sink took the alert."""
 
     async def retry(
         self, alert_id: int, sink: str, until: datetime | None, error: str = ""
     ) -> None:
-        """Record a failed try and why it failed; the next one comes at `until`, None gives up."""
+        """Record a failed try and its error. The next try comes at `until`; None gives up."""
 
     async def hold(self, alert_id: int, sink: str, until: datetime) -> None:
-        """Try it no sooner than `until`, or together with what is held for that sink, if that comes
-        sooner. It counts as no try.
+        """Put the delivery off to `until`, or to the time of other deliveries held for that sink if
+        that is sooner. This does not count as a try.
         """
 
     async def alerts(self, limit: int, *, unacked: bool = False) -> tuple[Alert, ...]:
-        """The newest alerts first."""
+        """Return the newest `limit` alerts, newest first; with `unacked` only those not
+        acknowledged.
+        """
 
     async def ack(self, alert_id: int) -> Alert:
-        """Mark an alert as seen. Raises NotFound."""
+        """Mark an alert as seen by the user. Raises NotFound."""
 
 
 class AlertSink(Protocol):
@@ -184,7 +207,7 @@ class AlertSink(Protocol):
 
     @property
     def name(self) -> str:
-        """The word in `[heartbeat] target` and in `delivered`."""
+        """The name of the sink in `[heartbeat] target` and in an alert's `delivered`."""
 
     async def send(self, alert: Alert) -> None:
-        """Deliver it. Raises AgentdError when it did not arrive; it is then tried again."""
+        """Deliver the alert. Raises AgentdError when it did not arrive; the outbox then retries."""

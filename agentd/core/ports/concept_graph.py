@@ -1,4 +1,4 @@
-"""The concept graph: where it is kept."""
+"""Ports of the concept graph: its derived tables, its records, shares and program states."""
 
 from __future__ import annotations
 
@@ -27,67 +27,76 @@ from agentd.core.graph import (
 
 T = TypeVar("T")
 
-# Yields what it wants to see next, is sent these facts, and returns its outcome.
+# A walk yields the concepts whose facts it wants next, is sent those facts as edges, and returns
+# its outcome.
 Walk: TypeAlias = Generator[Around, Sequence[Edge], T]
 
 
 class GraphWriter(Protocol):
-    """Records put in and taken out, and what consolidation did with them."""
+    """Adds and removes graph records, and records what consolidation did."""
 
     async def insert(self, records: Sequence[Record]) -> Inserted:
-        """Add records in one transaction. An episode that is there already changes nothing; a concept
-        that is there gets the union of the aliases, the higher confidence and the later time.
+        """Add records in one transaction. A known episode changes nothing; a known concept gets the
+        union of the aliases, the higher confidence and the later time.
 
-        Raises GraphError, with nothing added, for a time without a zone, a confidence outside [0, 1],
-        a relation to what is not in its record, and a promotion of what is no episode.
+        Raises GraphError, with nothing added, for a time without a zone, a confidence outside [0,
+        1], a relation to something its record does not hold, or a promotion that counts something
+        other than an episode.
         """
 
     async def remove(self, episodes: Sequence[EpisodeHash], *, traceless: bool = False) -> int:
-        """Take episodes out, with the facts, concepts and contexts that nothing else needs, and with
-        every promotion that counts one of them: what else it rests on counts by itself again. Returns
-        how many of these were there. `traceless`: when this returns, no byte of what was ever taken out
-        is left in the store's files.
+        """Delete episodes, the facts, concepts and contexts that nothing else needs, and every
+        promotion that counts one of them; the promotion's remaining episodes count by themselves
+        again. Returns how many of the given episodes existed.
+
+        With `traceless`, when this returns the store's files hold no byte of anything ever deleted.
         """
 
     async def counts(self) -> GraphCounts:
-        """How much there is."""
+        """Return how many records of each kind the graph holds."""
 
     async def touch(self, episodes: Sequence[EpisodeHash], at: datetime) -> int:
-        """Let episodes fade from `at` on, as if they had been said then; never from an earlier time
-        than before. Returns how many of them were there and fade.
+        """Restart the fading of episodes at `at`, as if they had been said then; an episode's start
+        of fading never moves back. Returns how many of them exist and fade.
         """
 
     async def promotable(self, now: datetime) -> Sequence[Trace]:
-        """The episodes that fade or come from facts, are worth more than 0.1 at `now` and were not
-        promoted yet, where at least three of them say the same fact in the same scope, or deny it; in
-        the order of their hashes.
+        """Return the unpromoted episodes that fade or come from facts and are worth more than 0.1
+        at `now`, in groups of at least three that state (or deny) the same fact in the same scope;
+        in the order of their hashes.
         """
 
     async def sweep(self, now: datetime) -> Sequence[Relation]:
-        """Take out the episodes that have faded below 0.01, as `remove` does, but for the promotions:
-        these stay, and know what they count. Returns what went, in the order of the hashes. It is done
-        some at a time: what cuts it short leaves the rest for the next time, and confidence and times
-        of concepts as they were.
+        """Delete the episodes that have faded below 0.01, as `remove` does, except that promotions
+        stay and still know what they count. Returns the deleted episodes in the order of their
+        hashes.
+
+        The work is done in portions: an interruption leaves the rest for the next sweep, and leaves
+        the confidence and times of concepts unchanged.
         """
 
     async def note(self, consolidated: Consolidated) -> None:
-        """Remember that a consolidation was done."""
+        """Record that a consolidation was done."""
 
     async def consolidations(self, limit: int) -> Sequence[Consolidated]:
-        """Those last noted, the last one first."""
+        """Return the last `limit` recorded consolidations, newest first."""
 
 
 class GraphReader(Protocol):
-    """Concepts, and the way from one to another."""
+    """Reads concepts and the facts between them."""
 
     async def concepts(self, hashes: Sequence[ConceptHash]) -> Mapping[ConceptHash, Concept]:
-        """Those that are there."""
+        """Return the concepts that exist, by hash."""
 
     async def labels(self, hashes: Collection[ConceptHash]) -> Mapping[ConceptHash, str]:
-        """The labels of those that are there: all that an answer shows of them, and read at once."""
+        """Return the labels of the concepts that exist, by hash, in one read; cheaper than
+        `concepts`.
+        """
 
     async def named(self, names: Sequence[str]) -> Sequence[Concept]:
-        """The concepts with one of these normal labels or aliases, in the order of their hashes."""
+        """Return the concepts with one of these normalised labels or aliases, in the order of their
+        hashes.
+        """
 
     async def edges(
         self,
@@ -98,16 +107,17 @@ class GraphReader(Protocol):
         most: int | None = None,
         about: Collection[str] = (),
     ) -> Sequence[Edge]:
-        """The facts with one of these as subject or object, each once, in the order of their hashes.
+        """Return the facts with one of these concepts as subject or object, each once, in the order
+        of their hashes.
 
-        With `most`, a concept with thousands of facts costs little: of each concept there are at least
-        its `most` surest and newest facts, and as many with a predicate of `about`; others may be left
-        out. Who is the surest is told as if all audiences counted and no denial had faded.
+        `most` bounds the cost for a concept with thousands of facts: for each concept the result
+        has at least its `most` surest and newest facts, and as many with a predicate of `about`;
+        others may be left out. That choice ignores audiences and the fading of denials.
         """
 
     async def walk(self, walk: Walk[T]) -> T:
-        """The outcome of a walk, which yields what it wants to see next and is sent these facts. All of it
-        sees one state of the graph, and none of it takes the event loop's time.
+        """Run a walk and return its outcome: send it the facts of each set of concepts it yields.
+        The whole walk sees one state of the graph, and runs off the event loop.
         """
 
     async def stating(
@@ -118,53 +128,59 @@ class GraphReader(Protocol):
         scopes: Sequence[str] | None = None,
         now: datetime | None = None,
     ) -> Sequence[Edge]:
-        """The facts with this predicate, the surest first, of those the newest, at most `limit`. Where
-        there are more, they are chosen as if all audiences counted and no denial had faded.
+        """Return at most `limit` facts with this predicate, the surest first, then the newest. If
+        there are more, that choice ignores audiences and the fading of denials.
         """
 
     async def predicates(self) -> Sequence[str]:
-        """The names of all predicates, sorted."""
+        """Return the names of all predicates, sorted."""
 
 
 class EpisodeReader(Protocol):
-    """What was said, when, and in which context."""
+    """Reads episodes: what was said, when, and in which context."""
 
     async def held(self) -> Mapping[EpisodeHash, Held]:
-        """All episodes, each with what tells whether it still says what it should."""
+        """Return all episodes by hash, each with what tells whether it is still up to date."""
 
     async def said_on(self, day: date) -> Sequence[Relation]:
-        """The episodes said on a day (UTC), in the order of their hashes."""
+        """Return the episodes said on a day (UTC), in the order of their hashes."""
 
     async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, ConceptContext]:
-        """Those that are there."""
+        """Return the contexts that exist, by hash."""
 
     async def episodes(self, concepts: Sequence[ConceptHash] | None = None) -> Sequence[Relation]:
-        """The episodes about these concepts, or all, in the order of their hashes."""
+        """Return the episodes about these concepts, or all episodes, in the order of their
+        hashes.
+        """
 
     async def traces(
         self, facts: Sequence[FactHash], *, scopes: Sequence[str] | None = None
     ) -> Sequence[Trace]:
-        """The episodes of these facts with what they are worth, in the order of their hashes."""
+        """Return the episodes of these facts with what their weight depends on, in the order of
+        their hashes.
+        """
 
 
 class GraphStore(GraphWriter, GraphReader, EpisodeReader, Protocol):
-    """The derived tables of the graph: they can be made again from the facts and from GraphRecords.
+    """The derived tables of the graph: they can be rebuilt from the facts and from GraphRecords.
 
-    `scopes` names the audiences whose facts are seen; None sees all. `now` is the time as of which
-    episodes have faded; None takes each as it was said. Of facts, of promotions and of other
-    agents the episodes do not fade (agentd/core/graph.py), and what one of those agents says counts
-    once, however often and in whichever spaces it does.
+    `scopes` are the audiences whose facts are visible; None means all. `now` is the time for which
+    fading is computed; None takes each episode at its original confidence. Episodes from facts,
+    promotions and other agents do not fade (agentd/core/evidence.py). What one other agent says
+    counts once, however often and in however many spaces it says it.
     """
 
 
 class GraphRecords(Protocol):
-    """What cannot be derived from facts: what other agents said, and promotions."""
+    """The part of the graph that cannot be derived from facts: what other agents said, and
+    promotions.
+    """
 
     async def kept(self) -> Sequence[KeptEpisode]:
-        """All of them, in the order in which they came."""
+        """Return all kept episodes, in the order in which they came."""
 
     async def keep(self, episodes: Sequence[KeptEpisode]) -> None:
-        """Add these in one transaction; one that is there stays as it is."""
+        """Add episodes in one transaction; one that exists stays as it is."""
 
     async def drop(
         self,
@@ -173,15 +189,16 @@ class GraphRecords(Protocol):
         *,
         traceless: bool = False,
     ) -> None:
-        """Take these out, and remember that what others sent under the names `withdrawn` is not to come
-        in again. `traceless`: when this returns, no byte of them is left in the store's files.
+        """Delete episodes, and remember the names in `withdrawn`: what other agents send under them
+        is not accepted again. With `traceless`, when this returns the store's files hold no byte of
+        the deleted episodes.
         """
 
     async def withdrawn(self) -> frozenset[str]:
-        """The names of what is not to come in again."""
+        """Return the names under which nothing is accepted again."""
 
     async def has_earlier(self) -> bool:
-        """Whether the text that earlier releases kept the graph in was taken in."""
+        """Whether the graph text of earlier releases has been imported."""
 
     async def take_earlier(
         self,
@@ -190,26 +207,28 @@ class GraphRecords(Protocol):
         shares: Sequence[Share],
         at: datetime,
     ) -> None:
-        """Take in what that text said, and remember that it was done, in one transaction."""
+        """Import the contents of the graph text of earlier releases, and remember that this was
+        done, in one transaction.
+        """
 
 
 class ShareStore(Protocol):
     """Which facts are shared with other agents."""
 
     async def shares(self) -> Sequence[Share]:
-        """All of them, in the order in which they were put."""
+        """Return all shares, in the order in which they were put."""
 
     async def put_shares(self, shares: Sequence[Share], *, traceless: bool = False) -> None:
-        """Make these all there are. `traceless`: when this returns, no byte of what was there before is
-        left in the store's files.
+        """Replace all shares by these. With `traceless`, when this returns the store's files hold
+        no byte of the former ones.
         """
 
 
 class ProgramStates(Protocol):
-    """What programs of the `.0` language keep between their runs."""
+    """The state that `.0` programs keep between their runs."""
 
     async def program_state(self, name: str) -> str:
-        """The text kept under the name, "" if there is none."""
+        """Return the text kept under the name; "" if there is none."""
 
     async def keep_program_state(self, name: str, state: str, at: datetime) -> None:
-        """Keep a text under the name; "" takes it away."""
+        """Keep a text under the name; "" deletes it."""

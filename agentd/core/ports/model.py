@@ -1,4 +1,6 @@
-"""A language model, what guards it and what it costs; and what takes part in a turn with it."""
+"""Ports of a turn: the language model, its breaker and costs, tools, questions to the user, prompt
+sources.
+"""
 
 from __future__ import annotations
 
@@ -21,47 +23,51 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """The kind: `anthropic`, `offline` … What `Answered.provider` carries."""
+        """The kind of provider (`anthropic`, `offline` …), as in `Answered.provider`."""
 
     @property
     def model(self) -> str:
-        """The model used when a prompt names none."""
+        """The model that is used when a prompt names none."""
 
     def stream(self, prompt: Prompt) -> AsyncIterator[ProviderEvent]:
-        """Events of one answer, `Answered` last.
+        """Stream the events of one answer, `Answered` last.
 
-        Raises ProviderError, ContextOverflow; a stream without `Answered` has always raised.
-        Closing the iterator ends the call.
+        Raises ProviderError, ContextOverflow; a stream that ends without `Answered` raises one of
+        them. Closing the iterator ends the call.
         """
 
 
 class Breaker(Protocol):
-    """The provider's circuit breaker, as others see it."""
+    """The state of the provider's circuit breaker."""
 
     def is_open(self) -> bool:
-        """Whether calls are refused at the moment."""
+        """Whether the breaker refuses calls at the moment."""
 
 
 class ServiceRecord(Protocol):
-    """Whether the model's service, as it is configured now, has ever answered."""
+    """Remembers whether the model's service, as configured now, has ever answered."""
 
     async def has_answered(self) -> bool:
-        """Whether it has. Raises StorageError."""
+        """Whether the service has ever answered. Raises StorageError."""
 
     async def answered(self) -> None:
-        """It has: durable when this returns, and quick when it was known. Raises StorageError."""
+        """Record durably that the service has answered; cheap if that is known already. Raises
+        StorageError.
+        """
 
 
 class Ledger(Protocol):
-    """What model calls have cost. Those of the built-in provider are kept, and count nowhere."""
+    """The cost of every model call. Calls of the built-in provider are recorded but count towards
+    no sum.
+    """
 
     async def reserve(
         self, origin: Origin, model: str, usage: Usage, cost_usd: float, caps: Sequence[Cap]
     ) -> int:
-        """Set aside the most that a call can use, before it is made; returns the reservation.
+        """Reserve the most that a call can use, before the call; return the reservation's id.
 
-        What a crash leaves reserved stays spent. Raises BudgetReached, with nothing set aside, if a
-        cap would be passed.
+        A reservation that a crash leaves behind counts as spent. Raises BudgetReached, reserving
+        nothing, if the call could exceed one of `caps`.
         """
 
     async def charge(
@@ -74,114 +80,131 @@ class Ledger(Protocol):
         *,
         reservation: int | None = None,
     ) -> None:
-        """Record one model call, in place of what was reserved for it."""
+        """Record one model call; it replaces its reservation."""
 
     async def spent(self, since: datetime, origin: Origin | None = None) -> tuple[int, float]:
-        """Total tokens and US dollars since then, of one origin or of all; reservations count."""
+        """Return total tokens and US dollars since then, of one origin or of all; reservations
+        count.
+        """
 
     async def breakdown(self, since: datetime) -> tuple[tuple[SessionKey, Origin, int, float], ...]:
-        """Tokens and US dollars since then by session and origin, the dearest first."""
+        """Return tokens and US dollars since then by session and origin, the most expensive
+        first.
+        """
 
     async def entries(self) -> tuple[Charge, ...]:
-        """Every call, the oldest first."""
+        """Return every recorded call, oldest first."""
 
     async def cache_use(self, since: datetime) -> tuple[int, int]:
-        """Tokens read from a cache since then, and all tokens read by models that have one: not by
-        those that make vectors.
+        """Return (input tokens read from a cache, all input tokens) of the calls since then. Calls
+        of embedding models and of the built-in provider do not count.
         """
 
 
 class Tool(Protocol):
-    """Something the model may call."""
+    """A tool that the model may call."""
 
     @property
     def spec(self) -> ToolSpec:
-        """What the model is told."""
+        """The tool's description for the model."""
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """Do it. The input has passed the schema. A tool whose effect is FILE calls `gate.intend`
-        with the path's lock held; for EXTERNAL and IDEMPOTENT ones the engine has done so before.
+        """Run the call; its input has passed the schema. A tool of effect FILE calls `gate.intend`
+        itself, holding the path's lock; for EXTERNAL and IDEMPOTENT tools the engine has done so
+        before.
 
-        Raises ToolFailed, WorkspaceError: told to the model as an error result.
+        Raises ToolFailed, WorkspaceError: the model gets them as an error result.
         """
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Finish a FILE call that a crash cut after its intent, or say that it conflicts."""
+        """Finish a FILE call that a crash interrupted after its intent, or report a conflict."""
 
 
 class ToolSource(Protocol):
-    """Tools that not every turn has, or that come and go while the daemon runs."""
+    """Tools that only some turns have, or that come and go while the daemon runs."""
 
     def specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
-        """What the model of this turn is told of them."""
+        """Return the specs of this source's tools that the model of this turn is given."""
 
     def find(self, call: ToolCall, request: TurnRequest) -> tuple[Tool, ToolCall] | None:
-        """The tool that a call means, and the call as that tool is to see it; None if it means none of
-        these. Raises ToolFailed for an input that does not fit.
+        """Return the tool that the call names, and the call in the form that tool expects; None if
+        it names no tool of this source. Raises ToolFailed for an input that does not fit.
         """
 
 
 class Gate(Protocol):
-    """What a running tool may ask of the engine."""
+    """What a running tool may ask of the engine: a yes of the user, a progress report, a durable
+    intent.
+    """
 
     async def approve(self, approval: Approval) -> bool:
-        """Whether the user says yes to exactly this. Raises ToolFailed when nobody can be asked."""
+        """Ask the user; return whether he approves exactly this. Raises ToolFailed when nobody can
+        be asked.
+        """
 
     def tell(self, text: str) -> None:
-        """Show those who watch how far it is."""
+        """Report the tool's progress to those who watch the turn."""
 
     def paused(self) -> AbstractContextManager[None]:
-        """A block whose time is not the tool's: the user is thinking."""
+        """Return a context manager that stops the tool's time limit, for time that is not the
+        tool's own, such as a question to the user.
+        """
 
     async def intend(self, intent: FileIntent | None = None) -> None:
-        """Make durable what is about to happen. No effect before this returns."""
+        """Make the intent durable. The tool must have no effect before this returns."""
 
 
 class Approver(Protocol):
-    """Who asks the user."""
+    """Asks the user for approval."""
 
     async def ask(self, session: SessionKey, call_id: str, approval: Approval) -> Decision:
-        """The user's answer; UNASKED when nobody can be asked in time."""
+        """Return the user's decision; UNASKED when nobody can be asked in time."""
 
 
 class FormAsker(Protocol):
-    """Who has the user fill in forms."""
+    """Has the user fill in forms."""
 
     async def fill(self, session: SessionKey, form: InputForm) -> FormAnswer:
-        """What he says; UNASKED at once where no client of his in that session shows forms."""
+        """Return the user's answer; UNASKED at once if no client of his in that session can show
+        forms.
+        """
 
 
 class EventSink(Protocol):
-    """Who watches a turn."""
+    """Receives the events of a turn."""
 
     def emit(self, event: TurnEvent) -> None:
         """Take the event. Never blocks, never raises."""
 
 
 class TurnAudience(EventSink, Protocol):
-    """Those whom a turn is shown."""
+    """The clients that a turn is shown to."""
 
     async def wait_room(self, session: SessionKey) -> None:
-        """Return when they have taken most of what they were shown of the session, or are given up."""
+        """Return when the clients have taken most of the session's events, or have been given up
+        (backpressure).
+        """
 
 
 class ContextSource(Protocol):
-    """What adds text to a turn's prompt."""
+    """Adds text to a turn's prompt."""
 
     async def blocks(self, request: TurnRequest) -> tuple[ContextBlock, ...]:
-        """The blocks for this turn; none is fine. Must not raise for a file that cannot be read: what raises
-        is left out of the prompt as a whole, and `status` says so.
+        """Return the blocks for this turn, or none. Must not raise because a file cannot be read: a
+        source that raises is left out of the prompt as a whole, and `status` says so.
         """
 
 
 class CompactionHook(Protocol):
-    """What wants to act before rows leave the context."""
+    """Acts before rows leave the context."""
 
     @property
     def name(self) -> str:
-        """For the log."""
+        """The hook's name in the log."""
 
     async def before_compaction(
         self, plan: CompactionPlan, ask: Callable[[Question], Awaitable[Answer]]
     ) -> None:
-        """Act. Raising loses only this hook's work; the manager limits its time."""
+        """Act on the plan; `ask` puts a question to the model in a silent turn. Raising loses only
+        this hook's work; the compaction manager limits its time.
+        """

@@ -1,4 +1,4 @@
-"""Time, and whether a part is well."""
+"""Ports of time and of health checks."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from agentd.core.health import Problem
 
 
 class Clock(Protocol):
-    """The one source of time, for all of agentd."""
+    """The one source of time in agentd."""
 
     @property
     def zone(self) -> ZoneInfo:
-        """The owner's time zone: what `today` means."""
+        """The owner's time zone; decides what `today` means."""
 
     def now(self) -> datetime:
-        """Wall time, aware, UTC."""
+        """Return the wall time, aware, in UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back; they stand still while the machine sleeps."""
+        """Return monotonic seconds; they do not advance while the machine sleeps."""
 
     async def sleep(self, seconds: float) -> None:
         """Return after `seconds` of monotonic time."""
@@ -31,10 +31,12 @@ class Probe(Protocol):
 
     @property
     def name(self) -> str:
-        """The part."""
+        """The name of the part."""
 
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong now; none is fine."""
+        """Return what is wrong now; empty if nothing is."""
 
     async def prove(self) -> None:
-        """Do a little real work; returning is the proof. May hang: the caller has a deadline."""
+        """Do a little real work; returning proves that the part works. May hang: the caller has a
+        deadline.
+        """

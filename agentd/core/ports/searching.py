@@ -1,4 +1,4 @@
-"""Finding what was written and said."""
+"""Ports of search: recall for tools and commands, the index, its durable store, and embedders."""
 
 from __future__ import annotations
 
@@ -21,86 +21,91 @@ from agentd.core.workspace import FileView, Reader
 
 
 class Recall(Protocol):
-    """Search as the tools and commands use it."""
+    """Search as the tools and commands use it, narrowed to what the reader may see."""
 
     async def search(self, query: SearchQuery, reader: Reader) -> Found:
-        """What the reader may find: the owner everything, others shared notes and what was said in the
-        very session.
+        """Search what the reader may find: the owner finds everything, others find shared notes and
+        what was said in their own session.
         """
 
     async def read(self, path: str, reader: Reader) -> FileView:
-        """A workspace file or a transcript as the virtual file `sessions/KEY.jsonl`."""
+        """Read a workspace file, or a transcript as the virtual file `sessions/KEY.jsonl`."""
 
     async def is_outside(self, path: str, first: int, last: int, text: str) -> bool:
-        """Whether showing `text` taints a turn: it is from the lines `first` to `last` of what `read`
-        gives for the path, and some of these are from outside, or nobody can tell. None is shown without
-        the name: where that is from outside, all of them are.
+        """Whether showing `text` taints a turn: it comes from lines `first` to `last` of what
+        `read` returns for `path`, and some of these lines are from outside, or that cannot be
+        determined.
+
+        Text is never shown without its path: if the path itself is from outside, all of its text
+        counts as from outside.
         """
 
     async def names_outside(self, places: Sequence[str]) -> bool:
-        """Whether text from outside has named one of these: a file, folder or transcript by its path, with
-        or without `:LINE`, `@VERSION` or both.
+        """Whether text from outside has named one of these places: a file, folder or transcript by
+        its path, with or without `:LINE`, `@VERSION` or both.
         """
 
 
 class IndexWriter(Protocol):
-    """What is indexed: put in, taken out, brought up to date."""
+    """Changes the search index: adds, removes and updates chunks."""
 
     async def digests(self, source: Source) -> Mapping[str, str]:
-        """What is indexed: path to the content's digest."""
+        """Return the content digest of each indexed path of this source."""
 
     async def replace(
         self, path: str, digest: str, chunks: Sequence[Chunk], since: int = 1
     ) -> None:
-        """Make `chunks` all that is indexed of `path`, from the line `since` on: what begins before it
-        stays as it is.
+        """Replace the chunks of `path` that begin at line `since` or later by these; earlier chunks
+        stay.
         """
 
     async def patch(self, path: str, digest: str, patches: Sequence[Patch[Chunk]]) -> None:
-        """Change what is indexed of some lines of `path`, in their order; all else stays, and moves with
-        its lines.
+        """Apply patches, in order, to the indexed lines of `path`. Other chunks stay and move with
+        their lines.
         """
 
     async def extend(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
-        """Add chunks to what is indexed of `path`."""
+        """Add chunks to those of `path`."""
 
     async def remove(self, paths: Sequence[str]) -> None:
-        """Forget paths."""
+        """Remove paths from the index."""
 
     async def erase(self, paths: Sequence[str]) -> None:
-        """Forget paths, and leave no byte of what they said on the disk. Slow."""
+        """Remove paths, and leave no byte of their text on the disk. Slow."""
 
     async def outdate(self) -> None:
-        """Give every path a digest that is none, so that it is indexed again: a rebuild begins. What
-        is indexed is found until then.
+        """Begin a rebuild: give every path an invalid digest, so that it is indexed again. Until
+        then search still finds what is indexed.
         """
 
     async def verify(self) -> None:
-        """See to it that the disk still holds what is indexed; if that is lost, `epoch` changes."""
+        """Check that the disk still holds what is indexed; if that is lost, `epoch` changes."""
 
     async def complete(self) -> None:
-        """Everything has been indexed since `epoch` changed. Until this is called, what was held in
-        memory answers.
+        """Report that everything has been indexed since `epoch` changed. Until this call, searches
+        are answered from what is held in memory.
         """
 
     async def settle(self) -> None:
-        """Return when all that is indexed can be found in every way that works now."""
+        """Return when everything indexed can be found in every way that works now (words,
+        vectors).
+        """
 
 
 class IndexSearch(Protocol):
-    """What is found, and how the index fares."""
+    """Searches the index and reports its state."""
 
     @property
     def epoch(self) -> int:
-        """Another number means that the index was found damaged, and is empty now."""
+        """A number that changes when the index was found damaged and is therefore empty."""
 
     async def search(self, query: SearchQuery, audience: Audience) -> Found:
-        """The best chunks for any text at all; never raises on what the user typed. Chunks that are
-        not for the audience do not exist for it, in hits, scores, counts or reasons.
+        """Return the best chunks for any query text; never raises on what the user typed. Chunks
+        that are not for the audience have no influence on hits, scores, counts or reasons.
         """
 
     async def state(self) -> IndexState:
-        """Counts for `status`."""
+        """Return the counts for `status`."""
 
 
 class MemoryIndex(IndexWriter, IndexSearch, Protocol):
@@ -108,69 +113,73 @@ class MemoryIndex(IndexWriter, IndexSearch, Protocol):
 
 
 class ChunkIndex(Protocol):
-    """Which files and conversations are indexed, and where their pieces stand in them."""
+    """Reads which files and conversations are indexed, and the lines of their chunks."""
 
     @property
     def epoch(self) -> int:
-        """Another number means that the store was found damaged, and is empty now."""
+        """A number that changes when the store was found damaged and is therefore empty."""
 
     async def digests(self, source: Source) -> Mapping[str, str]:
-        """Path to the content's digest."""
+        """Return the content digest of each indexed path of this source."""
 
     async def entries(self, path: str, since: int = 1) -> Sequence[Entry]:
-        """The chunks of `path` that begin at the line `since` or later, in order."""
+        """Return the chunks of `path` that begin at line `since` or later, in order."""
 
     async def lines(self, path: str) -> Sequence[tuple[int, int, int]]:
-        """The id, the first and the last line of each chunk of `path`, by id."""
+        """Return (id, first line, last line) of each chunk of `path`, by id."""
 
     async def state(self) -> IndexState:
-        """Counts."""
+        """Return the counts for `status`."""
 
     async def verify(self) -> None:
-        """See whether what is stored is still on the disk, and whole; if it was deleted, store it
-        again. What is damaged is put aside, and `epoch` changes.
+        """Check that the store is on the disk and undamaged; if it was deleted, store it again. A
+        damaged store is put aside, and `epoch` changes.
         """
 
 
 class ChunkWriter(Protocol):
-    """Changes the pieces of files and conversations on the disk."""
+    """Changes the stored chunks of files and conversations."""
 
     async def replace(
         self, path: str, digest: str, entries: Sequence[Entry], since: int = 1
     ) -> Sequence[int]:
-        """Make these all chunks of `path` that begin at the line `since` or later; gives the ids of those
-        that went. What is the same as before keeps its id.
+        """Replace the chunks of `path` that begin at line `since` or later by these; return the ids
+        of the deleted chunks. An unchanged chunk keeps its id.
         """
 
     async def patch(self, path: str, digest: str, patches: Sequence[Patch[Entry]]) -> Sequence[int]:
-        """See MemoryIndex; gives the ids of the chunks that went. Those that move keep theirs, and another
-        number stands under MOVES.
+        """Apply the patches (see IndexWriter); return the ids of the deleted chunks. Chunks that
+        only move keep their ids, and the number under MOVES changes.
         """
 
     async def extend(self, path: str, digest: str, entries: Sequence[Entry]) -> None:
         """Add chunks to those of `path`."""
 
     async def remove(self, paths: Sequence[str]) -> Sequence[int]:
-        """Forget paths; gives the ids of their chunks. Vectors may stay, for texts that come back."""
+        """Delete paths; return the ids of their chunks. Vectors may stay, in case the same text
+        comes back.
+        """
 
     async def erase(self, paths: Sequence[str]) -> Sequence[int]:
-        """`remove`, and no byte of what they said is left on the disk, in no vector either. Slow."""
+        """Do `remove`, and leave no byte of the text or its vectors on the disk. Slow."""
 
     async def outdate(self) -> None:
-        """Give every path the digest ""."""
+        """Set the digest of every path to ""."""
 
 
 class ChunkReader(Protocol):
-    """What the search in memory is filled from, and what answers until it is."""
+    """Fills the in-memory search, and answers queries until it is filled."""
 
     async def load(self, after: int, limit: int, audience: Audience) -> Sequence[StoredChunk]:
-        """The next chunks by id of those that exist for the audience."""
+        """Return the next `limit` chunks with an id above `after` that the audience may see, by
+        id.
+        """
 
     async def has(self, scope: str) -> bool:
-        """Whether there is a chunk of this scope."""
+        """Whether any chunk has this scope."""
 
     async def ids(self) -> Sequence[int]:
-        """The ids of all chunks, ascending."""
+        """Return the ids of all chunks, ascending."""
 
     async def keyword(
         self,
@@ -180,59 +189,67 @@ class ChunkReader(Protocol):
         limit: int,
         sources: frozenset[Source] | None = None,
     ) -> Found:
-        """What holds the terms, as if there were no chunks but those of the audience."""
+        """Search by words: return the chunks that contain the terms, scored as if only the
+        audience's chunks existed.
+        """
 
     async def vectors(
         self, model: str, after: int, upto: int, audience: Audience
     ) -> Sequence[tuple[int, bytes]]:
-        """The ids in between that have a vector of that model, with it."""
+        """Return (id, vector) of the audience's chunks with ids from `after` (exclusive) to `upto`
+        that have a vector of that model.
+        """
 
 
 class VectorBacklog(Protocol):
-    """Which pieces wait for a vector, and where their vectors go."""
+    """The chunks that wait for a vector, and the store of computed vectors."""
 
     async def pending(self, model: str, after: int, limit: int) -> Sequence[Unembedded]:
-        """The next chunks by id that have no vector of that model."""
+        """Return the next `limit` chunks with an id above `after` that have no vector of that
+        model, by id.
+        """
 
     async def count_pending(self, model: str, after: int, most: int) -> int:
-        """How many there are, counted up to `most`."""
+        """Return how many chunks are pending, counting up to `most`."""
 
     async def put_vectors(
         self, model: str, vectors: Mapping[bytes, bytes]
     ) -> Sequence[tuple[int, bytes]]:
-        """Store vectors by the digest of what they are of, unless no chunk says that any more; gives
-        every chunk that has one of them now.
+        """Store vectors by the digest of their text, unless no chunk has that text any more; return
+        (id, vector) of every chunk that now has one of them.
         """
 
     async def prune(self) -> None:
-        """Drop the oldest vectors that no chunk needs, if they are many."""
+        """Delete the oldest vectors that no chunk needs, if there are many."""
 
     async def meta(self, name: str) -> str:
-        """What was noted under the name; "" if nothing."""
+        """Return the value stored under the name; "" if there is none."""
 
     async def set_meta(self, name: str, value: str) -> None:
-        """Note something. It goes when the store is found damaged."""
+        """Store a value under the name. It is lost when the store is found damaged."""
 
 
 class ChunkStore(ChunkIndex, ChunkWriter, ChunkReader, VectorBacklog, Protocol):
-    """The durable half of the search index: files, their chunks, the chunks' vectors."""
+    """The durable half of the search index: files, their chunks, and the chunks' vectors."""
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors whose dot product says how near they are in meaning."""
+    """Turns texts into vectors whose dot product is their similarity in meaning."""
 
     @property
     def model(self) -> str:
-        """What the vectors depend on, in one word: vectors of different models are never compared."""
+        """An identifier of everything the vectors depend on: vectors of different models are never
+        compared.
+        """
 
     @property
     def dimension(self) -> int:
-        """How many float32 a vector holds."""
+        """The number of float32 values in a vector."""
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> Sequence[bytes]:
-        """One vector for each text, in order: `dimension` little-endian float32 of length 1, or all
-        zero for a text that says nothing to the model. `query` marks texts that search, for models
-        that tell them from texts that are found.
+        """Return one vector per text, in order: `dimension` little-endian float32 values of length
+        1, or all zero for a text that means nothing to the model. `query` marks the texts as
+        queries, for models that embed queries and documents differently.
 
         Raises EmbedderFault.
         """

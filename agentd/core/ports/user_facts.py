@@ -1,4 +1,6 @@
-"""What is known about the user: where it is kept, how it is found, and what forgets it."""
+"""Ports of facts about the user: their store, their index, what the owner asks of them, and
+erasure.
+"""
 
 from __future__ import annotations
 
@@ -25,104 +27,114 @@ from agentd.core.turn import SessionKey
 
 
 class FactStore(Protocol):
-    """The rows of facts, their evidence and their changes. `memory/facts.md` is where facts
-    are kept: their rows can be made from it again.
+    """The rows of facts, their evidence and their changes. `memory/facts.md` is authoritative: the
+    rows can be rebuilt from it.
     """
 
     async def facts(self) -> tuple[Fact, ...]:
-        """All of them, in every status, the oldest first."""
+        """Return all facts, in every status, oldest first."""
 
     async def write(self, write: FactWrite) -> tuple[FactChange, ...]:
-        """Do all of it in one transaction; gives the changes with their ids. Marks never go back, and
-        the same evidence counts once.
+        """Apply the whole write in one transaction; return its changes with their ids. Marks never
+        move back, and equal evidence is stored once.
         """
 
     async def rebuild(self, facts: Sequence[Fact]) -> None:
-        """Make these all there are; marks, evidence, changes and tombstones stay."""
+        """Replace all fact rows by these; marks, evidence, changes and tombstones stay."""
 
     async def evidence(self, fact_ids: Sequence[str]) -> Mapping[str, Sequence[Evidence]]:
-        """The words that say each of these, the oldest first."""
+        """Return the evidence of each of these facts, oldest first."""
 
     async def changes(self, limit: int) -> tuple[FactChange, ...]:
-        """The newest changes first."""
+        """Return the newest `limit` changes, newest first."""
 
     async def marks(self) -> Mapping[SessionKey, int]:
-        """The last row of each session that facts were read from."""
+        """Return for each session the number of the last row that facts were read from."""
 
     async def bury(self, fact_ids: Sequence[str], digests: Sequence[bytes], at: datetime) -> None:
-        """Blank the facts, mark them forgotten, drop their evidence, and keep keyed hashes of what they
-        said.
+        """Blank the facts, mark them forgotten, delete their evidence, and store `digests`, the
+        keyed hashes of what they said.
         """
 
     async def buried(self) -> Mapping[bytes, datetime]:
-        """The keyed hashes of all that was forgotten, each with when that was."""
+        """Return the keyed hash of everything forgotten, with the time it was forgotten."""
 
     async def parked(self) -> tuple[str, ...]:
-        """Facts whose lines are gone from the page, unanswered yet."""
+        """Return the ids of facts whose lines are gone from the page and about which the user has
+        not answered.
+        """
 
 
 class FactVectorStore(Protocol):
-    """Vectors of facts."""
+    """Stored vectors of facts."""
 
     async def facts(self) -> tuple[Fact, ...]:
         """See FactStore."""
 
     async def vectors(self, model: str) -> Mapping[str, bytes]:
-        """The stored vectors of that model by fact id."""
+        """Return the stored vectors of that model, by fact id."""
 
     async def put_vectors(self, model: str, vectors: Mapping[str, bytes]) -> None:
-        """Store vectors of facts that are still there and not forgotten."""
+        """Store vectors of those facts that still exist and are not forgotten."""
 
 
 class ProposalStore(Protocol):
-    """What the user has answered to proposed lines of his files."""
+    """The user's answers to proposed lines of his files."""
 
     async def answer(self, fact_id: str, at: datetime, *, accepted: bool) -> None:
-        """Remember what the user said to the proposal of a fact; his last word counts."""
+        """Store the user's answer to the proposal of a fact; a later answer replaces an earlier
+        one.
+        """
 
     async def answered(self) -> Mapping[str, bool]:
-        """Whether he accepted, for each fact that he has answered about."""
+        """Return for each fact the user has answered about whether he accepted."""
 
 
 class ErasureStore(Protocol):
-    """What is being erased. The words go last, with everything else of it."""
+    """The erasures that are under way. An erasure holds the words to erase, which are deleted with
+    it last.
+    """
 
     async def begin(self, erasure: Erasure) -> int:
-        """Remember durably that this is to be erased everywhere; gives its number."""
+        """Store durably what is to be erased everywhere; return the erasure's number."""
 
     async def update(self, number: int, erasure: Erasure) -> None:
-        """It has come this far."""
+        """Store how far the erasure has come."""
 
     async def open(self) -> Mapping[int, Erasure]:
-        """What is still to be erased, by number."""
+        """Return the unfinished erasures, by number."""
 
     async def end(self, number: int) -> None:
-        """It is done: not a byte of the words stays in the store's files."""
+        """Delete a finished erasure: no byte of its words stays in the store's files."""
 
 
 class FactIndex(Protocol):
-    """Finds facts."""
+    """Searches facts by words and by meaning."""
 
     async def put(self, facts: Sequence[Fact]) -> None:
-        """Make these findable in their present form; what is not active is taken out."""
+        """Index these facts in their present form; those that are not active are removed."""
 
     async def remove(self, fact_ids: Sequence[str]) -> None:
-        """Take facts out, and everything that was computed of them, jobs that still run included."""
+        """Remove facts and everything computed from them, jobs that still run included."""
 
     async def find(self, query: str, limit: int) -> Sequence[FactHit]:
-        """The best active facts for any text, best first; without an embedder by keywords alone."""
+        """Return the best active facts for any text, best first; without an embedder by keywords
+        alone.
+        """
 
     async def nearest(self, text: str, limit: int) -> Sequence[Fact]:
-        """The active facts nearest to a text by words and by meaning in turn, however far they are."""
+        """Return the active facts nearest to the text, alternately by words and by meaning, however
+        distant.
+        """
 
     async def cosines(self, query: str, fact_ids: Sequence[str]) -> Mapping[str, float]:
-        """How near each of these facts is in meaning to what is looked for, -1..1; without those that
-        have no vector, and empty while no embedder answers in time.
+        """Return the cosine similarity (-1..1) of each of these facts to the query. Facts without a
+        vector are missing; empty if no embedder answers in time.
         """
 
 
 class Facts(Protocol):
-    """What is known about the user."""
+    """The facts about the user: learning, finding and forgetting them."""
 
     async def learn(
         self,
@@ -131,25 +143,29 @@ class Facts(Protocol):
         session: SessionKey = NO_SESSION,
         marks: Mapping[SessionKey, int] | None = None,
     ) -> tuple[Learned, ...]:
-        """Do the operations in order; a bad one costs itself alone. `session` is where the changes are
-        told. With `marks` the rows up to there are read, in the same transaction. Raises WorkspaceError,
-        StorageError; then nothing was learnt.
+        """Apply the operations in order; a bad operation fails alone. `session` is where the
+        changes are reported. `marks` record in the same transaction up to which row each session
+        has been read.
+
+        Raises WorkspaceError, StorageError; then nothing was learnt.
         """
 
     async def all(self) -> tuple[Fact, ...]:
-        """Every fact, forgotten ones as ids."""
+        """Return every fact; a forgotten one has only its id."""
 
     async def active(self) -> tuple[Fact, ...]:
-        """Those that hold, the oldest first."""
+        """Return the facts that hold, oldest first."""
 
     async def find(self, query: str, limit: int) -> Sequence[FactHit]:
-        """The best active facts."""
+        """Return the best active facts for the query, best first."""
 
     async def nearest(self, text: str, limit: int) -> Sequence[Fact]:
         """See FactIndex."""
 
     async def history(self, fact_id: str) -> tuple[Fact, ...]:
-        """The fact with all it replaced and was replaced by, the oldest first. Raises NotFound."""
+        """Return the fact with all that it replaced and all that replaced it, oldest first. Raises
+        NotFound.
+        """
 
     async def forget(
         self,
@@ -157,40 +173,45 @@ class Facts(Protocol):
         also: Sequence[int] = (),
         asked: Sequence[ForgetRequest] = (),
     ) -> ErasureReport:
-        """Erase facts and what says them, with those mentions of the preview that are named by number,
-        and what the requests to forget say of them. Raises NotFound.
+        """Erase facts and the words that say them. Erase also the mentions of the preview whose
+        numbers are in `also`, and what the requests in `asked` say of the facts. Raises NotFound.
         """
 
     async def preview(self, fact_ids: Sequence[str]) -> ErasureReport:
-        """What `forget` would do; nothing is done. Raises NotFound."""
+        """Return what `forget` would do, without doing it. Raises NotFound."""
 
 
 class FactService(Protocol):
-    """What the owner asks of his facts, himself or through a model."""
+    """What the owner asks of his facts, by a command or through a model's tool."""
 
     async def remember(
         self, text: str, session: SessionKey, quote: str = "", replaces: Sequence[str] = ()
     ) -> tuple[Learned, ...]:
-        """What the owner's message that holds `quote` (without one, his last message) says, read in a
-        clean prompt. Empty where nothing was read out of it: then `text` is to be asked.
+        """Read facts, in a clean prompt, from the owner's message that contains `quote` (without a
+        quote, from his last message) and keep them. Empty if nothing was read from it: then the
+        owner is to be asked about `text`.
         """
 
     async def remember_alone(self, session: SessionKey, quote: str) -> tuple[Learned, ...]:
-        """The same for a message that others may have chosen: read with nothing beside it, and where
-        nothing is read out of it, the owner's whole sentence around the quote. Empty if he did not say it.
+        """Do the same for a message whose choice others may have influenced: it is read with
+        nothing beside it, and if nothing is read, the owner's whole sentence around the quote is
+        kept. Empty if he did not say it.
         """
 
     async def keep(
         self, text: str, session: SessionKey = NO_SESSION, category: Category | None = None
     ) -> tuple[Learned, ...]:
-        """Keep words that are the owner's own: what is read out of them, or as they are."""
+        """Keep the owner's own words: the facts read from them, or if none are, the words as they
+        are.
+        """
 
     async def keep_verbatim(self, sentence: str, session: SessionKey) -> tuple[Learned, ...]:
-        """Keep a sentence byte for byte: one that he has said, or has said yes to."""
+        """Keep, byte for byte, a sentence that the owner has said or has agreed to."""
 
     async def matching(self, query: str, *, every: bool = False) -> Matches:
-        """The facts that he may mean, once all that he said is read: those that hold no more only where
-        none that holds is meant, or by their ids. `every`: all facts that say the words.
+        """Return the facts that the query may mean, after reading all that the owner said. Facts
+        that no longer hold are considered only when no current fact matches, or when named by id.
+        With `every`, return all facts that contain the words.
         """
 
     async def forget(
@@ -200,61 +221,63 @@ class FactService(Protocol):
         session: SessionKey = NO_SESSION,
         typed: str = "",
     ) -> ErasureReport:
-        """See Facts. The request is what the owner said last in the session; or what he has `typed`, where
-        no session keeps it.
+        """Forget facts, see Facts. The request that is erased with them is the owner's last message
+        in the session, or what he has `typed` where no session stores it.
         """
 
 
 class Eraser(Protocol):
-    """A place where words may stand."""
+    """A place (transcripts, notes, log …) from which words can be erased."""
 
     @property
     def name(self) -> str:
-        """The place in an ErasureReport."""
+        """The name of the place in an ErasureReport."""
 
     async def erase(self, erasure: Erasure) -> int:
-        """Mask them; returns how many places had them. When this returns, no byte of what was masked
-        is left in the files of this place. Repeating it is harmless.
+        """Mask the words; return how many places had them. When this returns, the files of this
+        place hold no byte of what was masked. Repeating it is harmless.
         """
 
 
 class Wanted(Protocol):
-    """Who looks through texts, of which he has to be given few. Methods may be called in threads."""
+    """Selects the texts that an erasure must look through, so that few have to be read. Its methods
+    may be called from threads.
+    """
 
     def may_be(self, text: str, where: str) -> bool:
-        """Whether it is to be given a text that is kept there, or any part of a file with this text.
-        The text may stand there as JSON.
+        """Whether a text kept at `where`, or some part of a file with this text, must be looked
+        through. The text may be in JSON form.
         """
 
     def among(self, texts: Sequence[str]) -> Sequence[int]:
-        """The numbers of those of the texts, from 0 on, of which `may_be` is true wherever they are kept:
-        quicker than one by one.
+        """Return the indices (from 0) of the texts for which `may_be` is true wherever they are
+        kept; faster than one call per text.
         """
 
     @property
     def places(self) -> Collection[str]:
-        """Where texts are kept that it is to be given whatever they say."""
+        """The places whose texts must be looked through whatever they say."""
 
     def looked_for(self) -> Callable[[str], bool]:
-        """Whether a text has words that every text given so far was looked through for. Of words that are
-        so, each text that has them was wanted.
+        """Return a predicate: whether a text contains words that every text handed over so far was
+        checked for. Every text that contains such words was wanted.
         """
 
     def expect(self, count: int) -> None:
-        """So many texts, about, are there to be looked through."""
+        """Announce that about `count` texts are to be looked through."""
 
     def pass_over(self, count: int) -> None:
-        """So many texts, about, were there that did not have to be."""
+        """Report that about `count` texts existed that did not have to be looked through."""
 
 
 class Writings(Protocol):
-    """A place whose texts can be looked through, since some of them may have to be erased."""
+    """A place whose texts can be looked through because an erasure may concern them."""
 
     @property
     def name(self) -> str:
-        """The place in an ErasureReport."""
+        """The name of the place in an ErasureReport."""
 
     def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
-        """Its texts, as far as they are wanted, else all of them; portion by portion, those of one file or
-        table in their order.
+        """Yield the wanted texts (all if `wanted` is None) in portions, those of one file or table
+        in order.
         """

@@ -1,4 +1,4 @@
-"""The user's files."""
+"""Ports of the user's files: the rules of paths, reading, and changes by plan."""
 
 from __future__ import annotations
 
@@ -13,103 +13,113 @@ from agentd.core.workspace import OWNER, Author, FileView, Reader, TreeEntry
 
 
 class NoteRules(Protocol):
-    """What a path means here, and what may be done with it."""
+    """The rules for paths in the workspace."""
 
     def canonical(self, path: str) -> str:
-        """The one spelling of `path` (`daily/…` alias, doubled slashes, NFC). Raises PathRefused."""
+        """Return the one spelling of `path` (resolves the `daily/…` alias, doubled slashes, NFC).
+        Raises PathRefused.
+        """
 
     def is_protected(self, path: str) -> bool:
-        """Whether a model's change to it needs the user's yes. Compared casefolded."""
+        """Whether a model's change to the path needs the user's approval. Compared casefolded."""
 
     def is_injected(self, path: str) -> bool:
-        """Whether prompts ever carry the file as the owner's own words, or facts from it. Raises
+        """Whether prompts include the file as the owner's own words, or facts from it. Raises
         PathRefused.
         """
 
     def is_owner_only(self, path: str) -> bool:
-        """Whether a file of this path exists for the owner's sessions alone, told by the folder and
-        never by whether it is there. Raises PathRefused.
+        """Whether only the owner's sessions may see a file of this path. Decided by its folder,
+        never by whether the file exists. Raises PathRefused.
         """
 
     def daily_note(self) -> str:
-        """The path of today's note, in the owner's zone."""
+        """Return the path of today's note, in the owner's zone."""
 
     async def exists(self, path: str, reader: Reader) -> bool:
-        """Whether `read` would find it."""
+        """Whether `read` would find the path."""
 
     async def life(self, path: str) -> str:
-        """A word for the life of the very file that stands there, "" where none does or nothing is in it.
-        It goes on through what agentd writes, and ends when the file is deleted, emptied, or another
-        stands in its place; no other life has the same word. Raises WorkspaceError.
+        """Return an identifier of the file now at `path`, "" if there is none or it is empty. The
+        identifier survives what agentd writes; it ends when the file is deleted, emptied or
+        replaced by another, and is never used again. Raises WorkspaceError.
         """
 
 
 class NoteReader(Protocol):
-    """The text of files, and which there are."""
+    """Reads and lists files."""
 
     async def read(self, path: str, reader: Reader) -> FileView:
-        """The whole file; from then on the session has seen it.
+        """Read the whole file; the session counts as having seen it.
 
         Raises FileMissing (absent and forbidden alike), FileUnreadable, PathRefused.
         """
 
     async def read_damaged(self, path: str, reader: Reader) -> FileView:
-        """`read`, but bytes that are no UTF-8 stand in the text as `surrogateescape` puts them, so that
-        encoding it in the same way gives the same bytes. Raises what `read` does; a file in UTF-16
-        stays FileUnreadable.
+        """Read like `read`, but decode invalid UTF-8 with `surrogateescape`, so that encoding the
+        text in the same way gives the same bytes. Raises what `read` does; a UTF-16 file stays
+        FileUnreadable.
         """
 
     async def look(
         self, paths: Sequence[str], reader: Reader
     ) -> Sequence[FileView | WorkspaceError]:
-        """Whole files at once, none of which counts as seen; in the place of each that cannot be
-        read, what `read` would raise. The workspace itself names these among its problems.
+        """Read whole files without counting them as seen. For a file that cannot be read the result
+        holds the error that `read` would raise; the workspace also reports it in `problems`.
         """
 
     async def tree(self, path: str, depth: int, reader: Reader) -> tuple[TreeEntry, ...]:
-        """What is below `path`, `depth` levels deep, sorted; other scopes as `@name/`."""
+        """List what is below `path`, `depth` levels deep, sorted; other scopes as `@name/`."""
 
     async def outside(self, path: str, lines: Sequence[str]) -> Sequence[bool]:
-        """For each whole line of a file whether it is from outside: it is marked so, tainted changes
-        have brought it or the whole file, or that is another workspace's. Raises PathRefused.
+        """Return for each whole line of a file whether it is from outside: marked so, written by a
+        tainted change (of the line or the whole file), or in another workspace's file. Raises
+        PathRefused.
         """
 
     async def names_outside(self, paths: Sequence[str]) -> bool:
-        """Whether text from outside has named one of these files, or folders."""
+        """Whether text from outside has named one of these files or folders."""
 
     async def name_outside(self, paths: Sequence[str]) -> None:
-        """Remember that text from outside has named these, for example transcripts. Raises WorkspaceError."""
+        """Record that text from outside has named these paths, for example transcripts. Raises
+        WorkspaceError.
+        """
 
     async def inspect(self, intent: FileIntent) -> str:
-        """After a crash: "before", "after" or "other". An append is "after" when its bytes stand at
-        or behind `offset` as one piece, "before" when nothing of them does.
+        """After a crash, compare the file with the intent: "before", "after" or "other". An append
+        is "after" when all of its bytes are in the file in one piece at `offset` or later, "before"
+        when none are.
         """
 
     def problems(self) -> tuple[Problem, ...]:
-        """Files that could not be read or were cut, since they last could."""
+        """Return the files that could not be read in full, each since it last could."""
 
 
 class NoteWriter(Protocol):
-    """Changes of files, made by plan."""
+    """Changes files, each change planned first."""
 
     def lock(self, path: str) -> AbstractAsyncContextManager[None]:
-        """Hold the path against our other writers and against other processes that flock it."""
+        """Hold the path against agentd's other writers and against processes that flock it."""
 
     async def plan(self, path: str, action: FileAction, data: bytes) -> FileIntent:
-        """The exact change, from what is on disk now; writes nothing. What is appended begins a line of
-        its own: where the last one has no end, the intent's data begin with that. Raises
+        """Return the exact change from what is on disk now; write nothing. An append begins a new
+        line: if the file's last line has no end, the intent's data begin with a line end. Raises
         PathRefused, FileUnreadable, FileMissing (DELETE).
         """
 
     async def has_seen(self, path: str, digest: str, reader: Reader) -> bool:
-        """Whether the session has seen the file in this state; an absent file counts as seen."""
+        """Whether the session has seen the file in the state `digest`; an absent file counts as
+        seen.
+        """
 
     async def apply(self, intent: FileIntent, reader: Reader, by: Author = OWNER) -> None:
-        """Do it, durably; the session has then seen the result, and the file's history names `by`.
-        Raises EditConflict when the file is no longer in the state `before` (for an append: shorter
-        than `offset`).
+        """Make the change durably. The session counts as having seen the result, and the file's
+        history names `by` as its author.
+
+        Raises EditConflict when the file is no longer in the state `before` (for an append: when it
+        is shorter than `offset`).
         """
 
 
 class Workspace(NoteRules, NoteReader, NoteWriter, Protocol):
-    """The user's files, reached without ever leaving them."""
+    """The user's files; no path leads out of them."""
