@@ -1,4 +1,4 @@
-"""Alerts: what the user is told without having asked."""
+"""Alerts: messages that the user gets without having asked, and their deliveries."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-_SEEN_BY_NOBODY = frozenset({"journal"})  # a record, which people read when they look for something
+_SEEN_BY_NOBODY = frozenset({"journal"})  # a log, read only when somebody looks something up
 _FROM_OUTSIDE = "[may come from outside] "
 
 
 def as_told(text: str, *, tainted: bool) -> str:
-    """The text as people are shown it: marked if text from outside had a part in it."""
+    """Return the text as people see it: with a prefix if text from outside had a part in it."""
     return f"{_FROM_OUTSIDE}{text}" if tainted and text else text
 
 
 class AlertSeverity(StrEnum):
-    """How much an alert matters. What is urgent is told at any hour."""
+    """How much an alert matters. An urgent alert is delivered at any hour."""
 
     INFO = "info"
     WARNING = "warning"
     URGENT = "urgent"
 
     def reaches(self, least: AlertSeverity) -> bool:
-        """Whether it is at least that severe."""
+        """Whether this severity is at least `least`."""
         order = tuple(AlertSeverity)
         return order.index(self) >= order.index(least)
 
 
 class DeliveryState(StrEnum):
-    """How far a sink has got with an alert."""
+    """The state of one alert's delivery to one sink."""
 
     PENDING = "pending"
     SENT = "sent"
@@ -42,10 +42,11 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewAlert:
-    """An alert before it is stored. `digest` is of its normalised text: equal ones are told once a day.
+    """An alert before it is stored.
 
-    `sinks` are the names it goes to; none means it is only recorded. `to` is handed to the sink. It is
-    tainted when text from outside had a part in it.
+    `digest` identifies the normalised text: equal alerts are told once a day. `sinks` are the names
+    of the sinks that get it; none means that it is only recorded. `to` is passed to the sink.
+    `tainted` is set when text from outside had a part in it.
     """
 
     text: str
@@ -58,14 +59,16 @@ class NewAlert:
 
     @property
     def told_by(self) -> tuple[str, ...]:
-        """The sinks by which a person is told: those that one sees, or the journal where it is all."""
+        """The sinks through which a person sees the alert: all but the journal, or the journal if
+        it is the only one.
+        """
         return tuple(sink for sink in self.sinks if sink not in _SEEN_BY_NOBODY) or self.sinks
 
 
 @dataclass(frozen=True, slots=True)
 class Recipients:
-    """Whom alerts go to: sinks by name, none to have them only recorded; `to` is handed to the sinks.
-    `least` says of sinks how severe an alert must be for them.
+    """The recipients of alerts: sinks by name (none: alerts are only recorded); `to` is passed to
+    the sinks. `least` is the minimum severity that a sink accepts.
     """
 
     sinks: tuple[str, ...]
@@ -81,7 +84,7 @@ class Recipients:
         severity: AlertSeverity = AlertSeverity.INFO,
         tainted: bool = False,
     ) -> NewAlert:
-        """An alert for those of them that want one so severe."""
+        """Return an alert for those of the sinks that accept this severity."""
         sinks = tuple(
             sink
             for sink in self.sinks
@@ -92,8 +95,8 @@ class Recipients:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """How far one sink has got with one alert: `tries` that failed or succeeded, when the last was, when
-    the next is due, and why the last one failed.
+    """The state of one alert's delivery to one sink: number of finished `tries`, time of the next
+    and of the last one, and the last one's error ("" if it succeeded).
     """
 
     sink: str
@@ -131,12 +134,12 @@ class Alert:
 
     @property
     def delivered(self) -> dict[str, DeliveryState]:
-        """How far each sink has got with it."""
+        """The delivery state by sink."""
         return {one.sink: one.state for one in self.handovers}
 
     @property
     def told(self) -> str:
-        """The words as people are shown them: marked if text from outside had a part in them."""
+        """The text as people see it: with a prefix if text from outside had a part in it."""
         return as_told(self.text, tainted=self.tainted)
 
     def as_json(self) -> dict[str, Any]:
@@ -165,8 +168,9 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class SinkStanding:
-    """How a sink fares with the newest alerts: how many wait for it, how many it was given up for and
-    nobody has acknowledged, when the next try is, when it last took one, and why it last failed since.
+    """How a sink did with the newest alerts: how many wait for it, how many failed for good and are
+    not acknowledged, when the next try is, when it last took an alert, and the error of its last
+    try.
     """
 
     sink: str
@@ -189,7 +193,7 @@ class SinkStanding:
 
 
 def standing(sink: str, alerts: Iterable[Alert]) -> SinkStanding:
-    """How the sink fares with these alerts."""
+    """Return how the sink did with these alerts."""
     known = [(alert, one) for alert in alerts for one in alert.handovers if one.sink == sink]
     waiting = [one for _, one in known if one.state is DeliveryState.PENDING]
     tried = sorted(((one.tried_at, one.error) for _, one in known if one.tried_at), reverse=True)
@@ -204,8 +208,8 @@ def standing(sink: str, alerts: Iterable[Alert]) -> SinkStanding:
 
 
 def alert_digest(text: str) -> str:
-    """What makes two alerts equal: SHA-256 (hex) of the words, whatever their case, spacing and
-    Unicode form.
+    """Return the SHA-256 (hex) of the text's words, ignoring case, spacing and Unicode form: alerts
+    with equal digests are equal.
     """
     words = " ".join(unicodedata.normalize("NFC", text).casefold().split())
     return hashlib.sha256(unicodedata.normalize("NFC", words).encode()).hexdigest()

@@ -1,4 +1,6 @@
-"""Heartbeats: what a tick came to, and the parts of it, of which its row names one. Pure."""
+"""Heartbeats: the outcome of a beat, and the findings of its parts, of which the beat's row shows
+the main one. Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from agentd.core.watch import WatchedEntry
 
 
 class Outcome(StrEnum):
-    """What a beat came to."""
+    """The outcome of a beat."""
 
     QUIET = "quiet"
     ALERT = "alert"
@@ -23,7 +25,7 @@ class Outcome(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why."""
+    """The reason for a beat's outcome."""
 
     DISABLED = "disabled"
     PAUSED = "paused"
@@ -41,8 +43,8 @@ class Reason(StrEnum):
     EMPTY_REPLY = "empty_reply"
     PROVIDER_ERROR = "provider_error"
     INTERRUPTED = "interrupted"
-    UNCHANGED = "unchanged"  # all that is watched is as it was; no model was asked
-    LOOK_FAILED = "look_failed"  # a tool that an entry watches could not be asked
+    UNCHANGED = "unchanged"  # nothing watched has changed; no model was asked
+    LOOK_FAILED = "look_failed"  # a tool that a watched entry depends on could not be called
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,10 @@ class Beat:
 
     id: int
     at: datetime  # when it ran
-    due: datetime | None  # the slot it stands for; None when somebody asked for it
+    due: datetime | None  # its slot; None when somebody asked for the beat
     outcome: Outcome
     reason: Reason
-    text: str = ""  # the alert's text, what was left over of an acknowledged reply, or what failed
+    text: str = ""  # the alert, the words beside an acknowledgement, or the error
     tokens: int = 0
     cost_usd: float = 0.0
     file_hash: str = ""  # SHA-256 of HEARTBEAT.md as the beat saw it
@@ -76,14 +78,14 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How the heartbeat stands. `next_due` is None while it is off."""
+    """The state of the heartbeat. `next_due` is None while it is off."""
 
     is_on: bool
     next_due: datetime | None
     paused_until: datetime | None = None
     last: Beat | None = None
     tokens_today: int = 0
-    daily_tokens: int = 0  # as many as beats may use; 0 is no limit
+    daily_tokens: int = 0  # how many beats may use in a day; 0 is no limit
 
     def as_json(self) -> dict[str, Any]:
         """The shape in `agentd status`."""
@@ -99,7 +101,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatState:
-    """What a restart must not forget."""
+    """The part of the heartbeat's state that survives a restart."""
 
     next_due: datetime | None = None
     paused_until: datetime | None = None
@@ -116,8 +118,8 @@ class ItemState:
 
 @dataclass(frozen=True, slots=True)
 class BeatFinding:
-    """What a part of a beat came to; all are stored at its end. `done_items` are the hashes of dated
-    entries that were looked at with success.
+    """The result of one part of a beat; all parts are stored at its end. `done_items` are the
+    hashes of the dated entries that were checked successfully.
     """
 
     outcome: Outcome
@@ -129,18 +131,22 @@ class BeatFinding:
 
     @property
     def is_last(self) -> bool:
-        """Whether no model is to be asked after it. What a model did with one entry says nothing of that."""
+        """Whether the beat must not ask a model again after this part: the part was interrupted, or
+        the budget is used up. After any other failure of a part the beat goes on with the next.
+        """
         return self.reason in (Reason.INTERRUPTED, Reason.BUDGET)
 
     def untold(self) -> BeatFinding:
-        """The same where its alert was not put, since the user was told it within 24 hours."""
+        """Return this finding as a quiet duplicate: its alert was not put because the user was told
+        an equal one within 24 hours.
+        """
         return replace(self, outcome=Outcome.QUIET, reason=Reason.DUPLICATE, alert=None)
 
 
 def finding_of(
     verdict: Verdict, done_items: tuple[str, ...] = (), alert: NewAlert | None = None
 ) -> BeatFinding:
-    """What a verdict means; `alert` is the one that an alarm is told by."""
+    """Return the finding that a verdict stands for; `alert` is the alert that an Alarm sends."""
     match verdict:
         case Failed():
             return BeatFinding(Outcome.FAILED, _reason(verdict), verdict.text)
@@ -171,14 +177,15 @@ _QUIET_REASONS = (Reason.DUPLICATE, Reason.ACK, Reason.UNCHANGED)
 
 
 def main_finding(findings: Sequence[BeatFinding]) -> BeatFinding:
-    """The one that the beat's row names, of at least one: what the user was told before what failed, and
-    that before what was quiet; of the quiet ones, where most was found.
+    """Return the finding that the beat's row shows, of at least one: alerts come before failures,
+    failures before quiet ones. Of the quiet ones a duplicate comes before an acknowledgement, and
+    that before `unchanged`.
     """
     return min(findings, key=_rank)
 
 
 def text_of(findings: Sequence[BeatFinding]) -> str:
-    """What the beat's row says: the words of all of them."""
+    """Return the text of the beat's row: the texts of all findings."""
     return "\n\n".join(found.text for found in findings if found.text)
 
 

@@ -1,16 +1,19 @@
-"""HEARTBEAT.md as a checklist; pure.
+"""Parses HEARTBEAT.md as a checklist. Pure.
 
-What counts as work: prose, list entries, open boxes. What does not: blank lines, headings, HTML
-comments, rules, code-fence marks, ticked boxes and boxes or bullets without words. An entry with
-`(due: 2026-12-01 09:00)` or `(every: 2h)`, or a `- name:` entry of a `tasks:` block with an
-`interval:`, is work only when its time has come. Lines indented deeper than an entry belong to it, blank
-lines between them or not, but for boxes and dated entries, which are entries at any depth: each is ticked
-or due by itself. A box without a time below a dated entry has that entry's time, so it belongs to it. A
-bullet with nothing but entries below it is their title, no work. Fenced code is no list: it belongs to
-the entry that it stands in; a fence that is never closed is none.
+Work is prose, list entries and open boxes. Not work are blank lines, headings, HTML comments,
+rules, code-fence marks, ticked boxes, and boxes or bullets without words.
 
-A date or duration that cannot be read, or a duration under a minute, makes an entry without one: the
-model sees it every time, and `Checklist.mistakes` names it.
+A dated entry is work only when its time has come. It is an entry with `(due: 2026-12-01 09:00)` or
+`(every: 2h)`, or a `- name:` entry with an `interval:` in a `tasks:` block.
+
+Lines indented deeper than an entry belong to it, also after blank lines. Boxes and dated entries
+are the exception: they are entries of their own at any depth, because each is ticked or due by
+itself. But a box without a time below a dated entry belongs to that entry and so has its time. A
+bullet that has only entries below it is their title, not work. Fenced code is not searched for
+entries: it belongs to the entry around it. A fence that is never closed is ordinary text.
+
+An entry whose date or duration cannot be read, or whose duration is under a minute, counts as
+undated: the model sees it in every beat, and `Checklist.mistakes` names it.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ _FENCE = re.compile(r"\s*(`{3,}(?=[^`]*\Z)|~{3,})")
 _WHEN = re.compile(r"\(\s*+(due|every)\s*+:([^()]++)\)", re.IGNORECASE)
 _FIELD = re.compile(r"(?:[-*+]\s+)?(name|interval|every|due|prompt)\s*:\s*(.*)", re.IGNORECASE)
 
-LOOK = "look"  # the tool by which a beat says that an entry needs tools of others
+LOOK = "look"  # the tool by which a beat reports that an entry needs tools of other programs
 
 _LEAST = timedelta(minutes=1)  # no beat comes more often
 _FORMS = {"due": '"2026-12-01" or "2026-12-01 09:00"', "every": '"30m", "2h" or "7d"'}
@@ -44,7 +47,9 @@ _FORMS = {"due": '"2026-12-01" or "2026-12-01 09:00"', "every": '"30m", "2h" or 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A dated entry. `hash` names its normalised text, date included: another date, another item."""
+    """The time of a dated entry. `hash` identifies its normalised text, date included: an entry
+    with another date is another item.
+    """
 
     hash: str
     text: str
@@ -52,17 +57,17 @@ class Item:
     every: timedelta | None = None
 
     def next_time(self, state: ItemState | None, now: datetime) -> datetime | None:
-        """When it is, or was, to be done next; None once it is done for good."""
+        """Return when the item is (or was) next to be done; None once it is done for good."""
         done = state.last_done if state else None
         if done is None:
             return self.due or now
         if self.every is None:
             return None
-        return now if done > now else done + self.every  # a clock set back must not silence it
+        return now if done > now else done + self.every  # else a clock set back would silence it
 
     def is_due(self, state: ItemState | None, now: datetime) -> bool:
-        """Whether it is to be done now. What recurs may come a tenth early, so that the time a beat
-        takes does not push it behind the slot it belongs to.
+        """Whether the item is to be done now. A recurring item may come a tenth of its interval
+        early, so that the duration of a beat does not delay it past its slot.
         """
         at = self.next_time(state, now)
         early = self.every / 10 if self.every and state and state.last_done else timedelta()
@@ -71,21 +76,24 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class ItemPart:
-    """Some lines of the file: a dated entry, or work for every beat (`is_open`), or neither."""
+    """A group of lines of the file: a dated entry (`item`), or work for every beat (`is_open`), or
+    neither.
+    """
 
     lines: tuple[str, ...]
     is_open: bool = False
     item: Item | None = None
     is_listed: bool = False  # an entry of a list, not a line of prose
     is_off: bool = False  # ticked
-    mistakes: tuple[str, ...] = ()  # its times that cannot be read
-    depth: int = -1  # how far an entry is indented; -1 for what is none
+    mistakes: tuple[str, ...] = ()  # error messages for times that cannot be read
+    depth: int = -1  # columns by which an entry is indented; -1 if the part is no entry
 
 
 @dataclass(frozen=True, slots=True)
 class ChecklistEntry:
-    """Something to be looked at: an entry of a list with what belongs to it, or a paragraph. `hash` names
-    its normalised text. One with an `item` is work when that is due, any other at every beat.
+    """Something to check: a list entry with all that belongs to it, or a paragraph. `hash`
+    identifies its normalised text. An entry with an `item` is work when that is due, any other in
+    every beat.
     """
 
     hash: str
@@ -94,29 +102,29 @@ class ChecklistEntry:
 
 
 def item_hashes(*entries: ChecklistEntry) -> tuple[str, ...]:
-    """The hashes of the dated ones' items."""
+    """Return the item hashes of the dated ones among these entries."""
     return tuple(entry.item.hash for entry in entries if entry.item is not None)
 
 
 @dataclass(frozen=True)
 class Checklist:
-    """The file, taken apart."""
+    """A parsed HEARTBEAT.md."""
 
     parts: tuple[ItemPart, ...] = ()
 
     @cached_property
     def entries(self) -> tuple[ChecklistEntry, ...]:
-        """What is to be looked at, now or later, each once."""
+        """All entries, due now or later, without duplicates."""
         return tuple({e.hash: e for e, _ in self._sections if e is not None}.values())
 
     def work(self, items: Iterable[Item]) -> tuple[ChecklistEntry, ...]:
-        """What is to be looked at now, where of the dated entries these are."""
+        """Return the entries to check now: all undated ones, and the dated ones of these items."""
         wanted = {item.hash for item in items}
         return tuple(e for e in self.entries if e.item is None or e.hash in wanted)
 
     def find(self, words: str) -> ChecklistEntry | None:
-        """The one entry with this text, or the one that these words are part of; None where there is
-        none, or more than one.
+        """Return the one entry with this text, else the one entry that contains it; None if there
+        is none or more than one. Case and spacing are ignored.
         """
         wanted = _normal(words)
         found = [e for e in self.entries if _normal(e.text) == wanted] or [
@@ -126,7 +134,7 @@ class Checklist:
 
     @cached_property
     def _sections(self) -> tuple[tuple[ChecklistEntry | None, tuple[ItemPart, ...]], ...]:
-        """The parts, with the entry that they are; the lines of a paragraph are one."""
+        """The parts, each with its entry or None; all lines of a paragraph form one section."""
         sections: list[tuple[ChecklistEntry | None, tuple[ItemPart, ...]]] = []
         for is_prose, group in groupby(
             self.parts, lambda part: part.is_open and not part.is_listed
@@ -144,17 +152,17 @@ class Checklist:
 
     @cached_property
     def has_open(self) -> bool:
-        """Whether something is to be looked at in every beat."""
+        """Whether some entry is work in every beat."""
         return any(part.is_open for part in self.parts)
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """The dated entries, each once."""
+        """The items of the dated entries, without duplicates."""
         return tuple({part.item.hash: part.item for part in self.parts if part.item}.values())
 
     @cached_property
     def mistakes(self) -> tuple[str, ...]:
-        """Each time that cannot be read, with its line and the form that can."""
+        """A message for each time that cannot be read, with its line and the correct form."""
         return tuple(mistake for part in self.parts for mistake in part.mistakes)
 
     @property
@@ -163,17 +171,17 @@ class Checklist:
         return not self.has_open and not self.items
 
     def due(self, states: Mapping[str, ItemState], now: datetime) -> tuple[Item, ...]:
-        """The dated entries whose time has come."""
+        """Return the items that are due."""
         return tuple(item for item in self.items if item.is_due(states.get(item.hash), now))
 
     def next_time(self, states: Mapping[str, ItemState], now: datetime) -> datetime | None:
-        """The next time after `now` at which a dated entry comes due."""
+        """Return the next time after `now` at which an item comes due; None if there is none."""
         times = (item.next_time(states.get(item.hash), now) for item in self.items)
         return min((at for at in times if at is not None and at > now), default=None)
 
     def text(self, items: Iterable[Item], without: Collection[str] = ()) -> str:
-        """The file without comments, ticked boxes, all dated entries but `items`, and the entries whose
-        hashes are in `without`.
+        """Return the file without comments, ticked boxes, dated entries other than `items`, and
+        entries whose hashes are in `without`.
         """
         wanted = {item.hash for item in items}
         lines: list[str] = []
@@ -192,8 +200,9 @@ class Checklist:
 
 
 def _moved(part: ItemPart, around: list[tuple[int, int, bool]]) -> int:
-    """How many columns an entry moves to the left: to the place of the one that it stands in, where that is
-    not shown, for else it would seem to stand in another one. Of `around` those stay that it stands in.
+    """Return by how many columns an entry moves to the left. If the entry around it is hidden, it
+    moves to that one's place, because it would otherwise look like a child of another entry.
+    Removes from `around` the entries that do not enclose this one.
     """
     if not part.lines[0].strip():
         return 0
@@ -213,13 +222,13 @@ def _outdented(line: str, by: int) -> str:
 
 
 def parse(text: str, zone: ZoneInfo) -> Checklist:
-    """The checklist of a HEARTBEAT.md; dates without an offset are in `zone`."""
+    """Parse the text of a HEARTBEAT.md; dates without an offset are in `zone`."""
     lines = _COMMENT.sub("", text.removeprefix("\ufeff")).splitlines()
     return Checklist(tuple(_part(group, zone) for group in _groups(lines)))
 
 
 def item_hash(text: str) -> str:
-    """The name of an entry with this text."""
+    """Return the hash that identifies an entry with this text."""
     return hashlib.sha256(_normal(text).encode()).hexdigest()[:16]
 
 
@@ -229,23 +238,23 @@ def _normal(text: str) -> str:
 
 @dataclass
 class _Group:
-    """A line, with those that belong to it if it is an entry."""
+    """A line of the file; for an entry, with the lines that belong to it."""
 
     lines: list[str]
     depth: int
     entry: re.Match[str] | None = None
-    fields: dict[str, str] | None = None  # of an entry of a `tasks:` block
+    fields: dict[str, str] | None = None  # fields of an entry in a `tasks:` block
     holds_entries: bool = False
 
     def __post_init__(self) -> None:
         found = _WHEN.findall(
             self.lines[0]
-        )  # once: what stands in the entry asks for its times again
+        )  # computed once, because each nested line reads `times`
         self._written = {kind.lower(): value.strip() for kind, value in found}
         self._read(self.lines)
 
     def add(self, lines: Sequence[str]) -> None:
-        """Take lines that belong to it."""
+        """Add lines that belong to the entry."""
         self.lines += lines
         self._read(lines)
 
@@ -255,7 +264,9 @@ class _Group:
 
     @property
     def times(self) -> dict[str, str]:
-        """`due` and `every` as they are written, in the entry's line or as fields of a `- name:` one."""
+        """The entry's `due` and `every` as written: in its line, or as fields of a `- name:`
+        entry.
+        """
         if self._written or not self.fields or "name" not in self.fields:
             return self._written
         every = self.fields.get("interval") or self.fields.get("every")
@@ -263,7 +274,7 @@ class _Group:
         return {kind: value for kind, value in given.items() if value}
 
     def takes(self, line: str, entry: re.Match[str] | None) -> bool:
-        """Whether a line that is indented deeper belongs to this entry."""
+        """Whether a deeper indented line belongs to this entry and is not an entry of its own."""
         if entry is None or _WHEN.search(line):
             return entry is None
         return entry["box"] is None or (not self.is_ticked and bool(self.times))
@@ -275,9 +286,11 @@ class _Group:
 
 
 def _groups(lines: Sequence[str]) -> list[_Group]:
-    """Entries with what belongs to them; every other line, or block of code, alone."""
+    """Group lines into entries with all that belongs to them; any other line or code block is a
+    group.
+    """
     groups: list[_Group] = []
-    around: list[_Group] = []  # the entries that the next line may stand in
+    around: list[_Group] = []  # the entries that may enclose the next line, outermost first
     in_tasks = False
     for block in _blocks(lines):
         line, depth = block[0].strip(), _indent(block[0])
@@ -303,8 +316,8 @@ def _groups(lines: Sequence[str]) -> list[_Group]:
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
-    """Fenced code whole, every other line alone."""
-    unclosed: dict[str, int] = {}  # the shortest fence of each kind that nothing closes
+    """Yield each fenced code block as one block, and every other line as a block."""
+    unclosed: dict[str, int] = {}  # by fence character: the shortest unclosed fence
     at = 0
     while at < len(lines):
         end = at
@@ -370,7 +383,7 @@ def _duration(text: str) -> timedelta | None:
 
 
 def _fault(kind: str, text: str) -> str:
-    """Why the time is none."""
+    """Return why the time is invalid."""
     if kind == "every":
         with suppress(ValueError):
             parse_duration(text)

@@ -1,4 +1,4 @@
-"""The system's time: the only place that reads it."""
+"""The system clock: the only module that reads the machine's time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOCALTIME = Path("/etc/localtime")
 
 
 class SystemClock:
-    """The machine's clock, seen from `zone` (an IANA name; empty means the system's)."""
+    """The machine's clock. `zone` is an IANA name; empty means the system's zone."""
 
     def __init__(self, zone: str = "") -> None:
         self._name = zone
@@ -26,11 +26,11 @@ class SystemClock:
         return ZoneInfo(self._name or system_zone(os.environ))
 
     def now(self) -> datetime:
-        """Wall time, aware, UTC."""
+        """Return the wall time, aware, in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds that never go back; they stand still while the machine sleeps."""
+        """Return monotonic seconds; they do not advance while the machine sleeps."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -39,27 +39,28 @@ class SystemClock:
 
 
 def minute(at: datetime, zone: tzinfo) -> str:
-    """A moment as models are told it: "2026-11-21 13:00 CET". All that a model reads is in one zone, the
-    owner's.
+    """Format a moment as models see it: "2026-11-21 13:00 CET". Every time that a model reads is in
+    the owner's zone.
     """
     try:
         local = at.astimezone(zone)
-    except OverflowError:  # an imported moment at the edge of the calendar
+    except OverflowError:  # an imported time near the minimum or maximum of datetime
         local = at
     return f"{local:%Y-%m-%d %H:%M} {local.tzname()}"
 
 
 def system_zone(environ: Mapping[str, str], localtime: Path = _LOCALTIME) -> str:
-    """The IANA name of the system's zone: TZ, else where /etc/localtime points, else UTC.
+    """Return the IANA name of the system's zone: from TZ, else from the target of /etc/localtime,
+    else UTC.
 
-    What names no zone that zoneinfo knows is passed over (a TZ rule such as `EST5EDT4`, a copied
+    A value that zoneinfo does not know is ignored (a TZ rule such as `EST5EDT4`, a copied
     /etc/localtime).
     """
     return known_zone(environ, localtime) or "UTC"
 
 
 def known_zone(environ: Mapping[str, str], localtime: Path = _LOCALTIME) -> str:
-    """`system_zone`, or "" where the machine names none."""
+    """Return the same as `system_zone`, but "" where the machine names no zone."""
     for name in (environ.get("TZ", "").removeprefix(":"), str(localtime.resolve())):
         candidate = name.rpartition("/zoneinfo/")[2]
         try:

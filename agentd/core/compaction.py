@@ -1,4 +1,4 @@
-"""Values of compaction and of the flush before it."""
+"""Values of compaction and of the flush before it: triggers, plans, questions, reports."""
 
 from __future__ import annotations
 
@@ -11,32 +11,34 @@ from agentd.core.turn import SessionKey, Usage
 
 
 class Trigger(StrEnum):
-    """What asked for room."""
+    """What caused a compaction or a flush."""
 
     THRESHOLD = "threshold"
     OVERFLOW = "overflow"
     MANUAL = "manual"  # /compact
     NEW = "new"  # /new
-    FLUSH = "flush"  # /flush, or the soft threshold: nothing is cut
-    RESTART = "restart"  # a stop left a flush due
-    IDLE = "idle"  # nobody has said anything for long
+    FLUSH = "flush"  # /flush, or the soft threshold: the context is not cut
+    RESTART = "restart"  # the last shutdown left a flush due
+    IDLE = "idle"  # the session has been idle for long
 
     @property
     def empties(self) -> bool:
-        """Whether nothing of the context is to stay, not even as a summary."""
+        """Whether the context is emptied completely, without a summary."""
         return self in (Trigger.NEW, Trigger.IDLE)
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """What is about to happen to a session's context.
+    """What compaction is about to do to a session's context.
 
-    `uncovered` are the finished rows that no flush has covered, oldest first: what a hook may still
-    save. `old` are those that leave the context (empty when only a flush is due); the context then
-    begins at row `keep_from`. `last_try` says that what is not saved now is cut unsaved, `ends_taint`
-    that the context is to begin anew even where no row leaves it. `failures` counts those of the flush,
-    `given_up` how often saving these very rows was given up before, `trouble` those of the summary; `wish`
-    is what the user wants of that.
+    `uncovered` are the finished rows that no flush has covered, oldest first: a hook can still save
+    them. `old` are the rows that leave the context (empty when only a flush is due); the context
+    then begins at row `keep_from`. `summary` stands for the rows before `old`.
+
+    `failures` counts the failed flushes of `uncovered`; `given_up` is how often earlier flushes
+    gave these rows up. With `last_try`, what is not saved now is cut unsaved. `ends_taint` means
+    that the context begins anew even if no row leaves it. `trouble` describes failed summaries,
+    `wish` is what the user wants from the summary.
     """
 
     session: SessionKey
@@ -45,7 +47,7 @@ class CompactionPlan:
     uncovered: tuple[Row, ...]
     old: tuple[Row, ...]
     keep_from: int
-    summary: str  # what already stands for rows before `old`
+    summary: str  # the existing summary of the rows before `old`
     failures: int = 0
     last_try: bool = False
     ends_taint: bool = False
@@ -56,7 +58,9 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a hook asks the model in silence. `key` names the turn: after a crash the same key resumes it."""
+    """A question of a hook to the model, in a silent turn. `key` identifies the turn: after a crash
+    the same key resumes it.
+    """
 
     key: str
     system: str
@@ -68,7 +72,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. `writes` counts the successful calls of tools that change files."""
+    """The model's answer to a Question. `writes` counts the successful calls of tools that change
+    files.
+    """
 
     text: str
     writes: int
@@ -77,9 +83,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class CompactionReport:
-    """What was done to a session's context: the shape of `agentd sessions compact|flush`. `flushed` says
-    that something was saved to memory; `unsaved` counts the messages that could not be, and
-    `unsaved_reason` is why, AWAY if they are offered again by themselves.
+    """The result of a compaction or flush, in the shape of `agentd sessions compact|flush`.
+
+    `flushed` means that something was saved to memory. `unsaved` counts the messages that could not
+    be saved, `unsaved_reason` says why; AWAY means that saving is retried automatically.
     """
 
     flushed: bool
@@ -103,7 +110,9 @@ class CompactionReport:
         }
 
     def unsaved_in_words(self) -> str:
-        """What could not be saved to memory, and what becomes of it; "" if nothing is."""
+        """Return a sentence on what could not be saved to memory and what happens to it; "" if all
+        was saved.
+        """
         if not self.unsaved or self.unsaved_reason == DISABLED:
             return ""
         who = "One message" if self.unsaved == 1 else f"{self.unsaved:,} messages"

@@ -1,7 +1,7 @@
-"""Words that are to be erased, and the texts they may stand in. Pure.
+"""Finds and masks the words of an erasure in texts. Pure.
 
-Words are compared as `folding` says. Nothing but the words themselves is masked; only what the user asks
-to be erased by `agentd memory forget TEXT` takes its whole sentence with it.
+Words are compared as `folding` does it. Only the words themselves are masked; only what `agentd
+memory forget TEXT` erases is masked together with its whole sentence.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from agentd.core.text import Folded, is_unspaced, letters, plain, stretches, tri
 
 MASK = "[forgotten]"
 
-_FEW = 50  # words that are looked for one by one
-_TELLING = 3  # words of several by which most texts are known not to have all of them
-_LONG = 10_000  # characters of a text of which no more is taken apart than needed
+_FEW = 50  # up to this many expressions are searched one by one, without an index
+_TELLING = 3  # rarest words of an expression: a text without one of them is skipped
+_LONG = 10_000  # texts longer than this are folded only around possible matches
 _WORD = re.compile(r"[^\W_]+")
 _END = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”’»)\]*]*+(?=\s|\\n|\Z)|(?<![。！？])[。！？]++[”』」]?|\n|\\n"
 )
-_LONGEST = 1_000  # characters of a sentence that goes as a whole
+_LONGEST = 1_000  # longest sentence that is masked as a whole, in characters
 _PIECE = re.compile(rf"(?s).{{{_LONGEST}}}\S*\s*|.+")
 _HEAD = re.compile(r"[\s>]*(?:(?:[-*+•–]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?)?")
 _NEWLINE = "\\n"  # as JSON spells it
@@ -34,8 +34,8 @@ _NEWLINE = "\\n"  # as JSON spells it
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Exact words at one place that are to be erased there; see `Written.where`. `start` is the character
-    of the row's text at which they stood, None where every such word of the place is meant.
+    """Exact words to mask at one place only; see `Written.where`. `start` is the character offset
+    in the row's text at which the words were; None means every occurrence at that place.
     """
 
     where: str
@@ -45,8 +45,8 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Words of which only `parts` are masked, wherever all of them stand: the parts alone may say
-    something else elsewhere.
+    """A text of which only `parts` are masked, wherever the whole text occurs: the parts alone may
+    mean something else elsewhere.
     """
 
     text: str
@@ -55,9 +55,11 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """A forgotten fact, as long as it is still to be found in other words. `quotes` are the words of the
-    user that say it, `rows` places where it stands in any case. Nothing before `since` can say it. `asked`
-    is what the user said, `asked_at` that time, to have it forgotten.
+    """A forgotten fact whose other wordings are still to be found.
+
+    `quotes` are the user's words that state it, `rows` the places that contain it in any case.
+    Nothing written before `since` can state it. `asked` is the user's request to forget it, made at
+    `asked_at`.
     """
 
     id: str
@@ -70,14 +72,14 @@ class Sought:
     asked_at: datetime | None = None
 
     def as_json(self) -> list[Any]:
-        """As JSON data."""
+        """Return the value as JSON data."""
         since, asked_at = (at and at.isoformat() for at in (self.since, self.asked_at))
         told = [self.id, self.text, self.value, [*self.quotes], [*self.rows], since]
         return [*told, [*self.asked], asked_at]
 
     @classmethod
     def from_json(cls, data: Sequence[Any]) -> Sought:
-        """What `as_json` gave; an older agentd did not keep what was asked."""
+        """Read what `as_json` returned. Data of an older agentd lacks the request."""
         fact_id, text, value, quotes, rows, since, *more = data
         asked, asked_at = more or ((), None)
         known = fact_id, text, value, tuple(quotes), tuple(rows), _moment(since)
@@ -86,25 +88,28 @@ class Sought:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A text that agentd keeps: a row, a paragraph of a note, an alert. `by_user` are the user's own words.
+    """A stored text: a row, a paragraph of a note, an alert. `by_user` marks the user's own words.
 
-    `where` is `PATH:LINE` or `sessions/KEY.jsonl:ROW`, `PATH@VERSION:LINE` in what a file was,
-    `sessions/KEY.jsonl:summary`, `alerts:5`, `beats:7`, `jobs:3`, `job_runs:2`, `chat_history:TIME`.
+    `where` is `PATH:LINE`, `sessions/KEY.jsonl:ROW`, `PATH@VERSION:LINE` for a former version of a
+    file, `sessions/KEY.jsonl:summary`, `alerts:5`, `beats:7`, `jobs:3`, `job_runs:2` or
+    `chat_history:TIME`.
     """
 
     where: str
     text: str
     at: datetime | None = None  # None: not known
     by_user: bool = False
-    is_in_file: bool = False  # as a file of the workspace is now
+    is_in_file: bool = False  # in the present version of a workspace file
 
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What is to be erased. `spans` are exact words that are masked wherever they stand, of `excerpts`
-    parts of them, `marks` words that are masked at their place alone, `sentences` words whose whole
-    sentences go, `ids` the facts whose lines go from former versions of their page. `sought` are those
-    whose marks are not known yet.
+    """What is to be erased.
+
+    `spans` are exact words that are masked wherever they occur, `excerpts` texts of which parts are
+    masked, `marks` words that are masked at one place only, `sentences` words whose whole sentences
+    are masked, `ids` facts whose lines are removed from former versions of their page. `sought` are
+    forgotten facts for which marks have still to be found.
     """
 
     spans: tuple[str, ...] = ()
@@ -116,9 +121,11 @@ class Erasure:
     _ready: list[_Search] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def found(self, text: str, *where: str, begins: int | None = None) -> tuple[Span, ...]:
-        """Where the words stand in a text that is kept at these places, in order and without overlaps.
-        `begins` is where in its row the text begins; without it, marks with a start are not meant.
-        Takes time proportional to the length.
+        """Return the spans to mask in a text kept at these places, in order and without overlaps,
+        in time proportional to its length.
+
+        `begins` is the offset of the text in its row; without it, marks that have a `start` are
+        ignored.
         """
         search = self._search()
         marks = [mark for place in where for mark in search.marks.get(place, ())]
@@ -144,31 +151,33 @@ class Erasure:
         return merged(span for span in spans if not _is_masked(text, span))
 
     def masked(self, text: str, *where: str, begins: int | None = None) -> str:
-        """The text with MASK in the place of each; the rest is as it was."""
+        """Return the text with each found span replaced by MASK."""
         return replaced(text, self.found(text, *where, begins=begins))
 
     @property
     def marked(self) -> frozenset[str]:
-        """The places with marks."""
+        """The places that have marks."""
         return frozenset(self._search().marks)
 
     def at(self, *where: str) -> Erasure:
-        """What is to be erased at these places alone."""
+        """Return an erasure of what is marked at these places, without the rest."""
         marks = self._search().marks
         return Erasure(spans=tuple(mark.span for place in where for mark in marks.get(place, ())))
 
     def stands_in(self, text: str) -> bool:
-        """Whether the words stand in the text, wherever it is kept."""
+        """Whether the text contains something to erase, wherever it is kept."""
         return bool(self.found(text))
 
     def glimpsed(self, text: str, *where: str) -> bool:
-        """Whether they may stand in the text, or in strings of which it is the JSON: False is sure."""
+        """Whether the text, or a string in it if it is JSON, may contain something to erase. False
+        is certain, True may be wrong.
+        """
         search = self._search()
         marks = [mark.words for place in where for mark in search.marks.get(place, ())]
         return bool(search.candidates(text, marks))
 
     def within(self, value: Any, *where: str) -> Any:
-        """Plain data, as JSON has it, with all of its strings masked, the names of fields too."""
+        """Return JSON-like data with all strings masked, field names included."""
         if isinstance(value, str):
             return self.masked(value, *where)
         if isinstance(value, Mapping):
@@ -181,7 +190,7 @@ class Erasure:
         return value
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON data."""
+        """Return the value as JSON data."""
         return {
             "spans": list(self.spans),
             "marks": [[mark.where, mark.span, mark.start] for mark in self.marks],
@@ -193,7 +202,9 @@ class Erasure:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Erasure:
-        """What `as_json` gave; of what an older agentd began, the sentences."""
+        """Read what `as_json` returned; from data of an older agentd (`phrases`), only
+        sentences.
+        """
         if "phrases" in data:
             return cls(sentences=tuple(data["phrases"]))
         return cls(
@@ -206,14 +217,14 @@ class Erasure:
         )
 
     def _search(self) -> _Search:
-        """All of it made ready, at the first use."""
+        """Return the prepared search, built at the first use."""
         if not self._ready:
             self._ready.append(_made_ready(self))
         return self._ready[0]
 
 
 def joined(erasures: Iterable[Erasure]) -> Erasure:
-    """All of them at once."""
+    """Combine erasures into one."""
     several = tuple(erasures)
     return Erasure(
         tuple(dict.fromkeys(chain.from_iterable(one.spans for one in several))),
@@ -226,7 +237,7 @@ def joined(erasures: Iterable[Erasure]) -> Erasure:
 
 
 def replaced(text: str, spans: Iterable[Span]) -> str:
-    """The text with MASK in the place of these parts, which are in order."""
+    """Return the text with MASK in place of each of these spans, which must be in order."""
     pieces: list[str] = []
     done = 0
     for start, end in spans:
@@ -236,8 +247,8 @@ def replaced(text: str, spans: Iterable[Span]) -> str:
 
 
 def moved(at: int, spans: Sequence[Span]) -> int:
-    """Where a character of a text stands once these parts, in order, are replaced by MASK; one within a
-    part is at its MASK's beginning.
+    """Return the new offset of a character after these spans, in order, were replaced by MASK. A
+    character within a span maps to the beginning of its MASK.
     """
     shift = 0
     for start, end in spans:
@@ -248,14 +259,18 @@ def moved(at: int, spans: Sequence[Span]) -> int:
 
 
 def sentences_in(text: str) -> tuple[Span, ...]:
-    """The sentences and lines of a text, without bullets and blanks around them. A very long one is cut."""
+    """Return the spans of the sentences and lines of a text, without bullets and surrounding
+    blanks. A very long sentence is split.
+    """
     bare = (_bare(text, *piece) for piece in _pieces(text))
     return tuple(span for span in bare if span[0] < span[1])
 
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """Words that are looked for. Where one of the `telling` ones is not, they are not."""
+    """An expression to search for, prepared. A text that lacks one of the `telling` words cannot
+    contain it.
+    """
 
     folded: str
     plain: str
@@ -270,14 +285,16 @@ class _Words:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A mark, made ready."""
+    """A prepared mark."""
 
     words: _Words
     span: str
     start: int | None
 
     def places(self, folded: Folded, text: str, begins: int | None) -> list[Span]:
-        """Where it stands; one with a start where it stood, or nearest to that once the row has changed."""
+        """Return the spans of the mark in a text: all of them; or for a mark with a start, the one
+        at its start, else (the row has changed) the nearest one.
+        """
         if self.start is None:
             return list(folded.places(self.words.folded))
         if begins is None:
@@ -293,7 +310,7 @@ class _Placed:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """An erasure, made ready. If its words are many, they are found by their longest word."""
+    """A prepared erasure. Many expressions are indexed by their longest word."""
 
     spans: frozenset[_Words]
     sentences: frozenset[_Words]
@@ -303,14 +320,14 @@ class _Search:
     by_word: Mapping[str, tuple[_Words, ...]]
 
     def candidates(self, text: str, marked: Iterable[_Words]) -> set[_Words]:
-        """Those that may stand in the text."""
+        """Return the expressions that may occur in the text, those of `marked` included."""
         loose = (*self.one_by_one, *marked)
         if not (loose or self.by_word):
             return set()
         written = letters(text)
         likely = [one for one in loose if all(map(written.__contains__, one.telling))]
         if not (likely or self.by_word):
-            return set()  # as of most texts, and known before they are taken apart
+            return set()  # true of most texts; decided before they are split into words
         shown = " ".join(written.split())
         found = {one for one in likely if one.plain in shown}
         if self.by_word:
@@ -346,7 +363,7 @@ def _made_ready(erasure: Erasure) -> _Search:
 
 
 def _stretches(text: str, wanted: Iterable[_Words]) -> Sequence[Span]:
-    """The parts of a text in which they may stand."""
+    """Return the spans of a text in which the expressions may occur."""
     if len(text) <= _LONG or any(one.plain != one.folded for one in wanted):
         return [(0, len(text))]
     told: dict[str, int] = {}
@@ -356,14 +373,18 @@ def _stretches(text: str, wanted: Iterable[_Words]) -> Sequence[Span]:
 
 
 def _parts_in(text: str, parts: Iterable[str]) -> Sequence[Span]:
-    """Where the parts of an excerpt stand in it; all of it where none does, so that nothing is missed."""
+    """Return the spans of an excerpt's parts in the text, or the whole text if no part is found, so
+    that nothing stays unmasked.
+    """
     folded = Folded(text)
     found = [span for part in parts for span in folded.places(trimmed(Folded(part).text))]
     return found or [(0, len(text))]
 
 
 def _rarity(word: str) -> tuple[bool, int]:
-    """What orders words by how few texts they stand in, about."""
+    """Return a sort key that estimates how rare a word is: words with digits, then long ones, are
+    rarest.
+    """
     return any(map(str.isdigit, word)), len(word)
 
 
@@ -372,12 +393,12 @@ def _words(texts: Collection[str]) -> frozenset[_Words]:
 
 
 def _is_masked(text: str, span: Span) -> bool:
-    """Whether it is nothing but a MASK, or what one is made of."""
+    """Whether the span is only a MASK or the inside of one."""
     return MASK in (text[span[0] : span[1]], text[max(0, span[0] - 1) : span[1] + 1])
 
 
 def _sentences_around(text: str, found: Iterable[Span]) -> Iterator[Span]:
-    """Of each find the whole sentences that it lies in."""
+    """Yield the whole sentences that overlap the found spans."""
     pieces = list(_pieces(text))
     starts = [start for start, _ in pieces]
     guilty: set[int] = set()
@@ -394,7 +415,7 @@ def _pieces(text: str) -> Iterator[Span]:
 
 
 def _bare(text: str, start: int, end: int) -> Span:
-    """The span without bullet and blanks; a MASK alone stays as it is."""
+    """Return the span without a bullet and blanks; a MASK alone stays as it is."""
     head = _HEAD.match(text, start, end)
     first = head.end() if head else start
     last = end

@@ -11,7 +11,7 @@ from agentd.core.turn import SessionKey, Turn
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """The turn's place in the queue has come; `text` and `images` are the user's message."""
+    """The turn has left the queue and begun; `text` and `images` are the user's message."""
 
     session: SessionKey
     message_id: str
@@ -21,7 +21,7 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class TextChunk:
-    """Words of the answer, as they come."""
+    """The next words of the answer."""
 
     session: SessionKey
     text: str
@@ -29,7 +29,7 @@ class TextChunk:
 
 @dataclass(frozen=True, slots=True)
 class ThoughtChunk:
-    """Words the model thinks."""
+    """The next words of the model's thinking."""
 
     session: SessionKey
     text: str
@@ -60,7 +60,7 @@ class ToolCallEnded:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallAdvanced:
-    """A tool that takes long says how far it is."""
+    """A tool that takes long reports its progress."""
 
     session: SessionKey
     call_id: str
@@ -69,7 +69,9 @@ class ToolCallAdvanced:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRetracted:
-    """The words shown since the last tool call were cut by a fault and are not stored."""
+    """The words shown since the last tool call are void: a fault cut the answer, and they are not
+    stored.
+    """
 
     session: SessionKey
     reason: str
@@ -77,7 +79,9 @@ class AnswerRetracted:
 
 @dataclass(frozen=True, slots=True)
 class AnswerDelayed:
-    """The model could not be asked; the next try comes in `seconds`. `text` says why in a sentence."""
+    """The call to the model failed; the next try comes in `seconds`. `text` gives the reason in a
+    sentence.
+    """
 
     session: SessionKey
     reason: str
@@ -87,8 +91,9 @@ class AnswerDelayed:
 
 @dataclass(frozen=True, slots=True)
 class AnswerWaits:
-    """The message waits until the model's service is back, at most `until`; the next try comes in
-    `seconds`. `text` says so in sentences; `is_new` where it has not been said of this message.
+    """The message waits until the model's service is back, at the latest `until`; the next try
+    comes in `seconds`. `text` says so in sentences. `is_new` is True the first time this is
+    reported for the message.
     """
 
     session: SessionKey
@@ -110,8 +115,9 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class FactsChanged:
-    """What is known about the user has changed by what was said here. `text` says it in one line;
-    `changes` are objects `{op, id, text, old}`, `old` the sentences that hold no longer.
+    """The facts about the user have changed because of what was said in this session. `text`
+    describes it in one line; `changes` are objects `{op, id, text, old}`, where `old` are the
+    sentences that no longer hold.
     """
 
     session: SessionKey
@@ -121,7 +127,7 @@ class FactsChanged:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """The turn is over, one way or the other."""
+    """The turn has ended, with whatever outcome."""
 
     session: SessionKey
     turn: Turn

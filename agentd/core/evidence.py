@@ -1,4 +1,6 @@
-"""What the sayings of a fact come to: fading, standing, promotion and denial."""
+"""How the episodes of a fact add up to a confidence: fading, promotion, denial, independent
+tellers.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +13,27 @@ from agentd.core.errors import GraphError
 from agentd.core.graph import EpisodeHash, Record, Relation
 
 HALF_LIFE = timedelta(days=7)
-LEAST = 0.01  # what fades below it counts for nothing, and is swept
-SURVIVING = 0.1  # above it an episode is evidence enough to be promoted
-GROUP = 3  # surviving episodes that are promoted together
-FACTS = "facts"  # the source of what the page of facts vouches for
-SAID = "said"  # the source of what the owner said of a fact once more
-ENDED = "ended"  # the source of what says that a fact holds no longer
-CONSOLIDATION = "consolidation"  # the source of promotions
-SHARED = "shared"  # the source of what another agent says: it takes back what no longer holds
+LEAST = 0.01  # an episode that has faded below this counts for nothing and is swept
+SURVIVING = 0.1  # an episode above this may be promoted
+GROUP = 3  # number of surviving episodes that make a promotion
+FACTS = "facts"  # source of episodes from `memory/facts.md`
+SAID = "said"  # source of episodes in which the owner repeated a fact
+ENDED = "ended"  # source of episodes that end a fact
+CONSOLIDATION = "consolidation"  # source of promotions
+SHARED = "shared"  # source of what another agent says, and takes back when it no longer holds
 STANDING = frozenset({FACTS, ENDED, CONSOLIDATION, SHARED})  # sources whose episodes do not fade
-OWN = frozenset({FACTS, SAID, ENDED, CONSOLIDATION})  # sources of what nobody but the owner says
+OWN = frozenset({FACTS, SAID, ENDED, CONSOLIDATION})  # sources of the owner's own episodes
 _SECONDS = HALF_LIFE.total_seconds()
 _Said = TypeVar("_Said")
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """An episode with what its weight depends on.
+    """An episode with everything that its weight depends on.
 
-    It was `said` at the time of its context, and fades `since` then or since it was last touched.
-    `is_promoted`: a promotion counts it, so that it does not count once more itself. `teller` is the
-    other agent that says it, "" where none does.
+    `said` is the time of its context; it fades from `since` on, which is that time or the last
+    touch. `is_promoted`: a promotion counts it, so it does not count again by itself. `teller` is
+    the other agent that says it, "" if none does.
     """
 
     relation: Relation
@@ -44,34 +46,36 @@ class Trace:
 
     @property
     def stands(self) -> bool:
-        """Whether it does not fade."""
+        """Whether the episode does not fade."""
         return self.source in STANDING
 
     @property
     def is_promotion(self) -> bool:
-        """Whether it counts other episodes."""
+        """Whether the episode is a promotion, which counts other episodes."""
         return self.source == CONSOLIDATION
 
     @property
     def weight(self) -> Weight:
-        """See `independent`."""
+        """The values by which `independent` chooses."""
         said = self.relation
         return Weight(self.teller, said.denied, self.is_promoted, said.confidence)
 
     @property
     def observations(self) -> int:
-        """How many sayings it counts: of a promotion, those it was made of."""
+        """How many sayings the episode counts: for a promotion, the number of episodes it was made
+        of, else 1.
+        """
         return max(1, len(self.relation.refs)) if self.is_promotion else 1
 
     def effective(self, now: datetime) -> float:
-        """Its own confidence as it is at `now`."""
+        """Return the episode's own confidence at `now`, faded."""
         if self.stands:
             return self.relation.confidence
         return faded(self.relation.confidence, (now - self.since).total_seconds())
 
 
 class Weight(NamedTuple):
-    """What of an episode decides whether it counts beside others of its fact."""
+    """The values by which `independent` decides whether an episode counts."""
 
     teller: str
     denied: bool
@@ -81,7 +85,7 @@ class Weight(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Consolidated:
-    """What a consolidation did: how many facts it promoted, then how many episodes it swept."""
+    """The result of a consolidation: how many facts it promoted, how many episodes it swept."""
 
     promoted: int
     swept: int
@@ -89,17 +93,18 @@ class Consolidated:
 
 
 def faded(confidence: float, seconds: float) -> float:
-    """`confidence · 2^(−seconds / 7 days)`, 0 where that is below 0.01. What lies in the future, or
-    behind a clock that was put back, has not begun to fade.
+    """Return `confidence · 2^(−seconds / 7 days)`, or 0 if that is below 0.01. Negative `seconds`
+    (a time in the future, or a clock that was put back) mean no fading yet.
     """
     left = confidence if seconds <= 0 else confidence * 0.5 ** (seconds / _SECONDS)
     return left if left >= LEAST else 0.0
 
 
 def independent(said: Iterable[_Said], weight: Callable[[_Said], Weight]) -> list[_Said]:
-    """Of the episodes of one fact those that count: of what another agent says, in whichever spaces and
-    however often, the surest alone, for the fact and against it. One that a promotion counts stands
-    for all of its teller's.
+    """Return the episodes of one fact that count as independent evidence: all that have no teller,
+    and for each other agent its surest episode for the fact and its surest against it, in whichever
+    spaces and however often it says so. A promoted episode of an agent takes precedence over all
+    others of that agent.
     """
     own: list[_Said] = []
     surest: dict[tuple[str, bool], tuple[tuple[bool, float], _Said]] = {}
@@ -115,25 +120,25 @@ def independent(said: Iterable[_Said], weight: Callable[[_Said], Weight]) -> lis
 
 
 def teller_of(source: str, agent: str) -> str:
-    """The other agent that says what has this source; "" where none does."""
+    """Return the other agent that says an episode of this source; "" if none does."""
     return agent if source == SHARED else ""
 
 
 def belief(support: Iterable[float], denial: Iterable[float] = ()) -> float:
-    """The confidence in what independent observations say, in [0, 1] and whatever their order:
-    `p · (1 − q)`, with `p` and `q` the noisy-OR `1 − Π(1 − c)` (Pearl, 1988) of those for and
-    against it.
+    """Return the confidence, in [0, 1], that independent observations give, whatever their order:
+    `p · (1 − q)`, where `p` and `q` are the noisy-OR `1 − Π(1 − c)` (Pearl, 1988) of the
+    confidences for and against.
     """
     return _noisy_or(support) * (1.0 - _noisy_or(denial))
 
 
 def evidence(episode: EpisodeHash, said: datetime) -> str:
-    """How a promotion names in its `refs` an episode that it counts."""
+    """Return the reference by which a promotion's `refs` name an episode it counts: `HASH@TIME`."""
     return f"{episode.hex}@{said.isoformat()}"
 
 
 def read_evidence(ref: str) -> tuple[EpisodeHash, datetime]:
-    """The episode that `evidence` named, and when it was said. Raises GraphError."""
+    """Parse a reference made by `evidence`: the episode and when it was said. Raises GraphError."""
     name, _, time = ref.partition("@")
     wrong = GraphError(
         f"{ref[:80]!r} names no episode that could have been promoted",
@@ -149,8 +154,9 @@ def read_evidence(ref: str) -> tuple[EpisodeHash, datetime]:
 
 
 def check(record: Record) -> None:
-    """Raises GraphError for a time without a zone, a confidence outside [0, 1], half a surrogate pair,
-    a relation to what is not in the record, and a promotion of what is no episode.
+    """Raise GraphError for a time without a zone, a confidence outside [0, 1], an unpaired
+    surrogate, a relation to something the record does not hold, or a promotion whose refs name no
+    episode.
     """
     sources = {context.hash: context.source for context in record.contexts}
     concepts = {concept.hash for concept in record.concepts}
@@ -182,12 +188,12 @@ def check(record: Record) -> None:
 
 
 def _check_confidence(confidence: float, of: str) -> None:
-    if not 0.0 <= confidence <= 1.0:  # nor NaN
+    if not 0.0 <= confidence <= 1.0:  # NaN fails this, too
         raise GraphError(f"the confidence of {of} is {confidence}, not between 0 and 1")
 
 
 def _noisy_or(confidences: Iterable[float]) -> float:
     together = 0.0
-    for confidence in sorted(confidences):  # floats: the order would show in the last digit
+    for confidence in sorted(confidences):  # sorted, so that rounding does not depend on the order
         together += confidence * (1.0 - together)
     return together

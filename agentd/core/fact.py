@@ -1,4 +1,6 @@
-"""What agentd knows about its user, one sentence at a time."""
+"""Facts: what agentd knows about its user, one sentence each; their changes, and reports of
+forgetting.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ class Category(StrEnum):
 
 
 class FactSource(StrEnum):
-    """How a fact came to be known. Whoever kept it, the later word of the user's holds."""
+    """How a fact became known. Whatever the source, the user's later word wins."""
 
     EXPLICIT = "explicit"  # the user asked for it to be remembered
     FILE = "file"  # the user wrote or changed its line by hand
@@ -34,7 +36,7 @@ class FactSource(StrEnum):
 
     @property
     def confidence(self) -> float:
-        """How sure a new fact of this source is, 0..1."""
+        """The initial confidence of a fact of this source, 0..1."""
         return 0.6 if self is FactSource.EXTRACTED else 0.9
 
 
@@ -43,8 +45,8 @@ class FactStatus(StrEnum):
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"  # a newer one says otherwise
-    ENDED = "ended"  # it held once, and nothing came in its place
-    PROPOSED = "proposed"  # no words of the user prove it: he decides
+    ENDED = "ended"  # it no longer holds, and nothing replaced it
+    PROPOSED = "proposed"  # no words of the user prove it: he has to decide
     FORGOTTEN = "forgotten"  # its words are erased; the id stays dead
 
 
@@ -59,7 +61,7 @@ class Triple:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The row of a transcript that a fact was said in; none for what was written by hand."""
+    """The transcript row in which a fact was said; empty for a fact written by hand."""
 
     session: SessionKey = NO_SESSION
     seq: int = 0
@@ -67,9 +69,10 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Words of the user that say a fact: characters `start` to `end` of a row's text. Without a session
-    they stand in no transcript; `start == end` where only the row is known. Context evidence is the
-    agent's question that a short answer belongs to.
+    """Words of the user that state a fact: characters `start` to `end` of a row's text.
+
+    Without a session the words are in no transcript; `start == end` if only the row is known. With
+    `is_context` the words are the agent's question to which the user gave a short answer.
     """
 
     at: datetime  # when it was said
@@ -82,14 +85,14 @@ class Evidence:
 
     @property
     def origin(self) -> Provenance:
-        """The row."""
+        """The row of the words."""
         return Provenance(self.session, self.seq)
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """Words of the user that ask for facts to be forgotten, which may say them: a row of a conversation, or
-    what he typed where no row keeps it.
+    """The user's request to forget facts; its words may state them and are erased, too. It is a row
+    of a conversation, or what he typed where no row stores it.
     """
 
     at: datetime
@@ -99,19 +102,19 @@ class ForgetRequest:
 
 
 class Op(StrEnum):
-    """What words of the user do to what is known."""
+    """What an operation does to the facts."""
 
     ADD = "add"
     REPLACE = "replace"  # the new fact takes the place of others
-    END = "end"  # others hold no longer, and nothing takes their place
-    SAME = "same"  # others were said once more
+    END = "end"  # other facts no longer hold, and nothing replaces them
+    SAME = "same"  # other facts were repeated
 
 
 @dataclass(frozen=True, slots=True)
 class FactOperation:
-    """One change of what is known, as it was read from the user's words. `text` is one sentence; `ids`
-    are the facts that are replaced, ended or repeated. What an operation brings can be meant by later
-    ones of the same batch under its `name`.
+    """One change of the facts, read from the user's words. `text` is one sentence; `ids` are the
+    facts that it replaces, ends or repeats. Later operations of the same batch can refer to its
+    result by `name`.
     """
 
     op: Op
@@ -125,18 +128,18 @@ class FactOperation:
     is_proven: bool = True  # False: no words of the user were found that say it
     valid_from: datetime | None = None  # None: since it was said
     valid_to: datetime | None = None
-    confidence: float | None = None  # None: what its source is worth
-    is_carried: bool = False  # out of an export: what was forgotten since stays forgotten
-    is_over: bool = False  # of what is carried: it held until `valid_to`, and holds no longer
-    by: str = ""  # what came for that: the name of an operation before it, or an id
+    confidence: float | None = None  # None: that of its source
+    is_carried: bool = False  # from an import: facts forgotten since the export stay forgotten
+    is_over: bool = False  # of an imported fact: it held until `valid_to` and no longer does
+    by: str = ""  # what replaced it: the name of an earlier operation, or an id
     name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One fact. `text` is "" once forgotten. `noted_at` is when it was said or written, `valid_from`
-    since when it holds. `valid_to` is set when that has an end, `superseded_by` when another took its
-    place.
+    """One fact. `text` is "" once it is forgotten. `noted_at` is when it was said or written,
+    `valid_from` when it began to hold, `valid_to` when it ceases or ceased to hold (None: no end is
+    known), `superseded_by` the fact that replaced it.
     """
 
     id: str
@@ -151,22 +154,22 @@ class Fact:
     superseded_by: str = ""
     origin: Provenance = Provenance()
     triple: Triple | None = None
-    replaces: tuple[str, ...] = ()  # of a proposed fact: what a yes to it puts aside
+    replaces: tuple[str, ...] = ()  # of a proposed fact: the facts that accepting it replaces
 
     @classmethod
     def tombstone(cls, fact_id: str, at: datetime) -> Self:
-        """What is left of a fact that was forgotten then."""
+        """Return the tombstone of a fact forgotten at `at`."""
         file, personal = FactSource.FILE, Category.PERSONAL
         return cls(fact_id, "", personal, file, 0.0, at, at, FactStatus.FORGOTTEN, valid_to=at)
 
     @property
     def is_active(self) -> bool:
-        """Whether it holds now."""
+        """Whether the fact holds now."""
         return self.status is FactStatus.ACTIVE
 
     @property
     def is_alive(self) -> bool:
-        """Whether its words are still there."""
+        """Whether the fact is not forgotten, so that its words are still stored."""
         return self.status is not FactStatus.FORGOTTEN
 
     def as_json(self) -> dict[str, Any]:
@@ -191,7 +194,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class FactHit:
-    """A fact that was found, with every partial score."""
+    """A found fact, with its score and all partial scores."""
 
     fact: Fact
     score: float
@@ -209,8 +212,8 @@ class Refusal(StrEnum):
     EMPTY = "empty"
     FORGOTTEN = "forgotten"  # the user had it erased or took it back, and has not said it since
     TOO_LONG = "too_long"
-    UNKNOWN_ID = "unknown_id"  # it names no fact that holds
-    UNPROVEN = "unproven"  # no words of the user say so, and nothing can wait for his yes
+    UNKNOWN_ID = "unknown_id"  # it names no active fact
+    UNPROVEN = "unproven"  # no words of the user state it, and it cannot wait for his answer
 
 
 class ChangeKind(StrEnum):
@@ -227,7 +230,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What a change found of a fact that it let hold no longer, without its words."""
+    """The earlier state of a fact that a change made inactive, without its words."""
 
     id: str
     status: FactStatus
@@ -237,7 +240,9 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """One change in the list of changes. It holds ids, never words. `new` is "" where nothing came."""
+    """One entry in the list of changes. It holds ids, never words. `new` is "" if the change
+    brought no fact.
+    """
 
     op: ChangeKind
     at: datetime
@@ -249,32 +254,31 @@ class FactChange:
 
     @property
     def old(self) -> tuple[str, ...]:
-        """The facts that it let hold no longer."""
+        """The ids of the facts that the change made inactive."""
         return tuple(one.id for one in self.before)
 
 
 @dataclass(frozen=True, slots=True)
 class FactWrite:
-    """What one transaction does to the rows of facts."""
+    """All that one transaction writes to the fact tables."""
 
-    facts: tuple[Fact, ...] = ()  # as they are now
-    removed: tuple[str, ...] = ()  # taken back as if they had never been learnt
+    facts: tuple[Fact, ...] = ()  # facts in their new state
+    removed: tuple[str, ...] = ()  # deleted as if they had never been learnt
     evidence: tuple[Evidence, ...] = ()
     changes: tuple[FactChange, ...] = ()
-    undone: tuple[int, ...] = ()  # changes by id
-    marks: Mapping[SessionKey, int] = field(default_factory=dict)  # rows read up to here
+    undone: tuple[int, ...] = ()  # ids of undone changes
+    marks: Mapping[SessionKey, int] = field(default_factory=dict)  # last row read, by session
     buried: Mapping[bytes, datetime] = field(
         default_factory=dict
-    )  # tombstones of what is taken back
-    unburied: tuple[bytes, ...] = ()  # tombstones of what was said again since
-    parked: tuple[str, ...] | None = None  # lines that went from the page; None: as before
+    )  # tombstones of facts that are taken back
+    unburied: tuple[bytes, ...] = ()  # tombstones to delete: the user has said these again
+    parked: tuple[str, ...] | None = None  # ids whose lines are gone from the page; None: unchanged
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What became of an operation. `fact` is the one that now says it: a new one, a proposed one, or
-    the one that was there. `gone` are the facts that it let hold no longer. With a `reason` nothing
-    changed.
+    """The result of an operation. `fact` is the fact that now states it: new, proposed, or
+    existing. `gone` are the facts it made inactive. If there is a `reason`, nothing changed.
     """
 
     fact: Fact | None = None
@@ -286,8 +290,8 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Something that is left, with the number by which the user can name it, and with it the `others`: places
-    that have the same words.
+    """A text that mentions forgotten words and stays. The user can name it by its number `n`, and
+    with it `others`, the places that contain the same words.
     """
 
     n: int
@@ -307,7 +311,7 @@ class Mention:
 
 
 def place_in_words(where: str, others: Sequence[str]) -> str:
-    """A place, and how many others have the same words."""
+    """Return a place and how many other places contain the same words, in words."""
     if not others:
         return where
     return f"{where} and {'one place' if len(others) == 1 else f'{len(others)} places'} more"
@@ -322,11 +326,14 @@ _NAMED = 5  # files and conversations that are named in words, and lines of each
 
 @dataclass(frozen=True, slots=True)
 class ErasureReport:
-    """What forgetting did, or would do. `places` counts masked places by where they were (`transcripts`,
-    `notes`, `versions`, `log` …). `also` are lines that mention the same and stay unless the user names
-    them, `more` how many such lines there are, at least, that are not listed. `pending` are places that are
-    still to be erased, `waits` whether only for a turn that goes on, `backups` copies that still hold it, `besides` places where more went of the user's
-    own words than what says it, since nothing could tell them apart.
+    """What forgetting did, or would do.
+
+    `places` counts masked places by kind (`transcripts`, `notes`, `versions`, `log` …). `also` are
+    lines that mention the same and stay unless the user names them; `more` counts (at least) those
+    that are not listed. `pending` are places still to be erased; `waits` means that they only wait
+    for a running turn to end. `backups` are copies that may still contain it. `besides` are places
+    where more of the user's own words than the fact were erased because they could not be told
+    apart.
     """
 
     places: Mapping[str, int] = field(default_factory=dict)
@@ -338,7 +345,7 @@ class ErasureReport:
     waits: bool = False
 
     def __add__(self, other: ErasureReport) -> ErasureReport:
-        """Both together; what is left is numbered anew."""
+        """Combine two reports; the mentions are numbered anew."""
         places = {
             place: self.places.get(place, 0) + other.places.get(place, 0)
             for place in (*self.places, *other.places)
@@ -357,11 +364,11 @@ class ErasureReport:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The places that `in_words` names."""
+        """The places that `in_words` may name."""
         return (*self.besides, *(one.where for one in self.also), *self.backups, *self.pending)
 
     def _mentioned(self) -> str:
-        """Where else it is mentioned, file by file."""
+        """Return the remaining mentions in words, file by file."""
         lines: dict[str, list[str]] = {}
         for path, _, line in (one.where.rpartition(":") for one in self.also):
             lines.setdefault(path, []).append(line)
@@ -371,7 +378,7 @@ class ErasureReport:
         return f"{where}, and {left} more" if left else where
 
     def in_words(self, count: int) -> str:
-        """What became of `count` facts, without saying again what was forgotten."""
+        """Describe what became of `count` facts, without repeating the forgotten words."""
         what = "One fact is" if count == 1 else f"{count} facts are"
         said = sum(self.places.values())
         places = "one place" if said == 1 else f"{said} places"
@@ -402,8 +409,8 @@ class ErasureReport:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Facts that a request may mean: those that it names for sure, or else those near it. `earlier` are
-    those that the sure ones have replaced and that say the same words.
+    """The facts that a request may mean: `sure` if it clearly names them, else `maybe`, the nearest
+    ones. `earlier` are facts that the sure ones replaced and that contain the same words.
     """
 
     sure: tuple[Fact, ...] = ()
@@ -412,5 +419,5 @@ class Matches:
 
     @property
     def all_sure(self) -> tuple[Fact, ...]:
-        """What goes when the sure ones are forgotten."""
+        """All facts that are erased when the sure ones are forgotten."""
         return (*self.sure, *self.earlier)

@@ -1,9 +1,9 @@
-"""Named places where a test may make the process die or fail.
+"""Failpoints: named places where a test can make the process die or fail.
 
-`AGENTD_FAILPOINT=name[:count[:action]][,…]` arms points at import. The action happens on the
-count-th hit (default 1): `kill` (SIGKILL to ourselves, the default), `raise` (FailpointError),
-`enospc` (OSError ENOSPC), `stall` (200 ms of computing). Unset, a hit costs one dictionary look-up. Every name stands in `NAMES`,
-so a sweep can visit all of them.
+`AGENTD_FAILPOINT=name[:count[:action]][,…]` arms points when this module is imported. The action
+happens on the count-th hit (default 1): `kill` (SIGKILL to ourselves, the default), `raise`
+(FailpointError), `enospc` (OSError ENOSPC), `stall` (200 ms of computing). Unarmed, a hit costs one
+dictionary look-up. `NAMES` lists every name, so a test can go through all of them.
 """
 
 from __future__ import annotations
@@ -70,16 +70,16 @@ _armed: dict[str, tuple[int, str]] = _parse(os.environ.get("AGENTD_FAILPOINT", "
 
 
 def arm(spec: str) -> None:
-    """Replace what is armed by `spec` (the syntax of the environment variable); `""` disarms."""
+    """Replace the armed points by those in `spec` (the syntax of the environment variable); `""`
+    disarms all.
+    """
     _armed.clear()
     _armed.update(_parse(spec))
 
 
 def hit(name: str) -> None:
-    """Pass the point `name`; does nothing unless it is armed.
-
-    Raises FailpointError or OSError (no space) as it is armed, once it was passed as often as it
-    says.
+    """Pass the point `name`. If the point is armed and its count is reached, perform its action;
+    else do nothing. May raise FailpointError or OSError (ENOSPC), or kill the process.
     """
     if name not in _armed:
         return
@@ -99,7 +99,7 @@ def hit(name: str) -> None:
 
 
 def _stall(seconds: float) -> None:
-    """Compute for that long."""
+    """Burn this thread's CPU time for `seconds`."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass

@@ -1,4 +1,4 @@
-"""What a program of others asks of the owner in the middle of a call: a few values, in a form."""
+"""Forms: a few values that a tool server asks the owner for in the middle of a call."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from agentd.core.message import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class InputForm:
-    """The question. `asker` is the name of the server as it is configured, `message` its words, which are
-    text from outside, `schema` a JSON Schema of an object without nesting.
+    """A form to be filled in. `asker` is the configured name of the server, `message` its words
+    (text from outside), `schema` the JSON Schema of a flat object.
     """
 
     asker: str
@@ -22,17 +22,17 @@ class InputForm:
 
 
 class FormAction(StrEnum):
-    """What became of it."""
+    """What the owner did with a form."""
 
     ACCEPT = "accept"
     DECLINE = "decline"  # the owner does not want to say
-    CANCEL = "cancel"  # he has left it
-    UNASKED = "unasked"  # nobody was there who could have been asked
+    CANCEL = "cancel"  # he closed the form
+    UNASKED = "unasked"  # nobody could be asked
 
 
 @dataclass(frozen=True, slots=True)
 class FormAnswer:
-    """What the owner says; `content` holds the values where he has accepted."""
+    """The owner's answer; `content` holds the values if he accepted."""
 
     action: FormAction
     content: Mapping[str, Any] = field(default_factory=dict)

@@ -1,8 +1,9 @@
-"""The values of the concept graph: concepts, what relates them, and when and where that was said.
+"""The values of the concept graph: concepts, facts that relate them, episodes and contexts.
 
-A fact is a subject, a predicate and an object. Each time it is said is an episode of it, said in a
-context. All four are named by a SHA-256 of what they are (agentd/zero/hashes.py), so that the same
-thing said twice, or on another machine, has the same name. What agents tell each other stands here too.
+A fact is a subject, a predicate and an object. Each time it is said is an episode, said in a
+context. Each of the four is identified by the SHA-256 of its content (agentd/zero/hashes.py), so
+the same thing said twice, or on another machine, has the same hash. The values that agents exchange
+are here, too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Digest:
 
     value: bytes
 
-    def __init__(self, value: bytes) -> None:  # written out: questions to the graph make thousands
+    def __init__(self, value: bytes) -> None:  # by hand, for speed: a query makes thousands
         if len(value) != SIZE:
             raise ValueError(f"a hash has {SIZE} bytes, not {len(value)}")
         object.__setattr__(self, "value", value)
@@ -31,14 +32,14 @@ class Digest:
 
     @classmethod
     def from_hex(cls, text: str) -> Self:
-        """The hash written as 64 hexadecimal digits. Raises ValueError for anything else."""
+        """Parse 64 hexadecimal digits. Raises ValueError for anything else."""
         if len(text) != 2 * SIZE:
             raise ValueError(f"a hash has {2 * SIZE} hexadecimal digits, not {len(text)}")
         return cls(bytes.fromhex(text))
 
     @property
     def hex(self) -> str:
-        """Its 64 digits."""
+        """The hash as 64 hexadecimal digits."""
         return self.value.hex()
 
     def __str__(self) -> str:
@@ -46,25 +47,25 @@ class Digest:
 
 
 class ConceptHash(Digest):
-    """Names a concept by its normal label."""
+    """Identifies a concept by its normalised label."""
 
     __slots__ = ()
 
 
 class FactHash(Digest):
-    """Names a fact by its subject, predicate and object."""
+    """Identifies a fact by its subject, predicate and object."""
 
     __slots__ = ()
 
 
 class ContextHash(Digest):
-    """Names a context by its time, source, scope, agent and session."""
+    """Identifies a context by its time, source, scope, agent and session."""
 
     __slots__ = ()
 
 
 class EpisodeHash(Digest):
-    """Names one saying of a fact by the fact and the context."""
+    """Identifies an episode by its fact and its context."""
 
     __slots__ = ()
 
@@ -103,10 +104,10 @@ class ConceptContext:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """One saying of a fact: an episode.
+    """An episode: one saying of a fact.
 
-    `denied` says that it was contradicted here: evidence against the fact. `confidence` lies in
-    [0, 1]. `refs` are what it was read from, such as ids of facts.
+    `denied` means that the fact was contradicted: evidence against it. `confidence` is in [0, 1].
+    `refs` name what it was read from, such as ids of facts.
     """
 
     fact: FactHash
@@ -123,8 +124,8 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What was compiled from tuples, in the order of its hashes; every hash that a relation names is
-    in the record.
+    """Concepts, contexts and relations compiled from tuples, each in the order of their hashes.
+    Every hash that a relation names is in the record.
     """
 
     concepts: tuple[Concept, ...] = ()
@@ -133,10 +134,11 @@ class Record:
 
 
 class Edge(NamedTuple):
-    """A fact as recall sees it: all its episodes together. A tuple, because a question reads hundreds.
+    """A fact with all its episodes taken together, as recall uses it. A NamedTuple, because a query
+    reads hundreds.
 
-    `confidence` is what the independent episodes come to, decay and denials included; `newest` is the
-    time of its last episode, `episodes` their number.
+    `confidence` combines the independent episodes, with fading and denials; `newest` is the time of
+    the last episode, `episodes` their number.
     """
 
     fact: FactHash
@@ -149,8 +151,8 @@ class Edge(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What is held of an episode: how sure it is, whether it denies, what it was read from, and when it was
-    said.
+    """What is stored of an episode: its confidence, whether it denies the fact, what it was read
+    from, and when it was said.
     """
 
     confidence: float
@@ -161,7 +163,9 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The facts around some concepts, as GraphStore.edges takes them."""
+    """A request for the facts around some concepts; the fields are the arguments of
+    GraphReader.edges.
+    """
 
     concepts: Sequence[ConceptHash]
     scopes: Sequence[str] | None = None
@@ -172,7 +176,9 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
-    """What an insert added. Episodes that were there already are `known`, and changed nothing."""
+    """How many new records an insert added. `known` counts the episodes that existed already and
+    changed nothing.
+    """
 
     concepts: int = 0
     facts: int = 0
@@ -182,7 +188,7 @@ class Inserted:
 
 @dataclass(frozen=True, slots=True)
 class GraphCounts:
-    """How much the graph holds; `predicates` by name with the number of their facts."""
+    """How many records the graph holds; `predicates` is the number of facts by predicate."""
 
     concepts: int = 0
     facts: int = 0
@@ -193,9 +199,9 @@ class GraphCounts:
 
 @dataclass(frozen=True, slots=True)
 class KeptEpisode:
-    """An episode that no fact says, as it is kept. `said` is its record as `.0c` text, `teller` who
-    says it, "" for a promotion; `receipt` names its entry in the chain of the graph, "" where none is
-    kept.
+    """A stored episode that does not come from a fact. `said` is its record as `.0c` text; `teller`
+    is the agent that says it, "" for a promotion; `receipt` identifies its entry in the graph's
+    chain, "" if there is none.
     """
 
     episode: EpisodeHash
@@ -207,9 +213,11 @@ class KeptEpisode:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A fact that is shared in a space, as this episode. `is_sent`: a message said it. Without `fact`
-    it is taken back. The salt is a part of what others are told: once it is gone, the name of the
-    episode says nothing.
+    """A fact shared in a space, in the form of this episode. `is_sent`: a message has announced it.
+    An empty `fact` means that the share is taken back.
+
+    The salt is part of what other agents are sent: once it is deleted, the episode's hash reveals
+    nothing.
     """
 
     space: str
@@ -220,9 +228,9 @@ class Share:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is taken back."""
+        """Whether the share is taken back."""
         return not self.fact
 
     def ended(self) -> Share:
-        """It, taken back; no message has said so yet."""
+        """Return this share, taken back; no message has announced that yet."""
         return Share(self.space, self.episode)

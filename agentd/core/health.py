@@ -1,4 +1,4 @@
-"""What is not as it should be."""
+"""Values of health: problems for `agentd status`, findings of `agentd doctor`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is degraded, and what cures it."""
+    """Something that is degraded, and how to cure it."""
 
     code: str
     text: str
@@ -21,7 +21,7 @@ class Problem:
 
 
 class Level(StrEnum):
-    """How bad a finding is."""
+    """The severity of a finding."""
 
     OK = "ok"
     WARN = "warn"
@@ -30,7 +30,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check of `agentd doctor` came to."""
+    """The result of one check of `agentd doctor`."""
 
     code: str
     level: Level
@@ -39,17 +39,17 @@ class Finding:
 
     @classmethod
     def ok(cls, code: str, text: str) -> Self:
-        """All is well."""
+        """Return a finding that all is well."""
         return cls(code, Level.OK, text)
 
     @classmethod
     def warn(cls, code: str, text: str, cure: str) -> Self:
-        """It works, but not as well as it should."""
+        """Return a finding that something works, but not as well as it should."""
         return cls(code, Level.WARN, text, cure)
 
     @classmethod
     def fail(cls, code: str, text: str, cure: str) -> Self:
-        """Something does not work."""
+        """Return a finding that something does not work."""
         return cls(code, Level.FAIL, text, cure)
 
     def as_json(self) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""Jobs: what is to happen when, and what became of it.
+"""Jobs: their schedules, and the runs that record each slot.
 
-A slot is one time at which a job is due. A slot has at most one run, and one that had none is named
-by a run of outcome MISSED, which stands for all slots from `due` to `until`.
+A slot is one time at which a job is due. A slot has at most one run. Slots that nothing ran in are
+recorded by one run of outcome MISSED, which covers all slots from `due` to `until`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from agentd.core.times import format_duration
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """Once, at an instant."""
+    """A schedule: once, at an instant."""
 
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """At the anchor and every so often before and after it, in elapsed time."""
+    """A schedule: at the anchor and at every multiple of the interval before and after it, in
+    elapsed time.
+    """
 
     every: timedelta
     anchor: datetime
@@ -31,7 +33,9 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """When the clocks of a zone (an IANA name) fit an expression of five fields."""
+    """A schedule: whenever the wall time of a zone (an IANA name) matches a cron expression of five
+    fields.
+    """
 
     expression: str
     zone: str
@@ -48,23 +52,23 @@ class JobKind(StrEnum):
 
 
 class JobSession(StrEnum):
-    """What a question sees."""
+    """The context that a question of a job is asked in."""
 
     MAIN = "main"  # the main conversation
-    ISOLATED = "isolated"  # nothing but itself
+    ISOLATED = "isolated"  # an empty context
 
 
 class Misfire(StrEnum):
-    """What becomes of slots that went by while nothing could run."""
+    """What happens to slots that passed while nothing could run."""
 
-    SKIP = "skip"  # only what is hardly late runs
+    SKIP = "skip"  # a slot runs only if it is hardly late
     ONCE = "once"  # the newest runs, however late
     ALL = "all"  # the newest few run, in order
 
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job before it is stored. `model` is "" for the provider's own."""
+    """A job before it is stored. `model` "" means the provider's default model."""
 
     text: str
     schedule: Schedule
@@ -77,7 +81,7 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A stored job. `next_due` is None when no slot is to come."""
+    """A stored job. `next_due` is None when no more slots are to come."""
 
     id: int
     what: NewJob
@@ -86,7 +90,7 @@ class Job:
     runs: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """What `agentd jobs list` says of it, without the times to come."""
+        """The shape in `agentd jobs list`, without the coming slots."""
         what = self.what
         return {
             "id": self.id,
@@ -105,7 +109,7 @@ class Job:
 
 
 class JobOutcome(StrEnum):
-    """What a run came to."""
+    """The outcome of a run."""
 
     QUIET = "quiet"
     ALERT = "alert"
@@ -115,7 +119,7 @@ class JobOutcome(StrEnum):
 
 
 class JobReason(StrEnum):
-    """Why."""
+    """The reason for a run's outcome."""
 
     REMINDER = "reminder"  # the text was told
     ALERT = "alert"  # the reply was told
@@ -127,13 +131,13 @@ class JobReason(StrEnum):
     BUSY = "busy"
     EMPTY_REPLY = "empty_reply"
     PROVIDER_ERROR = "provider_error"
-    INTERRUPTED = "interrupted"  # a stop or a crash cut it
-    LATE = "late"  # gone by while nothing could run
+    INTERRUPTED = "interrupted"  # a shutdown or a crash cut the run
+    LATE = "late"  # the slot passed while nothing could run
 
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """Slots without a run, from the first to the last."""
+    """Consecutive slots without a run, from the first to the last."""
 
     first: datetime
     last: datetime
@@ -141,9 +145,8 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How a job goes on: what it missed, the slot that is used now, and when it is due next.
-
-    `due` is None for a run by hand, which leaves the schedule alone.
+    """One advance of a job: the slots it missed, the slot that is used now, and the next due time.
+    `due` is None for a run by hand, which leaves the schedule as it is.
     """
 
     job_id: int
@@ -154,11 +157,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What a run came to, before it is stored."""
+    """The result of a run, before it is stored."""
 
     outcome: JobOutcome
     reason: JobReason
-    text: str = ""  # what was told, what stood beside an acknowledgement, or what failed
+    text: str = ""  # the alert, the words beside an acknowledgement, or the error
     tokens: int = 0
     cost_usd: float = 0.0
 
@@ -170,7 +173,7 @@ class JobRun:
     id: int
     job_id: int
     at: datetime  # when it ran
-    due: datetime | None  # its slot; None when somebody asked for it
+    due: datetime | None  # its slot; None when somebody asked for the run
     until: datetime | None  # the last of several missed slots
     ending: Ending
 
@@ -192,7 +195,7 @@ class JobRun:
 
 
 def spelled(schedule: Schedule) -> dict[str, str]:
-    """A schedule in the words of the command that makes it."""
+    """Return a schedule as the options of the command that creates it."""
     match schedule:
         case At(at):
             return {"at": at.isoformat()}

@@ -1,8 +1,8 @@
-"""The web addresses that a turn may open once its prompt holds text from outside. Pure.
+"""Decides which web addresses a turn may open once its prompt holds text from outside. Pure.
 
-Whoever wrote that text may want the turn to carry something out in an address that it makes up. So an
-address counts only where it stands, byte for byte and as a whole, in what the owner himself has said, or
-in what was read on the web before.
+The author of such text may try to make the turn send data out inside an invented address. So an
+address is allowed only if it occurs, byte for byte and as a whole, in what the owner himself said
+or in what was read on the web before.
 """
 
 from __future__ import annotations
@@ -19,16 +19,14 @@ from agentd.core.transcript import Row, RowRole, opens_turn
 FETCH = "web_fetch"
 SEARCH = "web_search"
 
-_ENDS = re.compile(
-    r"""[.,;:!?)\]}'*_~|`"»”’]*(?:[\s<>\["«“„`]|$)"""
-)  # what may stand behind an address
+_ENDS = re.compile(r"""[.,;:!?)\]}'*_~|`"»”’]*(?:[\s<>\["«“„`]|$)""")  # what may follow an address
 _GLUE = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
 class KnownText:
-    """A text whose addresses may be opened. `asked` is what the model itself has put into it: a search
-    service may give back what it was asked for.
+    """A text whose addresses may be opened. `asked` is the model's own query that the text answers:
+    a search service may echo it.
     """
 
     text: str
@@ -36,12 +34,16 @@ class KnownText:
 
 
 def is_known(url: str, texts: Sequence[KnownText]) -> bool:
-    """Whether the address stands in one of the texts, and not just a part of a longer one."""
+    """Whether the address occurs in one of the texts, and not only as part of a longer address or
+    as an echo of the query.
+    """
     return any(_stands(url, one.text) and not _is_echo(url, one.asked) for one in texts)
 
 
 def known_texts(rows: Sequence[Row]) -> tuple[KnownText, ...]:
-    """What the owner has said in these rows, what beats and jobs of his ask, and what was read on the web."""
+    """Return the texts in these rows whose addresses may be opened: what the owner said, what his
+    beats and jobs ask, and what was read on the web.
+    """
     calls = _web_calls(rows)
     return tuple(text for row in rows for text in _of_row(row, calls))
 
@@ -57,7 +59,9 @@ def _stands(url: str, text: str) -> bool:
 
 
 def _is_echo(url: str, asked: str) -> bool:
-    """Whether the address says no more than the question: then who asked has made it up."""
+    """Whether the address contains nothing but words of the query: then the model may have invented
+    it.
+    """
     told = _letters(url.partition("://")[2])
     return bool(told) and told in _letters(asked)
 
@@ -67,7 +71,7 @@ def _letters(text: str) -> str:
 
 
 def _web_calls(rows: Sequence[Row]) -> dict[str, str]:
-    """The calls that read the web, each with what it asked for."""
+    """Return the calls that read the web, by id, each with its query."""
     uses = (block for row in rows for block in row.blocks if isinstance(block, ToolUse))
     return {use.id: str(use.input.get("query", "")) for use in uses if use.name in (FETCH, SEARCH)}
 
@@ -77,7 +81,7 @@ def _of_row(row: Row, calls: dict[str, str]) -> Iterator[KnownText]:
         return
     for block in row.blocks:
         if isinstance(block, ToolResult):
-            # A refusal names the address that was refused.
+            # A refusal repeats the refused address.
             if block.tool_use_id in calls and not block.is_error:
                 yield KnownText(block.text, calls[block.tool_use_id])
         elif isinstance(block, Text) and opens_turn(row) and _is_his(row):
@@ -85,6 +89,6 @@ def _of_row(row: Row, calls: dict[str, str]) -> Iterator[KnownText]:
 
 
 def _is_his(row: Row) -> bool:
-    """Whether the owner wrote it, or agentd for a beat or a job of his."""
+    """Whether the owner wrote the row, or agentd for one of his beats or jobs."""
     writer = row.source.writer
     return writer is Writer.OWNER or (writer is Writer.AGENT and not row.source.tainted)

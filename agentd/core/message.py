@@ -1,8 +1,8 @@
-"""Messages and their blocks, who wrote their texts, and how they are written as JSON.
+"""Messages and their blocks, the sources of texts, and their JSON form.
 
-The JSON spelling follows the Messages API where it has one: `text`, `tool_use`, `tool_result`. An
-`image` is a reference: its bytes are kept elsewhere, under their digest.
-Blocks that only their provider understands (thinking, redacted, unknown) are `opaque` and kept verbatim.
+The JSON follows the Messages API where that has a form: `text`, `tool_use`, `tool_result`. An
+`image` is a reference: its bytes are stored elsewhere, under their digest. Blocks that only their
+provider understands (thinking, redacted, unknown) are `opaque` and kept verbatim.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Writer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextSource:
-    """Where a text comes from: who wrote it. It is tainted when it holds text from outside (a tool's
-    output, an attachment, words of others), or was made from such text.
+    """Who wrote a text. `tainted` means that it holds text from outside (a tool's output, an
+    attachment, words of others), or was made from such text.
     """
 
     writer: Writer
@@ -37,18 +37,18 @@ class TextSource:
 
     @property
     def is_owners_own(self) -> bool:
-        """Whether the owner said it himself, so that it can prove what is known about him. What came
-        with his words, and taints them, is quotation.
+        """Whether the owner wrote the text himself, so that it can prove facts about him. Quoted
+        material in his message may taint it without changing that.
         """
         return self.writer is Writer.OWNER
 
     def __str__(self) -> str:
-        """As it is stored, for example `owner` or `agent tainted`."""
+        """Return the stored form, for example `owner` or `agent tainted`."""
         return f"{self.writer} {_TAINT}" if self.tainted else str(self.writer)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The source that `str` wrote. Raises ValueError for anything else."""
+        """Parse the stored form that `str` returns. Raises ValueError for anything else."""
         writer, space, taint = text.partition(" ")
         if space and taint != _TAINT:
             msg = f"not a source of text: {text!r}"
@@ -71,8 +71,8 @@ TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 def media_type(data: bytes) -> str | None:
-    """The type of an image that models take, known by how its bytes begin, whatever its sender calls
-    it; None for anything but PNG, JPEG, GIF and WebP.
+    """Detect the type of an image from its first bytes, ignoring what the sender claims; None for
+    anything but PNG, JPEG, GIF and WebP.
     """
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
@@ -81,13 +81,13 @@ def media_type(data: bytes) -> str | None:
 
 JsonObject = Mapping[str, Any]
 
-_ABOUT = ("path", "target", "query", "url", "tool")  # arguments that say what a call is about
+_ABOUT = ("path", "target", "query", "url", "tool")  # arguments shown to people in a call's title
 _LONGEST_TITLE = 120
-_DIGEST = re.compile(r"[0-9a-f]{64}")  # it becomes the name of a file
+_DIGEST = re.compile(r"[0-9a-f]{64}")  # checked, because it becomes a file name
 
 
 class Role(StrEnum):
-    """Who speaks in a message that a model sees."""
+    """The author of a message in a prompt."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -95,8 +95,8 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Words. `quoted` are the spans of a user's message that are not his own words, as its sender marked
-    them: resources, attachments, pastes.
+    """A block of words. `quoted` are the spans of a user's message that its sender marked as not
+    his own words: resources, attachments, pastes.
     """
 
     text: str
@@ -105,7 +105,9 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """The model asks for a tool. `refused` says why this call must not be run, and is its answer."""
+    """A tool call by the model. A non-empty `refused` says why this call must not run, and is its
+    result.
+    """
 
     id: str
     name: str
@@ -114,14 +116,14 @@ class ToolUse:
 
     @property
     def title(self) -> str:
-        """The call as a person is told it: the tool and what it is about."""
+        """The call as people see it: the tool's name and what the call is about."""
         about = next((self.input[key] for key in _ABOUT if self.input.get(key)), "")
         return f"{self.name} {about}".strip()[:_LONGEST_TITLE]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What the tool answered, as the model reads it."""
+    """The result of a tool call, as the model reads it."""
 
     tool_use_id: str
     text: str
@@ -138,11 +140,11 @@ class Image:
 
     @property
     def label(self) -> str:
-        """The words that stand for it where only words can."""
+        """The words that replace the image where only text can be shown."""
         return f"[{self._name}]"
 
     def left_out(self, why: str) -> str:
-        """The words that stand for it where a model would have been shown it."""
+        """Return the words that replace the image in a prompt that does not include it."""
         return f"[{self._name}, not sent: {why}]"
 
     @property
@@ -175,7 +177,7 @@ class Message:
 
     @property
     def tool_uses(self) -> tuple[ToolUse, ...]:
-        """The tools it asks for, in order."""
+        """The message's tool calls, in order."""
         return tuple(b for b in self.blocks if isinstance(b, ToolUse))
 
 
@@ -185,7 +187,7 @@ def user(text: str) -> Message:
 
 
 def spoken(text: str, images: tuple[Image, ...] = (), quoted: Spans = ()) -> tuple[Block, ...]:
-    """A user's message as it is stored: the images, then the words."""
+    """Return the blocks of a user's message as it is stored: the images, then the words."""
     words = (Text(text, quoted),) if text or not images else ()
     return (*images, *words)
 
@@ -222,7 +224,7 @@ def encode_block(block: Block) -> dict[str, Any]:
 
 
 def decode_block(data: JsonObject) -> Block:
-    """The block that `encode_block` wrote. Raises ValueError for anything else."""
+    """Parse a block that `encode_block` wrote. Raises ValueError for anything else."""
     match data:
         case {"type": "text", "text": str(text)}:
             return Text(text, united(decode_spans(data.get("quoted", [])), len(text)))
@@ -249,7 +251,7 @@ def decode_block(data: JsonObject) -> Block:
 
 
 def decode_spans(data: Any) -> tuple[Span, ...]:
-    """The spans that a list of pairs `[start, end]` says. Raises ValueError for anything else."""
+    """Parse a list of pairs `[start, end]`. Raises ValueError for anything else."""
     if isinstance(data, list) and all(map(_is_pair, data)):
         return tuple((start, end) for start, end in data)
     msg = "not a list of [start, end]"

@@ -1,4 +1,4 @@
-"""What model calls have used, and limits on it."""
+"""Spending limits, and the recorded costs of model calls."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Any
 from agentd.core.errors import BudgetReached
 from agentd.core.turn import Origin, SessionKey, Usage
 
-BUILT_IN = "offline-1"  # the model of the built-in provider: what it reads and writes costs nobody anything
+BUILT_IN = "offline-1"  # the model of the built-in provider, whose use costs nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """No more than `usd` dollars and `tokens` tokens since `since`, by turns of `origin` or by all.
-
-    None is no limit. `name` is the configuration key that sets it.
+    """A limit of `usd` dollars and `tokens` tokens since `since`, for turns of `origin` or for all.
+    None means no limit. `name` is the configuration key that sets it.
     """
 
     name: str
@@ -26,8 +25,8 @@ class Cap:
     origin: Origin | None = None
 
     def check(self, spent: tuple[int, float], tokens: int, usd: float) -> None:
-        """Raise BudgetReached if a call of so many tokens and dollars, beside the tokens and dollars
-        that are `spent` or set aside, could pass the limit.
+        """Raise BudgetReached if a call that may use so many tokens and dollars could exceed the
+        limit, given the tokens and dollars `spent` (reservations included).
         """
         used, paid = spent
         if self.usd is not None and paid + usd > self.usd:
@@ -40,7 +39,7 @@ class Cap:
             self._refuse(f"{what} call may use {tokens}", is_alone=tokens > self.tokens)
 
     def _refuse(self, what: str, *, is_alone: bool) -> None:
-        # No next day helps where a single call is too dear.
+        # Waiting does not help if a single call exceeds the limit.
         other = f"raise {self.name}, or lower [provider] max_tokens where that bounds the call"
         cure = other if is_alone else f"wait for the next period, or raise {self.name}"
         raise BudgetReached(f"[budget] {self.name} = {what}", cure=cure)
@@ -48,8 +47,8 @@ class Cap:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One model call in the ledger; `session` is empty while it is only set aside for, and where it
-    was for no session alone.
+    """One model call in the ledger. `session` is empty for a reservation, and for a call that
+    belongs to no single session.
     """
 
     at: datetime

@@ -1,4 +1,4 @@
-"""Work that would keep the event loop from everything else, done in a thread."""
+"""Runs blocking work in a thread, so that it does not hold up the event loop."""
 
 from __future__ import annotations
 
@@ -7,30 +7,32 @@ import contextlib
 from collections.abc import Callable
 from typing import TypeVar
 
-LIGHT = 32 * 1024  # characters that are gone through at once; more would keep others waiting
-ROWS = 500  # of a conversation, likewise
+LIGHT = 32 * 1024  # characters that may be processed on the event loop
+ROWS = 500  # rows of a conversation that may be processed on the event loop
 
 _T = TypeVar("_T")
 
 
 async def offload(size: int, work: Callable[[], _T], *, light: int = LIGHT) -> _T:
-    """The result of `work` on so much input: of more than `light`, in a thread. Raises what it raises."""
+    """Return the result of `work`, which runs in a thread if its input `size` exceeds `light`.
+    Raises what `work` raises.
+    """
     return work() if size <= light else await asyncio.to_thread(work)
 
 
 async def to_the_end(work: Callable[[], _T]) -> _T:
-    """The result of blocking `work`, done in a thread. Who is cancelled meanwhile leaves only when it
-    has ended, since a thread cannot be stopped: a lock that is held around this must not be given
-    back, nor the outcome looked at, while the file still changes.
+    """Return the result of blocking `work`, run in a thread. A cancelled caller still waits until
+    it has ended, because a thread cannot be stopped: while the file still changes, a lock held
+    around this must not be released and the result must not be inspected.
     """
     running = asyncio.get_running_loop().run_in_executor(None, work)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
         while not running.done():
-            # Being cancelled again changes nothing, and nobody is left to tell a failure to.
+            # A further cancellation changes nothing, and no caller is left to receive an error.
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([running])
         if not running.cancelled():
-            running.exception()  # looked at, so that it is not logged as one that was forgotten
+            running.exception()  # retrieved, so that asyncio does not log it as never retrieved
         raise

@@ -1,6 +1,6 @@
-"""Text from outside in conversations and files: told apart, and left out. Pure.
+"""Text from outside in conversations and files: finds it, and removes it. Pure.
 
-What is left out leaves a line in its place that says where it stands, and a tool's result never stays
+Removed text is replaced by a line that says where to find it, and a tool's result is never kept
 without its call.
 """
 
@@ -29,18 +29,17 @@ _ORIGIN = re.compile(r"<!--\s*agentd\s*:\s*origin=[\w-]+\s*-->", re.IGNORECASE)
 _MARK = re.compile(r"<!--\s*agentd\s*:\s*origin=untrusted\b", re.IGNORECASE)
 _MARK_OF_LINE = re.compile(_MARK.pattern.replace(r"\s", r"[^\S\n]"), re.IGNORECASE)
 _ATTACHED = "[left out: text from outside that came with the message]"
-_OTHERS = "[left out: what somebody else said]"  # no place: a summary is not to keep it
+_OTHERS = "[left out: what somebody else said]"  # no place named, so that no summary keeps it
 
 
 def cleaned(session: SessionKey, rows: Sequence[Row], upto: int | None = None) -> tuple[Row, ...]:
-    """The rows of a session with no text from outside in those up to number `upto` (None: in any).
-
-    Of a message of the owner's his own words stay.
+    """Return the rows of a session without the text from outside in rows up to number `upto` (None:
+    in all). The owner's own words in his messages stay.
     """
     if not any(row.source.tainted and _is_meant(row, upto) for row in rows):
         return tuple(rows)
     kept: list[Row] = []
-    gone: set[str] = set()  # calls that were left out: their results go, too
+    gone: set[str] = set()  # removed calls: their results are removed, too
     for row in rows:
         now: Row | None = row
         if row.source.tainted and _is_meant(row, upto):
@@ -55,7 +54,7 @@ def cleaned(session: SessionKey, rows: Sequence[Row], upto: int | None = None) -
 
 
 def from_outside(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """The turns, whole, that hold text from outside."""
+    """Return the rows of every turn that contains text from outside, whole turns."""
     turns: list[list[Row]] = []
     for row in rows:
         if not turns or opens_turn(row):
@@ -66,17 +65,21 @@ def from_outside(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def is_marked(text: str) -> bool:
-    """Whether a line of a file's text is marked as coming from outside."""
+    """Whether the text of a file has a line marked as from outside."""
     return _MARK.search(text) is not None
 
 
 def marks_in(text: str) -> tuple[Span, ...]:
-    """Where the marks stand that say of lines of a file from where they are: no words of anybody's."""
+    """Return the spans of the markers that state the origin of a file's lines; they are nobody's
+    words.
+    """
     return tuple(found.span() for found in _ORIGIN.finditer(text))
 
 
 def marked_lines(text: str) -> list[int]:
-    """The numbers of the lines that are, from 1. Its time is that of a search for the mark."""
+    """Return the numbers, from 1, of the lines marked as from outside; as fast as one regex
+    search.
+    """
     numbers: list[int] = []
     line, at = 1, 0
     for found in _MARK_OF_LINE.finditer(text):
@@ -88,7 +91,7 @@ def marked_lines(text: str) -> list[int]:
 
 
 def typed(text: str, outside: Sequence[Span], filling: str = _ATTACHED) -> str:
-    """The text with `filling` in the place of each span."""
+    """Return the text with each span replaced by `filling`."""
     parts: list[str] = []
     at = 0
     for start, end in united(outside, len(text)):
@@ -98,7 +101,7 @@ def typed(text: str, outside: Sequence[Span], filling: str = _ATTACHED) -> str:
 
 
 def left_out(session: SessionKey, seq: int, what: str) -> str:
-    """The line that stands where something of a conversation was left out."""
+    """Return the line that replaces removed text of a conversation."""
     return f"[left out: {what}; it stands at line {seq} of sessions/{session}.jsonl]"
 
 
@@ -141,6 +144,6 @@ def _without_results(row: Row, gone: set[str]) -> Row | None:
 
 
 def _is_left_out(row: Row) -> bool:
-    """Whether the row stands for what the agent said there."""
+    """Whether the row is a placeholder for removed words of the agent."""
     texts = [b.text for b in row.blocks if isinstance(b, Text)]
     return row.role is RowRole.ASSISTANT and len(texts) == 1 and texts[0].startswith("[left out: ")

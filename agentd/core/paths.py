@@ -1,4 +1,4 @@
-"""Where agentd keeps its things, for the daemon and for its clients."""
+"""The files and folders of agentd, for the daemon and its clients; writing files durably."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The four places of one daemon, absolute, and what is where in its state directory."""
+    """The four places of a daemon (absolute paths), and the files in its state directory."""
 
     config_file: Path
     workspace: Path
@@ -30,75 +30,75 @@ class Places:
 
     @property
     def database(self) -> Path:
-        """The state that must not be lost."""
+        """The database that must not be lost."""
         return self.state_dir / "state.db"
 
     @property
     def index(self) -> Path:
-        """The database that is made again from what the others hold."""
+        """The derived database, which can be rebuilt from the others."""
         return self.state_dir / "index.db"
 
     @property
     def mirror(self) -> Path:
-        """What of it was in memory, so that a start finds it there again."""
+        """A copy of the in-memory search index, so that a start need not rebuild it."""
         return self.state_dir / "index.arrays"
 
     @property
     def versions(self) -> Path:
-        """What files of the workspace were before."""
+        """Former versions of workspace files."""
         return self.state_dir / "versions"
 
     @property
     def images(self) -> Path:
-        """The bytes of the images that messages refer to."""
+        """The bytes of images that messages refer to."""
         return self.state_dir / "blobs"
 
     @property
     def facts_key(self) -> Path:
-        """What hashes of forgotten facts are made with."""
+        """The key for hashes of forgotten facts."""
         return self.state_dir / "facts.key"
 
     @property
     def rows_key(self) -> Path:
-        """What digests of the rows of transcripts are made with."""
+        """The key for digests of transcript rows."""
         return self.state_dir / "rows.key"
 
     @property
     def acknowledged(self) -> Path:
-        """What was acknowledged of the database's commits."""
+        """The record of which commits of the database have been acknowledged."""
         return self.state_dir / f"{self.database.name}-acknowledged"
 
     @property
     def life_sign(self) -> Path:
-        """When the next heartbeat is due, for who watches from outside."""
+        """A file with the next due time of the heartbeat, for external watchers."""
         return self.state_dir / "heartbeat.json"
 
     @property
     def watched(self) -> Path:
-        """What was told by who watches."""
+        """What the external watcher has reported."""
         return self.state_dir / "watch.json"
 
     @property
     def mcp_pins(self) -> Path:
-        """What servers of tools said of themselves when the owner came to know them."""
+        """The descriptions of tool servers as they were when the owner accepted them."""
         return self.state_dir / "mcp"
 
     @property
     def mcp_logins(self) -> Path:
-        """The owner's logins to servers of tools: secrets."""
+        """The owner's logins to tool servers: secrets."""
         return self.state_dir / "logins"
 
     @property
     def chat_history(self) -> Path:
-        """Where a chat keeps what its user has typed."""
+        """The input history of the chat."""
         return self.state_dir / "chat_history"
 
 
 def daemon_places(environ: Mapping[str, str], config_override: Path | None = None) -> Places:
-    """Where a daemon started in this environment lives.
+    """Return the places of a daemon started in this environment.
 
-    `AGENTD_HOME` puts everything below one folder; else systemd's directories count where they are
-    set, else the XDG ones. `config_override` moves the configuration file and nothing else.
+    `AGENTD_HOME` puts everything below one folder; else systemd's directories are used where set,
+    else the XDG ones. `config_override` moves only the configuration file.
     """
     override = config_override.expanduser().absolute() if config_override else None
     if home := _agentd_home(environ):
@@ -118,8 +118,8 @@ def daemon_places(environ: Mapping[str, str], config_override: Path | None = Non
 
 
 def client_sockets(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Where a client looks for the daemon's socket, best first. `AGENTD_HOME` names one and only
-    one daemon, so nothing else is tried beside it.
+    """Return the paths at which a client looks for the daemon's socket, best first. `AGENTD_HOME`
+    names exactly one daemon, so then only that path is returned.
     """
     if home := _agentd_home(environ):
         return (home / _SOCKET,)
@@ -133,8 +133,8 @@ def client_sockets(environ: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def chat_history(environ: Mapping[str, str]) -> Path:
-    """Where a chat of this environment keeps what its user has typed: with the daemon's state, unless
-    that daemon is a service with places of its own.
+    """Return the input history file of a chat in this environment: in the daemon's state directory,
+    unless that daemon is a service with places of its own.
     """
     return daemon_places(environ).chat_history
 
@@ -145,8 +145,8 @@ def is_system_service(socket: Path) -> bool:
 
 
 def shipped(name: str) -> Path:
-    """A file or folder that comes with agentd: beside the package in a checkout, else where the
-    installation put its shared data.
+    """Return the path of a file or folder that comes with agentd: beside the package in a checkout,
+    else in the installation's shared data.
     """
     if (_CHECKOUT / "pyproject.toml").is_file():
         return _CHECKOUT / name
@@ -154,12 +154,12 @@ def shipped(name: str) -> Path:
 
 
 def prompt(name: str) -> str:
-    """One of the texts with which agentd speaks to models, without blanks around it."""
+    """Return one of the prompt texts in `prompts/`, stripped."""
     return (_PROMPTS / f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 def cure_of(error: OSError) -> str:
-    """What to do about a place of agentd's that could not be made or opened."""
+    """Return what to do about a file or folder of agentd that could not be created or opened."""
     if error.errno in (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO):
         return "something of another kind stands in its place: move it away, or set AGENTD_HOME to another folder"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -168,8 +168,8 @@ def cure_of(error: OSError) -> str:
 
 
 def ensure_private_dir(path: Path) -> Path:
-    """Make the folder and its missing parents, for the owner alone (0700) whatever the umask, and their
-    names durable. One that exists keeps its mode. Raises OSError.
+    """Create the folder and its missing parents durably, with mode 0700 whatever the umask. An
+    existing folder keeps its mode. Raises OSError.
     """
     if not path.is_dir():
         if not path.parent.is_dir():
@@ -186,9 +186,11 @@ def ensure_private_dir(path: Path) -> Path:
 
 
 def why_unmade(folder: Path) -> str:
-    """Why a folder cannot be made, and what stands in the way; "" where it is there or can be made.
-    Found out by making one in the nearest folder that is there, since rights alone do not tell it of
-    read-only and of unreal file systems; nothing of it is left.
+    """Return why a folder cannot be created, naming the obstacle; "" if it exists or can be
+    created.
+
+    Tested by creating (and removing) one in the nearest existing parent, because permissions do not
+    reveal read-only and virtual file systems.
     """
     if os.path.lexists(folder):
         return "" if folder.is_dir() else f"{folder} is no folder"
@@ -205,9 +207,11 @@ def why_unmade(folder: Path) -> str:
 
 
 def write_private(path: Path, content: str | bytes, part: str = "") -> None:
-    """Put it into the file, whole and durable or not at all, for the owner alone. It is begun beside it, in a
-    file named `part`; a failure leaves nothing of that, what a crash leaves there is replaced. Without that
-    name all begin it in the same place: whoever else may write it must wait meanwhile. Raises OSError.
+    """Write the content into the file, durably and all or nothing, with mode 0600. Raises OSError.
+
+    The content is first written to a file named `part` beside it. A failure leaves no such file,
+    and one left by a crash is replaced. Without `part` every call uses the same name: then only one
+    writer at a time may write this file.
     """
     part = part or part_of(path).name
     data = content.encode() if isinstance(content, str) else content
@@ -222,7 +226,7 @@ def write_private(path: Path, content: str | bytes, part: str = "") -> None:
 
 
 def part_of(path: Path) -> Path:
-    """Where `write_private` begins this file."""
+    """Return the temporary file that `write_private` uses by default."""
     return path.with_name(f"{path.name}.part")
 
 
@@ -236,10 +240,13 @@ def replaced(
     last_look: Callable[[], None] = lambda: None,
     seen: Callable[[], None] = lambda: None,
 ) -> Iterator[int]:
-    """A descriptor, at its end, of the file that is put in the place of this name in an open folder: written
-    beside it under the name of `part`, which must be free, synced, renamed, and the folder synced. A crash
-    leaves the old file or the new one. `last_look` may raise when all but the renaming is done, and then
-    nothing is; `seen` is called when the new file is there, and may be lost yet. Raises OSError.
+    """Replace a file in an open folder; yield a descriptor of the new file, positioned at its end.
+
+    The data are written to `part` (a name that must be free) in the same folder and synced, the
+    file is renamed, and the folder is synced: a crash leaves the old file or the new one.
+    `last_look` is called just before the rename; if it raises, nothing is replaced. `seen` is
+    called after the rename and before the folder's sync, when the new file is visible but may still
+    be lost. Raises OSError.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(part, flags, 0o600, dir_fd=folder)
@@ -261,7 +268,9 @@ def replaced(
 
 
 def write_durably(fd: int, data: bytes) -> None:
-    """Write all of it there and sync it. Raises OSError, when a part of it may stand there."""
+    """Write all data to the descriptor and sync it. Raises OSError, after which a part may be
+    written.
+    """
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
@@ -269,7 +278,9 @@ def write_durably(fd: int, data: bytes) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make what was created, renamed or removed in it durable. Raises OSError."""
+    """Make entries that were created, renamed or removed in the directory durable. Raises
+    OSError.
+    """
     descriptor = os.open(directory, _DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -278,7 +289,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Make what was written to it durable, by whomever. Raises OSError."""
+    """Make everything written to the file durable, whoever wrote it. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -296,12 +307,12 @@ def _runtime(environ: Mapping[str, str]) -> Path:
 
 def _agentd_home(environ: Mapping[str, str]) -> Path | None:
     home = environ.get("AGENTD_HOME")
-    # A link that the user has named is his choice; what stands below it may be none.
+    # Resolve the home itself: the user chose that link. Links below it are not resolved.
     return Path(home).expanduser().resolve() if home else None
 
 
 def _systemd(environ: Mapping[str, str], name: str) -> Path | None:
-    """The first folder of a variable that may hold several, separated by colons."""
+    """Return the first folder of a variable that may hold several, separated by colons."""
     return _absolute(environ.get(name, "").split(":", 1)[0])
 
 
@@ -317,7 +328,7 @@ def _xdg(environ: Mapping[str, str], name: str, default: str) -> Path:
 
 
 def _absolute(text: str | None) -> Path | None:
-    """The XDG specification has relative paths ignored."""
+    """Return the path, or None if it is not absolute: the XDG specification has those ignored."""
     return Path(text) if text and text.startswith("/") else None
 
 

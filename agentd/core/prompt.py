@@ -1,4 +1,4 @@
-"""What a provider is given and what it gives back."""
+"""The input and output of a provider: prompts, tool specs, and the events of an answer."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from agentd.core.turn import Origin, Usage
 
 
 class Effect(StrEnum):
-    """What may have happened when a tool was cut by a crash."""
+    """What may have happened when a crash interrupted a tool."""
 
-    READ_ONLY = "read_only"  # nothing: run it again
-    IDEMPOTENT = "idempotent"  # the same thing once or twice: run it again
-    FILE = "file"  # our own file: the recorded hashes tell
-    EXTERNAL = "external"  # unknown: never run again
+    READ_ONLY = "read_only"  # nothing; run it again
+    IDEMPOTENT = "idempotent"  # running it twice does no harm; run it again
+    FILE = "file"  # a file of ours; the recorded hashes tell
+    EXTERNAL = "external"  # unknown; never run it again
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as the model and the engine know it."""
+    """The description of a tool for the model and the engine."""
 
     name: str
     description: str
@@ -30,29 +30,29 @@ class ToolSpec:
     effect: Effect
     kind: str = "other"  # of the Agent Client Protocol: read, edit, search, think, other
     short_schema: JsonObject | None = None  # told in light prompts; the whole one is checked
-    asks: bool = False  # each call needs the yes of the owner, where he is there
-    is_guarded: bool = False  # in a tainted turn it marks what it makes, or asks for it by itself
+    asks: bool = False  # each call needs the owner's approval, where he can be asked
+    is_guarded: bool = False  # handles taint itself: marks what it writes, or asks for approval
     is_owners: bool = False  # groups and isolated sessions do not have it
 
 
 class Rank(IntEnum):
-    """The order of the system prompt, behind agentd's own instructions: move a line, and that part moves.
-
-    What changes least comes first, so that a provider's cache holds for as much as possible.
+    """The order of parts in the system prompt, after agentd's own instructions; the order of the
+    members is the order of the parts. The most stable parts come first, so that a provider's cache
+    covers as much as possible.
     """
 
-    FILES = auto()  # of the workspace; among themselves in the order of `[workspace] order`
+    FILES = auto()  # workspace files, among themselves in the order of `[workspace] order`
     DAILY_NOTES = auto()
     MISSING_FILES = auto()  # the names of files that are expected and not there
     FACTS = auto()  # what is known of the user
-    OTHER = auto()  # blocks that ask for no place of their own
-    TOOL_SERVERS = auto()  # what servers of tools say of themselves
+    OTHER = auto()  # blocks without a rank of their own
+    TOOL_SERVERS = auto()  # what tool servers say about themselves
 
 
 @dataclass(frozen=True, slots=True)
 class ContextBlock:
     """Text for a prompt. Stable blocks go into the system prompt in order of `rank`; volatile ones
-    stand before the user's words in the last message and are never stored.
+    go before the user's words in the last message and are never stored.
     """
 
     text: str
@@ -64,9 +64,10 @@ class ContextBlock:
 class Prompt:
     """One request to a model.
 
-    `system` are sections in order, the most stable first. `cached_messages` is how many of the
-    first `messages` stay the same in the next turn: a provider that caches sets its breakpoint there.
-    Where the model `may_call` none of the `tools` any more, they are told because it has called some.
+    `system` are sections in order, the most stable first. `cached_messages` is the number of
+    leading `messages` that stay the same in the next turn: a provider that caches sets its
+    breakpoint there. With `may_call` False the model must not call tools any more; `tools` are
+    still sent because the messages contain calls of them.
     """
 
     system: tuple[str, ...]
@@ -75,7 +76,7 @@ class Prompt:
     may_call: bool = True
     cached_messages: int = 0
     model: str | None = None
-    effort: str = ""  # how much to think; "" leaves it to the configuration
+    effort: str = ""  # reasoning effort; "" leaves it to the configuration
     max_tokens: int | None = None
     origin: Origin = Origin.USER
 
@@ -87,13 +88,13 @@ class ModelStop(StrEnum):
     TOOL_USE = "tool_use"
     MAX_TOKENS = "max_tokens"
     REFUSAL = "refusal"
-    PAUSE = "pause_turn"  # the service wants the message back as it is, to go on
+    PAUSE = "pause_turn"  # the service wants the message sent back unchanged, to continue
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The service has begun to answer: it has counted the prompt, whatever comes of the call. What keeps
-    account of calls takes it; nobody else need.
+    """The service has begun to answer, so it has counted the prompt whatever comes of the call.
+    Only code that keeps account of calls needs this event.
     """
 
 
@@ -113,14 +114,16 @@ class ThoughtDelta:
 
 @dataclass(frozen=True, slots=True)
 class Restarted:
-    """What came so far is void: the call is made again (by a retry or a fallback)."""
+    """All events so far are void: the call is repeated (by a retry or a fallback)."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class RetryScheduled:
-    """The call has failed and is made again in `seconds`. `text` says why in a sentence for people."""
+    """The call failed and is repeated in `seconds`. `text` gives the reason in a sentence for
+    people.
+    """
 
     reason: str
     text: str
@@ -131,8 +134,8 @@ class RetryScheduled:
 class Answered:
     """The whole answer; always the last event of a stream, and the only one that may be stored.
 
-    `provider` is who may be sent the message's opaque blocks again. `reservation` is what the ledger
-    has set aside for the call, to be given to `Ledger.charge`.
+    `provider` names the provider that understands the message's opaque blocks. `reservation` is the
+    ledger's reservation for the call, to be passed to `Ledger.charge`.
     """
 
     message: Message
@@ -150,7 +153,9 @@ ProviderEvent = Begun | TextDelta | ThoughtDelta | Restarted | RetryScheduled | 
 async def closing(
     events: AsyncIterator[ProviderEvent],
 ) -> AsyncIterator[AsyncIterator[ProviderEvent]]:
-    """The events; however the block is left, the call behind them is ended."""
+    """Return a context manager over the events that ends the call behind them however the block is
+    left.
+    """
     try:
         yield events
     finally:

@@ -1,8 +1,8 @@
-"""What looks like a secret, and texts without it. Pure.
+"""Detects secrets in texts, and removes them. Pure.
 
-Two measures: the log hides whatever might be a key (`text`). What is kept, transcripts and notes, loses
-only spans in a format that a service has published and values that are known to be secrets (`kept`):
-an id that merely looks odd stays.
+There are two levels. The log hides whatever might be a key (`text`). What is stored (transcripts,
+notes) loses only spans in a format that a service has published and values known to be secrets
+(`kept`), so that an id which merely looks odd stays.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _SECRET_FIELD = re.compile(
     r"(?i)(?:authorization|cookie|(?:x[-_])?api[-_]?key|(?:\w+_)?(?:token|secret|password))"
 )
 
-# What keys of well-known services and protocols look like.
-# Nearly every place of a text is passed over by the first look at what stands before it.
+# Formats of keys of well-known services and protocols. The look-behind and look-ahead come first
+# because they rule out nearly every position of a text.
 _KEYS = re.compile(
     r"""(?:
       (?<![A-Za-z0-9]) (?=[srpgxAhe\d]) (?:
@@ -49,7 +49,7 @@ _KEYS = re.compile(
 )
 _END = r"(?![A-Za-z0-9]|[_-][A-Za-z0-9])"
 _PEM = "-----BEGIN "
-_PREFIXES = (  # how keys begin in the formats that their issuers publish, and what must follow
+_PREFIXES = (  # (kind, literal prefix, pattern of the rest), as the issuers publish them
     ("anthropic", "sk-ant-", r"[A-Za-z0-9_-]{16,}"),
     ("openai", "sk-", r"(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}"),
     ("openai", "sk-", rf"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{{20,}}{_END}"),
@@ -76,7 +76,7 @@ _PREFIXES = (  # how keys begin in the formats that their issuers publish, and w
     ("sendgrid", "SG.", r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
     ("age", "AGE-SECRET-KEY-1", r"[0-9A-Z]{58}"),
     (
-        "jwt",  # in the middle of its own letters one begins only if the first part is short
+        "jwt",  # inside a run of its own letters a token starts only if its first part is short
         "eyJ",
         (
             r"(?:(?<![_-]eyJ)|(?=[A-Za-z0-9_-]{8,512}+\.))"
@@ -84,7 +84,7 @@ _PREFIXES = (  # how keys begin in the formats that their issuers publish, and w
         ),
     ),
     (
-        "pem",  # a body of encoded lines must follow, whole or cut off
+        "pem",  # encoded lines must follow, complete or cut off
         _PEM,
         (
             r"[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:[\s>|]|\\[nrt])*+"
@@ -94,7 +94,8 @@ _PREFIXES = (  # how keys begin in the formats that their issuers publish, and w
         ),
     ),
 )
-# What may end right before a key although it ends with a letter or a digit: nothing of it is a word's.
+# What may stand directly before a key although it ends with a letter or digit, because it is no
+# part of a word: escapes and colours.
 _ENDINGS = (
     r"\\[abefnrtv]",  # escapes as program texts and JSON have them,
     r"\\u[0-9A-Fa-f]{4}",
@@ -105,14 +106,15 @@ _ENDINGS = (
 
 
 def _at_its_beginning(start: str) -> str:
-    """A pattern for `start` that is looked back from: no word of the letters of keys goes before."""
+    """Return a pattern that matches `start` only where no letter or digit of a word precedes it."""
     start = re.escape(start)
     ends = "".join(rf"|(?<={ending}{start})" for ending in _ENDINGS)
     return rf"{start}(?:(?<![A-Za-z0-9]{start}){ends})"
 
 
-# Kind, what every such key contains, pattern. A pattern begins with letters as they are, since these are
-# looked for fastest; only then it looks back. Few are ever needed.
+# (kind, literal that every such key contains, pattern compiled at first use). A pattern begins with
+# its literal letters, which the regex engine finds fastest, and only then looks back. Most are
+# never needed.
 _FORMATS = (
     *(
         (
@@ -143,7 +145,7 @@ _NAMED = at_first_use(
 _CARD = re.compile(
     r"(?<![\d-])(?:\d{4}[ -]){3}\d{1,7}(?![\d-])|(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])"
 )
-_NOT_TOLD = re.compile(  # what is said about a password without telling it
+_NOT_TOLD = re.compile(  # words about a password that do not reveal it
     r"an?|the|in|on|at|not?|now|too|very|wrong|right|expired|stored|saved|kept|required|missing|changed"
     r"|reset|different|gone|lost|hard|weak|strong|long|short|safe|old|new|nicht|im|falsch|weg|"
 )
@@ -151,13 +153,17 @@ _NOT_TOLD = re.compile(  # what is said about a password without telling it
 
 @dataclass(frozen=True, slots=True)
 class KeptSecrets:
-    """A text as it may be kept: `cuts` are start, end and new length of each span that was replaced."""
+    """A text with its secrets replaced; `cuts` are (start, end, new length) of each replaced
+    span.
+    """
 
     text: str
     cuts: tuple[tuple[int, int, int], ...] = ()
 
     def moved(self, place: int) -> int:
-        """Where a place of the original stands; one within a cut stands at its end."""
+        """Return the new offset of a place in the original; a place within a cut maps to its
+        end.
+        """
         for start, end, size in reversed(self.cuts):
             if place > start:
                 before = self.moved(start)
@@ -166,31 +172,31 @@ class KeptSecrets:
 
 
 class Redactor:
-    """Hides what looks like a key, and the values it was told are secrets."""
+    """Hides whatever looks like a key, and the known secret values."""
 
     def __init__(self, *secrets: str, formats: bool = True) -> None:
-        """Without `formats` what is kept loses the known values alone."""
+        """`secrets` are known values. With `formats` False, `kept` replaces only those."""
         self._secrets: dict[str, tuple[str, ...]] = {}
         self._formats = formats
         for secret in secrets:
             self.add(secret)
 
     def add(self, secret: str) -> None:
-        """Hide this value from now on, as it is and encoded; values under 8 characters would hide
-        ordinary text.
+        """Hide this value from now on, plain and encoded. Values under 8 characters are ignored,
+        because they would hide ordinary text.
         """
         if len(secret) >= 8:
             self._secrets[secret] = tuple(_spellings(secret))
 
     def text(self, text: str) -> str:
-        """`text` without secrets."""
+        """Return `text` without secrets."""
         for spellings in self._secrets.values():
             for spelling in spellings:
                 text = text.replace(spelling, _HIDDEN)
         return _KEYS.sub(_HIDDEN, text)
 
     def kept(self, text: str, *, in_lines: bool = False) -> KeptSecrets:
-        """`text` with `[secret:KIND]` in place of each key; `in_lines` keeps the number of lines."""
+        """Replace each key in `text` by `[secret:KIND]`; `in_lines` keeps the number of lines."""
         cuts: list[tuple[int, int, int]] = []
         parts: list[str] = []
         at = 0
@@ -207,19 +213,19 @@ class Redactor:
         return next(self._found(text), None) is not None
 
     def holds_behind(self, text: bytes, start: int) -> bool:
-        """`holds` for the bytes of a text of which it is known that what stands before `start` holds
-        nothing: in the time that what stands behind it takes.
+        """Whether `kept` would replace something, given that the bytes before `start` hold no
+        secret; takes time for the bytes after `start` only.
         """
-        begin = (
-            text.rfind(b"\n", 0, start) + 1
-        )  # but for these two, no key goes over an end of line
+        begin = text.rfind(b"\n", 0, start) + 1  # only known values and PEM keys can span lines
         key = text.rfind(_PEM.encode(), 0, start) if self._formats else -1
         longest = max((len(one.encode(errors="replace")) for one in self._longest()), default=0)
         first = max(0, min(begin, start - longest, key if key >= 0 else begin))
         return self.holds(text[first:].decode(errors="replace"))
 
     def holds_beside(self, text: str, known: str) -> bool:
-        """`holds` where it is known that `known` holds nothing: quicker, as most of its lines are the same."""
+        """Whether `kept` would replace something in `text`, given that `known` holds no secret;
+        faster, because only lines that `known` lacks are checked.
+        """
         if _PEM in text or any("\n" in secret for secret in self._secrets):
             return self.holds(text)
         fresh = set(text.split("\n")).difference(known.split("\n"))
@@ -229,7 +235,7 @@ class Redactor:
         return (max(spellings, key=len) for spellings in self._secrets.values())
 
     def plain(self, value: Any) -> Any:
-        """Plain data with every text in it as `kept` has it, names of fields too."""
+        """Return JSON-like data with each string replaced as `kept` does, field names included."""
         match value:
             case str():
                 return self.kept(value).text
@@ -243,7 +249,7 @@ class Redactor:
                 return value
 
     def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Start, end and kind of each key; they do not overlap."""
+        """Yield (start, end, kind) of each key, without overlaps."""
         spans = [
             (found.start(), found.end(), kind)
             for kind, hint, pattern in (_FORMATS if self._formats else ())
@@ -262,7 +268,7 @@ class Redactor:
             if end <= last:
                 continue
             reach = end
-            for at in range(number + 1, len(spans)):  # those that overlap are one
+            for at in range(number + 1, len(spans)):  # overlapping keys are joined
                 if spans[at][0] >= reach:
                     break
                 reach = max(reach, spans[at][1])
@@ -270,7 +276,9 @@ class Redactor:
             last = reach
 
     def value(self, value: Any) -> Any:
-        """Plain data without secrets, at any depth; objects become their redacted repr."""
+        """Return plain data without secrets, at any depth; other objects become their redacted
+        repr.
+        """
         if isinstance(value, str):
             return self.text(value)
         if value is None or isinstance(value, (bool, int, float)):
@@ -288,8 +296,8 @@ class Redactor:
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """The secret as it may stand in a text: itself, in URLs, in hex, and in Base64 wherever it
-    begins in what was encoded; the characters there that depend on its neighbours are left out.
+    """Yield the spellings of a secret in texts: plain, URL-encoded, in hex, and in Base64 at each
+    of the three alignments, without the characters that depend on neighbouring bytes.
     """
     yield secret
     for name in {quote(secret, safe=""), quote(secret, safe="/")} - {secret}:
@@ -308,7 +316,7 @@ _shapes_only = Redactor()
 
 
 def redact(text: str) -> str:
-    """`text` without anything that looks like a key."""
+    """Return `text` without anything that looks like a key."""
     return _shapes_only.text(text)
 
 
@@ -318,19 +326,19 @@ def holds_secret(text: str) -> bool:
 
 
 def names_of_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The variables whose names say that they are secrets."""
+    """Return the environment variables whose names mark them as secrets."""
     return tuple(name for name in environ if _SECRET_NAME.search(name))
 
 
 def known_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The values of such variables."""
+    """Return the values of the variables that `names_of_secrets` returns."""
     return tuple(environ[name] for name in names_of_secrets(environ))
 
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """Characters of a text that tell a secret: its value, and what it is called, "" where they are a key
-    or the number of a card alone.
+    """A span of a text that reveals a secret: `value` is the secret, `name` what the text calls it
+    ("" for a bare key or card number).
     """
 
     start: int
@@ -340,7 +348,9 @@ class Telling:
 
 
 def tellings(text: str) -> Iterator[Telling]:
-    """What looks like a key or a card's number, and what says what a password is."""
+    """Yield everything in a text that looks like a key or a card number, and every statement of
+    what a password is.
+    """
     for pattern in (_KEYS, _CARD):
         for found in pattern.finditer(text):
             yield Telling(*found.span(), "", found[0])
@@ -351,5 +361,5 @@ def tellings(text: str) -> Iterator[Telling]:
 
 
 def tells_secret(text: str) -> bool:
-    """Whether the text tells any."""
+    """Whether the text reveals a secret."""
     return next(tellings(text), None) is not None

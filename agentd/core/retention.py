@@ -1,4 +1,4 @@
-"""Values of retention: what has been kept for long enough."""
+"""Values of retention: rows old enough to be deleted, and the result of the last run."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from agentd.core.turn import SessionKey
 
 @dataclass(frozen=True, slots=True)
 class Aged:
-    """What is older than some moment and has left its session's context.
+    """The rows that are older than a given moment and have left their session's context.
 
-    `rows` may be erased, all of them in `sessions`; so may the records of `silent` turns, which hold
-    what a beat or a flush answered. `kept` counts rows that stay because nothing was saved of them,
-    by the reason that their flush left behind.
+    `rows` counts those that may be erased, all of them in `sessions`; `silent` counts the erasable
+    records of silent turns (answers of beats and flushes). `kept` counts rows that stay because
+    they were not saved to memory, by the reason their flush recorded.
     """
 
     sessions: tuple[SessionKey, ...] = ()
@@ -27,8 +27,8 @@ class Aged:
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """How long rows are kept (0 `days`: for ever), when that was last looked at, how many were erased
-    then, and how many old ones stayed, by the reason.
+    """The state of retention: how many `days` rows are kept (0: for ever), when it last ran, how
+    many rows it erased then, and how many old ones stayed, by reason.
     """
 
     days: int

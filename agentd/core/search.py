@@ -1,4 +1,4 @@
-"""Pieces of memory that can be found, what the index keeps of them, how a search is to be done, and what it ranked."""
+"""Values of search: chunks and their index entries, queries, options, and ranked answers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Generic, Literal, TypeVar
 
 from agentd.core.turn import MAIN, Kind, SessionKey, kind_of
 
-SHARED = ""  # the scope of what every session may find
+SHARED = ""  # the scope of chunks that every session may find
 OWNERS = str(MAIN)  # the scope of what the owner's sessions alone may find; others are session keys
 
 
 class Source(StrEnum):
-    """Where a piece of memory comes from."""
+    """The kind of source a chunk comes from."""
 
     NOTES = "notes"
     SESSIONS = "sessions"
@@ -23,14 +23,14 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Who searches: the owner finds everything, any other session what is shared and its own. What is
-    not for an audience does not exist for it.
+    """The searching side: the owner finds everything, any other session finds shared chunks and its
+    own. A chunk that is not for an audience has no influence on what that audience gets.
     """
 
-    own: str | None  # the scope beside SHARED; None: every one there is
+    own: str | None  # the visible scope besides SHARED; None: all scopes
 
     def sees(self, scope: str) -> bool:
-        """Whether what has this scope exists for the audience."""
+        """Whether the audience may find chunks of this scope."""
         return self.own is None or scope in {SHARED, self.own}
 
 
@@ -39,12 +39,12 @@ PUBLIC = Audience(SHARED)
 
 
 def scope_of(session: SessionKey) -> str:
-    """The scope of what is said in a session."""
+    """Return the scope of what is said in a session."""
     return OWNERS if kind_of(session) is Kind.MAIN else str(session)
 
 
 def audience_of(session: SessionKey, kind: Kind) -> Audience:
-    """What a session may find when its turn is of this kind."""
+    """Return the audience of a session whose turn is of this kind."""
     if kind is Kind.MAIN:
         return OWNER
     scope = scope_of(session)
@@ -53,26 +53,30 @@ def audience_of(session: SessionKey, kind: Kind) -> Audience:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A span of lines of one file or transcript. Lines count from 1, both ends included."""
+    """A range of lines of one file or transcript that search finds as a whole. Lines count from 1,
+    both ends included.
+    """
 
     path: str  # `memory/2026-11-21.md`, `@work/MEMORY.md`, `sessions/main.jsonl`
     start_line: int
     end_line: int
     text: str
     source: Source
-    scope: str  # SHARED, OWNERS, or the one session beside the owner's that may find it
+    scope: str  # SHARED, OWNERS, or the key of the one session that may find it
     date: date | None = None
-    speaker: str = ""  # a name or a role; "" where nobody speaks
+    speaker: str = ""  # a name or a role; "" if nobody speaks
     context: str = ""  # the headings above it, searched with it but not shown
-    importance: float = 1.0  # 0..1: how much its source is to be trusted
+    importance: float = 1.0  # 0..1: how far its source is trusted
 
     def moved(self, by: int) -> Chunk:
-        """The same, so many lines further down."""
+        """Return the chunk with its lines moved down by `by`."""
         return replace(self, start_line=self.start_line + by, end_line=self.end_line + by)
 
     @property
     def shown(self) -> str:
-        """The text as a reader is shown it: words of a transcript stand behind who said them."""
+        """The text as it is shown to readers: words of a transcript are preceded by their
+        speaker.
+        """
         if self.source is not Source.SESSIONS or not self.speaker:
             return self.text
         is_named = self.text.startswith(f"{self.speaker}: ")
@@ -81,12 +85,12 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk that was found, with every partial score."""
+    """A found chunk, with its score and all partial scores."""
 
     chunk: Chunk
     score: float
     scores: Mapping[str, float] = field(default_factory=dict)
-    newer: str = ""  # `path:line` of a hit that says a newer value of the same thing
+    newer: str = ""  # `path:line` of a hit with a newer value of the same thing
 
     def as_json(self) -> dict[str, Any]:
         """The shape of `agentd memory search`."""
@@ -106,11 +110,13 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The answer to a search. `reason` says why it is empty, degraded or most likely no answer: ""
-    when all is well, else one of EmptyReason, or of what search had to do without: `indexing` (not
-    all is indexed yet), `warming` (keywords alone, the first search after a start), `vectors_missing`
-    (not all is embedded yet), `embedder_down`, `embedder_slow`. `confidence`, 0..1, is how likely one
-    of the hits answers; it says nothing where there are none.
+    """The answer to a search.
+
+    `reason` says why the answer is empty, degraded or doubtful; "" when all is well. It is an
+    EmptyReason, or a Lack: `indexing` (not all is indexed yet), `warming` (keywords alone, the
+    first search after a start), `vectors_missing` (not all is embedded yet), `embedder_down`,
+    `embedder_slow`. `confidence`, 0..1, is the likelihood that one of the hits answers the query;
+    it has no meaning without hits.
     """
 
     hits: tuple[Hit, ...]
@@ -131,16 +137,16 @@ IndexWord = Literal["ready", "indexing", "rebuilding", "embedding"]
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """A line about the index for `status`."""
+    """The state of the index, for `status`."""
 
     files: int
     chunks: int
     pending: int
     state: IndexWord
-    embedder: str = "none"  # the model whose vectors answer
-    vectors: int = 0  # chunks without one of the best model, as far as they are being made
-    reason: str = ""  # the code of what searches have to do without at this moment
-    nbytes: int = 0  # of what is held in memory: texts, words, vectors
+    embedder: str = "none"  # the model whose vectors are searched
+    vectors: int = 0  # chunks that still wait for a vector of the best model
+    reason: str = ""  # the Lack of searches at the moment; "" if none
+    nbytes: int = 0  # bytes held in memory: texts, words, vectors
 
     def as_json(self) -> dict[str, Any]:
         """The index in `status` and `memory status`."""
@@ -156,15 +162,15 @@ class IndexState:
         }
 
 
-MOVES = "moves"  # in what a ChunkStore keeps by name: how often chunks have moved to other lines
+MOVES = "moves"  # the meta name under which a ChunkStore counts how often chunks moved
 
 Piece_co = TypeVar("Piece_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Patch(Generic[Piece_co]):
-    """Lines of a file that are others now: those from `first` up to but not including `end` have become
-    `count` lines. `pieces` is all that begins in these, with the lines that it has in the end.
+    """A change of lines of a file: lines `first` up to but not including `end` became `count`
+    lines. `pieces` are all pieces that begin in the new lines, with their final line numbers.
     """
 
     first: int
@@ -174,23 +180,23 @@ class Patch(Generic[Piece_co]):
 
     @property
     def by(self) -> int:
-        """How far down what stands behind moves."""
+        """By how many lines everything after the patch moves down."""
         return self.count - (self.end - self.first)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A chunk as it is indexed."""
+    """A chunk in the form in which it is indexed."""
 
     chunk: Chunk
-    terms: str  # the words to find it by, folded, with a space between them
+    terms: str  # its search words, folded and separated by spaces
     digest: bytes  # of the text to embed: equal texts share a vector
-    traits: bytes = b""  # what else ranking asks of the text; empty when that is not known yet
+    traits: bytes = b""  # features of the text for ranking; empty if not computed yet
 
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk as it is read back. Ids grow; a chunk that changed has another one."""
+    """A chunk as read from the store. Ids ascend; a changed chunk gets a new id."""
 
     id: int
     chunk: Chunk
@@ -200,7 +206,7 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class Unembedded:
-    """A chunk whose text has no vector."""
+    """A chunk whose text has no vector yet."""
 
     id: int
     digest: bytes
@@ -208,30 +214,30 @@ class Unembedded:
 
 
 class Fusion(StrEnum):
-    """How the scores of the keyword retriever and of the vector retriever become one."""
+    """How the scores of the keyword retriever and of the vector retriever are combined."""
 
     RRF = "rrf"  # by ranks alone
     WEIGHTED = "weighted"  # by scores scaled per query
-    STRUCTURED = "structured"  # by scores and by what stands around a unit
+    STRUCTURED = "structured"  # by scores and by the context of a unit
 
 
 class EmptyReason(StrEnum):
-    """Why a search found nothing, or not what it looked for."""
+    """Why a search found nothing, or probably nothing that answers."""
 
     NOTHING_INDEXED = "nothing_indexed"
     EMPTY_QUERY = "empty_query"
     NO_MATCH = "no_match"
     BELOW_THRESHOLD = "below_threshold"
-    NOTHING_FITS = "nothing_fits"  # there are hits, but most likely none that answers
+    NOTHING_FITS = "nothing_fits"  # there are hits, but probably none answers
     BUDGET = "budget"  # the best hit does not fit `max_tokens`; shorter ones may
     SCOPE = "scope"  # what was asked for is not for this kind of session, whatever there is
 
 
 class Lack(StrEnum):
-    """What a search had to do without, the heaviest first."""
+    """Something a search had to do without, the most serious first."""
 
-    WARMING = "warming"  # keywords alone: the first search after a start
-    INDEXING = "indexing"  # what changed last is not indexed yet
+    WARMING = "warming"  # only keywords: the first search after a start
+    INDEXING = "indexing"  # the last changes are not indexed yet
     EMBEDDER_DOWN = "embedder_down"
     EMBEDDER_SLOW = "embedder_slow"
     VECTORS_MISSING = "vectors_missing"  # not all is embedded yet
@@ -241,8 +247,8 @@ _ON_THE_QUERY = frozenset({EmptyReason.EMPTY_QUERY, EmptyReason.BUDGET, EmptyRea
 
 
 def heavier(reason: str, lack: Lack) -> str:
-    """Which of the two an answer names: `reason` when the query itself is why it is empty, else the
-    lack that tells more of what may be missing.
+    """Return the reason an answer gives: `reason` if the query itself is why it is empty, else the
+    more serious of `reason` and `lack`.
     """
     if reason in _ON_THE_QUERY:
         return reason
@@ -252,67 +258,70 @@ def heavier(reason: str, lack: Lack) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What is looked for. None leaves a choice to the settings."""
+    """A search request. None leaves a choice to the settings."""
 
     text: str  # any string
     limit: int = 5
-    sources: frozenset[Source] | None = None  # None: all that the reader may search
+    sources: frozenset[Source] | None = None  # None: all sources the reader may search
     max_tokens: int | None = None  # of all hits together
     min_score: float | None = None  # 0..1
-    recency: bool | None = None  # whether age weighs on the scores
+    recency: bool | None = None  # whether older hits score lower
     half_life_days: float | None = None
     fusion: Fusion | None = None
-    queries: tuple[str, ...] = ()  # the same in other words or languages; any strings
-    waits: bool = True  # for the index to be loaded after a start; else words answer until then
+    queries: tuple[str, ...] = ()  # the same question in other words or languages
+    waits: bool = True  # whether to wait for the index after a start; else keywords answer
 
     @property
     def phrasings(self) -> tuple[str, ...]:
-        """Every way in which it is asked."""
+        """The text and all its rephrasings."""
         return (self.text, *self.queries)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """One search's settings; every stage of the pipeline can be switched off here."""
+    """The settings of one search; every stage of the pipeline can be switched off here."""
 
     limit: int = 10
     max_tokens: int | None = None  # of all hits together
     min_score: float = 0.0  # on the calibrated scale 0..1
     sources: frozenset[Source] | None = None  # None: all of them
-    today: date | None = None  # what "yesterday" and ages count from; None: no date is used
+    today: date | None = None  # the reference date of "yesterday" and ages; None: no dates
 
     fusion: Fusion = Fusion.STRUCTURED
-    gate: bool = True  # each retriever is trusted as far as this query lets it
-    vector_weight: float = 0.7  # these two of `weighted` alone
+    gate: bool = True  # weight each retriever by how well it suits the query
+    vector_weight: float = 0.7  # these two apply to WEIGHTED only
     text_weight: float = 0.3
 
     recency: bool = True
     half_life_days: float = 30.0
-    recency_floor: float = 0.9  # what is left of the score of the oldest
+    recency_floor: float = 0.9  # the factor that the score of the oldest keeps
     importance: bool = True
     mmr: bool = False
     mmr_lambda: float = 0.7
-    least_confidence: float = 0.02  # 0..1: below it nothing is said to fit
+    least_confidence: float = 0.02  # 0..1: below it the answer is NOTHING_FITS
     newest_first: bool = True  # among hits that say different values of the same thing
-    chatter: float = 0.8  # at most that share of the first hits is of transcripts; 1: all may be
-    join: bool = True  # hits that stand next to each other become one
+    chatter: float = 0.8  # the largest share of transcripts among the first hits; 1: no limit
+    join: bool = True  # adjacent hits become one
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One hit: slots of one file in reading order, a score of 0..1, and what it is made of."""
+    """One ranked hit: slots of one file in reading order, a score of 0..1, and its partial
+    scores.
+    """
 
     slots: tuple[int, ...]
     score: float
     tokens: int
     scores: Mapping[str, float] = field(default_factory=dict)
-    superseded_by: int | None = None  # a slot that says a newer value of the same thing
+    superseded_by: int | None = None  # a slot with a newer value of the same thing
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The answer to a search. `reason` is set when it is empty; `confidence`, 0..1, is how likely one
-    of the hits answers; `newest_leads` tells whether for such a query what is newer stands first.
+    """The ranked answer to a search. `reason` is set when it is empty; `confidence`, 0..1, is the
+    likelihood that one of the hits answers; `newest_leads` is True if newer hits come first for
+    such a query.
     """
 
     hits: tuple[Ranked, ...]

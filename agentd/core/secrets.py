@@ -1,4 +1,4 @@
-"""Where the key of a service comes from, and how it is kept out of everything else."""
+"""Finds the keys of services, and keeps them out of logs and errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLACES = ("credential:", "file:")
 
 
 class Secret:
-    """A text that shows itself only to who asks with `reveal`."""
+    """A secret text that is shown only through `reveal`; str, repr and format show its source."""
 
     __slots__ = ("_text", "source")
 
@@ -25,7 +25,7 @@ class Secret:
         self.source = source
 
     def reveal(self) -> str:
-        """The text itself, for the one who sends it."""
+        """Return the text itself, for the code that sends it."""
         return self._text
 
     def __repr__(self) -> str:
@@ -42,29 +42,31 @@ class Secret:
 
 
 class KeyPlaces(Protocol):
-    """Settings that name the places of a key, in a table of the configuration."""
+    """Settings that say where a key can be found: environment variable, systemd credential, or
+    file.
+    """
 
     @property
     def key_variable(self) -> str:
-        """The environment variable."""
+        """The name of the environment variable."""
 
     @property
     def key_credential(self) -> str:
-        """The systemd credential."""
+        """The name of the systemd credential."""
 
     @property
     def api_key_file(self) -> str:
-        """The file; "" if there is none."""
+        """The path of the file; "" if there is none."""
 
     @property
     def table(self) -> str:
-        """The table, for messages: `[provider]`."""
+        """The table of the configuration, for messages: `[provider]`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
     """The place of a secret: `NAME` of an environment variable, `credential:NAME` of systemd, or
-    `file:PATH`; `table` is for messages.
+    `file:PATH`. `table` is the configuration table that names it, for messages.
     """
 
     text: str
@@ -72,17 +74,17 @@ class Reference:
 
     @property
     def key_variable(self) -> str:
-        """The environment variable; "" if it is elsewhere."""
+        """The name of the environment variable; "" for another kind of place."""
         return "" if self.text.startswith(_PLACES) else self.text
 
     @property
     def key_credential(self) -> str:
-        """The systemd credential; "" if it is elsewhere."""
+        """The name of the systemd credential; "" for another kind of place."""
         return self._behind("credential:")
 
     @property
     def api_key_file(self) -> str:
-        """The file; "" if it is elsewhere."""
+        """The path of the file; "" for another kind of place."""
         return self._behind("file:")
 
     def _behind(self, prefix: str) -> str:
@@ -90,11 +92,11 @@ class Reference:
 
 
 def find_key(settings: KeyPlaces, environ: Mapping[str, str]) -> Secret | None:
-    """The key from the environment variable, the systemd credential or the file, in this order;
-    None if there is none.
+    """Return the key from the environment variable, the systemd credential or the file, in this
+    order; None if there is none.
 
-    Raises ConfigError for a key that cannot be used: a file that others may read or that is
-    missing although configured, or a text that is no key. The text itself is never in the error.
+    Raises ConfigError for a key that cannot be used: a configured file that is missing or that
+    others may read, or a text that is no key. The error never contains the text.
     """
     variable, credential = settings.key_variable, settings.key_credential
     if environ.get(variable, "").strip():
@@ -103,7 +105,7 @@ def find_key(settings: KeyPlaces, environ: Mapping[str, str]) -> Secret | None:
     if folder:
         path = Path(folder) / credential
         if path.is_file():
-            # systemd owns the folder and its modes; a group bit there is an ACL mask.
+            # systemd owns the folder and its modes; a set group bit is only an ACL mask.
             text = _read(path, f"{settings.table} api_key_file", private=False)
             return _secret(text, f"credential {credential}")
     if settings.api_key_file:
@@ -113,7 +115,9 @@ def find_key(settings: KeyPlaces, environ: Mapping[str, str]) -> Secret | None:
 
 
 def find_secret(place: Reference, environ: Mapping[str, str]) -> Secret:
-    """The secret at that place. Raises ConfigError as `find_key` does, and where there is none."""
+    """Return the secret at that place. Raises ConfigError as `find_key` does, and if there is
+    none.
+    """
     found = find_key(place, environ)
     if found is None:
         msg = f"there is no {place.text}, which {place.table} names"
@@ -122,8 +126,8 @@ def find_secret(place: Reference, environ: Mapping[str, str]) -> Secret:
 
 
 def read_key(path: Path, setting: str) -> Secret:
-    """The key in a file that nobody else may read; `setting` is what named it, such as `[graph] key_file`.
-    Raises ConfigError as `find_key` does.
+    """Return the key in a file that nobody else may read. `setting` is the setting that named the
+    file, such as `[graph] key_file`. Raises ConfigError as `find_key` does.
     """
     return _secret(_read(path, setting, private=True), f"file {path}")
 

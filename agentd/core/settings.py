@@ -1,9 +1,8 @@
-"""The base of every part's settings, and the kinds of value that settings share.
+"""The base class of every part's settings, and value types that settings share.
 
-A part declares a frozen class next to its code; config.py only gathers them. Each field carries a
-`description`: it is the comment in config.example.toml.
-
-Settings of an outside service share more, whether it answers or turns texts into vectors.
+Each part declares a frozen class next to its code; config.py only gathers them. The `description`
+of a field is its comment in config.example.toml. Settings of outside services (models, embedders)
+share the types at the end.
 """
 
 from __future__ import annotations
@@ -39,23 +38,27 @@ class Settings(BaseModel):
 
 
 def at_defaults() -> Any:
-    """A table within another one, where the file says nothing of it: read as an empty one, by the table that
-    it is in. Made by itself each would need a validator of its own, a thirtieth of a start for all.
+    """Return the field of a nested table that defaults to an empty table, validated by the outer
+    one. A default instance of each would need a validator of its own, which would take a thirtieth
+    of the start-up time.
     """
     return Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How much of a plain value `config show` tells, where the rest may hold secrets."""
+    """Annotates a plain value that may hold secrets: `by` returns what `config show` shows of
+    it.
+    """
 
     by: Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Reaches:
-    """A setting that acts beyond agentd, or lets others see more, and how: a configuration of somebody
-    else is shown with it before it is taken. `when` says of which values that is true.
+    """Annotates a setting that acts outside agentd or lets others see more; `how` says in which
+    way. It is shown before a configuration written by somebody else is accepted. `when` says for
+    which values that is true.
     """
 
     how: str
@@ -64,20 +67,22 @@ class Reaches:
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """Settings by name that the file has in a table each: the example shows the keys of one."""
+    """Annotates a mapping of named settings, each a table of its own in the file; the example shows
+    one of them.
+    """
 
     model: type[Settings]
 
 
 def program_alone(command: Sequence[str]) -> list[str]:
-    """The program of a command, and how many arguments it has."""
+    """Return the program of a command and the number of its arguments, without the arguments."""
     program, *arguments = command or [""]
     count = f"[{len(arguments)} arguments, not shown]"
     return [program, count] if arguments else list(command)
 
 
 def host_alone(address: str) -> str:
-    """An address up to its path, in which services put their tokens."""
+    """Return an address without its path and all after it, in which services put their tokens."""
     parts = urlsplit(address)
     rest = "/[not shown]" if parts.path.strip("/") or parts.query or parts.fragment else ""
     host = parts.netloc.rpartition("@")[2]
@@ -85,7 +90,7 @@ def host_alone(address: str) -> str:
 
 
 def address_alone(address: str) -> str:
-    """An address without user, query and fragment, in which services are given keys."""
+    """Return an address without user, query and fragment, in which keys may be."""
     parts = urlsplit(address)
     rest = "?[not shown]" if parts.query or parts.fragment else ""
     host = parts.netloc.rpartition("@")[2]
@@ -93,7 +98,7 @@ def address_alone(address: str) -> str:
 
 
 def parse_named_paths(entries: tuple[str, ...]) -> Mapping[str, Path]:
-    """Paths by name, from "NAME=PATH" each. Raises ValueError with an example."""
+    """Return paths by name from entries "NAME=PATH". Raises ValueError with an example."""
     found: dict[str, Path] = {}
     for entry in entries:
         match = _NAMED_PATH.fullmatch(entry)
@@ -128,7 +133,7 @@ NamedPaths = Annotated[
     Reaches("is read, found and told to the model"),
 ]
 TimeOfDay = Annotated[int, BeforeValidator(parse_time)]  # minutes since midnight, 0…1440
-ZoneName = Annotated[str, BeforeValidator(parse_zone)]  # "" means: the next more general setting
+ZoneName = Annotated[str, BeforeValidator(parse_zone)]  # "" means the next more general setting
 
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -153,9 +158,9 @@ KeyFile = Annotated[
 
 
 def trusted_certificates() -> ssl.SSLContext | Literal[True]:
-    """What the certificate of a service is held against: the authorities that SSL_CERT_FILE or SSL_CERT_DIR
-    name, as for other programs, since behind a company's gateway nothing is reached without; True where
-    neither is set, which stands for the usual ones. Raises ConfigError for one that cannot be read.
+    """Return the TLS trust for services: a context with the authorities of SSL_CERT_FILE or
+    SSL_CERT_DIR, which are needed behind a company's gateway, or True (the default authorities) if
+    neither is set. Raises ConfigError if they cannot be read.
     """
     file, folder = (os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
     if not (file or folder):
@@ -170,7 +175,7 @@ def trusted_certificates() -> ssl.SSLContext | Literal[True]:
 
 
 def openai_needs_key(base_url: str) -> bool:
-    """Whether there is no use in asking that address without a key; other servers than the official
-    one may need none.
+    """Whether a request to that address without a key is useless: the official service needs one,
+    other servers may not.
     """
     return base_url.rstrip("/") in ("", OPENAI_URL)

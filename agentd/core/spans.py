@@ -1,4 +1,4 @@
-"""Parts of a text: pairs of places counted in characters, the end not among them. Pure."""
+"""Spans of a text: pairs (start, end) of character offsets, end excluded. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ Spans = tuple[Span, ...]
 
 
 def united(spans: Iterable[Span], length: int) -> Spans:
-    """The same characters of a text of this length as spans in order, no two touching."""
+    """Return the spans, clipped to a text of this length, sorted and with overlapping and touching
+    ones joined.
+    """
     made: list[Span] = []
-    first = last = -1  # the span that may still grow
+    first = last = -1  # the current span, which may still grow
     for start, end in sorted(spans):
         if start >= min(end, length):
             continue
@@ -28,12 +30,12 @@ def united(spans: Iterable[Span], length: int) -> Spans:
 
 
 def shifted(spans: Iterable[Span], by: int) -> Spans:
-    """The spans in a text that begins `by` characters later."""
+    """Return the spans moved by `by` characters."""
     return tuple((start + by, end + by) for start, end in spans)
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Parts of a text in order, those that overlap as one."""
+    """Return the spans sorted, with overlapping ones joined."""
     found: list[Span] = []
     for start, end in sorted(spans):
         if found and start < found[-1][1]:
@@ -44,7 +46,7 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def apart(spans: Iterable[Span], kept: Iterable[Span]) -> tuple[Span, ...]:
-    """What of these parts of a text lies in none of those that are `kept`, which are in order."""
+    """Return the parts of `spans` that lie outside all of `kept`, which must be in order."""
     left: list[Span] = []
     between = list(kept)
     n = 0
@@ -64,6 +66,6 @@ def apart(spans: Iterable[Span], kept: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def within(spans: Iterable[Span], start: int, end: int) -> tuple[Span, ...]:
-    """What of these parts lies in a part of the text, counted from its beginning."""
+    """Return the parts of the spans that lie between `start` and `end`, relative to `start`."""
     cut = ((max(first, start) - start, min(last, end) - start) for first, last in spans)
     return tuple((first, last) for first, last in cut if first < last)

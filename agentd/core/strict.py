@@ -1,8 +1,9 @@
-"""JSON and text from outside, read so strictly that nothing has to be guessed or lost later.
+"""Strict reading of JSON and text from outside, so that nothing has to be guessed or is lost later.
 
-Refused besides what JSON refuses: NaN and infinities, integers beyond 64 bits, nesting beyond 64
-levels, an object that names a key twice. Halves of surrogate pairs are no characters: no file, column or
-request can hold one. Whether they are refused or replaced is for the reader to say.
+Beyond invalid JSON, these are refused: NaN and infinities, integers beyond 64 bits, nesting beyond
+64 levels, an object with a duplicate key. Lone surrogates are no characters, and no file, column or
+request can hold one: the caller decides whether to refuse (`is_unicode`) or replace (`as_unicode`)
+them.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 
 
 class Unacceptable(ValueError):
-    """JSON of a kind that is not taken. Its words hold nothing of what was read."""
+    """Valid JSON of a refused kind. The message contains nothing of what was read."""
 
 
 def loads(text: str) -> Any:
-    """The value. Raises Unacceptable for what only we refuse, ValueError for what is no JSON."""
+    """Parse JSON text. Raises Unacceptable for what only agentd refuses, ValueError for invalid
+    JSON.
+    """
     _check_depth(text.encode("utf-8", "surrogatepass"))
     return json.loads(
         text,
@@ -37,7 +40,7 @@ def loads(text: str) -> Any:
 
 
 def is_unicode(value: Any) -> bool:
-    """Whether no string in a JSON value, keys included, holds half of a surrogate pair."""
+    """Whether no string in a JSON value, keys included, has a lone surrogate."""
     if isinstance(value, str):
         return value.isascii() or _encodes(value)
     if isinstance(value, Mapping):
@@ -46,8 +49,8 @@ def is_unicode(value: Any) -> bool:
 
 
 def as_unicode(value: Any) -> Any:
-    """The JSON value with U+FFFD for every half of a surrogate pair; two that follow each other and are
-    one become the character.
+    """Return the JSON value with U+FFFD for every lone surrogate; two that form a pair become its
+    character.
     """
     if isinstance(value, str):
         return value if is_unicode(value) else _units(value).decode("utf-16-le", "replace")
@@ -57,7 +60,9 @@ def as_unicode(value: Any) -> Any:
 
 
 def joined(pieces: list[str]) -> str:
-    """The pieces as one text; a pair that was cut between two of them is a character again."""
+    """Join the pieces; a surrogate pair that was cut between two pieces becomes a character
+    again.
+    """
     text = "".join(pieces)
     return text if is_unicode(text) else _units(text).decode("utf-16-le", "surrogatepass")
 
@@ -77,8 +82,8 @@ def _encodes(text: str) -> bool:
 def _check_depth(line: bytes) -> None:
     """Refuse deep nesting before the parser recurses into it.
 
-    Removing the innermost pairs once takes away one level; a loop over the characters in Python
-    would hold up everything else for a large text.
+    Each pass removes the innermost pairs of brackets, that is one level; a Python loop over the
+    characters would hold up the event loop for a large text.
     """
     brackets = _STRINGS.sub(b"", line).translate(_ONE_KIND, _NO_BRACKETS)
     for _ in range(MAX_DEPTH):
@@ -96,7 +101,9 @@ def _refuse(constant: str) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Two programs that read the same object must not see different ones."""
+    """Refuse duplicate keys, because two programs could read different objects from the same
+    text.
+    """
     value = dict(pairs)
     if len(value) != len(pairs):
         msg = "an object names a key twice"

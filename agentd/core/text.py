@@ -1,8 +1,8 @@
-"""Text as it is taken apart and compared: scripts without blanks, sentences, folded letters. Pure.
+"""Splitting and comparing text: scripts without blanks, sentences, folding. Pure.
 
-Letters are compared after NFKC and without case; quotation marks are one and dashes are one, blanks and
-ends of lines are one blank, what no reader sees is nothing. What JSON escapes counts as what it stands
-for. Words that were encoded otherwise (percent signs, base64) are not seen.
+Folding makes texts comparable: NFKC, no case, one kind of quotation mark and of dash, one blank for
+any run of blanks and line ends, and no invisible characters. JSON escapes count as the characters
+they stand for. Words in other encodings (percent signs, base64) are not recognised.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ UNSPACED = (
 
 
 def at_first_use(pattern: str, flags: int = 0) -> Callable[[], re.Pattern[str]]:
-    """The pattern, compiled when it is first asked for: one with the letters of all scripts takes two
-    milliseconds, which a start does without.
+    """Return a function that compiles the pattern at its first call: a pattern with the letters of
+    all scripts takes two milliseconds, which start-up saves.
     """
     return cache(partial(re.compile, pattern, flags))
 
 
-# A run of marks is taken whole or not at all: trying it from each of its marks takes quadratic time.
+# A possessive run of marks: backtracking into it would take quadratic time.
 _END = re.compile(r"(?<![.!?…])[.!?…]++(?=\s|\Z)|[。！？]+|\n")
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences in order, without blanks around them; those without a letter or digit are left
-    out.
+    """Yield the sentences in order, stripped, without those that have no letter or digit.
 
-    A sentence ends with its marks before a blank, with the full stop of a script without blanks, or with
-    its line. Short forms are not known: “Dr. Almeida” is two, which whoever looks for words can bear.
+    A sentence ends at punctuation before a blank, at the full stop of a script without blanks, or
+    at its line end. Abbreviations are not recognised: “Dr. Almeida” is two sentences, which a
+    search for words tolerates.
     """
     start = 0
     for found in _END.finditer(text):
@@ -66,14 +66,15 @@ _SAME = str.maketrans(
         **dict.fromkeys(map(chr, (*range(0xFE00, 0xFE10), *_TAGS))),
     }
 )
-# Nearly all letters stay as they are, and `translate` looks each of them up: this finds the others.
+# Matches the characters that `translate` changes: nearly all others stay, and `translate` would
+# look up each of them.
 _OTHERS = re.compile(
     f"[{''.join(chr(code) for code in _SAME if 127 < code < _TAGS[0])}{chr(_TAGS[0])}-{chr(_TAGS[-1])}]+"
 )
 _CODED = r"(?:\\{1,8}u[0-9a-fA-F]{4})+"
 _QUOTED = r"\\{1,8}[\"/]"
 _BREAK = r"\\{1,8}[nrtbf]"
-_MARKS = (  # what belongs to the letter before it, seen or not
+_MARKS = (  # marks, visible or not, that belong to the letter before them
     "[\u0300-\u036f\u1160-\u11ff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe00-\ufe2f"
     "\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"
 )
@@ -85,7 +86,8 @@ _UNIT = re.compile(rf"(?s){_CODED}|{_QUOTED}|.{_MARKS}")
 _ESCAPE = re.compile(rf"({_CODED})|{_QUOTED}|({_BREAK})")
 _HEX = re.compile(r"u([0-9a-fA-F]{4})")
 _UNSPACED = at_first_use(f"[{UNSPACED}]")
-# Letters of which each is compared for itself, none is nothing, and none is a blank that was no blank.
+# Matches characters for which folding is not simply one character to one: those that vanish,
+# combine, or become a blank.
 _UNUSUAL = at_first_use(
     r"[^\x00-\x5b\x5d-\xa7\xa9-\xac\xae\xb0-\xb7\xb9-\u024f\u0400-\u0482\u048a-\u052f"
     r"\u2010-\u2016\u2018-\u2026\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff]"
@@ -93,7 +95,7 @@ _UNUSUAL = at_first_use(
 
 
 class Folded:
-    """A text as it is compared: `text`."""
+    """A folded text, `text`, from which spans can be mapped back to the original."""
 
     __slots__ = ("_begins", "_original", "_pieces", "text")
 
@@ -104,8 +106,8 @@ class Folded:
         self.text = self._fold()
 
     def places(self, words: str) -> Iterator[Span]:
-        """Where `words`, in their folded form, stand in the original. In scripts that put blanks
-        between words they stand there as whole words.
+        """Yield the spans of the original at which the folded `words` occur, as whole words in
+        scripts that put blanks between words.
         """
         at = self.text.find(words) if words else -1
         while at >= 0:
@@ -148,11 +150,11 @@ class Folded:
         return _is_spaced(self.text[at - 1]) and _is_spaced(self.text[at])
 
     def _first(self, at: int) -> int:
-        """Where the character of the original begins that this one of the folded text comes from."""
+        """Return where the original character begins that produced this folded character."""
         return self._unit(at)[0]
 
     def _last(self, at: int) -> int:
-        """Where it ends."""
+        """Return where the original character ends that produced this folded character."""
         return self._unit(at)[1]
 
     def _unit(self, at: int) -> Span:
@@ -169,15 +171,16 @@ class Folded:
 
 
 def plain(text: str) -> str:
-    """The folded form alone, quicker, as it is found out whether words can stand in a text at all: what
-    is not in it is not in `Folded` either.
+    """Return the folded text without the mapping, which is faster. Words that are not in it are not
+    in `Folded` either, so it serves to rule texts out.
     """
     return " ".join(letters(text).split())
 
 
 def stretches(text: str, words: Mapping[str, int]) -> Sequence[Span]:
-    """Where in a text, as whole lines, folded words can stand of which one is known, a key of `words`; its
-    value says how many words they are at most. Nothing else of a long text needs to be taken apart.
+    """Return the spans of whole lines in which expressions may occur, so that the rest of a long
+    text need not be folded. `words` maps a word of each expression to the largest number of words
+    the expression has.
     """
     if _UNUSUAL().search(text):
         return [(0, len(text))]
@@ -193,7 +196,7 @@ def stretches(text: str, words: Mapping[str, int]) -> Sequence[Span]:
 
 
 def _lines(lines: Iterable[str], most: int) -> int:
-    """How many of the lines, the first ones, have so many words; all if they have fewer."""
+    """Return how many of the first lines together have `most` words; all if they have fewer."""
     count = 0
     for line in lines:
         if most <= 0:
@@ -204,7 +207,9 @@ def _lines(lines: Iterable[str], most: int) -> int:
 
 
 def shortened(text: str, most: int, why: str = "") -> str:
-    """The text, or its first `most` characters and a line that says how many are left out (and `why`)."""
+    """Return the text, or its first `most` characters and a line that says how many are left out
+    (and `why`).
+    """
     left = len(text) - most
     if left <= 0:
         return text
@@ -217,7 +222,9 @@ def is_unspaced(text: str) -> bool:
 
 
 def trimmed(words: str) -> str:
-    """Folded words without punctuation and blanks around; the words themselves if nothing else is there."""
+    """Return folded words without surrounding punctuation and blanks; if there is nothing else, the
+    stripped words.
+    """
     start, end = 0, len(words)
     while start < end and _is_outer(words[start]):
         start += 1
@@ -227,7 +234,7 @@ def trimmed(words: str) -> str:
 
 
 def _is_spaced(letter: str) -> bool:
-    """Whether it is part of a word of a script that puts blanks between words."""
+    """Whether the letter belongs to a word of a script that puts blanks between words."""
     is_letter = letter.isalnum() or unicodedata.category(letter).startswith("M")
     return is_letter and not _UNSPACED().match(letter)
 
@@ -237,7 +244,9 @@ def _is_outer(letter: str) -> bool:
 
 
 def letters(text: str) -> str:
-    """The letters as they are compared, with all blanks: each word of `plain` stands in it."""
+    """Return the text with each letter folded but all blanks kept: every word of `plain` occurs in
+    it.
+    """
     if "\\" in text:
         text = _ESCAPE.sub(_unescaped, text)
     if text.isascii():
@@ -247,7 +256,7 @@ def letters(text: str) -> str:
 
 
 def _same(text: str) -> str:
-    """The text with what counts as the same made the same."""
+    """Map characters that count as equal to one of them."""
     text = text.replace('"', "'").replace("`", "'")
     return _OTHERS.sub(lambda found: found[0].translate(_SAME), text)
 
@@ -262,7 +271,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def well_formed(text: str) -> str:
-    """The text with a question mark for every lone surrogate: a model can write one, no column can
-    hold it.
+    """Return the text with a question mark for every lone surrogate: a model can write one, but no
+    database column can hold it.
     """
     return text.encode(errors="replace").decode()

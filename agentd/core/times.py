@@ -1,4 +1,6 @@
-"""Times as people and programs write them: durations, times of day, zones, instants, and days in names."""
+"""Parses and formats times: durations, times of day, zones, instants, HTTP dates, and dates in
+names.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)|24:00", re.ASCII)
 
 
 def parse_duration(value: Any) -> timedelta:
-    """A duration from "1h30m", "45s", "2d". Raises ValueError with an example."""
+    """Parse a duration such as "1h30m", "45s", "2d". Raises ValueError with an example."""
     if isinstance(value, timedelta):
         return value
     match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
@@ -31,7 +33,7 @@ def parse_duration(value: Any) -> timedelta:
 
 
 def format_duration(value: timedelta) -> str:
-    """The shortest spelling that `parse_duration` reads back."""
+    """Return the shortest spelling of a duration that `parse_duration` reads."""
     left = int(value.total_seconds())
     parts = []
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
@@ -42,7 +44,7 @@ def format_duration(value: timedelta) -> str:
 
 
 def parse_time(value: Any) -> int:
-    """Minutes since midnight from "HH:MM". Raises ValueError with an example."""
+    """Return the minutes since midnight of "HH:MM". Raises ValueError with an example."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1440:
         return value
     if not isinstance(value, str) or not _TIME.fullmatch(value):
@@ -52,12 +54,14 @@ def parse_time(value: Any) -> int:
 
 
 def format_time(minutes: int) -> str:
-    """`HH:MM` from minutes since midnight."""
+    """Return minutes since midnight as `HH:MM`."""
     return f"{minutes // 60:02d}:{minutes % 60:02d}"
 
 
 def parse_zone(value: Any) -> str:
-    """A known IANA zone name. Raises ValueError with an example."""
+    """Check that a zone name is a known IANA name, and return it. Raises ValueError with an
+    example.
+    """
     if value == "":
         return ""
     try:
@@ -72,9 +76,10 @@ FIRST_YEAR, LAST_YEAR = 1_000, 9_000  # so that no zone, pause or end of a year 
 
 
 def read_instant(text: Any, zone: tzinfo = UTC) -> datetime:
-    """The moment that ISO 8601 text names, aware, in UTC; one without an offset is meant in `zone`.
+    """Parse ISO 8601 text into an aware datetime in UTC; text without an offset is in `zone`.
 
-    Raises ValueError, which names the text, for what is no time and for years that cannot be meant.
+    Raises ValueError, naming the text, if it is no time or its year is outside
+    FIRST_YEAR…LAST_YEAR.
     """
     try:
         found = datetime.fromisoformat(text)
@@ -89,13 +94,15 @@ def read_instant(text: Any, zone: tzinfo = UTC) -> datetime:
     raise ValueError(msg)
 
 
-_LONGEST_RETRY = 365 * 86_400.0  # seconds; of more a service knows as little as we do
+_LONGEST_RETRY = 365 * 86_400.0  # seconds; no service can mean a longer wait
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """The seconds for which a response asks to wait before a new try, a year at most; None where it says
-    nothing that could be read. `headers` are asked by lower-case names. A date is measured against the
-    response's own, so that no clock need agree, or against `now`, if that is given, where it has none.
+    """Return the seconds that a response's `Retry-After` asks to wait, at most a year; None if it
+    has none that can be read.
+
+    `headers` are looked up by lower-case names. A date is compared with the response's own `Date`,
+    so that the clocks need not agree; if there is none, with `now` if given.
     """
     text = headers.get("retry-after", "")
     try:
@@ -109,7 +116,7 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
 
 
 def _http_date(text: str) -> datetime | None:
-    """The moment, in UTC where the text names no zone; None for what is no date."""
+    """Parse an HTTP date, in UTC if it names no zone; None if it is no date."""
     try:
         at = parsedate_to_datetime(text)
     except (ValueError, TypeError):
@@ -118,7 +125,7 @@ def _http_date(text: str) -> datetime | None:
 
 
 def within_calendar(at: datetime) -> datetime:
-    """An aware moment as it is, or the nearest that every zone has a time for."""
+    """Return an aware moment, or the nearest one that can be represented in every zone."""
     year = min(max(at.year, FIRST_YEAR), LAST_YEAR)
     return at if year == at.year else at.replace(year=year, month=1, day=1)
 
@@ -133,7 +140,9 @@ _WORD = re.compile(r"\w")
 
 
 def date_in(text: str) -> date | None:
-    """The date that a path or a heading names, the last one if there are several."""
+    """Return the last valid date, as YYYY-MM-DD, that a path or heading contains; None if there is
+    none.
+    """
     for year, month, day in reversed(_DAY.findall(text)):
         try:
             return date(int(year), int(month), int(day))
@@ -143,5 +152,7 @@ def date_in(text: str) -> date | None:
 
 
 def without_dates(title: str) -> str:
-    """The heading, or "" if it names nothing but a day and an hour: chunks carry their day."""
+    """Return the heading, or "" if it consists only of a date and time: chunks carry their date
+    separately.
+    """
     return title if _WORD.search(_CLOCK.sub("", title)) else ""

@@ -1,4 +1,4 @@
-"""A tool call from request to result."""
+"""The values of a tool call, from request to result."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ Permission = Literal["ask", "allow", "deny"]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call, with all that a tool may know about the turn it runs in.
+    """One call, with all that the tool may know about the turn it runs in.
 
-    `tainted` says that text from outside is in this turn's prompt; `careful` that the user wants to be
-    asked before every file change; `approved` that he has said yes to what this call is about to do.
-    `known` has the texts whose addresses `web_fetch` may open in a tainted turn; for others it is empty.
+    `tainted`: text from outside is in the turn's prompt. `careful`: the user wants to be asked
+    before every file change. `approved`: the user has approved what this call is about to do.
+    `known` holds the texts whose addresses `web_fetch` may open in a tainted turn; empty for other
+    tools.
     """
 
     id: str
@@ -40,7 +41,7 @@ class FileAction(StrEnum):
 
     WRITE = "write"  # the whole content is replaced
     APPEND = "append"  # bytes are added at the end
-    DELETE = "delete"  # it goes away
+    DELETE = "delete"  # the file is deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class FileIntent:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What a call is about to do, made durable before it does it."""
+    """What a call is about to do; stored durably before the call does it."""
 
     call: ToolCall
     file: FileIntent | None = None
@@ -70,10 +71,10 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool answers.
+    """The result of a tool call.
 
-    `tainted` marks text that did not come from the owner or the owner's own notes; from then on the
-    turn is tainted. `is_repetition` says that nothing was done, since the same had been done before.
+    `tainted` marks text that is neither the owner's nor from the owner's own notes; it taints the
+    turn from then on. `is_repetition`: nothing was done, because the same had been done before.
     """
 
     text: str
@@ -87,8 +88,9 @@ class Approval:
     """A question to the user before an effect, bound to the exact bytes by `digest`.
 
     `path` with `old_text` and `new_text` make a diff for the client. `scope` is what a lasting
-    yes covers: nothing more than this ("once"), or all later questions of the same scope in this
-    session; a lasting yes is offered for the latter only. `warnings` are shown with the question.
+    approval covers: "once" is only this effect, and no lasting approval is offered; any other scope
+    covers all later questions of that scope in this session. `warnings` are shown with the
+    question.
     """
 
     title: str
@@ -101,17 +103,19 @@ class Approval:
 
 
 class Decision(StrEnum):
-    """What the user answers to an Approval."""
+    """The user's answer to an Approval."""
 
     DENY = "deny"
-    UNASKED = "unasked"  # a no, since nobody was there to be asked
+    UNASKED = "unasked"  # counts as a no: nobody could be asked
     ONCE = "once"  # this very change
-    ALWAYS = "always"  # and what later questions of the same scope ask in this session
+    ALWAYS = "always"  # this change and later ones of the same scope in this session
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    """A call without a result, as a restart finds it. `intent` is None when nothing had begun."""
+    """A tool call without a result, found after a restart. `intent` is None when it had not
+    begun.
+    """
 
     turn_id: int
     call_id: str

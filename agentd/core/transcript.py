@@ -1,4 +1,4 @@
-"""A session's choices, the rows of its transcript, and the part of them that a model sees."""
+"""The rows of a session's transcript, its context, and the user's choices for the session."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from agentd.core.turn import Kind, SessionKey, Usage, kind_of
 class Mode(StrEnum):
     """When the user is asked before a file changes."""
 
-    AUTO = "auto"  # where the rules ask for it
+    AUTO = "auto"  # where the rules demand it
     ASK = "ask"  # always
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a user has chosen for one session; "" leaves it to the configuration."""
+    """The user's choices for one session; "" leaves a choice to the configuration."""
 
     mode: Mode = Mode.AUTO
     model: str = ""
@@ -46,13 +46,15 @@ UNCHOSEN = Choices()
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What there is to choose from: models, the configured one first, and how much one may think."""
+    """The available choices: models (the configured one first) and levels of reasoning effort."""
 
     models: tuple[str, ...] = ()
     efforts: tuple[str, ...] = ()
 
     def kept(self, choices: Choices) -> Choices:
-        """The choices without what is no longer offered, since another service may be configured."""
+        """Return the choices without those no longer offered: another service may be configured
+        now.
+        """
         return Choices(
             choices.mode,
             choices.model if choices.model in self.models else "",
@@ -63,33 +65,35 @@ class Offer:
 NOTHING_OFFERED = Offer()
 
 
-DAMAGED = "damaged"  # the tag of a row whose digest does not prove it
-AWAY = "service_away"  # of rows that are offered again when the service is back
-DISABLED = "disabled"  # the owner wants no flush
-NO_MEMORY = "no_memory"  # the reason of a coverage whose session writes no memories: a group's
+DAMAGED = "damaged"  # the tag of a row that does not match its digest
+AWAY = "service_away"  # reason of a flush that is retried when the service is back
+DISABLED = "disabled"  # reason: the owner has switched flushes off
+NO_MEMORY = "no_memory"  # reason of a coverage in a session that writes no memory: a group
 _BY_ROLE = TextSource(Writer.OTHER, tainted=True)  # no source was named: this very value is none
 
 
 class RowRole(StrEnum):
-    """What a row is. The first two are messages of the API, the others our own."""
+    """The kind of a row. The first two are messages of the API, the others are agentd's own."""
 
     USER = "user"
     ASSISTANT = "assistant"
-    SUMMARY = "summary"  # stands for everything before it in the context
-    NOTICE = "notice"  # told to the user: a failure, an alert, a compaction
+    SUMMARY = "summary"  # replaces everything before it in the context
+    NOTICE = "notice"  # shown to the user: a failure, an alert, a compaction
 
     @property
     def is_spoken(self) -> bool:
-        """Whether such a row is a message, its tool calls and results among them."""
+        """Whether such a row is part of the conversation, tool calls and results included."""
         return self in (RowRole.USER, RowRole.ASSISTANT)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One stored row. `seq` counts from 1 within its session and never changes; only retention, which
-    erases old rows, leaves gaps. Unless `source` says otherwise, what opens a turn was written by the
-    owner, and all other rows by the agent. What came with the owner's words (an image, a resource, a
-    paste) always taints them.
+    """One stored row of a transcript.
+
+    `seq` counts from 1 within its session and never changes; only retention, which erases old rows,
+    leaves gaps. Unless `source` is given, a row that opens a turn was written by the owner and any
+    other by the agent. Anything attached to the owner's words (an image, a resource, a paste)
+    always taints the row.
     """
 
     seq: int
@@ -97,13 +101,13 @@ class Row:
     blocks: tuple[Block, ...]
     at: datetime
     turn_id: int | None = None
-    provider: str = ""  # who wrote an assistant row: opaque blocks go back only to it
+    provider: str = ""  # the writer of an assistant row: opaque blocks go back only to it
     usage: Usage | None = None  # of the model call that wrote an assistant row
     tag: str = ""  # of a notice: `alert`, `failure`, `cancelled`, `compaction` …
     source: TextSource = _BY_ROLE
 
     def __post_init__(self) -> None:
-        """Name the source that the role says."""
+        """Set the source that follows from the role, if none was given."""
         _fill_source(self)
 
     @property
@@ -113,17 +117,17 @@ class Row:
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """The images that it refers to, in order."""
+        """The images that the row refers to, in order."""
         return tuple(b for b in self.blocks if isinstance(b, Image))
 
     def as_message(self) -> Message:
-        """The message of a user or assistant row."""
+        """Return the message of a user or assistant row."""
         return Message(Role(self.role.value), self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
 class NewRow:
-    """A row before the store has numbered and dated it. `source` is as in Row."""
+    """A row before the store has given it a number and a time. `source` is as in Row."""
 
     role: RowRole
     blocks: tuple[Block, ...]
@@ -133,11 +137,11 @@ class NewRow:
     source: TextSource = _BY_ROLE
 
     def __post_init__(self) -> None:
-        """Name the source that the role says."""
+        """Set the source that follows from the role, if none was given."""
         _fill_source(self)
 
     def stored(self, seq: int, at: datetime, turn_id: int | None) -> Row:
-        """The row that it becomes."""
+        """Return the row as stored."""
         return Row(
             seq,
             self.role,
@@ -153,7 +157,9 @@ class NewRow:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Rows `first`…`last` were offered to memory by one flush, or gave up with a recorded failure."""
+    """A record that rows `first`…`last` were handled by one flush: it succeeded (`ok`), or gave up
+    for `reason`.
+    """
 
     first: int
     last: int
@@ -162,13 +168,15 @@ class Coverage:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing more is to be saved of the rows, so that they need not be kept for it."""
+        """Whether nothing more is to be saved from the rows, so that they need not be kept for
+        that.
+        """
         return self.ok or self.reason == NO_MEMORY
 
 
 def unsaved(coverages: Sequence[Coverage]) -> tuple[tuple[int, int, int], ...]:
-    """The rows that were given up and that no later flush has saved: first, last, and how often that was
-    tried, the oldest first.
+    """Return the row ranges that were given up and that no later flush has saved, as (first, last,
+    number of times given up), oldest first.
     """
     given_up: dict[tuple[int, int], int] = {}
     for coverage in coverages:
@@ -186,8 +194,8 @@ def unsaved(coverages: Sequence[Coverage]) -> tuple[tuple[int, int, int], ...]:
 
 @dataclass(frozen=True, slots=True)
 class SummaryTrouble:
-    """How summaries of a session have failed: so many tries in a row, the last one for `reason`. The
-    next try is not made before `retry_at` (None after a success).
+    """Failed summaries of a session: `failures` in a row, the last for `reason`. The next try comes
+    no sooner than `retry_at` (None after a success).
     """
 
     failures: int = 0
@@ -195,7 +203,7 @@ class SummaryTrouble:
     retry_at: datetime | None = None
 
     def holds(self, now: datetime) -> bool:
-        """Whether it is too early for another try."""
+        """Whether it is too early for the next try."""
         return self.retry_at is not None and now < self.retry_at
 
 
@@ -204,15 +212,17 @@ NO_TROUBLE = SummaryTrouble()
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What a session's next prompt is made from.
+    """A session's context: what its next prompt is built from.
 
     `rows` are the user, assistant and notice rows from `context_from` on, oldest first, those of
-    unfinished turns included. `summary` stands for what is before them.
-    `covered_to` is the last row that a flush has covered (0: none). `generation` counts the swaps
-    of the context; a compaction made for another generation is stale. Usage of rows up to
-    `swapped_at` was measured on an older context and says nothing about this one, and if
-    `is_excerpted` none does: turns have run on a part of this context, which was too long for them.
-    `left_out` are about as many characters of older rows of the context that were not read.
+    unfinished turns included. `summary` replaces the rows before them. `covered_to` is the last row
+    that a flush has covered (0: none).
+
+    `generation` counts the swaps of the context; a compaction planned for another generation is
+    stale. Token usage of rows up to `swapped_at` was measured on an older context and does not
+    apply to this one. With `is_excerpted` no usage applies, because turns ran on a part of a
+    context that was too long for them. `left_out` is about how many characters of older context
+    rows were not read.
     """
 
     session: SessionKey
@@ -222,8 +232,8 @@ class History:
     covered_to: int = 0
     generation: int = 0
     swapped_at: int = 0
-    flush_failures: int = 0  # failed tries for what is not covered yet
-    flush_due: bool = False  # a stop found something uncovered
+    flush_failures: int = 0  # failed tries to flush the uncovered rows
+    flush_due: bool = False  # a shutdown left uncovered rows
     choices: Choices = UNCHOSEN
     trouble: SummaryTrouble = NO_TROUBLE
     is_excerpted: bool = False
@@ -231,7 +241,7 @@ class History:
 
     @property
     def used_tokens(self) -> int:
-        """What the newest model call on this context read and wrote (0: none yet)."""
+        """The tokens that the newest model call on this context read and wrote (0: none yet)."""
         if self.is_excerpted:
             return 0
         newest = (row for row in reversed(self.rows) if row.usage and row.seq > self.swapped_at)
@@ -240,7 +250,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """A line of `agentd sessions list`."""
+    """One line of `agentd sessions list`."""
 
     key: SessionKey
     title: str
@@ -256,13 +266,13 @@ class SessionInfo:
 
 
 def opens_turn(row: Row | NewRow) -> bool:
-    """Whether a turn starts here: something the user said, not a tool's result."""
+    """Whether a turn starts with this row: a user row that holds no tool result."""
     return row.role is RowRole.USER and not any(isinstance(b, ToolResult) for b in row.blocks)
 
 
 def without_loose_calls(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """The rows, with words for calls and results that lost each other to a damaged row: a service
-    refuses a prompt with one of them alone.
+    """Return the rows with tool calls and results turned into text where a damaged row lost their
+    counterpart: a service refuses a prompt with only one of them.
     """
     if all(row.tag != DAMAGED for row in rows):
         return tuple(rows)
@@ -281,9 +291,11 @@ def without_loose_calls(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def export_row(row: Row) -> dict[str, Any]:
-    """One line of `agentd sessions export`, and of the virtual file `sessions/KEY.jsonl`. Rows that
-    hold text from outside say so: `"tainted": true`, with `"writer": "owner"` where the owner's own
-    words stand around it.
+    """Return a row as one line of `agentd sessions export` and of the virtual file
+    `sessions/KEY.jsonl`.
+
+    A row that holds text from outside has `"tainted": true`, and `"writer": "owner"` if the owner's
+    own words are around that text.
     """
     line = {
         "role": str(row.role),
@@ -298,8 +310,9 @@ def export_row(row: Row) -> dict[str, Any]:
 
 
 def summary_rows(session: SessionKey, summary: str, outside: str = "") -> tuple[NewRow, ...]:
-    """The rows of a compaction's summaries: last the one that the context carries, whose words are all
-    tainted where others take part; before it that of what came from outside.
+    """Return the rows of a compaction's summaries: first the summary of text from outside, if any,
+    then the one that the context includes. The latter is tainted where others take part in the
+    session.
     """
     is_shared = kind_of(session) is not Kind.MAIN
     return tuple(
@@ -310,7 +323,9 @@ def summary_rows(session: SessionKey, summary: str, outside: str = "") -> tuple[
 
 
 def holds_attachments(blocks: Iterable[Block]) -> bool:
-    """Whether something of a message is not what its sender wrote: images, resources, pastes."""
+    """Whether a message holds anything that its sender did not write himself: images, resources,
+    pastes.
+    """
     return any(isinstance(b, Image) or (isinstance(b, Text) and b.quoted) for b in blocks)
 
 

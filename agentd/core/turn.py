@@ -1,4 +1,4 @@
-"""What goes into a turn and what comes out."""
+"""Turns: the request, the session it belongs to, its state, and its result."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from agentd.core.spans import Spans
 SessionKey = NewType("SessionKey", str)
 MAIN = SessionKey("main")
 OTHERS = "*"
-DELETED = SessionKey("deleted")  # under this name the costs of deleted sessions are added up
+DELETED = SessionKey("deleted")  # the costs of deleted sessions are added up under this name
 
 
 class Kind(StrEnum):
-    """Who can read along in a session."""
+    """Who can read a session."""
 
     MAIN = "main"  # the owner alone: `main`, `chat:*`, heartbeats
     GROUP = "group"  # others read along
@@ -35,14 +35,16 @@ class Kind(StrEnum):
 
 
 def kind_of(key: str) -> Kind:
-    """The kind that a session key says. Keys without a known prefix are isolated, the safe side."""
+    """Return the kind of a session key. A key without a known prefix is ISOLATED, the safe
+    choice.
+    """
     if key == MAIN or key.startswith(("chat:", "heartbeat:")):
         return Kind.MAIN
     return Kind.GROUP if key.startswith("group:") else Kind.ISOLATED
 
 
 class Origin(StrEnum):
-    """Why a turn runs, or a model is asked."""
+    """Why a turn runs or a model is called."""
 
     USER = "user"
     HEARTBEAT = "heartbeat"
@@ -51,18 +53,18 @@ class Origin(StrEnum):
     EXTRACTION = "extraction"
     FORGETTING = "forgetting"
     JOB = "job"
-    EMBEDDING = "embedding"  # no turn: a service makes vectors
+    EMBEDDING = "embedding"  # no turn: a service computes vectors
 
 
 class Context(StrEnum):
-    """How much of the conversation a silent turn sees."""
+    """How much of the conversation a silent turn's prompt includes."""
 
     SESSION = "main"
     LIGHT = "light"
 
 
 class StopReason(StrEnum):
-    """Why a turn ended, in the words of the Agent Client Protocol."""
+    """Why a turn ended, in the terms of the Agent Client Protocol."""
 
     END_TURN = "end_turn"
     MAX_TOKENS = "max_tokens"
@@ -75,23 +77,23 @@ class StopReason(StrEnum):
 class Usage:
     """Tokens of one or more model calls."""
 
-    input_tokens: int = 0  # not read from or written to a cache
+    input_tokens: int = 0  # neither read from nor written to a cache
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
 
     @property
     def context_tokens(self) -> int:
-        """All the model read: the size of the prompt."""
+        """The size of the prompt: all tokens that the model read."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
     @property
     def total_tokens(self) -> int:
-        """Everything read and written."""
+        """All tokens read and written."""
         return self.context_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        """Both together."""
+        """Add two usages."""
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -112,11 +114,11 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """One thing somebody wants answered.
+    """A request for one turn.
 
-    `message_id` is the sender's own name for it: repeating it never runs the turn twice.
-    `tools` narrows the tools to those names; None means all that the session's kind allows. The name
-    OTHERS stands for all that programs of others and the web offer to such a turn.
+    `message_id` is chosen by the sender: a repeated id never runs the turn twice. `tools` limits
+    the tools to those names; None means all that the session's kind allows. The name OTHERS stands
+    for all tools that other programs and the web offer to such a turn.
     """
 
     session: SessionKey
@@ -126,10 +128,10 @@ class TurnRequest:
     context: Context = Context.SESSION
     model: str | None = None
     tools: frozenset[str] | None = None
-    client: str = ""  # who sent it, as it named itself: the owner's last used client gets alerts
+    client: str = ""  # the sending client's own name; alerts go to the client used last
     images: tuple[Image, ...] = ()
-    quoted: Spans = ()  # of `text`: what its sender marked as not his own words
-    patience: timedelta = timedelta(0)  # how long it waits for a service that is away
+    quoted: Spans = ()  # spans of `text` that its sender marked as not his own words
+    patience: timedelta = timedelta(0)  # how long to wait for a service that is away
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -138,8 +140,8 @@ class TurnRequest:
 
     @property
     def source(self) -> TextSource:
-        """Who wrote the message: agentd itself for silent turns, the owner in his own sessions. What a
-        silent turn quotes in it comes from outside.
+        """Who wrote the message: agentd itself for silent turns, the owner in his own sessions,
+        others elsewhere. A silent turn's message is tainted if it quotes something.
         """
         if self.origin is not Origin.USER:
             return TextSource(Writer.AGENT, tainted=bool(self.quoted))
@@ -152,18 +154,18 @@ class TurnRequest:
 
 
 class TurnState(StrEnum):
-    """Where a turn stands in the journal."""
+    """The state of a turn in the inbox."""
 
-    RECEIVED = "received"  # durable, waits for its place in the queue
+    RECEIVED = "received"  # durable, waiting in the queue
     RUNNING = "running"  # its user row is in the transcript
-    WAITING = "waiting"  # the same, put aside until the model's service is back
+    WAITING = "waiting"  # as RUNNING, but put aside until the model's service is back
     DONE = "done"  # ended with a stop reason
     FAILED = "failed"  # ended with an error; a notice row says which
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error as it is stored and told: no exception text, no code paths."""
+    """An error in the form in which it is stored and shown: no exception text, no code paths."""
 
     code: str
     message: str
@@ -171,13 +173,13 @@ class Failure:
 
     @classmethod
     def of(cls, error: AgentdError) -> Failure:
-        """The error as it is stored and told."""
+        """Convert an error."""
         return cls(error.reason, error.message, error.cure)
 
 
 @dataclass(frozen=True, slots=True)
 class CallMade:
-    """A tool call of a turn, once it has its result; `is_repetition` as in ToolOutput."""
+    """A finished tool call of a turn; `is_repetition` as in ToolOutput."""
 
     id: str
     name: str
@@ -202,7 +204,7 @@ class Turn:
 
     session: SessionKey
     message_id: str
-    seq: int  # place in the inbox
+    seq: int  # position in the inbox
     text: str = ""  # the last assistant message's words
     stop_reason: StopReason | None = None  # None when it failed
     usage: Usage = Usage()
@@ -227,11 +229,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Proof that a request is durable.
+    """Proof that a request is stored durably.
 
-    `turn_id` names it everywhere in the journal. `is_new` is False when the message id was known;
-    then `ended` holds the stored outcome if there is one. `redacted` counts the keys in its text that
-    were not kept.
+    `turn_id` identifies the turn in inbox and journal. `is_new` is False when the message id was
+    known; then `ended` holds the stored result if the turn has ended. `redacted` counts the keys in
+    the text that were masked.
     """
 
     turn_id: int
@@ -246,19 +248,19 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class PendingTurn:
-    """A turn that a restart found unfinished."""
+    """An unfinished turn, found after a restart."""
 
     turn_id: int
     request: TurnRequest
     seq: int
     state: TurnState
     attempts: int  # how often it has begun
-    redacted: int = 0  # keys of its text that were not kept
+    redacted: int = 0  # number of keys in its text that were masked
     at: datetime | None = None  # when it was received
 
     @property
     def receipt(self) -> Receipt:
-        """What its request was told when it was stored."""
+        """The receipt that the request got when it was stored."""
         request = self.request
         return Receipt(
             self.turn_id,

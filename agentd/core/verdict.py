@@ -1,8 +1,8 @@
-"""What the reply of a silent turn comes to. Pure.
+"""Judges the reply of a silent turn. Pure.
 
-NO_REPLY alone, or HEARTBEAT_OK at the start or the end, with little else, means that nothing needs
-the user. Anywhere else it is a word like any other, and so it is when the words next to it deny it:
-a false alarm costs a glance, a swallowed alert may cost a disk.
+NO_REPLY alone, or HEARTBEAT_OK at the start or end with little else, means that nothing needs the
+user. Anywhere else the token is an ordinary word, also if the words next to it negate it. In doubt
+the reply is an alert: a false alarm costs a glance, a swallowed alert may cost a disk.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _PREDICATES = re.compile(r"not|never|cannot|(?:is|was|would|will|can|does)(?:n't
 _NO_REPLY = re.compile(r"[\W_]*no(?:\\?_|[ -])reply[\W_]*", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z][a-z0-9]*>", re.IGNORECASE)
 _OPENED = re.compile(r"<[^/<>][^<>]{0,40}>\Z")
-_LONGEST_TAG = 43  # characters of that
+_LONGEST_TAG = 43  # longest match of _OPENED, in characters
 _OPENING = "-—–*_`\"'“‘("
-_MOST = 16  # acknowledgements that are taken off; a reply of hundreds is no all-clear
+_MOST = 16  # tokens that are stripped; a reply with hundreds is no all-clear
 _SENTENCE_END = ".!?…:;,\n()[]—–-"
 
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """Nothing for the user; `text` is what stood beside HEARTBEAT_OK, `tainted` as in an Alarm."""
+    """Nothing needs the user. `text` are the words beside HEARTBEAT_OK; `tainted` as in Alarm."""
 
     text: str = ""
     tainted: bool = False
@@ -43,8 +43,8 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The model has told the user `text` itself, through the notify tool; its reply is dropped.
-    `is_repetition` says that each of its alerts had been told within 24 hours, so that none was sent.
+    """The model told the user `text` itself, with the notify tool; its reply is dropped.
+    `is_repetition`: each alert had been told within 24 hours, so none was sent.
     """
 
     text: str = ""
@@ -54,7 +54,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Something for the user; `tainted` if text from outside had a part in it."""
+    """The reply is for the user; `tainted` if text from outside had a part in it."""
 
     text: str
     tainted: bool = False
@@ -62,13 +62,13 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """The model said nothing at all, which is no all-clear."""
+    """The model said nothing at all, which does not count as an all-clear."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """There is no reply. `is_cut` says that somebody ended the turn, not a fault, `is_over_budget` that a
-    limit of [budget] would have been passed.
+    """The turn gave no reply. `is_cut`: somebody ended the turn; it did not fail. `is_over_budget`:
+    a limit of [budget] would have been exceeded.
     """
 
     text: str = ""
@@ -81,7 +81,9 @@ Verdict = ReplyVerdict | Failed
 
 
 def judge(reply: str, ack_max_chars: int, *, notified: Sequence[str] = ()) -> ReplyVerdict:
-    """The verdict on a reply. `notified` are the alerts that the notify tool took in this turn."""
+    """Return the verdict on a reply. `notified` are the alerts sent with the notify tool in this
+    turn; `ack_max_chars` is how many characters may stand beside HEARTBEAT_OK in a quiet reply.
+    """
     if notified:
         return Told("\n\n".join(notified))
     rest, acknowledged = _strip(html.unescape(reply))
@@ -94,14 +96,12 @@ def judge(reply: str, ack_max_chars: int, *, notified: Sequence[str] = ()) -> Re
 
 
 def is_no_reply(text: str) -> bool:
-    """Whether the whole text says NO_REPLY, in any case and whatever markup or punctuation is
-    around it.
-    """
+    """Whether the whole text is NO_REPLY, ignoring case, markup and punctuation."""
     return _NO_REPLY.fullmatch(_TAG.sub("", text)) is not None
 
 
 def _strip(text: str) -> tuple[str, bool]:
-    """The text without acknowledgements at its ends, and whether there was one."""
+    """Strip the acknowledgements at both ends; return the rest, and whether there was one."""
     found = False
     for _ in range(_MOST):
         if (match := _START.match(text)) and not _denied_after(text[match.end() :]):
@@ -114,7 +114,7 @@ def _strip(text: str) -> tuple[str, bool]:
 
 
 def _denied_before(text: str) -> bool:
-    """Whether the words that run into the token deny it."""
+    """Whether the words directly before the token negate it."""
     words = _words(re.split(f"[{re.escape(_SENTENCE_END)}]", text)[-1])[-3:]
     if not words:
         return False
@@ -123,7 +123,7 @@ def _denied_before(text: str) -> bool:
 
 
 def _denied_after(text: str) -> bool:
-    """Whether the token is the subject of what follows (`HEARTBEAT_OK is not what I can say`)."""
+    """Whether the token is the subject of a negation (`HEARTBEAT_OK is not what I can say`)."""
     words = _words(re.split(f"[{re.escape(_SENTENCE_END)}]", text)[0])[:1]
     return bool(words) and _PREDICATES.fullmatch(words[0]) is not None
 
@@ -133,14 +133,14 @@ def _words(text: str) -> list[str]:
 
 
 def _trim(text: str) -> str:
-    """Without the edges that the token leaves behind, whole markup of the rest kept."""
+    """Strip what the token leaves behind at the edges, but keep complete markup of the rest."""
     text = re.sub(r"\A(?:</[^<>]{0,40}>|[\s.,:;!?—–\-*_`\"'”’])+", "", text)
     text = text[: _end(text)]
     return text if _WORD.search(text) or _has_symbol(text) else ""
 
 
 def _end(text: str) -> int:
-    """Where marks and beginnings of markup begin that stand at the end."""
+    """Return the offset at which trailing punctuation and opening markup begin."""
     end = len(text)
     while end:
         if text[end - 1].isspace() or text[end - 1] in _OPENING:
@@ -153,5 +153,5 @@ def _end(text: str) -> int:
 
 
 def _has_symbol(text: str) -> bool:
-    """Whether something other than ASCII marks stands there: an emoji alone is a message."""
+    """Whether the text has a symbol such as an emoji, which alone is a message."""
     return any(ord(char) > 0x2FFF for char in text)

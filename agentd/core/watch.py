@@ -1,4 +1,4 @@
-"""What an entry of HEARTBEAT.md watches: calls of tools that only read, and what they answered last."""
+"""Watched entries of HEARTBEAT.md: the read-only tool calls of an entry, and their last answers."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from agentd.core.erasure import MASK
 from agentd.core.message import JsonObject
 from agentd.core.text import shortened, well_formed
 
-MOST_CALLS = 8  # of one entry; a first look that makes more repeats the first of them
-_KEPT = 32_000  # characters of an answer that are kept, to show what has changed in it
+MOST_CALLS = 8  # per entry; of more calls in a first look, only the first ones are repeated
+_KEPT = 32_000  # characters of an answer that are stored, to show later what has changed
 _SHOWN = 12_000  # characters of all changes that a model is shown
 _AROUND = 3  # lines before and after a change
-_MOST_LINES = 800  # that are laid side by side; of more only what is new and what is gone is told
-_LONG = 400  # characters of a line that is compared as one
+_MOST_LINES = 800  # longest diff; beyond that, only added and removed lines are listed
+_LONG = 400  # longest line that is compared as one
 _PIECE = re.compile(r"[^,}\]]{0,200}[,}\]]|[^,}\]]{1,200}")
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedCall:
-    """A call, and its answer as models are shown it. `digest` is the SHA-256 of that, in hex, since of long
-    ones only the beginning is kept; "" once words were erased from `answer`, which it would tell. `repeats`
-    says that it may be made again: it only reads.
+    """A tool call and its answer as the model sees it.
+
+    `digest` is the SHA-256 (hex) of the whole answer, because only the beginning of a long one is
+    stored in `answer`. It is "" once words were erased from `answer`, since it would reveal them.
+    `repeats`: the call only reads, so it may be repeated.
     """
 
     name: str
@@ -42,37 +44,39 @@ class WatchedCall:
     def answered(
         cls, name: str, given: JsonObject, answer: str, *, repeats: bool = True
     ) -> WatchedCall:
-        """The call with an answer that has just come."""
+        """Return the call with a new answer."""
         digest = hashlib.sha256(answer.encode(errors="replace")).hexdigest()
         return cls(name, given, answer[:_KEPT], digest, repeats)
 
     @property
     def key(self) -> str:
-        """The same for the same call."""
+        """An identifier of the call: equal names and inputs give equal keys."""
         return json.dumps([self.name, dict(self.input)], sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedEntry:
-    """What is known of one entry. `entry` is its hash, `told` what its owner was told last about it."""
+    """What is stored of one watched entry. `entry` is its hash; `told` is what the user was last
+    told about it.
+    """
 
     entry: str
     calls: tuple[WatchedCall, ...] = ()
-    looked_at: datetime | None = None  # when the calls answered what is kept of them
+    looked_at: datetime | None = None  # when the stored answers were given
     told: str = ""
     told_at: datetime | None = None
     failing_since: datetime | None = None
-    failure: str = ""  # why the last look failed, in words of agentd or of a server
+    failure: str = ""  # the error of the last look, in words of agentd or of a server
 
     @property
     def repeats(self) -> bool:
-        """Whether its calls tell by themselves that something has changed. Where one of them may do more
-        than read, or there are none, a model looks at every beat.
+        """Whether repeating the entry's calls shows if something has changed. Otherwise (there are
+        none, or one may do more than read) a model looks at every beat.
         """
         return bool(self.calls) and all(call.repeats for call in self.calls)
 
     def as_json(self) -> dict[str, Any]:
-        """The shape in `agentd heartbeat explain`: without what the tools answered."""
+        """The shape in `agentd heartbeat explain`, without the tools' answers."""
         return {
             "calls": [{"name": c.name, "input": dict(c.input)} for c in self.calls],
             "asks_model": "when an answer changes" if self.repeats else "at every beat",
@@ -85,7 +89,7 @@ class WatchedEntry:
 
 
 def answered(old: Iterable[WatchedCall], new: Iterable[WatchedCall]) -> tuple[WatchedCall, ...]:
-    """The old calls in their order, with those of the new answers that are not the same."""
+    """Return the old calls in order, with each changed answer replaced by the new one."""
     now = {call.key: call for call in new}
     return tuple(
         fresh if (fresh := now.get(call.key)) is not None and not is_same(call, fresh) else call
@@ -94,14 +98,18 @@ def answered(old: Iterable[WatchedCall], new: Iterable[WatchedCall]) -> tuple[Wa
 
 
 def is_same(old: WatchedCall, new: WatchedCall) -> bool:
-    """Whether a call answers as it did. Words that were erased from the old answer may stand in the new."""
+    """Whether the call gives the same answer as before. Where words were erased from the old
+    answer, the new one may have any words.
+    """
     return old.digest == new.digest if old.digest else not _diff(old.answer, new.answer)
 
 
 def changes(before: Mapping[str, WatchedCall], now: Iterable[WatchedCall]) -> str:
-    """What has changed in the answers, as a diff for each call; what stands on one line of JSON is compared
-    by its values. "" where nothing has. Cut to 12,000 characters, which it says: what was added comes first.
-    Takes a tenth of a second for the longest answers that are kept.
+    """Return a diff of the answer of each changed call; "" if none has changed. JSON on one line is
+    compared value by value.
+
+    The result is cut to 12,000 characters, and says so; then only additions are shown. Takes a
+    tenth of a second for the longest answers that are stored.
     """
     pairs = [(before.get(call.key), call) for call in now]
     changed = [(old, call) for old, call in pairs if old is None or not is_same(old, call)]
@@ -117,7 +125,7 @@ def changes(before: Mapping[str, WatchedCall], now: Iterable[WatchedCall]) -> st
 
 
 def answers(calls: Iterable[WatchedCall]) -> str:
-    """What they answered, cut to 12,000 characters, which it says."""
+    """Return the answers of the calls, cut to 12,000 characters, which the text then says."""
     text = "\n\n".join(f"{_named(call)}\n{call.answer}" for call in calls)
     return well_formed(shortened(text, _SHOWN))
 
@@ -127,7 +135,9 @@ def _named(call: WatchedCall) -> str:
 
 
 def _diff(old: str, new: str) -> list[str]:
-    """The lines that differ, each behind `-` or `+`, with some around them; none where none does."""
+    """Return the lines that differ, with prefix `-` or `+`, and some context; empty if none
+    differ.
+    """
     after = list(_lines(new))
     before = _unmasked(list(_lines(old)), after)
     if before == after:
@@ -143,12 +153,14 @@ def _diff(old: str, new: str) -> list[str]:
     if max(len(before), len(after)) > _MOST_LINES:
         gone, come = Counter(before) - Counter(after), Counter(after) - Counter(before)
         return [*(f"-{line}" for line in gone), *(f"+{line}" for line in after if line in come)]
-    # The first two lines of the library's own say which files these are.
+    # The first two lines of a unified diff name the files.
     return list(difflib.unified_diff(before, after, n=_AROUND, lineterm=""))[2:]
 
 
 def _unmasked(before: list[str], after: list[str]) -> list[str]:
-    """The old lines; of those with erased words the new line, where that may be the same one."""
+    """Return the old lines; a line with erased words is replaced by the first new line that may be
+    the same.
+    """
     return [
         next((new for new in after if _fits(line, new)), line) if MASK in line else line
         for line in before
@@ -156,7 +168,7 @@ def _unmasked(before: list[str], after: list[str]) -> list[str]:
 
 
 def _fits(masked: str, line: str) -> bool:
-    """Whether a line is a masked one with words in the places of the marks."""
+    """Whether `line` is the masked line with any words in place of the masks."""
     first, *rest = masked.split(MASK)
     if not line.startswith(first):
         return False
@@ -170,13 +182,15 @@ def _fits(masked: str, line: str) -> bool:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines of an answer; of JSON on one line a line for each value, of other long ones pieces."""
+    """Yield the lines of an answer: for JSON on one line a line per value, for other long lines
+    pieces.
+    """
     for line in text.splitlines():
         if line.lstrip()[:1] in ("{", "["):
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError):
-                pass  # it is no JSON, or cut
+                pass  # no JSON, or truncated JSON
             else:
                 yield from json.dumps(value, ensure_ascii=False, indent=1).splitlines()
                 continue

@@ -1,4 +1,6 @@
-"""Files of the workspace as sessions see them."""
+"""Values of workspace files: readers, contents, authors, versions, listings, and well-known
+paths.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from agentd.core.turn import Kind, SessionKey
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who looks at a file: the kind decides what exists, the session what it has already seen."""
+    """Who reads a file: `kind` decides which files are visible, `session` which count as seen."""
 
     session: SessionKey
     kind: Kind
@@ -21,8 +23,8 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class FileView:
-    """A file as read: `path` is canonical (`@scope/…` for another scope), `digest` its SHA-256. `is_shared`:
-    it exists for groups and isolated sessions too.
+    """The content of a file: `path` is canonical (`@scope/…` for another scope), `digest` its
+    SHA-256. `is_shared`: groups and isolated sessions may see it, too.
     """
 
     path: str
@@ -33,12 +35,15 @@ class FileView:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who made a file what it is. `kind` is "model" in the owner's turns, "heartbeat", "job" or
-    "flush" in turns that run by themselves, "facts" where the page of facts is kept, "archive" where
-    an old note was moved, "owner" for commands, "restore", or "hand" for any change that did not go
-    through agentd. A model's change names its session and its tool call. It is tainted when text from
-    outside had a part in it; the owner has `approved` it when he has seen the whole file that comes of
-    it: all of it is his from then on.
+    """Who brought a file into its state.
+
+    `kind` is "model" in the owner's turns; "heartbeat", "job" or "flush" in turns that run by
+    themselves; "facts" for updates of the page of facts; "archive" for a moved old note; "owner"
+    for commands; "restore"; or "hand" for any change that did not go through agentd. A model's
+    change names its session and its tool call.
+
+    `tainted`: text from outside had a part in the change. `approved`: the owner saw the whole
+    resulting file and approved it, so all of it counts as his from then on.
     """
 
     kind: str
@@ -49,7 +54,7 @@ class Author:
 
 
 BOOTSTRAP_PATH = "BOOTSTRAP.md"  # the questions of a first conversation
-TARGETS: Mapping[str, str] = {  # files by the words that commands and models may call them
+TARGETS: Mapping[str, str] = {  # names of files that commands and models may use
     "memory": "MEMORY.md",
     "heartbeat": "HEARTBEAT.md",
     "bootstrap": BOOTSTRAP_PATH,
@@ -62,7 +67,7 @@ TARGETS: Mapping[str, str] = {  # files by the words that commands and models ma
 FACTS_PATH = "memory/facts.md"  # the page of facts
 GRAPH_FOLDER = "memory/graph"  # the text of the concept graph
 SHARED_PATH = f"{GRAPH_FOLDER}/shared.txt"  # which facts are shared with others
-TAKEN_BACK_PATH = f"{GRAPH_FOLDER}/taken-back.txt"  # what others said and is not to come again
+TAKEN_BACK_PATH = f"{GRAPH_FOLDER}/taken-back.txt"  # what others said and may not be added again
 CHAIN_PATH = f"{GRAPH_FOLDER}/chain.txt"  # the log of what happened to the graph
 CHAIN_HEAD_PATH = f"{GRAPH_FOLDER}/chain.head"  # how that log ends
 _GRAPH_FILES = frozenset({SHARED_PATH, TAKEN_BACK_PATH, CHAIN_PATH, CHAIN_HEAD_PATH})
@@ -73,8 +78,8 @@ RESTORE = Author("restore")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What a file was. Numbers grow and are never given twice; `digest` is "" where the file was
-    deleted. `at` is when it became so, for a change by hand when that was noticed.
+    """A former state of a file. Numbers ascend and are never reused; `digest` is "" where the file
+    was deleted. `at` is when this state began; for a change by hand, when it was noticed.
     """
 
     number: int
@@ -84,34 +89,34 @@ class Version:
     by: Author
 
 
-class TreeEntry(
-    NamedTuple
-):  # of which a large workspace makes many: a dataclass takes three times as long
+class TreeEntry(NamedTuple):  # for speed: a large workspace makes many
     """One line of a listing; directories end in `/`."""
 
     path: str
     size: int
     is_dir: bool
     mtime_ns: int = 0  # 0: not known
-    ctime_ns: int = 0  # the same; nobody can set it
+    ctime_ns: int = 0  # 0: not known; unlike mtime, cannot be set
     inode: int = 0
-    is_shared: bool = False  # it exists for groups and isolated sessions too
+    is_shared: bool = False  # groups and isolated sessions may see it, too
 
     @property
     def stamp(self) -> tuple[int, int, int, int]:
-        """What tells an unchanged file without reading it."""
+        """Values that change with the file, to detect a change without reading it."""
         return self.size, self.mtime_ns, self.ctime_ns, self.inode
 
 
 def require_note(path: str, cure: str) -> None:
-    """Raises PathRefused with the cure for a file that would take words where nobody finds them."""
+    """Raise PathRefused, with `cure`, for a path that is no .md file: text in it would not be
+    searched or shown.
+    """
     if not path.casefold().endswith(".md"):
         raise PathRefused(f"{path} is no note: only .md files are searched and shown", cure=cure)
 
 
 def is_graph_text(path: str) -> bool:
-    """Whether a path is one of the files that agentd keeps the graph in; the user's table of aliases is
-    none of them.
+    """Whether the path is one of the files in which agentd keeps the graph; the user's table of
+    aliases is not.
     """
     folded = path.casefold()
     return folded in _GRAPH_FILES or (

@@ -1,11 +1,13 @@
-"""Characters that are drawn as nothing, and whether they do their work where they stand. Pure."""
+"""Invisible characters (default ignorables), and whether they have a function where they stand.
+Pure.
+"""
 
 from __future__ import annotations
 
 import re
 
-# The inside of a character class: what Unicode's DerivedCoreProperties.txt has as
-# Default_Ignorable_Code_Point, the places that are kept free for more of them included.
+# The inside of a character class: Default_Ignorable_Code_Point of Unicode's
+# DerivedCoreProperties.txt, with the code points reserved for more of them.
 IGNORABLE = (
     "\u00ad\u034f\u061c\u115f-\u1160\u17b4-\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -15,8 +17,8 @@ _ANY = re.compile(f"[{IGNORABLE}]")
 
 
 def idle(text: str) -> frozenset[int]:
-    """The places of such characters that do nothing for what is seen: all but joiners and selectors in
-    the scripts that have them, and in emoji.
+    """Return the offsets of invisible characters that do not change what is seen: all but joiners
+    and selectors within emoji and the scripts that use them.
     """
     if text.isascii():
         return frozenset()
@@ -29,7 +31,7 @@ def idle(text: str) -> frozenset[int]:
 
 
 def suspect(text: str) -> frozenset[int]:
-    """Those of them that honest texts do not have either."""
+    """Return the offsets of `idle` without those that occur in honest texts."""
     places = idle(text)
     if not places:
         return places

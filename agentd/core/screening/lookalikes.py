@@ -1,6 +1,7 @@
-"""Letters that pass for Latin ones. Pure; `lookalikes.txt` says where the table is from.
+"""Letters of other scripts that look like Latin ones. Pure; `lookalikes.txt` names the table's
+source.
 
-What mixes nothing is not found: a word that is Cyrillic from end to end may be a Russian one.
+Only words that mix scripts are found: a word that is entirely Cyrillic may simply be Russian.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ from importlib.resources import files
 from agentd.core.screening.ignorable import IGNORABLE, idle
 from agentd.core.text import UNSPACED, at_first_use
 
-# Marks on letters and what is drawn as nothing tear no word apart.
+# Combining marks and invisible characters do not end a word.
 _UNSEEN = f"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f{IGNORABLE}]*+"
 _WORD = at_first_use(rf"(?:[^\W{UNSPACED}]{_UNSEEN})++")
 _LATIN = re.compile(r"[A-Za-z]")
-_LEAST = 4  # letters: shorter ones are units and symbols: kΩ, Δx
+_LEAST = 4  # fewest letters of a word; shorter ones are units and symbols: kΩ, Δx
 _SAME_SHAPE = (
     "<font>",
     "<wide>",
     "<compat>",
-)  # decompositions of what is neither raised nor framed
+)  # kinds of decomposition that keep the shape: neither superscripts nor framed letters
 
 
 @cache
 def latin_letters() -> Mapping[str, str]:
-    """The Latin letter that each look-alike passes for."""
+    """Return the Latin letter that each look-alike resembles."""
     table = (files("agentd.core.screening") / "lookalikes.txt").read_text(encoding="utf-8")
     rows = (line.split() for line in table.splitlines() if not line.startswith("#"))
     return {char: latin for latin, chars in rows for char in chars}
@@ -36,8 +37,8 @@ def latin_letters() -> Mapping[str, str]:
 
 @cache
 def passes_for(char: str) -> str:
-    """The Latin letters that a character is drawn like, "" if it is one or none: by the table of those of
-    other scripts, or by Unicode's own word that it is a form of them.
+    """Return the Latin letters that a character looks like; "" if there are none, or if it is ASCII
+    itself. Sources are the table of look-alikes and Unicode's compatibility decompositions.
     """
     if char.isascii():
         return ""
@@ -50,7 +51,7 @@ def passes_for(char: str) -> str:
 
 
 def mixed_words(text: str) -> Iterator[re.Match[str]]:
-    """Words of Latin letters and look-alikes of them."""
+    """Yield the words that contain both Latin letters and look-alikes."""
     if text.isascii():
         return
     for word in _WORD().finditer(text):
@@ -59,20 +60,21 @@ def mixed_words(text: str) -> Iterator[re.Match[str]]:
 
 
 def disguised(text: str) -> Iterator[tuple[str, int]]:
-    """Such words: the reason, and the index of the word."""
+    """Yield (reason, offset) of the mixed words that are long enough to be suspicious."""
     for word in mixed_words(text):
         if sum(char.isalpha() or bool(passes_for(char)) for char in word[0]) >= _LEAST:
             yield "mixes Latin letters with look-alikes of other alphabets", word.start()
 
 
-_WITHOUT_SHAPE = frozenset("\u2800\U0001d159")  # signs that are drawn as nothing, yet are no blanks
+_WITHOUT_SHAPE = frozenset("\u2800\U0001d159")  # signs that are invisible, yet are no blanks
 _HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 
 
 def spelled(text: str) -> str:
-    """The text as somebody who is to judge it should see it: each character that nobody sees, that turns
-    or steers what is seen, or that passes for a Latin letter beside Latin ones, stands as its number,
-    `⟨U+202E⟩`. What scripts and emoji need stays.
+    """Return the text in a form in which nothing is hidden, for somebody who has to judge it. Each
+    character that is invisible, changes the direction of text, or looks like a Latin letter within
+    a Latin word is shown as its code point, `⟨U+202E⟩`. Characters that scripts and emoji need
+    stay.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -87,7 +89,7 @@ def spelled(text: str) -> str:
 
 
 def _is_hidden(char: str) -> bool:
-    """Whether it is hidden wherever it stands; what is ignored by default is not asked about."""
+    """Whether the character is hidden wherever it stands; default ignorables are left to `idle`."""
     if char in "\n\t" or (" " <= char <= "~"):
         return False
     if char in _WITHOUT_SHAPE:
@@ -96,7 +98,7 @@ def _is_hidden(char: str) -> bool:
 
 
 def _disguised(text: str) -> frozenset[int]:
-    """The places of letters that pass for Latin ones in words that have Latin ones too."""
+    """Return the offsets of look-alikes in words that also have Latin letters."""
     return frozenset(
         word.start() + place
         for word in mixed_words(text)

@@ -1,7 +1,7 @@
-"""What deserves a warning in text that goes into prompts. Pure; time is in proportion to the text.
+"""Finds suspicious text in what goes into prompts. Pure; takes time proportional to the text.
 
-It is no boundary. What a model may write, and what of others it is shown, is decided by where the
-text comes from; this is what the user is told beside the question.
+This is no security boundary: what a model may write, and which text of others it sees, is decided
+by where the text comes from. The findings are warnings shown to the user with a question.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from agentd.core.screening.lookalikes import disguised, passes_for
 
 
 class Severity(StrEnum):
-    """What a piece of text deserves."""
+    """How serious a suspicious place is."""
 
-    HIGH = "high"  # nobody sees what it holds: the user is asked
-    LOW = "low"  # seen in attacks and in honest notes: a warning, no more
+    HIGH = "high"  # hidden from people: the user is asked
+    LOW = "low"  # occurs in attacks and in honest notes: only a warning
 
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """One suspicious place. `line` and `column` count from 1; `key` is what makes two of them the
-    same finding, wherever in the file their line stands.
+    """One suspicious place. `line` and `column` count from 1. Findings with equal `key` are the
+    same finding, whatever their line number.
     """
 
     severity: Severity
@@ -64,9 +64,7 @@ _LONG = 8
 
 
 def hidden(text: str) -> Iterator[tuple[str, int]]:
-    """Characters that nobody sees, and that a model reads all the same: the reason to warn of them, and
-    where they stand.
-    """
+    """Yield (reason, offset) for characters that people cannot see but a model reads."""
     if text.isascii():
         return
     for found in _OVERRIDE.finditer(text):
@@ -92,9 +90,8 @@ def _in_run(text: str, run: re.Match[str], places: frozenset[int]) -> Iterator[t
         yield "has invisible characters within words", start
 
 
-# A few things that attackers write to models, in English. They are worth a warning and no more: who
-# knows the list writes something else, and it speaks one language. docs/security.md says how much of other
-# people's attacks it finds.
+# Some English phrases of prompt injections. They cause only a warning, because an attacker who
+# knows the list avoids it. docs/security.md says how many published attacks it finds.
 _PHRASES = tuple(
     (reason, re.compile(pattern))
     for reason, pattern in (
@@ -141,7 +138,7 @@ _IGNORED = re.compile(f"[{IGNORABLE}]")
 
 
 class _Folding(dict[int, str]):
-    """A table for `str.translate` that works out each character once."""
+    """A table for `str.translate` that computes each character once."""
 
     def __missing__(self, code: int) -> str:
         self[code] = made = _folded(chr(code))
@@ -149,10 +146,10 @@ class _Folding(dict[int, str]):
 
 
 def phrases(text: str) -> Iterator[tuple[str, int]]:
-    """What stands there, and where: reason and index."""
+    """Yield (reason, offset) of each suspicious phrase."""
     folded = text.translate(_FOLDING)
     found = sorted((m.start(), reason) for reason, p in _PHRASES for m in p.finditer(folded))
-    at = length = 0  # one walk leads from the folded text back to the places in the source
+    at = length = 0  # a single pass maps folded offsets back to the source
     for start, reason in found:
         while length + len(_FOLDING[ord(text[at])]) <= start:
             length += len(_FOLDING[ord(text[at])])
@@ -172,12 +169,12 @@ def _folded(char: str) -> str:
 _FOLDING = _Folding()
 
 
-_MOST = 40  # of one reason; more say nothing new
+_MOST = 40  # findings per reason; more would add nothing
 _NEAR = 4_096  # characters before an addition that it may complete to something suspicious
 
 
 def scan(text: str) -> tuple[Suspicion, ...]:
-    """All that is suspicious, in the order in which it stands there; each reason once a line."""
+    """Return the suspicious places in order, each reason once per line."""
     lines = [0, *(found.end() for found in re.finditer("\n", text))]
     told: dict[tuple[str, int], Suspicion] = {}
     count = Counter[str]()
@@ -194,8 +191,8 @@ def scan(text: str) -> tuple[Suspicion, ...]:
 
 
 def scan_change(before: str, after: str) -> tuple[Suspicion, ...]:
-    """What is suspicious in `after` and was not in `before`; what a change completes counts. Of a text
-    that was only added to, that is looked for near the addition.
+    """Return the suspicions in `after` that `before` did not have, including any that the change
+    completes. If text was only appended, only the end of `before` is scanned.
     """
     start = before.rfind("\n", 0, max(0, len(before) - _NEAR)) + 1
     if not start or not after.startswith(before):

@@ -1,6 +1,6 @@
-"""What Unicode says of characters that shape their neighbours. Pure.
+"""Unicode properties of characters that shape their neighbours. Pure.
 
-Importing this loads a library of 2 MB: texts without such characters do without it.
+Importing this module loads a library of 2 MB; texts without such characters do not need it.
 """
 
 from __future__ import annotations
@@ -38,12 +38,14 @@ _RIGHT_TO_LEFT = regex.compile(r"[\p{bc=R}\p{bc=AL}--[\u200f]]", regex.V1)
 
 
 def at_work(text: str) -> frozenset[int]:
-    """The places at which joiners and selectors change how their neighbours look."""
+    """Return the offsets of joiners and selectors that change how their neighbours look."""
     return _places(_AT_WORK, text)
 
 
 def tolerated(text: str) -> frozenset[int]:
-    """The places of what honest texts have besides: what divides and directs text, and rarer forms."""
+    """Return the offsets of other invisible characters that occur in honest texts: those that
+    divide words, direct text, or select rare forms.
+    """
     found = _places(_TOLERATED, text)
     return found | _places(_DIRECTING, text) if _RIGHT_TO_LEFT.search(text) else found
 
