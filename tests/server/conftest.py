@@ -45,6 +45,7 @@ class ScriptedTurns:
         self.requests: list[TurnRequest] = []
         self.wishes: list[str] = []  # what was asked about the room in a context
         self.cancelled: list[str] = []
+        self.cancelled_messages: list[str] = []
         self.refusal: Exception | None = None
         self.done = 0
         self.waiting: dict[tuple[str, str], Any] = {}
@@ -98,7 +99,10 @@ class ScriptedTurns:
         return True
 
     def cancel_message(self, session: str, message_id: str) -> bool:
-        return (session, message_id) in self.waiting and self.cancel(session)
+        if (session, message_id) not in self.waiting:
+            return False
+        self.cancelled_messages.append(message_id)
+        return self.cancel(session)
 
     def is_waiting(self, session: str) -> bool:
         return False

@@ -57,7 +57,6 @@ class Hub:
         self._channels: dict[SessionKey, _Channel] = {}
         self._numbers: dict[SessionKey, int] = {}  # the last ones of sessions without a channel
         self._authors: dict[tuple[SessionKey, str], Peer] = {}
-        self._starts: dict[tuple[SessionKey, str], Callable[[], object]] = {}
 
     def emit(self, event: TurnEvent) -> None:
         """Show an event. Never blocks, never raises."""
@@ -68,15 +67,11 @@ class Hub:
             channel.backlog.clear()
             author = self._authors.get((event.session, event.message_id))
         channel.show(event, author)
-        if isinstance(event, TurnStarted):
-            if act := self._starts.pop((event.session, event.message_id), None):
-                act()
-        elif isinstance(event, TurnEnded):
+        if isinstance(event, TurnEnded):
             if channel.running == event.turn.message_id:  # another one may have ended in the queue
                 channel.running = ""
                 channel.backlog.clear()
             self._authors.pop((event.session, event.turn.message_id), None)
-            self._starts.pop((event.session, event.turn.message_id), None)
             self._forget_if_idle(event.session)
 
     async def wait_room(self, session: SessionKey) -> None:
@@ -181,16 +176,6 @@ class Hub:
         """Forget that the client sent a message, since it will not run."""
         if self._authors.get((session, message_id)) is peer:
             del self._authors[session, message_id]
-            self._starts.pop((session, message_id), None)
-
-    def once_started(self, session: SessionKey, message_id: str, act: Callable[[], object]) -> None:
-        """Call `act` when the turn of a message runs that a client here wrote: at once if it does,
-        never if it has ended.
-        """
-        if self.running(session) == message_id:
-            act()
-        elif (session, message_id) in self._authors:
-            self._starts[session, message_id] = act
 
     def author(self, session: SessionKey) -> Peer | None:
         """Who sent the message of the running turn, even if it has left."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -65,6 +65,14 @@ class Attach(Protocol):
         """The message as it is to be submitted; `tell` tells its sender what was added."""
 
 
+@dataclass(slots=True)
+class _Storing:
+    """A message on its way into the store: what its sender waits for, and whether it took it back."""
+
+    ticket: asyncio.Future[CommandTicket]
+    is_withdrawn: bool = False
+
+
 class Prompts:
     """Submits messages and waits for their ends.
 
@@ -96,7 +104,7 @@ class Prompts:
         """The answer to `session/prompt`. Raises TurnFailed, InvalidRequest for a slash command that the
         client does not have or that has an attachment, and what `Turns.submit` raises.
 
-        A call that is taken back ends its turn, now or as soon as it has its place.
+        A call that is taken back ends its turn: now, or as soon as the message is stored.
         """
         await self._hub.attach(session, peer)
         if (found := self.commands.find(call, peer.role)) is not None:
@@ -120,8 +128,8 @@ class Prompts:
         try:
             return _answer(await self._turn(request, call.images, peer))
         except asyncio.CancelledError:
-            if peer.is_withdrawn() and not self._turns.cancel_message(session, message_id):
-                self._hub.once_started(session, message_id, lambda: self._turns.cancel(session))
+            if peer.is_withdrawn():
+                self._turns.cancel_message(session, message_id)
             raise
 
     def cancel(self, session: SessionKey) -> None:
@@ -170,16 +178,20 @@ class Prompts:
     async def _submit(
         self, request: TurnRequest, pictures: Sequence[bytes], peer: Peer
     ) -> CommandTicket:
-        stored: asyncio.Future[CommandTicket] = asyncio.get_running_loop().create_future()
-        self._group.create_task(self._store(request, pictures, peer, stored))
-        return await stored
+        storing = _Storing(asyncio.get_running_loop().create_future())
+        self._group.create_task(self._store(request, pictures, peer, storing))
+        try:
+            return await storing.ticket
+        except asyncio.CancelledError:
+            storing.is_withdrawn = peer.is_withdrawn()
+            raise
 
     async def _store(
         self,
         request: TurnRequest,
         pictures: Sequence[bytes],
         peer: Peer,
-        stored: asyncio.Future[CommandTicket],
+        storing: _Storing,
     ) -> None:
         session, message_id = request.session, request.message_id
         self._hub.wrote(session, message_id, peer)
@@ -190,15 +202,17 @@ class Prompts:
                 _accept(ticket, request, peer)
         except Exception as error:  # the waiting call answers it; the group must live on
             self._hub.withdraw(session, message_id, peer)
-            if not stored.done():
-                stored.set_exception(error)
+            if not storing.ticket.done():
+                storing.ticket.set_exception(error)
             elif not isinstance(error, AgentdError):
                 log.exception("message_not_stored", session=session)  # its sender has left
             return
         if ticket.receipt.ended is not None:
             self._hub.withdraw(session, message_id, peer)
-        if not stored.done():
-            stored.set_result(ticket)
+        if storing.is_withdrawn:
+            self._turns.cancel_message(session, message_id)
+        if not storing.ticket.done():
+            storing.ticket.set_result(ticket)
 
     async def _show(self, session: SessionKey, text: str, peer: Peer, meta: dict[str, Any]) -> None:
         for update in text_updates("agent_message_chunk", text):
