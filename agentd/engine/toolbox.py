@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import fastjsonschema
@@ -79,17 +79,17 @@ class Toolbox:
         own = tuple(
             _in_short(tool.spec) if light else tool.spec
             for name, tool in self._tools.items()
-            if _is_for(tool.spec, request)
+            if _allows_own(request, tool.spec)
         )
-        return (*own, *self.others(request))
+        return (*own, *self.sourced_specs(request))
 
-    def others(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
-        """Those of them that come from tool sources."""
+    def sourced_specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
+        """What the model of this turn may call of the tool sources."""
         return tuple(
             spec
             for tool_source in self._tool_sources
             for spec in tool_source.specs(request)
-            if _has(request, spec.name)
+            if _allows_sourced(request, spec.name)
         )
 
     def spec(self, name: str) -> ToolSpec | None:
@@ -101,7 +101,9 @@ class Toolbox:
         """What sort of tool it is, in the words of the Agent Client Protocol."""
         if tool := self._tools.get(name):
             return tool.spec.kind
-        return next((spec.kind for spec in self.others(request) if spec.name == name), "other")
+        return next(
+            (spec.kind for spec in self.sourced_specs(request) if spec.name == name), "other"
+        )
 
     def refusal(self, place: int, made: int) -> ToolOutput | None:
         """Why the call at this place of an answer, from 0, is not run after `made` others of its turn;
@@ -146,7 +148,7 @@ class Toolbox:
         if call.name in self._tools:
             return None
         try:
-            tool, _ = self._meant(call, request)
+            tool, _ = self._resolve(call, request)
         except ToolFailed:
             return None
         return _only_reads(tool.spec)
@@ -159,10 +161,10 @@ class Toolbox:
         call = replace(call, input=self._redactor.plain(call.input))
 
         async def run(_: asyncio.Timeout) -> ToolOutput:
-            tool, meant = self._meant(call, request)
+            tool, resolved = self._resolve(call, request)
             if not _only_reads(tool.spec):
                 raise ToolFailed(f"{call.name} does not say any more that it only reads")
-            return await tool.run(meant, _NobodyThere())
+            return await tool.run(resolved, _NobodyThere())
 
         output = await self._bounded(call, run)
         return replace(output, text=shortened(output.text, self._settings.max_tool_output))
@@ -204,7 +206,7 @@ class Toolbox:
         show: Callable[[str], None],
     ) -> ToolOutput:
         try:
-            tool, call = self._meant(call, request)
+            tool, call = self._resolve(call, request)
         except ToolFailed as error:
             return _refusal(error)
         call, ruling = self._approvals.judge(call, tool.spec)
@@ -212,14 +214,15 @@ class Toolbox:
             return ToolOutput(self._approvals.refusal(call), is_error=True)
 
         async def run(limit: asyncio.Timeout) -> ToolOutput:
-            gate = _Gate(self, self._approvals, turn_id, call, limit, interrupt, show)
+            intend = partial(self._intend, turn_id)
+            gate = _Gate(intend, self._approvals, call, limit, interrupt, show)
             if ruling is Ruling.ASK and not await gate.approve(whole(call)):
                 return ToolOutput(f"The user did not allow {call.name}.", is_error=True)
             if tool.spec.effect in (Effect.EXTERNAL, Effect.IDEMPOTENT):
                 await gate.intend()
             if call.name in self._tools:
                 return await tool.run(call, gate)
-            return await self._run_other(tool, call, gate)
+            return await self._run_sourced(turn_id, tool, call, gate)
 
         return await self._bounded(call, run)
 
@@ -247,25 +250,30 @@ class Toolbox:
             log.exception("tool_crashed", tool=call.name, session=call.session)
             return ToolOutput(f"{call.name} failed inside agentd; the log says why.", is_error=True)
 
-    def _meant(self, call: ToolCall, request: TurnRequest) -> tuple[Tool, ToolCall]:
+    def _resolve(self, call: ToolCall, request: TurnRequest) -> tuple[Tool, ToolCall]:
         """The tool that is called, and the call as it is to see it. Raises ToolFailed when there is no
         such tool in this turn, and for an input that does not fit it.
         """
         tool = self._tools.get(call.name)
         for tool_source in self._tool_sources if tool is None else ():
-            if (found := tool_source.find(call, request)) and _has(request, found[0].spec.name):
+            found = tool_source.find(call, request)
+            if found and _allows_sourced(request, found[0].spec.name):
                 return found
-        if tool is None or not _is_for(tool.spec, request):
+        if tool is None or not _allows_own(request, tool.spec):
             known = ", ".join(s.name for s in self.specs(request))
             raise ToolFailed(f"There is no tool {call.name!r} here. There are: {known}.")
-        call = replace(call, input=_given(tool.spec, call.input))
+        call = replace(call, input=_without_optional_nulls(tool.spec, call.input))
         wrong = self._checks[call.name](call.input)
         if wrong:
             raise ToolFailed(f"The input does not fit {call.name}: {wrong}.")
         return tool, call
 
-    async def _run_other(self, tool: Tool, call: ToolCall, gate: _Gate) -> ToolOutput:
-        """Run a tool of the tool_source, which the user may stop: nothing of ours would be left half done."""
+    async def _run_sourced(
+        self, turn_id: int, tool: Tool, call: ToolCall, gate: _Gate
+    ) -> ToolOutput:
+        """Run a tool of a tool source. The user may stop it at any moment: it writes none of our files,
+        so a stop leaves none of them half written. Raises Interrupted.
+        """
         try:
             async with gate.interrupt.guard():
                 return await tool.run(call, gate)
@@ -273,11 +281,11 @@ class Toolbox:
             if tool.spec.effect is Effect.EXTERNAL:
                 output = ToolOutput(_STOPPED, is_error=True)
                 await when_space(
-                    self._clock, lambda: self._journal.settle(gate.turn_id, call.id, output)
+                    self._clock, lambda: self._journal.settle(turn_id, call.id, output)
                 )
             raise
 
-    async def intend(self, turn_id: int, intent: Intent) -> None:
+    async def _intend(self, turn_id: int, intent: Intent) -> None:
         """Make an intent durable."""
         hit("tool.planned")
         await when_space(self._clock, lambda: self._journal.intend(turn_id, intent))
@@ -286,9 +294,10 @@ class Toolbox:
 
 @dataclass(slots=True)
 class _Gate:
-    toolbox: Toolbox
+    """The gate of a call that a turn makes; `make_durable` journals what the call is about to do."""
+
+    make_durable: Callable[[Intent], Awaitable[None]]
     approvals: Approvals
-    turn_id: int
     call: ToolCall
     limit: asyncio.Timeout
     interrupt: Interrupt
@@ -306,7 +315,7 @@ class _Gate:
         intended is ours to finish: stopped half-way it would be told as not done, and done.
         """
         with self.paused():
-            await self.toolbox.intend(self.turn_id, Intent(self.call, intent))
+            await self.make_durable(Intent(self.call, intent))
         if intent is not None:
             self.limit.reschedule(None)
 
@@ -341,15 +350,15 @@ class _NobodyThere:
         """Nothing is about to happen: it only reads."""
 
 
-def _is_for(spec: ToolSpec, request: TurnRequest) -> bool:
-    """Whether a tool of our own may be called in such a turn: what is refused there is not offered."""
+def _allows_own(request: TurnRequest, spec: ToolSpec) -> bool:
+    """Whether a turn may call a tool of our own: what is refused there is not offered."""
     if spec.is_owners and request.kind is not Kind.MAIN:
         return False
     return request.tools is None or spec.name in request.tools
 
 
-def _has(request: TurnRequest, name: str) -> bool:
-    """Whether such a turn has a tool of a tool source."""
+def _allows_sourced(request: TurnRequest, name: str) -> bool:
+    """Whether a turn may call a tool of that name from a tool source."""
     return request.tools is None or OTHERS in request.tools or name in request.tools
 
 
@@ -357,7 +366,7 @@ def _only_reads(spec: ToolSpec) -> bool:
     return spec.effect is Effect.READ_ONLY or spec.kind == "read"
 
 
-def _given(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
+def _without_optional_nulls(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
     """The arguments without those that may be left out and are null: so many models say that they leave
     them out.
     """

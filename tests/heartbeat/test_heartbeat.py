@@ -221,7 +221,7 @@ class World:
     async def tokens_today(self) -> tuple[int, int]:
         return 100, 500
 
-    def others(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
+    def sourced_specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
         return ()
 
     def reads(self, call: ToolCall, request: TurnRequest) -> bool | None:

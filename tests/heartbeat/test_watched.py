@@ -52,7 +52,7 @@ class Mailbox:
     away: str = ""
     calls: int = 0
 
-    def others(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
+    def sourced_specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
         has = request.tools is None or OTHERS in request.tools
         return self.specs if has else ()
 

@@ -46,7 +46,7 @@ _AFRESH = timedelta(days=1)  # after so long without an answer the model looks a
 class OutsideTools(Protocol):
     """The tools of other programs and of the web, as silent turns have them."""
 
-    def others(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
+    def sourced_specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
         """Those that such a turn has."""
 
     def reads(self, call: ToolCall, request: TurnRequest) -> bool | None:
@@ -91,7 +91,7 @@ class WatchedEntries:
 
     def names(self) -> tuple[str, ...]:
         """The tools of others that its turns have."""
-        return tuple(spec.name for spec in self._tools.others(self._request("")))
+        return tuple(spec.name for spec in self._tools.sourced_specs(self._request("")))
 
     async def poll(self, entry: ChecklistEntry, watch: WatchedEntry) -> WatchedEntry | BeatFinding:
         """Make the calls of an entry again. A finding if a model need not look; else the watch with the
