@@ -1,4 +1,4 @@
-"""Notes cut into chunks that name their lines exactly. Pure."""
+"""Notes cut into chunks with exact line numbers. Pure."""
 
 from __future__ import annotations
 
@@ -16,31 +16,33 @@ from agentd.memory.index.chunking.paragraphs import HeadingStanding
 from agentd.memory.index.chunking.piece import Lines, Piece
 from agentd.memory.settings import IndexSettings
 
-BOILERPLATE = 0.1  # importance of what stands in a file as it was shipped
+BOILERPLATE = 0.1  # importance of a piece whose lines all stood in the file as it was shipped
 
 Cut = tuple[Sequence[Piece], HeadingStanding | None]
 
-_FORMAT = "1"  # another one makes every note be cut again
+_FORMAT = "1"  # raise to have every note cut again
 
 
 @dataclass(frozen=True, slots=True)
 class Chunker:
-    """A way of cutting, and the words that tell it from every other way: notes that were cut in
-    another one are cut again.
+    """A way of cutting notes. `identity` names it with its parameters; notes that were cut under
+    another identity are cut again.
     """
 
     identity: str
     pieces: Callable[[Lines], Iterator[Piece]]
     growing: Callable[[Lines, HeadingStanding | None], Cut] | None = None
-    is_by_line: bool = False  # what a line gives depends on nothing but itself
+    is_by_line: bool = False  # the pieces of a line depend on that line alone
 
     def cut(self, lines: Lines, above: HeadingStanding | None) -> Cut:
-        """What `paragraphs.cut` gives; of ways of cutting that cannot go on, always all pieces."""
+        """Return what `paragraphs.cut` returns; all pieces and None if this chunker cannot
+        resume.
+        """
         return self.growing(lines, above) if self.growing else (list(self.pieces(lines)), None)
 
 
 def chunker_of(settings: IndexSettings) -> Chunker:
-    """The way of cutting that the settings ask for."""
+    """Return the chunker that the settings name."""
     growing: Callable[[Lines, HeadingStanding | None], Cut] | None = None
     size, overlap = settings.chunk_size, settings.chunk_overlap
     match settings.chunker:
@@ -67,13 +69,13 @@ FACTS = Chunker(
 
 
 def chunker_for(path: str, usual: Chunker = PARAGRAPHS) -> Chunker:
-    """The way in which this file is cut."""
+    """Return the chunker for this path: the one for the page of facts, or `usual`."""
     return FACTS if path == FACTS_PATH else usual
 
 
 def without_boilerplate(chunker: Chunker, shipped: frozenset[str]) -> Chunker:
-    """The same way of cutting, for a file that came with these lines: a piece that says nothing else
-    counts BOILERPLATE at most.
+    """Return a chunker for a file that was shipped with the lines `shipped`: pieces with no other
+    lines get at most the importance BOILERPLATE.
     """
 
     def pieces(lines: Lines) -> Iterator[Piece]:
@@ -90,22 +92,24 @@ def without_boilerplate(chunker: Chunker, shipped: frozenset[str]) -> Chunker:
 def chunks_of_note(
     path: str, text: str, *, scope: str, chunker: Chunker = PARAGRAPHS, day: date | None = None
 ) -> tuple[Chunk, ...]:
-    """The chunks of a markdown file, the page of facts in its own way, dated by the heading above,
-    else by the path, else by `day`. Stretches of blank lines alone are left out.
+    """Return the chunks of a markdown file, without those that are blank. A chunk's day is that of
+    the heading above it, else of the path, else `day`. The page of facts is cut by its own chunker.
     """
     pieces = chunker_for(path, chunker).pieces(lines_of(text))
     return chunks_of(path, pieces, scope=scope, day=day)
 
 
 def lines_of(text: str) -> Lines:
-    """The lines of a file."""
+    """Split the text of a file into lines."""
     return Lines(text.removesuffix("\n").split("\n"))
 
 
 def chunks_of(
     path: str, pieces: Iterable[Piece], *, scope: str, day: date | None = None, above: int = 0
 ) -> tuple[Chunk, ...]:
-    """The pieces of a file as its chunks; so many lines of it stand `above` the first of the pieces'."""
+    """Return the pieces of a file as chunks; the first line of the pieces has `above` lines of the
+    file before it.
+    """
     day = date_in(path) or day
     return tuple(
         Chunk(

@@ -1,5 +1,7 @@
-"""The page of facts: each fact is a piece of its own, without its comment, dated by when it came to be
-so. What is no longer so says until when, and counts little; marks of what was forgotten say nothing.
+"""The page of facts cut by line: one piece a fact, without its annotation, dated by `since`.
+
+A fact with `until` is prefixed with that day and has the importance EARLIER. Headings, blank lines
+and lines with nothing but a comment (the marks of forgotten facts) yield no piece.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from agentd.core.times import date_in
 from agentd.memory.index.chunking.paragraphs import HeadingStanding
 from agentd.memory.index.chunking.piece import Lines, Piece
 
-EARLIER = 0.3  # the importance of what is no longer so
+EARLIER = 0.3  # importance of a fact that has ended
 
 _BULLET = re.compile(r"[-*+]\s+(.*)")
 _ANNOTATION = re.compile(r"<!--\s*+fact\b")
@@ -26,7 +28,7 @@ _CHARACTERS = {"lt": "<", "gt": ">", "amp": "&"}
 
 
 def pieces(file: Lines) -> Iterator[Piece]:
-    """The pieces of the page. What the user wrote beside the facts is found by line."""
+    """Yield a piece for each fact, and for each other line that the user wrote on the page."""
     for number, line in enumerate(file.lines):
         if _COMMENT.fullmatch(line) or _HEADING.match(line):
             continue
@@ -44,8 +46,8 @@ def pieces(file: Lines) -> Iterator[Piece]:
 
 
 def cut(file: Lines) -> tuple[Sequence[Piece], HeadingStanding | None]:
-    """The pieces, and the last fact before the heading that follows facts: behind it a new one is written.
-    No line depends on those above it.
+    """Return all pieces, and the last fact before the next heading, as the place after which a new
+    fact is inserted; None for a page without facts. No piece depends on another line.
     """
     last = None
     for number, line in enumerate(file.lines):
@@ -57,7 +59,9 @@ def cut(file: Lines) -> tuple[Sequence[Piece], HeadingStanding | None]:
 
 
 def _apart(said: str) -> tuple[str, str]:
-    """The words of a line, and what the annotation behind them says."""
+    """Split a fact's line into its text and the content of the annotation at its end ("" without
+    one).
+    """
     found = _ANNOTATION.search(said) if said.endswith("-->") else None
     return (said[: found.start()].rstrip(), said[found.end() : -3]) if found else (said, "")
 
@@ -67,6 +71,6 @@ def _day(mark: re.Pattern[str], annotation: str) -> date | None:
     if found is None:
         return None
     try:
-        return date.fromisoformat(found[1][:_DAY])  # as it is written; by hand it may be otherwise
+        return date.fromisoformat(found[1][:_DAY])  # the usual form; by hand it may differ
     except ValueError:
         return date_in(found[1])

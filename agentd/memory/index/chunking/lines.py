@@ -13,7 +13,7 @@ _HEADING = re.compile(r"#{1,2}\s")
 
 
 def pieces(file: Lines, most: int = LINES) -> Iterator[Piece]:
-    """The chunks of a markdown file; `most` lines in each at the most."""
+    """Yield the chunks of a markdown file, each of at most `most` lines."""
     first = 0
     for number, line in enumerate(file.lines):
         if number > first and (number - first == most or _HEADING.match(line)):

@@ -1,5 +1,7 @@
-"""`paragraphs`: one paragraph, or one entry of a list with what is below it; small, so that a hit
-names the very lines. What stands above it goes along as context, and who speaks as speaker.
+"""`paragraphs`: a chunk is one paragraph, or one list entry with everything indented below it.
+
+Chunks are small, so that a hit names the lines that match. The headings above a chunk go into its
+context, and the name at the beginning of a line in a conversation becomes its speaker.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ from agentd.memory.index.chunking.tokens import packed
 _HEADING = re.compile(r"(#{1,6})(?:\s+(.*)|\s*)$")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _ENTRY = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])(?:\s+\S|\s*$)")
-_FRONT = 60  # lines within which what stands at the head of a file ends
+_FRONT = 60  # lines of a file within which its front matter must end
 _WORDS = re.compile(r"\w")
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]*_]*\s*$")
 
 
 class Shape(StrEnum):
-    """What a block is."""
+    """The kind of a markdown block."""
 
     HEADING = "heading"
     TEXT = "text"
@@ -38,7 +40,9 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ParagraphBlock:
-    """Lines from `first` up to but not including `end`, none of the outer ones blank."""
+    """A block of lines from `first` up to but not including `end`; its first and last lines are not
+    blank.
+    """
 
     shape: Shape
     first: int
@@ -48,8 +52,8 @@ class ParagraphBlock:
 
 
 def blocks(lines: Sequence[str]) -> Iterator[ParagraphBlock]:
-    """Markdown lines as blocks, in order: headings, paragraphs, list entries with what is indented below
-    them, quotes, tables, code. Every line that is not blank is in one.
+    """Yield the blocks of markdown lines, in order: headings, paragraphs, list entries with what is
+    indented below them, quotes, tables, code. Every non-blank line belongs to a block.
     """
     at = 0
     while at < len(lines):
@@ -62,12 +66,14 @@ def blocks(lines: Sequence[str]) -> Iterator[ParagraphBlock]:
 
 
 def is_bare(line: str) -> bool:
-    """Whether a line has no letter and no figure: a rule, a lone mark."""
+    """Whether a line has no letter and no digit, such as a horizontal rule."""
     return not _WORDS.search(line)
 
 
 def may_begin_anew(lines: Sequence[str]) -> bool:
-    """Whether a line added to the file may end what stands at its head, and so change all of it."""
+    """Whether an appended line may close front matter that is still open, and so change every
+    block.
+    """
     is_short = len(lines) < _FRONT
     return is_short and lines[0].rstrip() == "---" and not _after_front(lines)
 
@@ -90,8 +96,8 @@ def _block(lines: Sequence[str], at: int) -> ParagraphBlock:
 
 
 def _statements(lines: Sequence[str], block: ParagraphBlock) -> Iterator[ParagraphBlock]:
-    """A paragraph whose lines end where a sentence does, rather than where the page did, is as many
-    blocks.
+    """Split a paragraph after each line that ends a sentence, if its lines were not wrapped at a
+    width.
     """
     first = block.first
     if _is_ragged(lines[block.first : block.end]):
@@ -103,7 +109,9 @@ def _statements(lines: Sequence[str], block: ParagraphBlock) -> Iterator[Paragra
 
 
 def _is_ragged(lines: Sequence[str]) -> bool:
-    """Whether at most line ends the next word would still have fitted."""
+    """Whether the lines were broken by hand: at half of the line ends or more, the next word would
+    have fitted on the line.
+    """
     width = max(map(len, lines))
     fitting = sum(
         len(line.rstrip()) + 1 + len(after.split(maxsplit=1)[0]) <= width
@@ -118,13 +126,13 @@ def _shape(line: str) -> Shape:
 
 
 def _begins(line: str, shape: Shape) -> bool:
-    """Whether a line begins another block than the one of this shape before it."""
+    """Whether a line begins a new block rather than continuing the block of this shape above it."""
     other = _shape(line) is not shape
     return other or any(mark.match(line) for mark in (_HEADING, _FENCE, _ENTRY))
 
 
 def _title(words: str) -> str:
-    """What a heading says, without the marks that may end it."""
+    """Return a heading's text without closing `#` marks."""
     words = words.strip()
     bare = words.rstrip("#")
     return bare.rstrip() if bare[-1:].isspace() else words
@@ -142,8 +150,8 @@ def _after_front(lines: Sequence[str]) -> int:
 
 
 def _after_entry(lines: Sequence[str], at: int, indent: int) -> int:
-    """The entry goes on while lines are indented deeper, over blank lines too, and with the lines of
-    plain text right below it.
+    """Return the line after a list entry. The entry continues over lines that are indented deeper,
+    also after blank lines, and over plain text directly below it (a lazy continuation).
     """
     end = at + 1
     n = at + 1
@@ -162,12 +170,12 @@ def _after_entry(lines: Sequence[str], at: int, indent: int) -> int:
 
 
 TOKENS = 200
-SHORT = 8  # tokens: what is shorter may be joined with what stands next to it
-JOINED = 30  # tokens up to which it is
-_MARKS = 64  # blocks at the end: at one of them a piece begins
-_ABOVE = -1  # the line of what stands above the first one
-_LEAD = 40  # tokens of a line that introduces a list, at most
-_OPENING = 120  # letters of an entry's or a table's first line that its later pieces carry
+SHORT = 8  # tokens: a shorter unit may be joined with a neighbour
+JOINED = 30  # tokens that joined units have at most
+_MARKS = 64  # number of last blocks at which cutting can resume; one of them begins a piece
+_ABOVE = -1  # line number of a heading or lead that lies above the first line of the file
+_LEAD = 40  # tokens that a line introducing a list has at most
+_OPENING = 120  # characters of an entry's or a table's first line that its later pieces repeat
 
 _SPEAKER = re.compile(
     r"(?:[-*+]\s+)?"
@@ -179,8 +187,8 @@ _SPEAKER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """Lines that belong together. `body` is the first one that is no heading; units of one `section`
-    have the same headings above them.
+    """Lines that are kept together. `body` is the first line that is not a heading; units with the
+    same `section` have the same headings above them.
     """
 
     shape: Shape
@@ -195,8 +203,8 @@ class _Unit:
 
 @dataclass(frozen=True, slots=True)
 class _Talk:
-    """The speakers in the beginning of a section, how many units that has, and whether the section was
-    taken for a conversation.
+    """The speakers in the units of a section so far, the number of these units, and whether the
+    section was recognised as a conversation.
     """
 
     names: Counter[str] = field(default_factory=Counter)
@@ -206,8 +214,9 @@ class _Talk:
 
 @dataclass(frozen=True, slots=True)
 class HeadingStanding:
-    """What stands above a line at which a piece begins, and before it in its section: from there on a file
-    can be cut alone, as long as it is the same up to the end of the line `upto`.
+    """The state at line `line`, where a piece begins: the headings, the lead and the speakers above
+    it in its section. A grown file can be cut from that line on, as long as it is unchanged up to
+    the end of line `upto`.
     """
 
     line: int
@@ -219,16 +228,20 @@ class HeadingStanding:
 
 
 def pieces(file: Lines, most: int = TOKENS) -> Iterator[Piece]:
-    """The chunks of a markdown file. One of more than `most` tokens is cut, at lines if it can be."""
+    """Yield the chunks of a markdown file. A unit of more than `most` tokens is split, at line ends
+    if possible.
+    """
     return iter(cut(file, most=most)[0])
 
 
 def cut(
     file: Lines, above: HeadingStanding | None = None, *, most: int = TOKENS
 ) -> tuple[Sequence[Piece], HeadingStanding | None]:
-    """`pieces`, and where some of the last of them begin: lines added to the file change none before.
-    With what stands `above` its first line, the file is the rest of a longer one; no pieces at all if
-    all of that is to be cut again.
+    """Return `pieces`, and a state from which cutting can resume when lines are appended; None if
+    there is no such place.
+
+    With `above`, the file holds only the lines from `above.line` on. Return no pieces and None if
+    the whole file has to be cut again.
     """
     reader = _Reader(file, above)
     units = reader.units()
@@ -245,7 +258,7 @@ def cut(
     if above is None and may_begin_anew(file.lines):
         return found, None
     begins = {unit.first for unit in joined}
-    for mark, after in reversed(list(pairwise(reader.marks))):  # the last one is not closed yet
+    for mark, after in reversed(list(pairwise(reader.marks))):  # the last mark has no end yet
         if mark.line in begins:
             headings = tuple(replace(heading, first=_ABOVE) for heading in mark.headings)
             before = above.talk if above is not None and above.section == mark.section else None
@@ -260,7 +273,9 @@ def cut(
 
 
 class _Mark(NamedTuple):
-    """A line at which a block begins that does not go with what is before it, and what stands above."""
+    """A line whose block is never joined with the block before it, and the section, headings and
+    lead above it.
+    """
 
     line: int
     section: int
@@ -269,20 +284,22 @@ class _Mark(NamedTuple):
 
 
 class _Reader:
-    """Walks through the blocks of a file and knows what stands above each."""
+    """Walks through the blocks of a file and tracks the headings and the lead above each."""
 
     def __init__(self, file: Lines, above: HeadingStanding | None) -> None:
         self._file = file
         self._headings = list(above.headings) if above else []
         self._section = above.section if above else 0
-        self._waiting = -1  # the line of a heading or lead that the next block takes along
-        # The line and the text of what introduces the entries that follow.
+        self._waiting = -1  # line of a heading or lead that joins the next block; else -1
+        # Line number and text of the lead, the line that introduces the entries after it.
         self._lead = (_ABOVE, above.lead) if above and above.lead else None
         self._units: list[_Unit] = []
         self.marks: deque[_Mark] = deque(maxlen=_MARKS)
 
     def units(self) -> list[_Unit]:
-        """Every block that is no heading, with the headings right above it."""
+        """Return a unit for each block that is not a heading, including the headings directly above
+        it.
+        """
         found = list(blocks(self._file.lines))
         for before, block, after in zip([None, *found], found, [*found[1:], None], strict=False):
             self._note(before, block)
@@ -301,11 +318,13 @@ class _Reader:
         return self._units
 
     def _note(self, before: ParagraphBlock | None, block: ParagraphBlock) -> None:
-        """Keep what stands above a block, unless it goes with what is before it."""
+        """Record a mark at the block, unless the block is joined with the one before it."""
         if self._waiting >= 0 or is_bare(self._file.lines[block.first]):
             return
         is_text = block.shape is Shape.TEXT and before is not None and before.shape is Shape.TEXT
-        if is_text and before is not None and before.end == block.first:  # of one paragraph
+        if (
+            is_text and before is not None and before.end == block.first
+        ):  # both are in one paragraph
             return
         lead = self._lead[1] if self._lead else ""
         self.marks.append(_Mark(block.first, self._section, self._headings, lead))
@@ -313,7 +332,7 @@ class _Reader:
     def _open(self, heading: ParagraphBlock) -> None:
         last = self._headings[-1] if self._headings else None
         if self._waiting >= 0 and last and last.level >= heading.level:
-            self._close(heading.first)  # nothing stands below that one
+            self._close(heading.first)  # the heading before has no text below it
         self._headings = [*(h for h in self._headings if h.level < heading.level), heading]
         self._lead = None
         self._section += 1
@@ -323,7 +342,7 @@ class _Reader:
         self._waiting = line if self._waiting < 0 else self._waiting
 
     def _attach(self, block: ParagraphBlock) -> None:
-        """A rule is no unit: it goes with what is before it, or else with what follows."""
+        """Add a horizontal rule to the unit before it, or else to the block that follows."""
         if self._units and self._waiting < 0:
             self._units[-1] = replace(self._units[-1], end=block.end)
         else:
@@ -365,7 +384,7 @@ class _Reader:
         )
 
     def _above(self, first: int) -> tuple[str, ...]:
-        """The headings and the lead above a line, without those that only name a day."""
+        """Return the headings and the lead above a line, without headings that are only a date."""
         titles = [without_dates(h.title) for h in self._headings if h.first < first]
         if self._lead is not None and self._lead[0] < first:
             titles.append(self._lead[1].rstrip(":"))
@@ -383,8 +402,8 @@ def _section(unit: _Unit) -> int:
 def _spoken(
     file: Lines, units: Sequence[_Unit], before: _Talk | None
 ) -> tuple[Sequence[_Unit], _Talk]:
-    """The units with their speakers, where a section is a conversation: most of its units begin with
-    a name, and one of the names comes again. `before` are those that come first.
+    """Set the speakers of the units if their section is a conversation: at least half of its units
+    begin with a name, and at least one name recurs. `before` counts the section's earlier units.
     """
     names = [_name(file.lines[unit.body]) for unit in units]
     talk = _so_far(names, before)
@@ -395,7 +414,7 @@ def _spoken(
 
 
 def _so_far(names: Sequence[str], before: _Talk | None) -> _Talk:
-    """Units with these names, "" for none, behind those before them."""
+    """Add units with these names ("" for none) to the count of the units before them."""
     counts, size = Counter(filter(None, names)), len(names)
     if before is not None:
         counts.update(before.names)
@@ -410,7 +429,7 @@ def _name(line: str) -> str:
 
 
 def _joined(file: Lines, units: Sequence[_Unit]) -> Iterator[_Unit]:
-    """The units, short ones joined with their neighbours of the same kind in their section."""
+    """Yield the units; short ones are joined with neighbours of the same shape and section."""
     held: _Unit | None = None
     for unit in units:
         if held is not None and _belong(file, held, unit):

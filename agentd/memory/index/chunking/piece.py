@@ -1,4 +1,4 @@
-"""What every chunker yields, and the measure and the cuts that they share."""
+"""The piece that every chunker yields, and the token estimate and cutting that chunkers share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
 
-_WIDE = re.compile(r"[^\x00-\u2e7f]")  # scripts of which each letter is about a token
+_WIDE = re.compile(r"[^\x00-\u2e7f]")  # in these scripts, about one token a character
 _SENTENCE = re.compile(r"\n|(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+\s+|[。！？]+")
 _SPACE = re.compile(r"\s+")
 _GAP = re.compile(r"\s*")
@@ -17,8 +17,8 @@ _GAP = re.compile(r"\s*")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The lines from `first` up to but not including `end`, counted from 0. Their text is all of
-    them, or a stretch of them when a line is too long for one piece.
+    """The lines from `first` up to but not including `end`, counted from 0. `text` is their whole
+    text, or a part of it if a line is too long for one piece.
     """
 
     first: int
@@ -31,7 +31,7 @@ class Piece:
 
 
 class Lines:
-    """The lines of a file, and their text as one."""
+    """The lines of a file, and the same lines as one text."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
@@ -39,28 +39,30 @@ class Lines:
         self._starts = [0, *accumulate(len(line) + 1 for line in lines)]
 
     def span(self, first: int, end: int) -> tuple[int, int]:
-        """Where in the text these lines begin and end."""
+        """Return the character offsets at which these lines begin and end in the text."""
         return self._starts[first], self._starts[end] - 1
 
     def stretch(self, begin: int, end: int) -> Piece:
-        """The piece from one place in the text to another behind it."""
+        """Return the piece of the text between two character offsets."""
         first = bisect_right(self._starts, begin) - 1
         return Piece(first, bisect_right(self._starts, max(begin, end - 1)), self.text[begin:end])
 
     def whole(self, first: int, end: int) -> Piece:
-        """The piece that is these lines."""
+        """Return these lines as a piece."""
         return Piece(first, end, "\n".join(self.lines[first:end]))
 
 
 def tokens_in(text: str) -> int:
-    """About how many tokens a model reads: four letters are one, but not where words are letters."""
+    """Estimate the tokens of a text: one for four characters, one for each in scripts such as
+    Chinese.
+    """
     wide = 0 if text.isascii() else len(_WIDE.findall(text))
     return wide + (len(text) - wide + 3) // 4
 
 
 def cuts(text: str, limit: int) -> Iterator[tuple[int, int]]:
-    """Where stretches of at most `limit` tokens begin and end. They end with a sentence if they can,
-    else with a word; space around them is left out.
+    """Yield the offsets of consecutive parts of at most `limit` tokens. A part ends at the end of a
+    sentence if possible, else of a word; the space around a part is left out.
     """
     begin, last = _skip(text, 0), len(text.rstrip())
     while tokens_in(text[begin:last][: 4 * limit + 1]) > limit:
@@ -86,7 +88,7 @@ def _end(text: str, limit: int) -> int:
 
 
 def _room(text: str, limit: int) -> int:
-    """How many of the first letters make `limit` tokens."""
+    """Return how many of the first characters make up to `limit` tokens."""
     low, high = limit, min(4 * limit, len(text))
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,4 +1,6 @@
-"""`tokens`: whole lines up to 400 tokens, of which the last 80 begin the next chunk."""
+"""`tokens`: whole lines up to 400 tokens; the last 80 tokens of a chunk are repeated in the
+next.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,18 @@ OVERLAP = 0.2
 
 
 def pieces(file: Lines, most: int = TOKENS, overlap: float = OVERLAP) -> Iterator[Piece]:
-    """The chunks of a text; a line that alone has more tokens is cut at sentence ends."""
+    """Yield the chunks of a text; a line that alone exceeds `most` tokens is cut at sentence
+    ends.
+    """
     return packed(file, 0, len(file.lines), most, overlap)
 
 
 def packed(file: Lines, first: int, end: int, most: int, overlap: float = 0.0) -> Iterator[Piece]:
-    """The same for the lines from `first` up to but not including `end`."""
+    """Yield the chunks of the lines from `first` up to but not including `end`, as `pieces`
+    does.
+    """
     parts = list(_parts(file, first, end, most))
-    costs = [tokens_in(file.text[begin:stop]) + 1 for begin, stop in parts]  # and the line's end
+    costs = [tokens_in(file.text[begin:stop]) + 1 for begin, stop in parts]  # 1 for the line break
     begin = last = 0
     while last < len(parts):
         room = most - sum(costs[begin:last])
@@ -41,7 +47,9 @@ def _parts(file: Lines, first: int, end: int, most: int) -> Iterator[tuple[int, 
 
 
 def _next(costs: list[int], first: int, last: int, room: int) -> int:
-    """Where the next chunk begins: `room` tokens before the end of this one, never where it began."""
+    """Return the part at which the next chunk begins: at most `room` tokens before the end of this
+    chunk, and always after the beginning of it.
+    """
     begin = last
     while begin > first + 1 and costs[begin - 1] <= room:
         begin -= 1

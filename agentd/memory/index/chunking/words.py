@@ -1,4 +1,6 @@
-"""`words`: 800 words, of which the last 15 % begin the next chunk; texts that short stay whole."""
+"""`words`: 800 words; the last 15 % of a chunk are repeated in the next. A shorter text stays
+whole.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,15 @@ from agentd.memory.index.chunking.piece import Lines, Piece
 
 WORDS = 800
 OVERLAP = 0.15
-FEWEST = 50  # a last chunk that adds fewer words is part of the one before it
+FEWEST = 50  # a last chunk that adds fewer words is merged into the one before
 
 _WORD = re.compile(r"\S+")
 
 
 def pieces(file: Lines, most: int = WORDS, overlap: float = OVERLAP) -> Iterator[Piece]:
-    """The chunks of a text. None lies within another, and each ends where a word does."""
+    """Yield the chunks of a text. No chunk lies within another, and each ends at the end of a
+    word.
+    """
     words = [m.span() for m in _WORD.finditer(file.text)]
     if len(words) <= most:
         yield file.whole(0, len(file.lines))

@@ -1,4 +1,4 @@
-"""The chosen embedder, those that stand in for it, and the one that answers until there are vectors."""
+"""Opens the configured embedder, its fallbacks, and the word table that answers until they can."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True, slots=True)
 class Embedders:
-    """`chain` are the embedders, from the one whose vectors are wanted over those that stand in for it to a
-    quick one, the word table, which answers until there are vectors; empty where there is none. `work` runs
-    as long as they are used; `refusals` say why one is not what was asked for.
+    """The embedders in use. `chain` holds them in order of preference: the configured one, its
+    fallbacks, and the word table, which answers until the others have made their vectors; it is
+    empty without an embedder. Run the coroutines of `work` as long as the embedders are used.
+    `refusals` are the problems that kept a configured embedder from being used.
     """
 
     choices: tuple[EmbedderChoice, ...]
@@ -49,8 +50,9 @@ class Embedders:
     workers: tuple[Worker, ...] = ()
 
     def status(self) -> dict[str, Any]:
-        """For `agentd status`: which was chosen, why, what its process is at, what stands behind it, and,
-        where something is not what was asked for, the code of the problem as `reason`.
+        """Return the part of `agentd status` on embedders: which one was chosen and why, what its
+        process is doing, its fallbacks, and as `reason` the code of the first refusal, if there is
+        one.
         """
         progress = [worker.progress for worker in self.workers]
         first, *others = self.choices
@@ -63,7 +65,9 @@ class Embedders:
         return told
 
     def problems(self) -> tuple[Problem, ...]:
-        """Why something is not what was asked for. Who asks them tells of their failures."""
+        """Return why a configured embedder is not used. Failures at run time are reported by the
+        caller of the embedder.
+        """
         return self.refusals
 
 
@@ -76,9 +80,11 @@ async def open_embedders(
     spent: Spent | None = None,
     redactor: Redactor | None = None,
 ) -> AsyncIterator[Embedders]:
-    """What the configuration and the installed packages lead to; loads no model. Models that are
-    exported or fetched stand in `models` below the state directory; `spent` keeps account of what a
-    service is sent; what `redactor` finds is not sent.
+    """Open the embedders that the configuration and the installed packages allow; load no model
+    yet.
+
+    Exported and fetched models lie in `models` below `state_dir`. `spent` records the tokens that
+    services were sent; secrets that `redactor` finds are not sent.
     """
     models = state_dir / "models"
     choices = await asyncio.to_thread(choose_all, settings, environ, models)

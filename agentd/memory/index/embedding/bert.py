@@ -1,6 +1,6 @@
-"""Text to the token ids of a BERT-like model, as the model was taught to read.
+"""A tokenizer for BERT models: text to token ids, as the model was trained to read it.
 
-The library that does this brings 40 MB of others along; a test holds the two against each other.
+The `tokenizers` library does the same, but brings 40 MB of dependencies; a test compares the two.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-LONGEST_WORD = 100  # letters; a longer one is unknown
+LONGEST_WORD = 100  # characters; a longer word is unknown
 CACHED_WORDS = 50_000
 UNKNOWN, START, END = "[UNK]", "[CLS]", "[SEP]"
 
 _PLAIN = re.compile(r"[a-zA-Z0-9]+|[!-/:-@\[-`{-~]")
-_BLANK, _ALONE = "\0", "\1"  # what a letter is when it is none: a gap, or a word of its own
+_BLANK, _ALONE = "\0", "\1"  # folded characters: a gap; a word of its own
 _IDEOGRAPHS = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -32,7 +32,9 @@ _IDEOGRAPHS = (
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Of each token its id, where it stands in the text, and the number of its word."""
+    """The id of each token, its start and end in the text, and the number of its word (None for
+    special tokens).
+    """
 
     ids: list[int]
     offsets: list[tuple[int, int]]
@@ -40,21 +42,23 @@ class Tokens:
 
 
 class BertTokenizer:
-    """Words without case and accents, in the longest pieces of a vocabulary."""
+    """Splits words, without case and accents, into the longest pieces that the vocabulary has
+    (WordPiece).
+    """
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
-        """Raises KeyError for a vocabulary without the pieces that say nothing themselves."""
+        """Raises KeyError for a vocabulary without the special tokens."""
         self._ids = {piece: number for number, piece in enumerate(vocabulary)}
         self._unknown, self._start, self._end = (self._ids[it] for it in (UNKNOWN, START, END))
         self._split: dict[str, tuple[tuple[int, int, int], ...]] = {}
 
     @classmethod
     def from_file(cls, path: Path) -> BertTokenizer:
-        """One piece a line. Raises OSError, ValueError, KeyError."""
+        """Read a vocabulary with one piece a line. Raises OSError, ValueError, KeyError."""
         return cls(path.read_text("utf-8").removesuffix("\n").split("\n"))
 
     def encode(self, text: str, /, *, add_special_tokens: bool = True) -> Tokens:
-        """Never raises, whatever the text holds."""
+        """Return the tokens of a text. Never raises."""
         found = Tokens([], [], [])
         if add_special_tokens:
             _add(found, self._start, (0, 0), None)
@@ -66,7 +70,7 @@ class BertTokenizer:
         return found
 
     def _pieces(self, word: str) -> tuple[tuple[int, int, int], ...]:
-        """Of each piece its id, and where it begins and ends in the word."""
+        """Return the id of each piece, and its start and end in the word."""
         if (known := self._split.get(word)) is not None:
             return known
         found: list[tuple[int, int, int]] = []
@@ -99,7 +103,7 @@ def _add(found: Tokens, number: int, offset: tuple[int, int], word: int | None) 
 
 
 def _words(text: str) -> Iterator[tuple[str, Sequence[int]]]:
-    """The folded words of a text, and where each letter of theirs stands in it."""
+    """Yield the folded words of a text, each with the positions of its characters in the text."""
     if text.isascii() and text.isprintable():
         for match in _PLAIN.finditer(text):
             yield match.group().lower(), range(match.start(), match.end())
@@ -123,7 +127,9 @@ def _words(text: str) -> Iterator[tuple[str, Sequence[int]]]:
 
 @lru_cache(maxsize=10_000)
 def _folded(character: str) -> tuple[str, ...]:
-    """What becomes of a character: letters, gaps, and what is a word alone."""
+    """Return what a character is folded to: letters, a gap (_BLANK), or words of their own
+    (_ALONE).
+    """
     kind = unicodedata.category(character)
     if character in "\t\n\r":
         return (_BLANK,)
@@ -142,7 +148,7 @@ def _folded(character: str) -> tuple[str, ...]:
 
 
 def _is_mark(letter: str) -> bool:
-    """Whether it is punctuation, or what ASCII has between letters and digits."""
+    """Whether a character is punctuation, or an ASCII symbol."""
     if letter.isascii():
         return letter.isprintable() and not letter.isalnum() and letter != " "
     return unicodedata.category(letter)[0] == "P"

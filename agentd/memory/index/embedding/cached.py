@@ -1,4 +1,4 @@
-"""Questions that were asked before have their vectors already."""
+"""A cache of query vectors around an embedder."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 from agentd.core.ports import Embedder
 
-MOST = 512 << 10  # bytes; 160 questions with vectors of 768 numbers
-_ENTRY = 200  # bytes of a question beside its vector
+MOST = 512 << 10  # bytes; enough for 160 queries with vectors of 768 numbers
+_ENTRY = 200  # bytes that a cached query takes beside its vector
 
 
 class Cached:
-    """An embedder that remembers the vectors of the last questions, by their digest: about `most` bytes.
+    """An embedder that keeps the vectors of the latest queries, by digest, in about `most` bytes.
 
-    Texts pass through: the index keeps theirs.
+    Texts that are not queries are not cached: the index stores their vectors.
     """
 
     def __init__(self, inner: Embedder, most: int = MOST) -> None:
@@ -25,16 +25,16 @@ class Cached:
 
     @property
     def model(self) -> str:
-        """The wrapped embedder's."""
+        """The identity of the wrapped embedder."""
         return self._inner.model
 
     @property
     def dimension(self) -> int:
-        """The wrapped embedder's."""
+        """The dimension of the wrapped embedder."""
         return self._inner.dimension
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> Sequence[bytes]:
-        """One vector for each text; only questions that are new are embedded, each once.
+        """Return one vector for each text; embed only queries that are not cached, each once.
 
         Raises EmbedderFault.
         """

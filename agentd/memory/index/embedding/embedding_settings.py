@@ -97,7 +97,7 @@ class ModelSettings(Settings):
 
     @property
     def table(self) -> str:
-        """Where these settings stand."""
+        """The table of the configuration that holds these settings."""
         return "[memory_search.embedder]"
 
     @property
@@ -112,7 +112,7 @@ class ModelSettings(Settings):
 
     @property
     def needs_key(self) -> bool:
-        """Whether there is no use in asking without a key: other servers may need none."""
+        """Whether requests need a key. Servers other than OpenAI's may need none."""
         return openai_needs_key(self.base_url)
 
 
@@ -126,7 +126,7 @@ class EmbedderFallbackSettings(ModelSettings):
 
     @property
     def table(self) -> str:
-        """Where these settings stand."""
+        """The table of the configuration that holds these settings."""
         return "fallback of [memory_search]"
 
 

@@ -1,4 +1,4 @@
-"""Has a model exported to ONNX, in a process of its own."""
+"""Runs the export of a model to ONNX, in a separate process."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _FOR_THE_NETWORK = (
 def clean(
     environ: Mapping[str, str], folder: Path, threads: int, *, is_online: bool = False
 ) -> dict[str, str]:
-    """What an embedder process gets to see of the environment, no secrets: for one that lives below
-    `folder` and computes with so many threads. Unless it is to fetch a model, libraries are told that
-    there is no network.
+    """Return the environment of an embedder process, which holds no secrets. Its home is `folder`,
+    and its libraries compute with `threads` threads. Unless `is_online`, the hub's libraries are
+    set to offline mode.
     """
     passed = (*_PASSED, *_FOR_THE_NETWORK) if is_online else _PASSED
     found = {name: environ[name] for name in passed if name in environ}
@@ -55,7 +55,7 @@ def clean(
         "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "TOKENIZERS_PARALLELISM": "false",
-        "MALLOC_TRIM_THRESHOLD_": "1048576",  # else 60 MB that loading took are never given back
+        "MALLOC_TRIM_THRESHOLD_": "1048576",  # else 60 MB used in loading stay allocated
         "CUDA_VISIBLE_DEVICES": "",
     }
     if not is_online:
@@ -63,7 +63,7 @@ def clean(
     return found
 
 
-SILENCE = 300.0  # seconds without a word from the process
+SILENCE = 300.0  # seconds without a message from the process until it counts as hung
 THREADS = 2
 
 
@@ -77,7 +77,7 @@ class Exporter:
         models: Path,
         command: Sequence[str] = COMMAND,
     ) -> None:
-        """`models` is the folder for what is exported."""
+        """`models` is the folder for exported models."""
         self._settings = settings
         self._environ = environ
         self._models = models
@@ -85,8 +85,8 @@ class Exporter:
         self._lock = asyncio.Lock()
 
     async def export(self) -> dict[str, Any]:
-        """`{model, dimension, agreement, folder}` of what is there now; it is used from the next
-        start on. Raises EmbedderFault, with an older export untouched.
+        """Export the model and return `{model, dimension, agreement, folder}`; the daemon uses the
+        export from its next start on. Raises EmbedderFault, and leaves an older export untouched.
         """
         async with self._lock:
             source = await asyncio.to_thread(export_source, self._settings)

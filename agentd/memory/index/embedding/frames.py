@@ -1,7 +1,7 @@
-"""How the daemon and its embedder process talk: a length, a JSON head, and numbers behind it.
+"""Frames between the daemon and its embedder process: a length, a JSON head, and vectors as bytes.
 
-A frame is four bytes of length (little-endian), then that many bytes: one line of JSON, a line break
-and, in answers, the vectors as float32. Both sides check everything they read.
+A frame is four bytes of length (little-endian), then that many bytes: one line of JSON, a line
+break and, in answers, the vectors as float32. Both sides check everything they read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LONGEST = 64 << 20  # bytes of one frame
 
 
 class BadFrame(ValueError):
-    """What came is no frame."""
+    """The bytes received are not a frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,16 @@ class Frame:
 
 
 def pack(frame: Frame) -> bytes:
-    """The bytes to send. Lone surrogates, which no model knows, become question marks."""
+    """Return the bytes to send. Lone surrogates, which no model knows, become question marks."""
     text = json.dumps(frame.head, ensure_ascii=False, separators=(",", ":"))
     content = text.encode("utf-8", "replace") + b"\n" + frame.body
     return LENGTH.pack(len(content)) + content
 
 
 def size(prefix: bytes) -> int:
-    """How many bytes follow. Raises BadFrame for more than there can be."""
+    """Return how many bytes follow the prefix. Raises BadFrame if the number is not within 1 to
+    LONGEST.
+    """
     (length,) = LENGTH.unpack(prefix)
     if not 0 < length <= LONGEST:
         raise BadFrame(f"a frame of {length} bytes")
@@ -43,7 +45,7 @@ def size(prefix: bytes) -> int:
 
 
 def unpack(content: bytes) -> Frame:
-    """The message of a frame's bytes behind the length. Raises BadFrame."""
+    """Parse a frame's bytes after the length. Raises BadFrame."""
     line, gap, body = content.partition(b"\n")
     try:
         head = json.loads(line)

@@ -1,4 +1,4 @@
-"""Fetches a model from the hub, once. Run by the embedder process alone."""
+"""Fetches a model from the hub, once. Imported only by the embedder process."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from agentd.memory.index.embedding.spec import Spec
 
 WANTED = ("*.json", "*.txt", "*.model", "*.safetensors")
 UNWANTED = ("onnx/*", "openvino/*", "*/onnx/*")
-_EVERY = 2.0  # seconds between two words on the progress
+_EVERY = 2.0  # seconds between two reports of progress
 
 
 def fetch(spec: Spec, tell: Callable[[str], None]) -> str:
-    """The folder with the model; fetched if it is not there yet. Raises EmbedderFault."""
+    """Return the folder with the model, after downloading it if necessary. Raises EmbedderFault."""
     cache = Path(spec.download)
     marker = hub_marker(cache, spec.source, spec.revision)
     if marker.is_file():
@@ -37,9 +37,7 @@ def fetch(spec: Spec, tell: Callable[[str], None]) -> str:
                 ignore_patterns=list(UNWANTED),
                 token=False,
             )
-    except (
-        Exception
-    ) as error:  # what its HTTP client raises, and which that is, changes with versions
+    except Exception as error:  # the exceptions of its HTTP client change with versions
         raise EmbedderFault(
             f"{spec.source} cannot be fetched from the hub: {str(error)[:200]}",
             cure="Check the name and the network, or let model name a folder.",
@@ -55,7 +53,7 @@ def _is_wanted(name: str) -> bool:
 
 
 class _Watch:
-    """Tells how much of a download is there, from another thread."""
+    """Reports how much of a download has arrived, from another thread."""
 
     def __init__(self, folder: Path, total: int, tell: Callable[[str], None]) -> None:
         self._folder = folder

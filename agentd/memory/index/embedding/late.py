@@ -1,4 +1,4 @@
-"""The embedder that ships with agentd, loaded at the first text: an idle daemon does without numpy."""
+"""The shipped word table, loaded at the first text: until then the daemon runs without numpy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CURE = "Reinstall agentd (pip install --force-reinstall --no-deps agentd), then 
 
 
 class LateStatic:
-    """The static embedder, once it is needed."""
+    """The static embedder, loaded at the first call of `embed`."""
 
     def __init__(self, model: str, dimension: int) -> None:
         self._model = model
@@ -34,7 +34,9 @@ class LateStatic:
         return self._dimension
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> Sequence[bytes]:
-        """One vector for each text. Raises EmbedderFault if the model's files are damaged."""
+        """Return one vector for each text. Raises EmbedderFault if the model's files are
+        damaged.
+        """
         async with self._opening:
             if self._inner is None:
                 self._inner = await asyncio.to_thread(_load)
@@ -42,7 +44,7 @@ class LateStatic:
 
 
 def packaged(card: Path = CARD) -> LateStatic:
-    """The embedder that the card of the packaged model describes. Raises EmbedderFault."""
+    """Return the embedder that the card of the shipped model describes. Raises EmbedderFault."""
     try:
         found = json.loads(card.read_bytes())
         return LateStatic(str(found["model"]), int(found["dimension"]))

@@ -1,4 +1,6 @@
-"""Exports a sentence-transformers model to ONNX with 8-bit weights. Run by the embedder process alone."""
+"""Exports a sentence-transformers model to ONNX with int8 weights. Used only by the embedder
+process.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from agentd.memory.index.embedding.onnx_files import MANIFEST, NET, TOKENIZER, s
 from agentd.memory.index.embedding.onnx_model import OnnxModel
 from agentd.memory.index.embedding.torch_model import TorchModel, whole_tokenizer
 
-LEAST_AGREEMENT = 0.98  # mean cosine between the vectors of the original and of the export
+LEAST_AGREEMENT = 0.98  # lowest mean cosine between the original's vectors and the export's
 OPSET = 17
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
@@ -42,7 +44,9 @@ SAMPLES = tuple(f"{who} {what}" for who in _WHO for what in _WHAT)
 
 
 class _Pooled(nn.Module):
-    """Token ids to a vector: the net, the mean over the tokens, length 1."""
+    """The network with mean pooling over the tokens and scaling to length 1: token ids to a
+    vector.
+    """
 
     def __init__(self, net: nn.Module, names: tuple[str, ...]) -> None:
         super().__init__()
@@ -58,10 +62,10 @@ class _Pooled(nn.Module):
 
 
 def export(source: Path, target: Path, name: str, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Make the folder `target`, replacing an older one; what its manifest says.
+    """Export the model to the folder `target`, replacing an older export, and return its manifest.
 
-    Raises EmbedderFault for a model that pools in another way, and for an export whose vectors are
-    not those of the original; `target` is then as it was.
+    Raises EmbedderFault for a model without mean pooling, and for an export whose vectors differ
+    too much from the original's; `target` is then unchanged.
     """
     tell("loading the model")
     original = TorchModel(str(source), 1)
@@ -113,7 +117,7 @@ def _write_net(net: SentenceTransformer, path: Path) -> None:
     names = tuple(name for name in INPUTS if name in sample)
     axes = {name: {0: "texts", 1: "tokens"} for name in names}
     with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # of tracing; the comparison proves what came of it
+        warnings.simplefilter("ignore")  # warnings of tracing; `_agreement` checks the result
         torch.onnx.export(
             _Pooled(net[0].auto_model.eval(), names).eval(),
             tuple(sample[name] for name in names),

@@ -1,4 +1,4 @@
-"""The files of a model in ONNX format: the net, its tokenizer, and a manifest with their digests."""
+"""The files of a model in ONNX format: the network, its tokenizer, and a manifest with digests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentd.core.errors import EmbedderFault
 from agentd.memory.index.embedding import places
 
 NET, TOKENIZER, MANIFEST = "model.onnx", "tokenizer.json", "manifest.json"
-VOCABULARY = "vocabulary.txt"  # in place of a tokenizer: agentd reads as BERT does by itself
+VOCABULARY = "vocabulary.txt"  # replaces TOKENIZER: then `bert.py` tokenizes
 CURE = "`agentd memory index --export-onnx` makes it again."
 PACKAGED = Path(__file__).with_name("minilm_int8")
 REINSTALL = (
@@ -24,21 +24,24 @@ REINSTALL = (
 
 @dataclass(frozen=True, slots=True)
 class OnnxFiles:
-    """Where a model is. Of a file that somebody else made only the places are known."""
+    """The paths of a model's files. Without a manifest, only `model`, `tokenizer` and perhaps
+    `dimension` are known.
+    """
 
     model: Path
     tokenizer: Path
     dimension: int = 0
-    limit: int = 0  # tokens of a text that it reads
+    limit: int = 0  # most tokens of a text that the model reads; 0 if unknown
     name: str = ""
     digests: Mapping[str, str] = field(default_factory=dict)
     cure: str = CURE
 
     @classmethod
     def at(cls, source: Path) -> Self:
-        """A folder with a manifest, or a single .onnx file with `tokenizer.json` beside it or one folder up.
+        """Locate a model: a folder with a manifest, a folder with the network, or an .onnx file,
+        these two with `tokenizer.json` beside the network or one folder up.
 
-        Raises EmbedderFault if it is neither.
+        Raises EmbedderFault if it is none of these.
         """
         if source.is_dir() and (source / MANIFEST).is_file():
             return cls._listed(source)
@@ -56,7 +59,9 @@ class OnnxFiles:
 
     @classmethod
     def _listed(cls, folder: Path) -> Self:
-        """Of an export, or of the model that agentd comes with: a package carries its net."""
+        """Read the manifest of an export, or of the shipped model, whose network is in a
+        package.
+        """
         cure = REINSTALL if folder == PACKAGED else CURE
         try:
             card: dict[str, Any] = json.loads((folder / MANIFEST).read_bytes())
@@ -77,11 +82,11 @@ class OnnxFiles:
 
     @property
     def fingerprint(self) -> str:
-        """What tells this net from others."""
+        """A digest of the network; "" without a manifest."""
         return self.digests.get(NET, "")[:12]
 
     def check(self) -> None:
-        """Raise EmbedderFault if a file is not the one that the manifest means."""
+        """Raise EmbedderFault if a file does not have the digest of the manifest."""
         for name, digest in self.digests.items():
             path = self.model if name == NET else self.tokenizer.with_name(name)
             check_digest(path, digest, self.cure)
@@ -98,7 +103,7 @@ def check_digest(path: Path, digest: str, cure: str) -> None:
 
 
 def sha256(path: Path) -> str:
-    """The digest of a file. Raises OSError."""
+    """Return the SHA-256 of a file in hexadecimal. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -1,4 +1,4 @@
-"""A model in ONNX format, run by onnxruntime. Imported by the embedder process alone."""
+"""A model in ONNX format, run by onnxruntime. Imported only by the embedder process."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from agentd.memory.index.embedding.windows import Tokenizer, embed_whole
 def session(
     net: Path, threads: int, weights: Mapping[str, npt.NDArray[Any]] | None = None
 ) -> onnxruntime.InferenceSession:
-    """The net in the file, with those of its weights that the file does not hold.
+    """Load the network in the file; `weights` are the initializers that the file leaves out, by
+    name.
 
     onnxruntime raises bare exceptions for bad files.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.enable_cpu_mem_arena = False  # it keeps what the longest batch took, 80 MB
+    options.enable_cpu_mem_arena = False  # the arena never frees what the longest batch took, 80 MB
     options.log_severity_level = 4
     if weights:
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in weights.values()]
@@ -35,15 +36,15 @@ def session(
     return onnxruntime.InferenceSession(str(net), options, providers=["CPUExecutionProvider"])
 
 
-_USUAL_LIMIT = 256  # tokens that a model reads, where nothing says so
-_SPECIAL = 2  # tokens that BERT puts around a text
+_USUAL_LIMIT = 256  # tokens that a model reads, if its files do not say
+_SPECIAL = 2  # special tokens that BERT adds around a text
 
 
 class OnnxModel:
-    """Reads token ids and gives either a vector a text, or one a token, which it takes the mean of."""
+    """A network over token ids. If it returns a vector for each token, their mean is taken."""
 
     def __init__(self, source: Path, threads: int) -> None:
-        """Raises EmbedderFault for files that are missing, changed, or hold something else."""
+        """Raises EmbedderFault for files that are missing, changed, or of another format."""
         files = OnnxFiles.at(source)
         files.check()
         try:
@@ -58,7 +59,7 @@ class OnnxModel:
         self.dimension = self._encode(["probe"]).shape[1]
 
     def embed(self, texts: list[str], *, query: bool) -> npt.NDArray[np.float32]:
-        """One row of length 1 for each text."""
+        """Return one row of length 1 for each text."""
         return embed_whole(texts, self._tokenizer, self._limit, self._encode, self.dimension)
 
     def _encode(self, windows: list[str]) -> npt.NDArray[np.float32]:
@@ -81,7 +82,9 @@ class OnnxModel:
 
 
 def _tokenizer(files: OnnxFiles) -> tuple[Tokenizer, int, int]:
-    """The tokenizer, how many tokens of a text the model reads at once, and what fills up."""
+    """Return the tokenizer, how many tokens of a text the model reads at once, and the id of the
+    padding.
+    """
     if files.tokenizer.name == VOCABULARY:
         return BertTokenizer.from_file(files.tokenizer), files.limit - _SPECIAL, 0
     from tokenizers import Tokenizer as Library

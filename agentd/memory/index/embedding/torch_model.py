@@ -1,4 +1,4 @@
-"""A sentence-transformers model. Imported by the embedder process alone: it loads torch."""
+"""A sentence-transformers model. Imported only by the embedder process: it loads torch."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tokenizers import Tokenizer
 from agentd.core.errors import EmbedderFault
 from agentd.memory.index.embedding.windows import embed_whole
 
-SPECIAL_TOKENS = 4  # at most so many does a model add around a text
+SPECIAL_TOKENS = 4  # most special tokens that a model adds around a text
 
 
 class TorchModel:
-    """Runs on the processor, with as many threads as it is told."""
+    """A model that runs on the CPU with `threads` threads."""
 
     def __init__(self, source: str, threads: int) -> None:
-        """Raises EmbedderFault for a folder that holds no such model."""
+        """Raises EmbedderFault for a folder without a sentence-transformers model."""
         torch.set_num_threads(threads)
         try:
             self.net = SentenceTransformer(
@@ -42,7 +42,9 @@ class TorchModel:
         return int(self.net.get_embedding_dimension() or 0)
 
     def embed(self, texts: list[str], *, query: bool) -> npt.NDArray[np.float32]:
-        """One row of length 1 for each text. Models that know questions from texts are told."""
+        """Return one row of length 1 for each text; `query` selects the model's prompt for
+        queries.
+        """
         encode = self.net.encode_query if query else self.net.encode_document
 
         def rows(windows: list[str]) -> npt.NDArray[np.float32]:
@@ -53,9 +55,9 @@ class TorchModel:
 
 
 def whole_tokenizer(net: SentenceTransformer) -> Tokenizer:
-    """The model's tokenizer, one that neither cuts nor fills up.
+    """Return the model's tokenizer with truncation and padding off.
 
-    Raises EmbedderFault if it is of a kind that cannot be told to.
+    Raises EmbedderFault if it is of a kind that cannot be configured so.
     """
     backend = getattr(net.tokenizer, "backend_tokenizer", None)
     if backend is None:

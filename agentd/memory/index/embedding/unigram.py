@@ -1,7 +1,7 @@
-"""Text to token ids as SentencePiece's unigram models read: the likeliest pieces of each word.
+"""A tokenizer for SentencePiece unigram models: the likeliest split of each word into pieces.
 
-The library that does this brings 40 MB of others along. Pieces, how likely they are, and how letters
-are written come with the weights.
+The library for this brings 40 MB of dependencies. The pieces, their log probabilities and the
+normalisation of characters come with the weights.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from agentd.memory.index.embedding.bert import Tokens
 
 CACHED_WORDS = 50_000
-LONGEST_CACHED = 40  # letters; what is longer is hardly written twice
+LONGEST_CACHED = 40  # characters; a longer word is unlikely to recur
 
-MARK = "\u2581"  # stands before what begins a word
-_PENALTY = 10.0  # how much less likely than any piece a letter is that no piece holds
+MARK = "\u2581"  # begins each word
+_PENALTY = 10.0  # log probability of a character in no piece, below that of the rarest piece
 _WORD = re.compile("[^ ]+")
-_Piece = tuple[int, int, int]  # its id, and where it begins and ends in the word
+_Piece = tuple[int, int, int]  # id, start and end in the word
 
 
 @dataclass(frozen=True, slots=True)
 class UnigramVocabulary:
-    """The pieces by their ids, those without letters being none; how likely they are (logarithms); what a
-    character is written as; and the ids of what no letters say.
+    """The pieces by id ("" for special tokens), their log probabilities, the replacement of each
+    character that is normalised, and the ids of the special tokens.
     """
 
     pieces: Sequence[str]
@@ -38,8 +38,8 @@ class UnigramVocabulary:
 
 
 class Numbers:
-    """The numbers of pieces: an open hash table in two arrays, a tenth of what a dict of so many would hold.
-    Pieces are told apart by 64 bits of hash, of which two of 250,000 are equal once in 10^8 processes.
+    """A map from pieces to ids: an open-addressing hash table in two arrays, a tenth of the size of
+    a dict. Pieces are compared by a 64-bit hash; two of 250,000 collide in one of 10^8 processes.
     """
 
     def __init__(self, pieces: Sequence[str]) -> None:
@@ -53,7 +53,7 @@ class Numbers:
                 self._hashes[place], self._numbers[place] = key, number
 
     def get(self, piece: str) -> int | None:
-        """The number of a piece; None for what is none."""
+        """Return the id of a piece; None for a string that is not a piece."""
         place = self._place(_key(piece))
         return self._numbers[place] if self._hashes[place] else None
 
@@ -65,12 +65,13 @@ class Numbers:
 
 
 def _key(piece: str) -> int:
-    # Of its bytes: the hashes of “te” and “整”, which lie in memory as the same bytes, are equal.
+    # Hash the bytes: the hashes of the strings “te” and “整”, whose memory holds the same bytes, are
+    # equal.
     return hash(piece.encode("utf-8", "surrogatepass"))
 
 
 class UnigramTokenizer:
-    """Splits at blanks, and each word so that the scores of its pieces add up to most."""
+    """Splits a text at blanks, and each word into the pieces with the highest sum of scores."""
 
     def __init__(self, vocabulary: UnigramVocabulary) -> None:
         pieces, written = vocabulary.pieces, vocabulary.written
@@ -87,11 +88,11 @@ class UnigramTokenizer:
         self._split: dict[str, tuple[_Piece, ...]] = {}
 
     def encode(self, text: str, /, *, add_special_tokens: bool = True) -> Tokens:
-        """Never raises, whatever the text holds."""
+        """Return the tokens of a text. Never raises."""
         found = Tokens([], [], [])
         for number, (word, places) in enumerate(self._words(text)):
             for piece, first, last in self._pieces(word):
-                start = places[max(first - 1, 0)]  # the mark stands nowhere in the text
+                start = places[max(first - 1, 0)]  # MARK is not in the text
                 found.ids.append(piece)
                 found.offsets.append((start, places[last - 2] + 1 if last > 1 else start))
                 found.word_ids.append(number)
@@ -104,7 +105,7 @@ class UnigramTokenizer:
         )
 
     def _words(self, text: str) -> Iterator[tuple[str, Sequence[int]]]:
-        """The words as they are written, and where each letter of theirs stands in the text."""
+        """Yield the normalised words, each with the positions of its characters in the text."""
         if self._uneven.isdisjoint(text):
             for match in _WORD.finditer(text.translate(self._written)):
                 yield match.group(), range(match.start(), match.end())
@@ -128,7 +129,9 @@ class UnigramTokenizer:
         return pieces
 
     def _likeliest(self, word: str) -> tuple[_Piece, ...]:
-        """Viterbi's way: the best split up to each letter, from the best ones before it."""
+        """Split a word by the Viterbi algorithm: the best split up to each character from the best
+        ones before.
+        """
         best = [0.0] + [-1e30] * len(word)
         last: list[_Piece] = [(self._unknown, 0, 0)] * (len(word) + 1)
         for start in range(len(word)):
@@ -145,7 +148,7 @@ class UnigramTokenizer:
         return tuple(reversed(found))
 
     def _from(self, word: str, start: int) -> Iterator[tuple[int, int]]:
-        """The pieces that begin there, and the letter by itself as something unknown."""
+        """Yield the pieces that begin at `start`, and the single character there as unknown."""
         for end in range(start + 1, min(len(word), start + self._longest.get(word[start], 0)) + 1):
             number = self._ids.get(word[start:end])
             if number is not None:

@@ -1,4 +1,4 @@
-"""Vectors as bytes: checked, and brought to length 1, without numpy."""
+"""Vectors as bytes: checked, and scaled to length 1, without numpy."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from agentd.core.errors import EmbedderFault
 
-_UNIT = 1e-3  # how far from 1 a length may be before the vector is scaled
+_UNIT = 1e-3  # largest deviation of a length from 1 for which the vector is not scaled
 
 
 def rows(body: bytes, count: int, dimension: int, model: str) -> list[bytes]:
-    """The vectors of an answer of little-endian float32. Raises EmbedderFault if they are not
-    `count` of that dimension, or not all numbers are finite.
+    """Split the little-endian float32 of an answer into vectors of length 1. Raises EmbedderFault
+    if it does not hold `count` vectors of that dimension, or a number is not finite.
     """
     if len(body) != 4 * count * dimension:
         raise wrong_size(model, len(body) // 4 // max(1, count), dimension)
@@ -22,7 +22,9 @@ def rows(body: bytes, count: int, dimension: int, model: str) -> list[bytes]:
 
 
 def unit(numbers: array[float] | Sequence[float], model: str) -> bytes:
-    """A vector of length 1, or of zeros alone. Raises EmbedderFault for what is not finite."""
+    """Return a vector scaled to length 1, or zeros unchanged. Raises EmbedderFault for numbers that
+    are not finite.
+    """
     length = math.hypot(*numbers)
     if not math.isfinite(length):
         raise EmbedderFault(
@@ -38,7 +40,9 @@ def unit(numbers: array[float] | Sequence[float], model: str) -> bytes:
 def wrong_size(
     model: str, found: int, dimension: int, table: str = "[memory_search.embedder]"
 ) -> EmbedderFault:
-    """The error for vectors of another dimension than the one in that table of the configuration."""
+    """Return the error for vectors whose dimension is not the configured one; `table` of the
+    configuration holds it.
+    """
     return EmbedderFault(
         f"{model} gave vectors of {found} numbers, not of {dimension}.",
         cure=f"Set dimension = {found} in {table}.",
@@ -56,7 +60,7 @@ def _read(data: bytes) -> array[float]:
 
 
 def _swapped(numbers: array[float]) -> array[float]:
-    """Little-endian, whatever the machine is."""
+    """Convert between the machine's byte order and little-endian, in place."""
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers

@@ -1,4 +1,4 @@
-"""Texts that are longer than a model reads: cut into windows, whose vectors become one."""
+"""Embeds texts that are longer than a model's limit: by windows, whose vectors are averaged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-MOST_WINDOWS = 16  # what a text says is said in its first pages
+MOST_WINDOWS = 16  # the beginning tells what a text is about
 
 
 class TokenIds(Protocol):
@@ -17,22 +17,22 @@ class TokenIds(Protocol):
 
     @property
     def ids(self) -> list[int]:
-        """What the model knows them by."""
+        """The id of each token."""
 
     @property
     def offsets(self) -> list[tuple[int, int]]:
-        """Where they begin and end in the text."""
+        """The start and end of each token in the text."""
 
     @property
     def word_ids(self) -> list[int | None]:
-        """The numbers of their words."""
+        """The number of each token's word."""
 
 
 class Tokenizer(Protocol):
-    """What the library's tokenizers and `bert.py` can do."""
+    """A tokenizer of the `tokenizers` library, or one of `bert.py` and `unigram.py`."""
 
     def encode(self, sequence: str, /, *, add_special_tokens: bool = True) -> TokenIds:
-        """The tokens of all of the text."""
+        """Return the tokens of the whole text."""
 
 
 Encode = Callable[[list[str]], npt.NDArray[np.float32]]
@@ -41,8 +41,9 @@ Encode = Callable[[list[str]], npt.NDArray[np.float32]]
 def embed_whole(
     texts: Sequence[str], tokenizer: Tokenizer, limit: int, encode: Encode, dimension: int
 ) -> npt.NDArray[np.float32]:
-    """A row of length 1 for each text, of zeros for one without words. `limit` counts the tokens of a
-    window, `tokenizer` must not truncate, `encode` gives a row for each window.
+    """Return a row of length 1 for each text, or of zeros for a blank one: the mean of its windows'
+    vectors, weighted by their length. A window has at most `limit` tokens; `tokenizer` must not
+    truncate; `encode` returns a row for each window.
     """
     parts = [windows(text, tokenizer, limit) for text in texts]
     found = np.zeros((len(texts), dimension), np.float32)
@@ -59,7 +60,9 @@ def embed_whole(
 
 
 def windows(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
-    """Pieces of at most `limit` tokens, none for a blank text. They part between words."""
+    """Split a text between words into parts of at most `limit` tokens; no part for a blank text, at
+    most MOST_WINDOWS + 1 for a long one.
+    """
     if not text.strip():
         return []
     if len(text.encode("utf-8", "replace")) <= limit:  # no tokenizer makes more tokens than bytes

@@ -1,4 +1,4 @@
-"""Text to rows of an embedding table: words, and pieces of words that the table does not know whole."""
+"""Text to rows of the word table: whole words, or pieces of words that the table lacks."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-LONGEST_WORD = 40  # characters; what is longer is no word (keys, encoded data) and says nothing
-CACHED_WORDS = 2_048  # some 150 bytes each: what one text uses comes again in the next
+LONGEST_WORD = 40  # characters; what is longer (keys, encoded data) is not a word and is skipped
+CACHED_WORDS = 2_048  # about 150 bytes each; words of one text recur in the next
 
 _ASCII_WORD = re.compile(r"[a-z]+|[0-9]+")
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _ACCENT = re.compile("[\u0300-\u036f]+")
-# Written without spaces, and a character is a word or a good part of one.
+# Written without spaces; a character is a word or a large part of one.
 _IDEOGRAPH = re.compile("([\u3400-\u9fff\uf900-\ufaff])")
 
 
 class WordPiece:
     """Splits words into the longest pieces of a vocabulary, from the left.
 
-    In the vocabulary, `##ing` is a piece that continues a word. Case, accents and punctuation do not
-    count; letters and digits never share a word. Safe to use from several threads at once.
+    In the vocabulary, `##ing` is a piece that continues a word. Case, accents and punctuation are
+    ignored; letters and digits never share a word. Safe to use from several threads at once.
     """
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
@@ -28,9 +28,9 @@ class WordPiece:
         self._split: dict[str, tuple[int, ...]] = {}
 
     def rows(self, text: str) -> list[int]:
-        """The rows of the text's words, in order; none for a text without a known piece.
+        """Return the rows of the text's words, in order; none for a text without a known piece.
 
-        Never raises, whatever the text holds.
+        Never raises.
         """
         known, found = self._rows, []
         for word in words(text):
@@ -50,7 +50,7 @@ class WordPiece:
         while start < len(word):
             row, start = self._longest(word, start)
             if row is None:
-                found = []  # a word that is only half known would stand for another word
+                found = []  # a word that is only half known would be taken for another
                 break
             found.append(row)
         if len(self._split) >= CACHED_WORDS:
@@ -68,7 +68,7 @@ class WordPiece:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, folded: `Café-Tür 24h` is `cafe`, `tur`, `24`, `h`."""
+    """Return the folded words of a text: `Café-Tür 24h` gives `cafe`, `tur`, `24`, `h`."""
     lowered = text.lower()
     if lowered.isascii():
         return _ASCII_WORD.findall(lowered)

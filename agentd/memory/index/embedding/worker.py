@@ -1,8 +1,8 @@
-"""A model in a process of its own: started when it is needed, gone when it is not.
+"""An embedding model in a separate process, started on demand and ended when idle.
 
-The process may be slow, hang, crash or answer nonsense: whoever asks gets an EmbedderFault, the
-process is killed, and the next one starts after a pause that grows with each failure. An idle process
-ends by itself. Questions overtake texts that are embedded in the background.
+If the process is slow, hangs, crashes or sends invalid frames, the caller gets an EmbedderFault,
+the process is killed, and the next one starts after a pause that grows with each failure. Queries
+are served before texts that are embedded in the background.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ log = structlog.get_logger()
 
 COMMAND = (sys.executable, "-P", "-m", "agentd.memory.index.embedding.worker_main")
 
-_ENDING = 3.0  # seconds that a process which has closed its pipes gets to end
+_ENDING = 3.0  # seconds within which a process that has closed its pipes should end
 
 
 class Child:
-    """The daemon's end of an embedder process, which takes frames and gives frames."""
+    """The daemon's end of an embedder process: sends and receives frames."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -46,7 +46,7 @@ class Child:
     async def start(
         cls, environ: Mapping[str, str], folder: Path, command: Sequence[str] = COMMAND
     ) -> Self:
-        """A new process that sees `environ` and nothing else. Raises OSError."""
+        """Start a process whose environment is `environ` alone. Raises OSError."""
         return cls(
             await asyncio.create_subprocess_exec(
                 *command,
@@ -55,18 +55,18 @@ class Child:
                 stderr=DEVNULL,
                 env=dict(environ),
                 cwd=folder,
-                start_new_session=True,  # the terminal's Ctrl-C is the daemon's
+                start_new_session=True,  # so that the terminal's Ctrl-C reaches the daemon alone
             )
         )
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """The process id."""
         return self._process.pid
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended, as far as we know."""
+        """Whether the process is not known to have ended."""
         return self._process.returncode is None
 
     async def send(self, frame: Frame) -> None:
@@ -77,8 +77,8 @@ class Child:
         await self._process.stdin.drain()
 
     async def receive(self) -> Frame:
-        """The next frame. Raises EOFError when the process is gone, BadFrame for nonsense, and
-        EmbedderFault for what the process says went wrong.
+        """Return the next frame. Raises EOFError when the process is gone, BadFrame for an invalid
+        frame, and EmbedderFault for an error that the process reports.
         """
         if self._process.stdout is None:
             raise EOFError
@@ -90,14 +90,16 @@ class Child:
         return frame
 
     async def code(self) -> int | None:
-        """How it ended; None if it has closed its pipes and goes on."""
+        """Wait for the process to end and return its exit code; None if it is still running after
+        _ENDING seconds.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(_ENDING):
                 return await self._process.wait()
         return None
 
     async def cause(self, error: Exception) -> str:
-        """What the end of the process says, else the error."""
+        """Return how the process ended, in words; if it has not ended, what the error says."""
         if isinstance(error, (EOFError, ConnectionError)):
             code = await self.code()
             if code is not None and code < 0:
@@ -107,7 +109,9 @@ class Child:
         return str(error) or type(error).__name__
 
     async def end(self) -> None:
-        """Kill it if it still runs, and return when nothing is left of it."""
+        """Kill the process if it still runs, and return when it has been reaped and its pipes are
+        closed.
+        """
         with suppress(ProcessLookupError):
             self._process.kill()
         if self._process.stdin is not None:
@@ -120,24 +124,24 @@ class Child:
                 await self._process.stdin.wait_closed()
 
 
-STARTING = 180.0  # seconds without a sign of life from a process that loads its model
+STARTING = 180.0  # seconds without a message while the process loads its model
 BATCH_TEXTS = 32
-BATCH_CHARACTERS = 6000  # keeps a batch so short that a question behind it need not wait long
-LONGEST_TEXT = 20_000  # characters; a piece of memory is a paragraph
+BATCH_CHARACTERS = 6000  # keeps a batch short, so that a query behind it is not delayed for long
+LONGEST_TEXT = 20_000  # characters; a chunk is seldom longer than a paragraph
 
 
 @dataclass(order=True, slots=True)
 class _Job:
     """A batch that waits for its vectors."""
 
-    rank: int  # questions first
+    rank: int  # 0 for queries, which go first; 1 for texts
     number: int
     texts: Sequence[str] = field(compare=False)
     answer: asyncio.Future[list[bytes]] = field(compare=False)
 
 
 class Worker:
-    """An embedder whose model lives in another process; `run` serves it."""
+    """An embedder whose model runs in another process. Requests are served while `run` runs."""
 
     def __init__(
         self,
@@ -147,7 +151,7 @@ class Worker:
         clock: Clock,
         command: Sequence[str] = COMMAND,
     ) -> None:
-        """`environ` is all that the process gets to see, `folder` is where it runs."""
+        """`environ` is the whole environment of the process, `folder` its working directory."""
         self._spec = spec
         self._environ = dict(environ)
         self._folder = folder
@@ -157,7 +161,7 @@ class Worker:
         self._numbers = count()
         self._child: Child | None = None
         self._is_over = False
-        self.progress = ""  # what a process that starts is at
+        self.progress = ""  # what a process that is starting reports
 
     @property
     def model(self) -> str:
@@ -171,13 +175,13 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """The process, if there is one."""
+        """The id of the running process; None without one."""
         return self._child.pid if self._child is not None and self._child.is_running else None
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> Sequence[bytes]:
-        """One vector for each text. Raises EmbedderFault; needs `run` to be under way.
+        """Return one vector for each text. Raises EmbedderFault; waits until `run` serves it.
 
-        Leaving early is fine: a batch that has begun is finished and thrown away.
+        A cancelled call is safe: a batch that has begun is completed and dropped.
         """
         found: list[bytes] = [b""] * len(texts)
         prefix = self._spec.query_prefix if query else self._spec.text_prefix
@@ -189,12 +193,12 @@ class Worker:
         return found
 
     async def run(self) -> None:
-        """Answer what is asked until cancelled; then the process is gone, too. It may be run again."""
+        """Serve requests until cancelled, then end the process. Can be called again afterwards."""
         self._is_over = False
         try:
             while True:
                 job = await self._jobs.get()
-                if not job.answer.done():  # else who asked has left
+                if not job.answer.done():  # else the caller has left
                     await self._serve(job)
         finally:
             self._is_over = True
@@ -217,7 +221,7 @@ class Worker:
             found = await self._vectors(job)
         except EmbedderFault as fault:
             _refuse(job, fault)
-        except BaseException:  # who asked must not wait for ever, whatever ends this
+        except BaseException:  # the caller must not wait for ever, whatever ends this
             _refuse(job, EmbedderFault("The embedder has stopped."))
             raise
         else:
@@ -226,14 +230,16 @@ class Worker:
                 job.answer.set_result(found)
 
     async def _vectors(self, job: _Job) -> list[bytes]:
-        """The answer of a process that works. Raises EmbedderFault and remembers the failure."""
+        """Return the vectors from the process, starting it if necessary. Raises EmbedderFault and
+        records the failure.
+        """
         try:
             try:
                 return await self._exchange(job)
             except (EOFError, ConnectionError):
                 if self._child is None or await self._child.code() != 0:
                     raise
-                return await self._exchange(job)  # it went idle while the batch was on its way
+                return await self._exchange(job)  # it had ended as idle meanwhile
         except EmbedderFault as fault:
             await self._fail(fault)
             raise
@@ -243,7 +249,7 @@ class Worker:
             raise broken from error
 
     async def _broken(self, error: Exception) -> EmbedderFault:
-        """What happened, in words."""
+        """Return the fault that describes the error."""
         if isinstance(error, TimeoutError):
             return EmbedderFault(
                 f"{self.model} gave no answer in time; its process was ended.",
@@ -295,7 +301,9 @@ class Worker:
 
 
 def _batches(texts: Sequence[str]) -> list[list[int]]:
-    """The texts' numbers, the short ones together: a batch costs what its longest text costs."""
+    """Group the texts' indexes into batches, by length: a batch costs what its longest text
+    costs.
+    """
     batches: list[list[int]] = []
     room = 0
     for index in sorted(range(len(texts)), key=lambda index: len(texts[index])):

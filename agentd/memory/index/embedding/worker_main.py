@@ -1,7 +1,8 @@
-"""The embedder process: `python -m agentd.memory.index.embedding.worker_main`, with frames on its standard streams.
+"""The embedder process: `python -m agentd.memory.index.embedding.worker_main`, with frames on its
+standard streams.
 
-The first frame is a Spec, or the order to export a model; each further one has texts to embed. Ends
-with the daemon, and when nobody has asked for a while.
+The first frame is a Spec, or an order to export a model; each further frame holds texts to embed.
+The process ends with the daemon, and after `Spec.idle` seconds without a request.
 """
 
 from __future__ import annotations
@@ -29,20 +30,22 @@ IDLE = None
 
 
 class Wire:
-    """The process's end of the pipes: frames from standard input, frames to standard output; nothing
-    else of the process gets there.
+    """The process's end of the pipes: reads frames from standard input and writes frames to
+    standard output, both of which are hidden from libraries.
     """
 
     def __init__(self) -> None:
         self._in = os.dup(0)
         self._out = os.dup(1)
-        os.dup2(2, 1)  # what libraries print must not stand between frames
+        os.dup2(2, 1)  # what libraries print must not get between frames
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.close(null)
 
     def receive(self, idle: float | None = IDLE) -> Frame | None:
-        """The next frame; None when nobody asks for so long, or never will again. Raises BadFrame."""
+        """Return the next frame; None at the end of input, or after `idle` seconds without one.
+        Raises BadFrame.
+        """
         if idle is not None and not select.select([self._in], [], [], idle)[0]:
             return None
         prefix = self._read(LENGTH.size)
@@ -71,11 +74,13 @@ TITLE = "agentd-embedder"
 _SET_DEATH_SIGNAL, _SET_NAME = 1, 15  # of prctl(2)
 _ARGUMENTS = slice(
     45, 47
-)  # in /proc/self/stat behind the name: where the command line begins and ends
+)  # fields of /proc/self/stat after the name: start and end of the command line
 
 
 def settle(parent: int) -> None:
-    """Take the title, and die when the parent does. Raises SystemExit if it is dead already."""
+    """Set the process title, and have the kernel kill this process when `parent` dies. Raises
+    SystemExit if it is dead already.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_SET_NAME, ctypes.c_char_p(TITLE.encode()), 0, 0, 0)
     libc.prctl(_SET_DEATH_SIGNAL, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)
@@ -83,42 +88,44 @@ def settle(parent: int) -> None:
         raise SystemExit(1)
     with suppress(OSError, ValueError, IndexError):
         _rename_command_line()
-    with suppress(OSError):  # when memory runs out, this goes and not the daemon
+    with suppress(OSError):  # out of memory, the kernel kills this, not the daemon
         Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
 
 
 def limit_memory(megabytes: int) -> None:
-    """Let allocations beyond that fail. A service may have forbidden to set limits: it has its own."""
+    """Make allocations beyond that limit fail. Does nothing where setting limits is forbidden: such
+    a service has its own.
+    """
     with suppress(OSError, ValueError):
         size = megabytes << 20
         resource.setrlimit(resource.RLIMIT_DATA, (size, size))
 
 
 def _rename_command_line() -> None:
-    """Write the title over the arguments: that is where `ps` reads them."""
+    """Write the title over the command line, where `ps` reads it."""
     fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     start, end = map(int, fields[_ARGUMENTS])
     room = end - start
     if room > len(TITLE) + 1:
-        # A last byte that is not zero tells the kernel that a title stands here, up to the first zero.
+        # A non-zero last byte tells the kernel to read the title up to the first zero.
         title = TITLE.encode().ljust(room - 1, b"\0") + b"."
         ctypes.memmove(start, title, room)
 
 
 class Model(Protocol):
-    """What turns texts into vectors."""
+    """A model that turns texts into vectors."""
 
     @property
     def dimension(self) -> int:
         """Numbers in a vector."""
 
     def embed(self, texts: list[str], *, query: bool) -> npt.NDArray[np.float32]:
-        """One row of length 1 for each text, or of zeros."""
+        """Return one row for each text, of length 1 or of zeros."""
 
 
 class Joined:
-    """Several models as one, their vectors one behind the other: the cosine of two of its vectors is the
-    weighted mean of the models' cosines.
+    """Several models as one: their vectors are concatenated, so that the cosine of two joined
+    vectors is the weighted mean of the models' cosines.
     """
 
     def __init__(self, parts: Sequence[tuple[Model, float]]) -> None:
@@ -126,7 +133,7 @@ class Joined:
         self.dimension = sum(model.dimension for model, _ in parts)
 
     def embed(self, texts: list[str], *, query: bool) -> npt.NDArray[np.float32]:
-        """One row of length 1 for each text, of zeros where all models have none."""
+        """Return one row of length 1 for each text, or of zeros if every model returns zeros."""
         rows = [model.embed(texts, query=query) * weight**0.5 for model, weight in self._parts]
         found: npt.NDArray[np.float32] = np.concatenate(rows, axis=1).astype(np.float32)
         found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
@@ -137,7 +144,7 @@ log = logging.getLogger("agentd.memory.index.embedding")
 
 
 def main() -> int:
-    """Serve until nobody asks any more."""
+    """Serve the daemon until it is gone or idle; return the exit code."""
     settle(os.getppid())
     wire = Wire()
     order = wire.receive()
@@ -148,7 +155,7 @@ def main() -> int:
     except (AgentdError, MemoryError) as error:
         wire.send(error=str(error) or "not enough memory", cure=getattr(error, "cure", ""))
     except Exception as error:
-        # Libraries raise what they like; the daemon is told, and decides what comes next.
+        # Libraries raise anything; the daemon gets the message and decides what comes next.
         log.exception("the embedder failed")
         wire.send(error=f"{type(error).__name__}: {error}"[:300])
     return 1
@@ -166,7 +173,7 @@ def _serve(order: Frame, wire: Wire) -> int:
 
 
 def load(spec: Spec, wire: Wire) -> Model:
-    """The model, with the libraries that it needs and no others. Raises EmbedderFault."""
+    """Load the model, importing only the libraries that it needs. Raises EmbedderFault."""
     if spec.backend == "onnx":
         return _onnx(Path(spec.source), spec.threads)
     if spec.backend in ("multilingual", "both"):
@@ -207,5 +214,5 @@ def _export(order: Frame, wire: Wire) -> int:
 
 
 if __name__ == "__main__":
-    # Libraries of models take a second to tidy up what the kernel takes back anyway.
+    # Libraries of models take a second to free what the kernel reclaims anyway.
     os._exit(main())
