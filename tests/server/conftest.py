@@ -9,12 +9,14 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from acp import schema
 
+from agentd.app.assembly.server import build_access
 from agentd.core.compaction import CompactionReport
 from agentd.core.event import TextChunk, TurnEnded, TurnStarted
 from agentd.core.message import Text
@@ -332,17 +334,18 @@ def open_house(short_path):
         most = settings.max_sessions_per_client
         hub, clients, store = Hub(1000, most), Clients(), MemorySessions(clock)
         turns = ScriptedTurns(store, hub)
-        server = Server(
-            settings,
-            turns,
-            store,
+        access = partial(
+            build_access,
+            settings=settings,
+            turns=turns,
+            store=store,
             hub=hub,
             clients=clients,
             methods=methods or {},
             clock=clock,
             services=Services(**{"erase": store.delete, "offer": OFFER, **(services or {})}),
-            **options,
         )
+        server = Server(settings, access, hub=hub, clients=clients, clock=clock, **options)
         place = path or short_path / "agentd.sock"
         permissions = Permissions(hub, settings, clock, Path("/ws"))
         async with asyncio.TaskGroup() as group:

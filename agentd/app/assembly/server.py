@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from agentd import __version__
 from agentd.app.assembly.graph import GraphParts
@@ -16,20 +18,25 @@ from agentd.app.assembly.parts import Parts
 from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.loop_delay import Delays
 from agentd.core.errors import FactsOff
-from agentd.core.ports import Approver, Clock
+from agentd.core.ports import Approver, Clock, SessionStore
 from agentd.core.turn import Origin, SessionKey
 from agentd.engine.workers import DAY
 from agentd.interfaces.acp import declared
-from agentd.interfaces.acp.acp_sessions import Services, Welcome
-from agentd.interfaces.acp.commands import SlashCommand
+from agentd.interfaces.acp.acp_sessions import AcpSessions, Services, SessionView, Welcome
+from agentd.interfaces.acp.commands import Commands, SlashCommand
+from agentd.interfaces.acp.connection import Access, Routes
 from agentd.interfaces.acp.hub import Hub
 from agentd.interfaces.acp.importer import Importer
 from agentd.interfaces.acp.listener import inherited_socket
-from agentd.interfaces.acp.peer import Clients, Handler
+from agentd.interfaces.acp.options import SessionOptions
+from agentd.interfaces.acp.peer import Clients, Handler, Peer
 from agentd.interfaces.acp.permissions import Permissions
-from agentd.interfaces.acp.prompts import Attach
-from agentd.interfaces.acp.server import Server
+from agentd.interfaces.acp.pictures import Pictures
+from agentd.interfaces.acp.prompts import Attach, Prompts, SessionTurns
+from agentd.interfaces.acp.server import Server, bound_routes
+from agentd.interfaces.acp.socket_settings import ServerSettings
 from agentd.interfaces.commands.alerts import ALERTS, AlertCommands
+from agentd.interfaces.commands.conversation import CONVERSATION, ConversationCommands
 from agentd.interfaces.commands.declaration import Group
 from agentd.interfaces.commands.exchange import (
     EXCHANGE,
@@ -89,16 +96,73 @@ def build_server(
     on_session: Callable[[], None],
 ) -> Server:
     """The server; it listens to nobody yet. `on_session` is called when a client opens a session."""
-    return Server(
-        parts.runtime.config.server,
-        parts.engine.sessions,
-        parts.stores.sessions,
+    settings, clock = parts.runtime.config.server, parts.runtime.clock
+    access = partial(
+        build_access,
+        settings=settings,
+        turns=parts.engine.sessions,
+        store=parts.stores.sessions,
         hub=audience.hub,
         clients=audience.clients,
         methods=methods,
-        clock=parts.runtime.clock,
+        clock=clock,
         services=_services(parts, audience.approver, on_session),
     )
+    return Server(settings, access, hub=audience.hub, clients=audience.clients, clock=clock)
+
+
+def build_access(
+    group: asyncio.TaskGroup,
+    *,
+    settings: ServerSettings,
+    turns: SessionTurns,
+    store: SessionStore,
+    hub: Hub,
+    clients: Clients,
+    methods: Mapping[str, Handler],
+    clock: Clock,
+    services: Services,
+) -> Access:
+    """What clients may call: the protocol's methods, and `methods`, which only the owner has. Messages
+    are stored in `group`.
+    """
+    options = SessionOptions(store, hub, services.offer)
+    typed = declared.typed(CONVERSATION, ConversationCommands(turns, store, options))
+    pictures = Pictures(services.blobs, settings)
+    prompts = Prompts(
+        turns,
+        hub,
+        Commands((*typed, *services.commands)),
+        pictures,
+        group,
+        services.patience,
+        services.attach,
+    )
+    acp = AcpSessions(
+        turns=turns,
+        store=store,
+        hub=hub,
+        clients=clients,
+        prompts=prompts,
+        options=options,
+        services=services,
+        view=SessionView(settings.replay_turns, clock.zone.key, settings.max_frame_bytes, pictures),
+        group=group,
+    ).routes()
+    own = {name: _listen_first(clients, method) for name, method in methods.items()}
+    return Access(Routes({**acp.calls, **own}, acp.notifications), bound_routes(acp))
+
+
+def _listen_first(clients: Clients, method: Handler) -> Handler:
+    """The method, at whose call its caller begins to get alerts, unless it denies what it is asked."""
+
+    async def handle(params: dict[str, Any], peer: Peer) -> Any:
+        if peer.profile.has_greeted and not peer.profile.denies:
+            # It knows agentd, so it may know what an alert is; whether it shows one it has not said.
+            clients.listen(peer, shows=False)
+        return await method(params, peer)
+
+    return handle
 
 
 def place(runtime: RuntimeContext) -> Path | socket.socket:

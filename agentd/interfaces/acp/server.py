@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,14 @@ from typing import Any
 import structlog
 
 from agentd.core.errors import ShuttingDown
-from agentd.core.ports import Clock, SessionStore
+from agentd.core.ports import Clock
 from agentd.interfaces.acp import frames
-from agentd.interfaces.acp.acp_sessions import AcpSessions, Services, SessionView
-from agentd.interfaces.acp.commands import Commands
 from agentd.interfaces.acp.connection import Access, ClientConnection, Routes
-from agentd.interfaces.acp.declared import typed
 from agentd.interfaces.acp.flow import Unfinished, time_limit
 from agentd.interfaces.acp.hub import Hub
 from agentd.interfaces.acp.listener import Acceptor, SocketPlace, peer_uid
-from agentd.interfaces.acp.options import SessionOptions
 from agentd.interfaces.acp.peer import Clients, Handler, Listener, Peer
-from agentd.interfaces.acp.pictures import Pictures
-from agentd.interfaces.acp.prompts import Prompts, SessionTurns
 from agentd.interfaces.acp.socket_settings import ServerSettings
-from agentd.interfaces.commands.conversation import CONVERSATION, ConversationCommands
 from agentd.interfaces.commands.sessions import absent
 
 log = structlog.get_logger()
@@ -51,24 +44,21 @@ class Server:
     def __init__(
         self,
         settings: ServerSettings,
-        turns: SessionTurns,
-        store: SessionStore,
+        build_access: Callable[[asyncio.TaskGroup], Access],
         *,
         hub: Hub,
         clients: Clients,
-        methods: Mapping[str, Handler],
         clock: Clock,
-        services: Services,
         owner_uid: int | None = None,
     ) -> None:
+        """`build_access` makes what clients may call; what their calls leave running belongs to the group
+        it gets, which ends with `listen`.
+        """
         self._settings = settings
-        self._turns = turns
-        self._store = store
+        self._build_access = build_access
         self._hub = hub
         self._clients = clients
-        self._methods = methods
         self._clock = clock
-        self._services = services
         self._owner_uid = os.getuid() if owner_uid is None else owner_uid
         self._connections: set[ClientConnection] = set()
         self._unfinished = Unfinished(settings.max_frame_bytes)
@@ -108,7 +98,7 @@ class Server:
         self, sock: socket.socket, place: SocketPlace | None = None
     ) -> AsyncIterator[None]:
         async with asyncio.TaskGroup() as group:
-            access = self._access(group)
+            access = self._build_access(group)
 
             def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
                 self._accept((reader, writer), access, group)
@@ -123,47 +113,6 @@ class Server:
                     watching.cancel()
                 acceptor.close()
                 await self._drain(group)
-
-    def _access(self, group: asyncio.TaskGroup) -> Access:
-        options = SessionOptions(self._store, self._hub, self._services.offer)
-        conversation = ConversationCommands(self._turns, self._store, options)
-        commands = Commands((*typed(CONVERSATION, conversation), *self._services.commands))
-        pictures = Pictures(self._services.blobs, self._settings)
-        acp = AcpSessions(
-            turns=self._turns,
-            store=self._store,
-            hub=self._hub,
-            clients=self._clients,
-            prompts=Prompts(
-                self._turns,
-                self._hub,
-                commands,
-                pictures,
-                group,
-                self._services.patience,
-                self._services.attach,
-            ),
-            options=options,
-            services=self._services,
-            view=SessionView(
-                self._settings.replay_turns,
-                self._clock.zone.key,
-                self._settings.max_frame_bytes,
-                pictures,
-            ),
-            group=group,
-        ).routes()
-        own = {name: self._own(method) for name, method in self._methods.items()}
-        return Access(Routes({**acp.calls, **own}, acp.notifications), bound_routes(acp))
-
-    def _own(self, method: Handler) -> Handler:
-        async def handle(params: dict[str, Any], peer: Peer) -> Any:
-            if peer.profile.has_greeted and not peer.profile.denies:
-                # It knows agentd, so it may know what an alert is; whether it shows one it has not said.
-                self._clients.listen(peer, shows=False)
-            return await method(params, peer)
-
-        return handle
 
     def _accept(self, streams: Streams, access: Access, group: asyncio.TaskGroup) -> None:
         writer = streams[1]
