@@ -1,4 +1,4 @@
-"""Keeps the search index level with the notes and the transcripts."""
+"""Keeps the search index up to date with the notes and the transcripts."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ log = structlog.get_logger()
 
 
 _EVERY = 30.0  # seconds between looks at everything
-_GATHER = 0.25  # seconds in which turns and notes gather: many are taken at about the price of one
-_RESTS = (
-    9  # times as long as a look took, notes that change again and again wait for the next one: who
-)
-_LONGEST = 2.0  # searches has them looked at before; seconds at most
+_GATHER = 0.25  # seconds to collect changes: indexing many costs about as much as one
+_RESTS = 9  # the next scan of notes alone waits so many times the last one's duration,
+_LONGEST = 2.0  # but at most so many seconds; a search before then scans the notes itself
 
 
 class _Due(Flag):
-    """What is to be looked at."""
+    """What the next pass has to scan."""
 
     NOTES = auto()
-    GATHERED = auto()  # all sessions but those that gather what is new
+    GATHERED = auto()  # all sessions except those that have gathered too few new messages
     SESSIONS = auto()  # all sessions
     REGULAR = NOTES | GATHERED
     EVERYTHING = NOTES | SESSIONS
 
 
 class Indexer:
-    """`run` is its long life; everything else works without it, too."""
+    """Indexes changed notes and transcripts: in the background (`run`, until cancelled), and at
+    once when one of the other methods asks for it, also without `run`.
+    """
 
     def __init__(
         self,
@@ -53,7 +53,9 @@ class Indexer:
         settings: IndexSettings | None = None,
         shipped: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
-        """`shipped` are the lines of notes as they come with agentd, by path."""
+        """`shipped` maps the paths of notes that are shipped with agentd to their lines as
+        shipped.
+        """
         settings = settings or IndexSettings()
         delta = TranscriptDelta(settings.index_delta_messages, settings.index_delta_bytes)
         self._index = index
@@ -74,30 +76,30 @@ class Indexer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether something is waiting to be indexed, or is being indexed now."""
+        """Whether anything waits to be indexed, or is being indexed."""
         return bool(self._due) or bool(self._touched) or self._lock.locked()
 
     async def run(self) -> None:
-        """Index what is due now, what was touched soon after, and everything every 30 seconds, until
-        cancelled.
+        """Index in the background until cancelled: what is due at once, touched sessions shortly
+        after, and everything every 30 seconds.
         """
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._tick())
             tasks.create_task(self._work())
 
     def touch(self, session: SessionKey) -> None:
-        """A turn of this session has ended."""
+        """Have the session indexed soon, because one of its turns has ended."""
         self._touched.add(session)
         self._wake.set()
 
     def hint(self) -> None:
-        """Notes may have changed: look soon rather than at the next regular look."""
+        """Have the notes scanned soon, because they may have changed."""
         self._due |= _Due.NOTES
         self._wake.set()
 
     def adopt(self, settings: IndexSettings) -> None:
-        """Cut notes, and index transcripts or not, as these settings say; notes that were cut in
-        another way are found until their turn has come.
+        """Apply new settings for cutting notes and for indexing transcripts. Notes that were cut in
+        another way are still found until they are cut again.
         """
         self._notes.adopt(chunker_of(settings))
         if self._sessions.is_on != settings.index_transcripts:
@@ -106,8 +108,8 @@ class Indexer:
         self.hint()
 
     async def forget(self, session: SessionKey) -> None:
-        """Take a session that was deleted out of the index, down to the bytes. Raises StorageError;
-        the next look at everything does it then.
+        """Remove a deleted session from the index, down to the bytes. Raises StorageError; then the
+        next scan of all sessions removes it.
         """
         async with self._lock:
             self._touched.discard(session)
@@ -115,9 +117,9 @@ class Indexer:
 
     @asynccontextmanager
     async def without(self, sessions: Collection[SessionKey]) -> AsyncIterator[None]:
-        """The sessions are out of the index, down to the bytes, while the block takes rows from them;
-        then what is left is indexed again. A start after a crash does that by itself. Raises
-        StorageError.
+        """Keep the sessions out of the index, down to the bytes, while the block deletes rows of
+        them; index afterwards what is left. After a crash the next start does the same by itself.
+        Raises StorageError.
         """
         async with self._lock:
             await self._sessions.forget(sessions)
@@ -128,41 +130,41 @@ class Indexer:
                 self._wake.set()
 
     async def sync(self) -> None:
-        """Look at all notes and transcripts now. Raises StorageError."""
+        """Scan and index all notes and transcripts now. Raises StorageError."""
         self._due = _Due.EVERYTHING
         await self.wait_idle()
 
     async def sync_notes(self) -> None:
-        """Look at all notes now. Raises StorageError."""
+        """Scan and index all notes now. Raises StorageError."""
         await self._notes.sync()
 
     async def level_notes(self) -> None:
-        """`sync_notes` where it is cheap, or where a change was told or may have gone untold since the
-        last look. Raises StorageError.
+        """Do `sync_notes` if a scan is cheap, or if notes have changed, or may have changed
+        unnoticed, since the last scan. Raises StorageError.
         """
         await self._notes.level()
 
     async def level_shared(self) -> None:
-        """Take in what has changed of the notes that groups may see, however much there is of others.
-        Raises StorageError.
+        """Index the changes of the notes that groups may see, without scanning the others. Raises
+        StorageError.
         """
         await self._notes.level_shared()
 
     @property
     def is_sharing_checked(self) -> bool:
-        """Whether the index gives groups no more than the workspace does."""
+        """Whether the index shows groups no more than the workspace does."""
         return self._notes.is_sharing_checked
 
     def trust(self, mark: Callable[[], Hashable | None]) -> None:
-        """Let `level_notes` rely on `mark`: another value means that a change was told since, None that
-        changes may go untold. Without it every one is a look.
+        """Let `level_notes` rely on `mark`, which returns a new value after each noticed change,
+        and None while changes may go unnoticed. Without it, `level_notes` always scans.
         """
         self._notes.freshness.trust(mark)
 
     async def rebuild(self, *, vectors: bool = True) -> None:
-        """Index everything again; until a file's turn comes it is found as it was. What a crash or an
-        error cuts short, the next start or look goes on with. Without `vectors` it returns as soon as all
-        is found by words. Raises StorageError.
+        """Index everything again; until a file is indexed anew it is found in its old form. After a
+        crash or an error the next start or scan continues. Without `vectors` return as soon as
+        everything is found by words. Raises StorageError.
         """
         self._rebuilding = True
         try:
@@ -173,18 +175,18 @@ class Indexer:
                 self._due = _Due.EVERYTHING
                 await self._once()
             if vectors:
-                await self._index.settle()  # which may take long, and keeps no turn waiting
+                await self._index.settle()  # may take long, and delays no turn
         finally:
             self._rebuilding = False
 
     async def wait_idle(self) -> None:
-        """Return when nothing is pending, doing what is. Raises StorageError."""
+        """Index everything that is pending, and return. Raises StorageError."""
         async with self._lock:
             while self._due or self._touched:
                 await self._once()
 
     async def state(self) -> IndexState:
-        """The counts, with what is pending here."""
+        """Return the state of the index, including what is pending here."""
         state = await self._index.state()
         left = self._notes.left + self._sessions.left
         pending = len(self._touched) + int(bool(self._due)) + left
@@ -194,12 +196,12 @@ class Indexer:
         return replace(state, pending=state.pending + pending, state=word)
 
     def problems(self) -> tuple[Problem, ...]:
-        """Folders that are left out, and why indexing stands still."""
+        """Return the folders that are not indexed, and why indexing has failed."""
         failure = (self._failure,) if self._failure else ()
         return (*failure, *self._notes.problems())
 
     async def _once(self) -> None:
-        """Take what is due; what fails stays due."""
+        """Index what is due; whatever fails stays due."""
         if _Due.NOTES in self._due:
             await self._index.verify()
         self._begin_anew_if_lost()
@@ -229,7 +231,7 @@ class Indexer:
             raise
 
     def _begin_anew_if_lost(self) -> None:
-        """Index everything again when the index was found damaged, and emptied."""
+        """Index everything again if the index was found damaged and was emptied."""
         if self._epoch != self._index.epoch:
             self._epoch = self._index.epoch
             self._reset()
@@ -252,13 +254,13 @@ class Indexer:
             try:
                 async with self._lock:
                     if self._due or self._touched:
-                        await self._once()  # what comes meanwhile has its rest first
+                        await self._once()  # changes during this pass wait for the rest
             except AgentdError as error:
                 # Search goes on with what is indexed; the next tick tries again.
                 log.warning("indexing_failed", reason=error.reason)
                 self._failure = Problem("indexing_failed", error.message, error.cure)
             except Exception as error:
-                # A fault of ours, which must not be the end of all search; it is tried again, too.
+                # A bug must not end all search; the next tick tries again, too.
                 log.exception("indexing_failed")
                 text = f"what has changed is not searched yet: {type(error).__name__}"
                 self._failure = Problem("indexing_failed", text, "see `agentd logs`")
@@ -268,7 +270,7 @@ class Indexer:
                 await self._gather(rest)
 
     async def _gather(self, rest: float) -> None:
-        """Let more come, before a look at notes alone for as long as that rests."""
+        """Wait for further changes: briefly, or for `rest` seconds if only notes are due."""
         until = self._clock.monotonic() + rest
         await self._clock.sleep(_GATHER)
         while not self._touched and self._clock.monotonic() < until:

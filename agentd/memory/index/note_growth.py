@@ -1,4 +1,4 @@
-"""Notes that only grew, cut from where they grew: a new line costs the same in any note."""
+"""Cuts notes again only where they have changed: an appended line costs the same in any note."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from agentd.memory.index.chunks import (
     lines_of,
 )
 
-_MOST = 64  # notes, those changed last
-_MARK = 8  # bytes that stand for a line
-_FAR = 64  # lines within which what is the same again is looked for
-_TOLD = 3  # lines by which it is known
+_MOST = 64  # notes remembered, the most recently changed ones
+_MARK = 8  # bytes of a line's hash
+_FAR = 64  # lines within which equal lines are searched after a difference
+_TOLD = 3  # equal lines in a row that end a difference
 
 
 @dataclass(frozen=True, slots=True)
 class NoteWay:
-    """How a note is cut. Another one makes all of its chunks others."""
+    """How a note is cut. A change of any field changes all chunks of the note."""
 
     chunker: Chunker
     scope: str
@@ -36,8 +36,8 @@ class NoteWay:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The chunks of a note that begin at the line `since`, from 1, or later. All before it are as they
-    were.
+    """The chunks of a note that begin at line `since` (from 1) or later. Everything before that
+    line is unchanged.
     """
 
     since: int
@@ -46,11 +46,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """Where a note can be cut on: behind so many characters and lines, as long as it begins with the
-    `proven` characters that have this digest.
+    """A place from which a note can be cut on: after `begin` characters and `above` lines, as long
+    as the note still begins with the `proven` characters that have this digest.
     """
 
-    indexed: str  # what it was when it was cut so far
+    indexed: str  # the indexed state in which it was cut up to here
     way: NoteWay
     begin: int
     above: int
@@ -60,17 +60,18 @@ class _Mark:
 
 
 class Growing:
-    """Remembers where notes can be cut on."""
+    """Remembers from where notes can be cut on."""
 
     def __init__(self) -> None:
         self._marks: OrderedDict[str, _Mark] = OrderedDict()
-        self._lines: dict[str, _LineMarks] = {}  # of the files whose lines stand for themselves
+        self._lines: dict[str, _LineMarks] = {}  # of files that are cut line by line
 
     def cut(
         self, view: FileView, way: NoteWay, indexed: str, becomes: str
     ) -> Part | Sequence[Patch[Chunk]]:
-        """What of a note is to be indexed anew, where the index holds what stands in its state `indexed`,
-        "" for none, and will hold its state `becomes`.
+        """Return what has to be indexed anew of a note, given that the index holds its state
+        `indexed` ("" for none) and will hold its state `becomes`: patches for a note that is cut
+        line by line and was seen before, else a Part.
         """
         if way.chunker.is_by_line:
             before = self._lines.pop(view.path, None)
@@ -80,7 +81,9 @@ class Growing:
         return self._grown(view, way, indexed, becomes)
 
     def remember(self, view: FileView, way: NoteWay, indexed: str) -> None:
-        """The index holds this note, whose lines stand for themselves, in the state `indexed`."""
+        """Record that the index holds this note, which is cut line by line, in the state
+        `indexed`.
+        """
         self._lines[view.path] = _LineMarks.of(view, way, indexed)
 
     def _grown(self, view: FileView, way: NoteWay, indexed: str, becomes: str) -> Part:
@@ -91,7 +94,7 @@ class Growing:
         lines = lines_of(view.text[begin:])
         pieces, standing = way.chunker.cut(lines, mark.standing if mark else None)
         if mark and not pieces:
-            return self._grown(view, way, indexed, becomes)  # the whole of it
+            return self._grown(view, way, indexed, becomes)  # cut the whole note
         if standing is not None:
             first, _ = lines.span(standing.line, standing.line + 1)
             _, end = lines.span(standing.upto, standing.upto + 1)
@@ -111,7 +114,7 @@ class Growing:
 
 @dataclass(frozen=True, slots=True)
 class _LineMarks:
-    """The lines of a note as numbers of `_MARK` bytes each, when it was in the state `indexed`."""
+    """The lines of a note in the state `indexed`, each as a hash of `_MARK` bytes."""
 
     indexed: str
     way: NoteWay
@@ -119,12 +122,12 @@ class _LineMarks:
 
     @classmethod
     def of(cls, view: FileView, way: NoteWay, indexed: str) -> _LineMarks:
-        """Those of a note."""
+        """Return the line hashes of a note."""
         return cls(indexed, way, array("q", map(hash, lines_of(view.text).lines)).tobytes())
 
 
 def _patches(view: FileView, way: NoteWay, old: bytes, new: bytes) -> Iterator[Patch[Chunk]]:
-    """What of a note's lines is not what it was."""
+    """Yield a patch for each run of changed lines."""
     lines = lines_of(view.text).lines
     for first, end, start, stop in differing(old, new):
         pieces = way.chunker.pieces(Lines(lines[start:stop]))
@@ -133,8 +136,8 @@ def _patches(view: FileView, way: NoteWay, old: bytes, new: bytes) -> Iterator[P
 
 
 def differing(old: bytes, new: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Where lines are others, as runs of lines of the old and of the new: the beginning and the end of
-    either, counted from 0. All between them is the same.
+    """Yield the differing runs of lines as (old start, old end, new start, new end), counted from
+    0, ends excluded. All lines between the runs are equal.
     """
     i = j = 0
     while True:
@@ -148,9 +151,9 @@ def differing(old: bytes, new: bytes) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _same(old: bytes, new: bytes, i: int, j: int) -> int:
-    """How many bytes are the same from there on."""
+    """Return how many bytes are equal from these offsets on."""
     least, size = 0, min(len(old) - i, len(new) - j)
-    while least < size:  # a half is compared at once
+    while least < size:  # binary search
         half = (least + size + 2 * _MARK - 1) // (2 * _MARK) * _MARK
         if old[i + least : i + half] == new[j + least : j + half]:
             least = half
@@ -160,7 +163,7 @@ def _same(old: bytes, new: bytes, i: int, j: int) -> int:
 
 
 def _meeting(old: bytes, new: bytes, i: int, j: int) -> tuple[int, int]:
-    """Where they are the same again: not far away, or nowhere."""
+    """Return the offsets at which both are equal again, if they are near; else both ends."""
     for apart in range(_MARK, _FAR * _MARK, _MARK):
         for further in range(0, apart + 1, _MARK):
             end, stop = i + further, j + apart - further
@@ -173,7 +176,7 @@ def _meeting(old: bytes, new: bytes, i: int, j: int) -> tuple[int, int]:
 
 
 def _goes_on(text: str, mark: _Mark) -> bool:
-    """Whether a note still begins as it did, down to the end of a line."""
+    """Whether a note still begins with the text of the mark, up to a line end."""
     ends = len(text) == mark.proven or text[mark.proven : mark.proven + 1] == "\n"
     return ends and _digest(text, mark.proven) == mark.digest
 

@@ -1,4 +1,6 @@
-"""Looks at the workspace: what one has listed, sorted out, and whether one is needed before a search."""
+"""Workspace scans: sort a listing into notes and folders that are too deep, and decide whether a
+scan is needed before a search.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,18 @@ from agentd.core.health import Problem
 from agentd.core.ports import Clock
 from agentd.core.workspace import TreeEntry
 
-DEPTH = 32  # levels of folders that are looked at
+DEPTH = 32  # depth to which folders are listed
 _MOST_NAMED = 20
-_GROUP = 16  # files that are taken at once: more keep others waiting and are no quicker
+_GROUP = 16  # files that are read at once: more would delay others and be no faster
 _GROUP_BYTES = 4 * 1024 * 1024
 
 
 def sorted_out(
     entries: Iterable[TreeEntry],
 ) -> tuple[dict[str, TreeEntry], list[str]]:
-    """The notes by path, and the folders into which nobody has looked."""
+    """Sort a listing into the notes by path, and the folders at the deepest level, whose contents
+    are not listed.
+    """
     notes: dict[str, TreeEntry] = {}
     deep: list[str] = []
     for entry in entries:
@@ -32,7 +36,7 @@ def sorted_out(
 
 
 def too_deep(folders: Sequence[str]) -> Iterator[Problem]:
-    """The first of them, and how many more there are."""
+    """Yield a problem for each of the first folders, and one that counts the rest."""
     cure = "Move it up."
     for path in folders[:_MOST_NAMED]:
         text = f"{path} is {DEPTH} folders deep: nothing in it is searched"
@@ -42,7 +46,7 @@ def too_deep(folders: Sequence[str]) -> Iterator[Problem]:
 
 
 def groups(entries: Sequence[TreeEntry]) -> Iterator[list[TreeEntry]]:
-    """The entries in groups whose files fit into memory together."""
+    """Yield the entries in groups small enough to hold their files in memory together."""
     group: list[TreeEntry] = []
     size = 0
     for entry in entries:
@@ -56,24 +60,26 @@ def groups(entries: Sequence[TreeEntry]) -> Iterator[list[TreeEntry]]:
 
 
 def is_scope(path: str) -> bool:
-    """Whether it is the root of another workspace."""
+    """Whether the path is the root of another workspace."""
     return path.startswith("@") and path.count("/") == 1
 
 
-CHEAP = 0.010  # seconds: a look that takes no longer is not worth saving
-_LAST = 10  # looks whose quickest counts: others may have kept one waiting
+CHEAP = 0.010  # seconds: a scan that takes less is always done
+_LAST = 10  # scans of which the fastest counts, since other work may have delayed the rest
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One that has begun."""
+    """A scan that has begun."""
 
     mark: Hashable | None
     began: float
 
 
 class Freshness:
-    """Keeps what looks cost, and what had been told of changes when the last one began."""
+    """Decides whether a scan can be skipped: records the cost of scans, and the mark at which the
+    last one began.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -82,27 +88,31 @@ class Freshness:
         self._level: Hashable | None = None
 
     def trust(self, mark: Callable[[], Hashable | None]) -> None:
-        """`mark` gives another value whenever a change is told; None while changes may go untold."""
+        """Set the source of marks. `mark` returns a new value after each noticed change, and None
+        while changes may go unnoticed.
+        """
         self._mark = mark
 
     @property
     def is_sure(self) -> bool:
-        """Whether looking would cost something and find nothing."""
+        """Whether a scan would take noticeable time and find nothing."""
         is_cheap = min(self._costs, default=0.0) < CHEAP
         return not is_cheap and self._level is not None and self._mark() == self._level
 
     def begin(self) -> Look:
-        """A look begins."""
+        """Begin a scan; pass the result to `listed` and `settle`."""
         return Look(self._mark(), self._clock.monotonic())
 
     def listed(self, look: Look) -> None:
-        """All files have been listed, which is what a look costs where nothing has changed."""
+        """Record the cost of listing all files, which is the cost of a scan that finds no
+        change.
+        """
         self._costs.append(self._clock.monotonic() - look.began)
 
     def settle(self, look: Look) -> None:
-        """What the look has found is taken in."""
+        """Record that everything the scan found has been indexed."""
         self._level = look.mark
 
     def lose(self) -> None:
-        """Something is to be taken in."""
+        """Record that something is not indexed yet, so that the next scan is not skipped."""
         self._level = None

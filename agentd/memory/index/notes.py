@@ -1,4 +1,4 @@
-"""Keeps the part of the index level that holds the workspace's markdown files."""
+"""Keeps the workspace's notes in the search index up to date."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from agentd.memory.index.note_listing import (
 
 log = structlog.get_logger()
 
-_FEW = 2_000  # entries that are gone through at once
-_SHORT = 10_000  # letters that are cut at once; more would keep others waiting
+_FEW = 2_000  # entries that may be processed on the event loop
+_SHORT = 10_000  # characters that may be cut on the event loop
 _FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
-_Stamp = tuple[int, ...]  # as TreeEntry has it
+_Stamp = tuple[int, ...]  # TreeEntry.stamp
 _OWNER = Reader(SessionKey("indexer"), Kind.MAIN)
 _OTHERS = Reader(SessionKey("indexer"), Kind.GROUP)
-_SHARED = ":shared:"  # in the digest of what groups may find
+_SHARED = ":shared:"  # part of the digest of a note that groups may find
 
 
 class NoteIndexer:
-    """Brings the index level with the files. A file whose stamp is as before is not read, after a
-    restart neither: it stands behind its digest in the index. One that another chunker has
-    cut is cut again, and found in its old pieces until then.
+    """Keeps the index up to date with the notes. A file with an unchanged stamp is not read, also
+    after a restart: the index stores the stamp with the file's digest. A note that was cut by
+    another chunker is cut again; until then it is found in its old chunks.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class NoteIndexer:
         shipped: Mapping[str, frozenset[str]] | None = None,
         aging: Iterable[str] = (),
     ) -> None:
-        """`shipped` are the lines of files as they come with agentd, by path. Files of the scopes
-        `aging` that bear no date are of the day when they were last changed.
+        """`shipped` maps the paths of notes that are shipped with agentd to their lines as shipped.
+        Files of the scopes `aging` without a date get the day of their last change.
         """
         self._index = index
         self._workspace = workspace
@@ -72,47 +72,50 @@ class NoteIndexer:
         self._known: dict[str, str] | None = None
         self._stamps: dict[str, _Stamp] = {}
         self._stale: set[str] = set()
-        self._shared: set[str] = set()  # those listed last that groups may see
+        self._shared: set[str] = set()  # paths in the last listing that groups may see
         self._unread: set[str] = set()
         self._unlisted: Sequence[Problem] = ()
         self._faulty: set[str] = set()  # files that could not be cut
         self._left = 0
         self._growing = Growing()
         self.freshness = Freshness(clock)
-        # Whether what groups find is what they may: the index may be of other settings until then.
+        # Whether groups find no more than they may: the index may stem from other settings until
+        # checked.
         self.is_sharing_checked = False
 
     @property
     def left(self) -> int:
-        """How many files the look that is under way has still to read."""
+        """How many files the running scan has still to read."""
         return self._left
 
     def adopt(self, chunker: Chunker) -> None:
-        """Cut notes in this way from the next look on."""
+        """Cut notes with this chunker from the next scan on."""
         self._wanted = chunker
         self.freshness.lose()
 
     async def sync(self, between: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Look at every file, and do what `between` says between groups of them. Raises StorageError."""
+        """Scan all files and index those that changed; await `between` before each group of them.
+        Raises StorageError.
+        """
         async with self._lock:
             await self._look(between)
 
     async def level(self) -> None:
-        """`sync`, unless that would find nothing, as far as can be told. Raises StorageError."""
+        """Do `sync`, unless nothing can have changed as far as is known. Raises StorageError."""
         if self.freshness.is_sure:
             return
         async with self._lock:
-            if not self.freshness.is_sure:  # another look may have ended meanwhile
+            if not self.freshness.is_sure:  # another scan may have ended meanwhile
                 await self._look(None)
 
     async def level_shared(self) -> None:
-        """Take in what has changed of what groups may see, without a look at anything else. Raises
-        StorageError.
+        """Index the changes of the notes that groups may see, without scanning anything else.
+        Raises StorageError.
         """
         async with self._lock:
             entries, _ = sorted_out(await self._workspace.tree("", DEPTH, _OTHERS))
             known = self._known
-            if known is None:  # no look at everything yet
+            if known is None:  # no full scan yet
                 known = dict(await self._index.digests(Source.NOTES))
             if not self.is_sharing_checked:
                 self._shared = {path for path, digest in known.items() if _SHARED in digest}
@@ -156,26 +159,26 @@ class NoteIndexer:
             self._left = 0
         await self._forget(gone, known)
         if lost := sorted(self._unread - entries.keys()):
-            await self._workspace.look(lost, _OWNER)  # what was wrong with them is over
+            await self._workspace.look(lost, _OWNER)  # to drop their problems
             self._unread.difference_update(lost)
         self._unlisted = unlisted
         self.freshness.settle(look)
 
     @property
     def is_stale(self) -> bool:
-        """Whether there are notes that are to be cut again."""
+        """Whether some notes have still to be cut again."""
         return bool(self._stale)
 
     def reset(self) -> None:
-        """What is indexed is no longer what was known of it."""
+        """Forget what is known of the index, because the index has changed or been lost."""
         self._known = None
         self.is_sharing_checked = False
         self._stamps.clear()
         self.freshness.lose()
 
     def problems(self) -> tuple[Problem, ...]:
-        """Folders and files that are not in the index. Files that cannot be read are the workspace's to
-        name.
+        """Return the folders and files that are not in the index. Files that cannot be read are
+        reported by the workspace.
         """
         faulty = [
             Problem(
@@ -188,7 +191,9 @@ class NoteIndexer:
         return (*self._unlisted, *faulty)
 
     async def _entries(self) -> tuple[dict[str, TreeEntry], list[Problem]]:
-        """All notes by path, and the folders that cannot be listed or are too deep."""
+        """Return all notes by path, and problems for folders that cannot be listed or are too
+        deep.
+        """
         found = list(await self._workspace.tree("", DEPTH, _OWNER))
         unlisted: list[Problem] = []
         listed = {entry.path for entry in found}
@@ -198,7 +203,7 @@ class NoteIndexer:
             try:
                 found += await self._workspace.tree(scope.rstrip("/"), DEPTH, _OWNER)
             except ScopeMissing:
-                continue  # which the workspace names itself
+                continue  # reported by the workspace
             except WorkspaceError as error:  # a disk that fails: the rest still counts
                 text = f"{scope} is not searched: {error.message}"
                 unlisted.append(Problem("scope_unreadable", text, error.cure))
@@ -208,8 +213,8 @@ class NoteIndexer:
     async def _remember_lines(
         self, entries: Mapping[str, TreeEntry], known: Mapping[str, str]
     ) -> None:
-        """Have the lines of the page of facts at hand as an earlier run has indexed them: without them its
-        first change would be one of all of it.
+        """Remember the lines of the page of facts as an earlier run has indexed them; otherwise its
+        first change would index the whole page anew.
         """
         entry = entries.get(FACTS_PATH)
         if entry is None or self._stamps.get(FACTS_PATH) != entry.stamp:
@@ -222,7 +227,7 @@ class NoteIndexer:
     def _changed(
         self, entries: Mapping[str, TreeEntry], known: Mapping[str, str]
     ) -> tuple[list[TreeEntry], list[str]]:
-        """The files to read, and the paths of those that went."""
+        """Return the files to read, and the paths of deleted files."""
         due = [e for e in entries.values() if self._stamps.get(e.path) != e.stamp]
         return due, [path for path in known if path not in entries]
 
@@ -252,8 +257,8 @@ class NoteIndexer:
     async def _take(
         self, views: Sequence[FileView], stamps: Mapping[str, _Stamp], known: dict[str, str]
     ) -> None:
-        """Index those that are not as they were, and note the stamps of all. What cannot be cut stays as it
-        was.
+        """Index the files that have changed, and store the stamps of all. A file that cannot be cut
+        stays as it was.
         """
         digests = {view.path: self._digest(view) for view in views}
         marks = {path: digest + _suffix(stamps.get(path)) for path, digest in digests.items()}
@@ -274,7 +279,7 @@ class NoteIndexer:
             known[path] = marks[path]
 
         try:
-            async with asyncio.TaskGroup() as tasks:  # so that they are written together
+            async with asyncio.TaskGroup() as tasks:  # concurrent: one commit for all
                 for path, part in parts.items():
                     tasks.create_task(replace(path, part))
                 for path in touched:
@@ -286,7 +291,7 @@ class NoteIndexer:
     async def _parts(
         self, views: Sequence[FileView], known: Mapping[str, str], becomes: Mapping[str, str]
     ) -> dict[str, Part | Sequence[Patch[Chunk]]]:
-        """What of these files is to be indexed anew, by path, without those that could not be cut."""
+        """Return by path what has to be indexed anew, without the files that could not be cut."""
         held = {view.path: known.get(view.path, "").partition("@")[0] for view in views}
 
         def cut() -> dict[str, Part | Sequence[Patch[Chunk]]]:
@@ -302,14 +307,18 @@ class NoteIndexer:
         return f"{self._way(view)}{view.digest}{f'/{day}' if day else ''}"
 
     def _changed_on(self, entry: TreeEntry) -> date | None:
-        """None for a stamp that no calendar reaches: file systems hold such, too."""
+        """Return the day of the last change; None if the file system's time stamp is beyond the
+        calendar.
+        """
         try:
             return datetime.fromtimestamp(entry.mtime_ns / 1e9, self._clock.zone).date()
         except (OverflowError, ValueError, OSError):
             return None
 
     def _way(self, file: FileView | TreeEntry) -> str:
-        """How a file is cut, for whom, and whether it is of the day of its last change."""
+        """Return the prefix of a file's digest: its chunker, its audience, and whether it is dated
+        by its last change.
+        """
         scope = _SHARED if file.is_shared else ":owner:"
         ages = "aging:" if file.path.startswith(self._aging) else ""
         return f"{self._chunker(file.path).identity}{scope}{ages}"
@@ -318,14 +327,16 @@ class NoteIndexer:
         return chunker_for(path, self._chunkers.get(path, self._chunkers[""]))
 
     def _by_path(self, chunker: Chunker) -> Mapping[str, Chunker]:
-        """The chunkers of files that were shipped, and under "" that of all others."""
+        """Return the chunkers of shipped files by path, and under "" the chunker of all other
+        files.
+        """
         own = {path: without_boilerplate(chunker, lines) for path, lines in self._shipped.items()}
         return {"": chunker, **own}
 
     def _noted(
         self, known: Mapping[str, str], entries: Mapping[str, TreeEntry]
     ) -> dict[str, _Stamp]:
-        """The stamps behind the digests of files that are indexed in the present way."""
+        """Return the stored stamps of the files that are indexed with the present chunkers."""
         noted = {}
         for path, entry in entries.items():
             digest, _, stamp = known.get(path, "").partition("@")
@@ -336,11 +347,12 @@ class NoteIndexer:
     def _cut(
         self, view: FileView, indexed: str, becomes: str
     ) -> Part | Sequence[Patch[Chunk]] | None:
-        """None for a file that could not be cut."""
+        """Return what has to be indexed anew of a file; None if it could not be cut."""
         try:
             part = self._growing.cut(view, self._note_way(view), indexed, becomes)
         except Exception:
-            # One file must not keep the others out of the index; this one is tried at the next look.
+            # One file must not keep the others out of the index; this one is tried again at the
+            # next scan.
             log.exception("note_not_indexed", path=view.path)
             self._faulty.add(view.path)
             return None
@@ -364,5 +376,5 @@ class NoteIndexer:
 
 
 def _suffix(stamp: _Stamp | None) -> str:
-    """What stands behind the digest of a file."""
+    """Return the stamp as it is stored after a file's digest; "" without one."""
     return f"@{','.join(map(str, stamp))}" if stamp else ""

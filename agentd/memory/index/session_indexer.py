@@ -1,4 +1,4 @@
-"""Keeps the part of the index level that holds conversations."""
+"""Keeps the conversations in the search index up to date."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from agentd.memory.index.chunking import turns
 from agentd.memory.index.transcripts import chunks_of_rows, finished, last_turn, path_of
 
 _BATCH = 400  # rows read at once
-_SHORT = 20_000  # characters that are cut at once; more would keep others waiting
-_STALE = -1  # the mark of a transcript that was cut in another way
+_SHORT = 20_000  # characters that may be cut on the event loop
+_STALE = -1  # mark of a transcript that was cut by another version
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptDelta:
-    """How much a session gathers before it is indexed: what is reached first counts, 0 does not. With
-    neither, every turn is indexed when it ends.
+    """How much a session gathers before it is indexed: a number of messages or of bytes, whichever
+    is reached first; 0 sets no threshold. Without any threshold each turn is indexed when it ends.
     """
 
     messages: int = 0
@@ -38,8 +38,8 @@ class TranscriptDelta:
 
 
 class SessionIndexer:
-    """Adds finished turns to the index, each session from its high-water mark. A transcript that was
-    cut in another way is cut again, and found in its old pieces until then.
+    """Adds finished turns to the index, from each session's high-water mark. A transcript that was
+    cut by another version is cut again; until then it is found in its old chunks.
     """
 
     def __init__(
@@ -51,7 +51,9 @@ class SessionIndexer:
         *,
         is_on: bool = True,
     ) -> None:
-        """When it is off, the next look takes out what is in, down to the bytes."""
+        """With `is_on` False the next `sync` removes all conversations from the index, down to the
+        bytes.
+        """
         self.is_on = is_on
         self._index = index
         self._store = store
@@ -63,7 +65,7 @@ class SessionIndexer:
 
     @property
     def left(self) -> int:
-        """How many sessions the look that is under way has still to take."""
+        """How many sessions the running `sync` has still to index."""
         return self._left
 
     async def sync(
@@ -73,8 +75,8 @@ class SessionIndexer:
         gather: bool = False,
         between: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """Look at all sessions, or at these alone; with `gather` those wait that have gathered little
-        since. What `between` says is done between sessions. Raises StorageError.
+        """Index the new rows of all sessions, or of `only` these. With `gather`, sessions below the
+        `TranscriptDelta` wait. `between` is awaited before each session. Raises StorageError.
         """
         if only is not None:
             for session in only if self.is_on else ():
@@ -100,17 +102,17 @@ class SessionIndexer:
             self._left = 0
 
     async def forget(self, sessions: Iterable[SessionKey]) -> None:
-        """Take sessions out of the index, down to the bytes."""
+        """Remove sessions from the index, down to the bytes."""
         async with self._lock:
             await self._forget(map(path_of, sessions), await self._known())
 
     @property
     def is_stale(self) -> bool:
-        """Whether there are transcripts that are to be cut again."""
+        """Whether some transcripts have still to be cut again."""
         return self._marks is not None and _STALE in self._marks.values()
 
     def reset(self) -> None:
-        """What is indexed is no longer what was known of it."""
+        """Forget what is known of the index, because the index has changed or been lost."""
         self._marks = None
 
     async def _known(self) -> dict[str, int]:
@@ -139,7 +141,7 @@ class SessionIndexer:
             await self._forget([path], marks)
 
     async def _cut_again(self, session: SessionKey, marks: dict[str, int]) -> None:
-        """Index a transcript anew in one piece: no part of it is missing in between."""
+        """Index a transcript anew in one step, so that no part of it is missing meanwhile."""
         chunks: list[Chunk] = []
         last, more = 0, True
         while more:
@@ -151,7 +153,7 @@ class SessionIndexer:
         marks[path_of(session)] = last
 
     async def _after(self, session: SessionKey, mark: int) -> tuple[Sequence[Row], bool]:
-        """The next rows of finished turns, and whether there are more. Raises NotFound."""
+        """Return the next rows of finished turns, and whether there are more. Raises NotFound."""
         rows = await self._store.rows(session, mark + 1, _BATCH)
         more = len(rows) == _BATCH
         return (rows[: last_turn(rows)] or rows if more else finished(rows)), more
@@ -171,7 +173,9 @@ class SessionIndexer:
 
 
 def _mark(digest: str) -> int:
-    """The last row that is indexed, as the digest names it behind the way of cutting."""
+    """Return the number of the last indexed row, from a digest `IDENTITY:ROW`; _STALE if the
+    transcript was cut in another way.
+    """
     identity, _, last = digest.rpartition(":")
     return int(last) if identity == turns.IDENTITY and last.isdecimal() else _STALE
 

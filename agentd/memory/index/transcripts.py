@@ -1,7 +1,7 @@
-"""Transcripts as virtual files `sessions/KEY.jsonl`, and cut into chunks. Pure.
+"""Transcripts as virtual files `sessions/KEY.jsonl`, and as chunks. Pure.
 
-Line n of such a file is the row with the number n, whatever retention has erased before it: where one
-points to, one always will.
+Line n of such a file is row number n, whatever rows retention has erased before it, so references
+to lines stay valid.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ _FOLDER, _SUFFIX = "sessions/", ".jsonl"
 
 
 def path_of(session: SessionKey) -> str:
-    """Where a session's transcript is read."""
+    """Return the path of a session's virtual transcript file."""
     return f"{_FOLDER}{session}{_SUFFIX}"
 
 
 def session_at(path: str) -> SessionKey | None:
-    """The session whose transcript is read there; None for any other path."""
+    """Return the session whose transcript has this path; None for any other path."""
     if not path.startswith(_FOLDER) or not path.endswith(_SUFFIX):
         return None
     return SessionKey(path.removeprefix(_FOLDER).removesuffix(_SUFFIX)) or None
 
 
 def as_lines(rows: Iterable[Row]) -> str:
-    """The rows as JSON, one a line. Where some are gone, a line says which, and the others are blank."""
+    """Return the rows as JSON, one a line. In place of erased rows there is a line that says which
+    are gone, followed by blank lines.
+    """
     lines: list[str] = []
     for row in rows:
         if gone := row.seq - 1 - len(lines):
@@ -42,8 +44,8 @@ def as_lines(rows: Iterable[Row]) -> str:
 
 
 def chunks_of_rows(session: SessionKey, rows: Iterable[Row], zone: ZoneInfo) -> tuple[Chunk, ...]:
-    """What was said, each message by itself, so that adding rows one by one and all at once come to
-    the same chunks.
+    """Return the chunks of what was said in the rows. Each message is cut by itself, so that
+    indexing rows one by one or all at once gives the same chunks.
     """
     path = path_of(session)
     scope = scope_of(session)
@@ -64,14 +66,14 @@ def chunks_of_rows(session: SessionKey, rows: Iterable[Row], zone: ZoneInfo) -> 
 
 
 def finished(rows: Sequence[Row]) -> Sequence[Row]:
-    """The rows without a live turn at the end that has no last answer yet."""
+    """Return the rows without the last turn, if it has no final answer yet."""
     if not rows or rows[-1].turn_id is None or not _is_open(rows[-1]):
         return rows
     return rows[: last_turn(rows)]
 
 
 def last_turn(rows: Sequence[Row]) -> int:
-    """Where the last turn begins among the rows (0 if nowhere)."""
+    """Return the index of the row that begins the last turn; 0 if none does."""
     starts = (n for n in range(len(rows) - 1, -1, -1) if opens_turn(rows[n]))
     return next(starts, 0)
 

@@ -1,4 +1,4 @@
-"""The scores of two retrievers made one: by weights, by ranks, by trust, and less for what is old."""
+"""Combines the scores of several retrievers, by weights, ranks or trust; and temporal decay."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 @dataclass(frozen=True, slots=True)
 class Weights:
     """The weights of ranking, fitted by `python -m benchmarks.fit`. `structured.features` and
-    `confidence.evidence` say what each of them weighs, docs/retrieval.md what each fit finds in the
+    `confidence.evidence` define the features; docs/retrieval.md reports each fit's results on the
     collection that it did not see.
 
-    `structured`: of features, for searches with (`both`) and without (`keywords`) vectors.
-    `certainty`: for the same, bias and slope of the log-odds that a unit of a structured score answers.
-    `confidence`: bias and weights of the log-odds that a query has an answer at all, by what is known.
+    `structured`: feature weights for searches with (`both`) and without (`keywords`) vectors.
+    `certainty`: for the same two, bias and slope of the log-odds that a unit with a structured
+    score answers. `confidence`: bias and weights of the log-odds that a query has an answer at all,
+    by the features known.
     """
 
     structured: Mapping[str, Mapping[str, float]]
@@ -53,10 +54,11 @@ RRF_K = 60
 
 
 def rrf(retrieved: Sequence[Floats], trust: Sequence[float]) -> Floats:
-    """Reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009): the sum of trust/(60 + rank), ranks
-    from 1, over the retrievers that found a candidate. A retriever gives each candidate a score, `-inf`
-    where it did not find it; equal scores share a rank. Trusts are scaled so that the highest is 1:
-    first in two trusted ones is 2/61.
+    """Reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009): return for each candidate the
+    sum of trust/(60 + rank), ranks from 1, over the retrievers that found it.
+
+    A retriever gives each candidate a score, `-inf` where it did not find it; equal scores share a
+    rank. Trusts are scaled so that the highest is 1: first in two trusted retrievers is 2/61.
     """
     most = max(trust, default=0.0) or 1.0
     total = np.zeros(len(retrieved[0]) if retrieved else 0, np.float32)
@@ -68,8 +70,8 @@ def rrf(retrieved: Sequence[Floats], trust: Sequence[float]) -> Floats:
 
 
 def weighted(retrieved: Sequence[Floats], weights: Sequence[float]) -> Floats:
-    """The weighted mean of scores already scaled to 0..1, over the retrievers there are; `-inf`, where
-    one did not find a candidate, counts as 0. Weights need not sum to 1.
+    """Return the weighted mean of scores that are already scaled to 0..1; `-inf`, where a retriever
+    did not find a candidate, counts as 0. Weights need not sum to 1.
     """
     whole = sum(weights)
     total = np.zeros(len(retrieved[0]) if retrieved else 0, np.float32)
@@ -80,7 +82,9 @@ def weighted(retrieved: Sequence[Floats], weights: Sequence[float]) -> Floats:
 
 
 def scaled(scores: Floats) -> Floats:
-    """Scores as shares of the best one, 0 at the least: the weakest of good matches keeps its worth."""
+    """Return scores as shares of the best score, at least 0. They are not stretched to 0 at the
+    weakest, so that the weakest of good matches keeps its value.
+    """
     found = np.isfinite(scores)
     high = float(scores[found].max(initial=0.0))
     if high <= 0.0:
@@ -91,7 +95,7 @@ def scaled(scores: Floats) -> Floats:
 def age_factors(
     ages: NDArray[np.float32], half_life_days: float, floor: float
 ) -> NDArray[np.float32]:
-    """Temporal decay: what scores of these ages (days; NaN for evergreen) are multiplied with: from 1
+    """Temporal decay: return the factors for scores of these ages (days; NaN for evergreen), from 1
     down to `floor`. The future counts as today; a half-life that is not positive means no decay.
     """
     if not (half_life_days > 0 and math.isfinite(half_life_days)):
@@ -101,17 +105,18 @@ def age_factors(
     return (floor + (1.0 - floor) * fresh).astype(np.float32)
 
 
-LEAST = 0.15  # a retriever is never silenced: the other may know nothing either
+LEAST = 0.15  # least trust, since the other retriever may find nothing either
 
 
 def trust(
     idf: NDArray[np.float32], units: int, exact: float, *, vectors: bool
 ) -> tuple[float, float]:
-    """Trust in the keyword retriever and in the vector retriever, each 0.15..1, for one query.
+    """Return the trust in the keyword retriever and in the vector retriever, each 0.15..1, for one
+    query.
 
-    `idf` is that of the query's terms which some unit holds; `exact` the share of the query's
-    quoted phrases and identifiers that the best candidate holds. Keywords that stand in every
-    tenth unit tell nothing apart; an identifier that was found is what was asked for.
+    `idf` holds the idf of the query's terms that occur in some unit; `exact` is the share of the
+    query's quoted phrases and identifiers that the best candidate holds. Terms in every tenth unit
+    do not discriminate; an identifier that was found decides.
     """
     if not vectors:
         return 1.0, 0.0

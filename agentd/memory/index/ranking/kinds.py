@@ -1,8 +1,9 @@
-"""What a question is like, told by its vector.
+"""Classifies a question by its vector.
 
-Logistic regressions over the vectors of a model, fitted by `benchmarks/fit.py`: whether a question asks
-how something stands now, and whether one like it has an answer in what is indexed. They read meaning and
-no words, so they hold in every language that the model knows, and for that model alone.
+Logistic regressions over the vectors of a model, fitted by `benchmarks/fit.py`, tell whether a
+question asks for a present state, and whether one like it has an answer in what is indexed. They
+use meaning and no words, so they hold in every language that the model knows, but only for that
+model.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """What is known of one model. Regressions: a weight for every number of a vector, then the bias.
-    `far`: the cosine below which a text may be too far from a question to be about it, and the slope there.
+    """The classifiers for one model. A regression has a weight for each number of a vector, then
+    the bias. `far` is the cosine below which the nearest text may be too far from a question to be
+    about it, and the slope of the curve there.
     """
 
     state: Floats
@@ -32,22 +34,24 @@ class Kinds:
     far: Floats
 
     def asks_state(self, vector: Floats) -> float:
-        """The probability, 0..1, that a question asks how something stands now."""
+        """Return the probability, 0..1, that a question asks for a present state."""
         return float(1.0 / (1.0 + np.exp(-_odds(self.state, vector))))
 
     def has_answer(self, vector: Floats) -> float:
-        """The log-odds that a question like it has an answer, by `has_answer`."""
+        """Return the log-odds that a question like this has an answer, see `has_answer`."""
         return has_answer(self.answerable, vector)
 
     def about(self, nearest: float) -> float:
-        """What is left of the probability of an answer, 0..1, where the nearest text has this cosine."""
+        """Return the factor, 0..1, for the probability of an answer when the nearest text has this
+        cosine.
+        """
         least, slope = self.far
         return float(about(np.float64(nearest), float(least), float(slope)))
 
 
 def has_answer(answerable: Floats, vector: Floats) -> float:
-    """The log-odds that a question has an answer, by a regression: at most MOST for or against, as a list
-    of words is no question, and what was found should still be able to outweigh how it is asked.
+    """Return the log-odds that a question has an answer, by a regression, limited to ±MOST: a list
+    of words is no question, and what was found must be able to outweigh the wording.
     """
     return max(-MOST, min(MOST, _odds(answerable, vector)))
 
@@ -55,18 +59,20 @@ def has_answer(answerable: Floats, vector: Floats) -> float:
 def about(
     nearest: NDArray[np.float64] | np.float64, least: float, slope: float
 ) -> NDArray[np.float64]:
-    """1 for cosines from `least` on; below, twice a logistic curve that has its middle there."""
+    """Return 1 for cosines from `least` on; below, twice a logistic curve with its midpoint at
+    `least`.
+    """
     odds = np.clip(slope * (nearest - least), -30.0, 30.0)
     return np.minimum(1.0, 2.0 / (1.0 + np.exp(-odds)))
 
 
 def kinds_of(model: str) -> Kinds | None:
-    """Those of a model; None for one that they were not fitted to."""
+    """Return the classifiers of a model; None for a model that they were not fitted to."""
     return _shipped().get(model)
 
 
 def read_kinds(path: Path) -> dict[str, Kinds]:
-    """Those of all models in a file; none where there is no file."""
+    """Return the classifiers in a file, by model; empty if there is no file."""
     if not path.exists():
         return {}
     with np.load(path) as file:

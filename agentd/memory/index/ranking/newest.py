@@ -1,4 +1,4 @@
-"""How time decides between hits: nearness to the days of a query, and the newest first."""
+"""How time orders hits: by nearness to the days of a query, and newest first."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Floats = NDArray[np.float32]
 
 
 def fits(first: NDArray[np.int32], last: NDArray[np.int32], window: tuple[int, int]) -> Floats:
-    """How well spans of days fit a window, 0..1: what touches it fits fully, what comes a little
-    later is likely to tell of it, what comes before less so.
+    """Return how well spans of days fit a window, 0..1: 1 for a span that overlaps it; less for one
+    shortly after (likely a report of it); still less for one before.
     """
     late = np.maximum(first - window[1], 0).astype(np.float32)
     early = np.maximum(window[0] - last, 0).astype(np.float32)
@@ -23,18 +23,18 @@ def fits(first: NDArray[np.int32], last: NDArray[np.int32], window: tuple[int, i
     )
 
 
-HEAD = 10  # hits that are looked at
-NEAR = 0.3  # cosine: about the same thing, where the query asks how it stands
-EQUAL = 0.995  # cosine: the very same, of which no value is newer
-SAME = 0.55  # cosine: the same said again, whatever the query asks
-LIKELY = 0.5  # probability from which a query counts as asking how something stands
-RIVAL = 6.0  # log-odds behind the best: less likely hits are no rivals of it
+HEAD = 10  # number of first hits that are considered
+NEAR = 0.3  # cosine of hits about the same thing, if the query asks for a present state
+EQUAL = 0.995  # cosine of copies: neither is newer
+SAME = 0.55  # cosine of hits that say the same again, whatever the query asks
+LIKELY = 0.5  # least probability for a query to count as asking for a present state
+RIVAL = 6.0  # log-odds below the best: hits less likely than this do not compete with it
 
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """The positions of hits in their new order, for outdated ones the position of the newer, and whether
-    for such a question what is newer `leads`.
+    """A new order of hits, as positions; for each outdated hit the position of the newer one; and
+    whether newer hits come first (`leads`) for such a question.
     """
 
     order: tuple[int, ...]
@@ -45,13 +45,13 @@ class Renewed:
 def newest_first(
     nearness: NDArray[np.float32], days: Sequence[int], scores: Sequence[float], state: float | None
 ) -> Renewed:
-    """Put the newest of the hits that are about the same as the best one before the others.
+    """Put the newest of the hits about the same thing as the best hit before the others.
 
-    `nearness` holds cosines of the first hits to the best one, or the share of words in common, best
-    first; `days` below 0 are unknown; `scores` are log-odds. `state` is how likely the query asks how
-    something stands now: then what is near is enough; else only what says the same again outdates what
-    said so before. Where it is unlikely, the order stays; where it is not known (None), what says the
-    same again is moved.
+    `nearness` holds the cosines of the first hits to the best one, or their share of common words,
+    best first; `days` below 0 are unknown; `scores` are log-odds. `state` is the probability that
+    the query asks for a present state. If it is likely, NEAR hits compete; if unlikely, only hits
+    that say the same again are marked as outdated, and the order stays; if not known (None), hits
+    that say the same again are moved.
     """
     leads = state is None or state >= LIKELY
     count = min(HEAD, len(days))
@@ -74,8 +74,8 @@ def newest_first(
 
 
 def behind(count: int, newer: Mapping[int, int]) -> list[int]:
-    """The positions 0..count-1 in an order in which what is `newer` stands just before the first of what
-    it outdates, unless it does already.
+    """Order the positions 0..count-1 so that each `newer` hit comes just before the first of the
+    hits it outdates, unless it is before them already.
     """
     place = [float(at) for at in range(count)]
     for old, new in newer.items():

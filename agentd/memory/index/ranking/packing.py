@@ -1,18 +1,20 @@
-"""Hits made of ranked units, within a budget of tokens."""
+"""Joins ranked units to hits, within a budget of tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-JOIN_TOKENS = 1000  # units that would not be read anyway are not looked at for neighbours
+JOIN_TOKENS = 1000  # units beyond this many tokens are not joined, since nobody would read them
 LONGEST_JOIN = 400  # tokens of one joined hit
-LIKE = 0.5  # of the score of the best: a neighbour that has less only stands beside the hit
+LIKE = 0.5  # share of the best score that a neighbour needs to be joined
 
 
 @dataclass(frozen=True, slots=True)
 class PackedUnit:
-    """A ranked unit; `before` and `after` are the slots next to it in its file, -1 for none."""
+    """A ranked unit; `before` and `after` are the slots of its neighbours in the file, -1 for
+    none.
+    """
 
     slot: int
     tokens: int
@@ -22,8 +24,8 @@ class PackedUnit:
 
 
 def join(ranked: Sequence[PackedUnit], budget: int) -> list[tuple[int, ...]]:
-    """Ranked units as groups of slots in reading order, best first. Units among the first `budget`
-    tokens that stand next to each other become one group, at the rank of its best.
+    """Group ranked units as slots in reading order, best first. Among the units of the first
+    `budget` tokens, neighbours become one group, at the rank of the best of them.
     """
     head: dict[int, PackedUnit] = {}
     spent = 0
@@ -43,8 +45,9 @@ def join(ranked: Sequence[PackedUnit], budget: int) -> list[tuple[int, ...]]:
 
 
 def within(costs: Sequence[int], budget: int | None, limit: int) -> list[int]:
-    """Which hits, given their costs best first, are shown: at most `limit`, of at most `budget`
-    tokens together. One that does not fit is passed over for smaller ones behind it.
+    """Return the positions of the hits to show, given their costs, best first: at most `limit` hits
+    with at most `budget` tokens together. A hit that does not fit is skipped in favour of smaller
+    ones after it.
     """
     chosen: list[int] = []
     left = budget

@@ -1,4 +1,4 @@
-"""Which hits may stand among the first: no near copies, little chatter, no bare questions."""
+"""Which hits may be among the first: no near copies, few transcripts, no bare questions."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from numpy.typing import NDArray
 
 Likeness = Callable[
     [int, NDArray[np.intp]], NDArray[np.float32]
-]  # of one candidate to others, 0..1
+]  # similarity of one candidate to others, 0..1
 
 
 def mmr(
     relevance: NDArray[np.float32], likeness: Likeness, trade: float, most: int | None = None
 ) -> list[int]:
-    """Maximal marginal relevance (Carbonell and Goldstein, 1998), by which near copies of a better hit go
-    down: all candidates, or the first `most`, best first; each next one has the most of trade·relevance minus
-    (1 - trade)·likeness to those before it. Relevance is scaled to 0..1; the first is always the
-    most relevant. Equals keep their order.
+    """Maximal marginal relevance (Carbonell and Goldstein, 1998): order all candidates, or the
+    first `most`, so that near copies of a better hit move down. Each next candidate maximises
+    trade·relevance - (1 - trade)·similarity to those before it.
+
+    Relevance is scaled to 0..1; the most relevant comes first. Equals keep their order.
     """
     if not len(relevance):
         return []
@@ -41,7 +42,7 @@ def mmr(
 
 
 def by_terms(terms: Sequence[frozenset[int]]) -> Likeness:
-    """The share of terms that two candidates have in common."""
+    """Return a similarity: the Jaccard index of the candidates' terms."""
 
     def likeness(at: int, others: NDArray[np.intp]) -> NDArray[np.float32]:
         shares = [jaccard(terms[at], terms[other]) for other in others.tolist()]
@@ -51,24 +52,26 @@ def by_terms(terms: Sequence[frozenset[int]]) -> Likeness:
 
 
 def by_cosine(rows: NDArray[np.float32]) -> Likeness:
-    """The cosine of unit rows, at least 0; a row of zeros is like nothing."""
+    """Return a similarity: the cosine of unit rows, at least 0; a row of zeros resembles
+    nothing.
+    """
     cosines = np.maximum(rows @ rows.T, 0.0)
     return lambda at, others: cosines[at, others]
 
 
 def jaccard(one: frozenset[int], other: frozenset[int]) -> float:
-    """The share of terms in common; 0 for two empty sets."""
+    """Return the Jaccard index of two sets; 0 for two empty sets."""
     union = len(one | other)
     return len(one & other) / union if union else 0.0
 
 
-ECHO = 0.8  # of a question's weight is the query's: it was asked before, and says no more
-ANSWERS = 3  # units that may be the answer, before which no echo stands
+ECHO = 0.8  # share of a question's term weight that is the query's: an earlier asking of the same
+ANSWERS = 3  # possible answers that come before all echoes
 
 
 def answers_first(echoes: Sequence[bool], near: Sequence[bool]) -> list[int]:
-    """A new order of units given best first: earlier askings of the query (`echoes`) stand behind
-    the units that may be its answer (`near` the best and no echo).
+    """Return a new order of units given best first: earlier askings of the query (`echoes`) move
+    behind the units that may be its answer (those that are `near` the best and no echo).
     """
     answers = [at for at, n in enumerate(near) if n and not echoes[at]][:ANSWERS]
     if not answers:
@@ -80,8 +83,8 @@ def answers_first(echoes: Sequence[bool], near: Sequence[bool]) -> list[int]:
 
 
 def shared(chatter: Sequence[bool], near: Sequence[bool], share: float) -> list[int]:
-    """A new order of units given best first: of the first n at most `share`·n, rounded up, are
-    chatter, as long as there are others that are `near` the best.
+    """Return a new order of units given best first: of the first n at most `share`·n, rounded up,
+    are chatter (from transcripts), as long as there are others that are `near` the best.
     """
     others = [at for at, one in enumerate(chatter) if not one and near[at]]
     order: list[int] = []

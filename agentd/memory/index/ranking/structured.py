@@ -1,9 +1,9 @@
-"""Structured fusion: a unit is scored by its own words and meaning, and by what stands around it.
+"""Structured fusion: scores a unit by its own words and meaning, and by its neighbours.
 
-Every feature is of one query and comparable from collection to collection: shares of the query, or
-distances from the other candidates, never raw scores of a retriever. How much words count follows from the
-query: `nearness_covered` takes from meaning what the best candidate holds of the query's words, so that
-a query whose rare words occur nowhere is ranked by meaning alone.
+Every feature is computed within one query and comparable between collections: shares of the query,
+or distances from the other candidates, never raw scores of a retriever. The query determines the
+weight of words: `nearness_covered` takes from meaning in proportion to the query's words that the
+best candidate holds, so that a query whose rare words occur nowhere is ranked by meaning alone.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 
-DEPTH = 200  # candidates among which meaning is told apart
-SPREAD = 0.02  # cosine: nearer to each other than that, the nearest candidates mean the same
-FARTHEST = np.float32(
-    -4.0
-)  # standard deviations: what is farther away means something else all the same
+DEPTH = 200  # nearest candidates, by whose cosines meaning is scaled
+SPREAD = 0.02  # least standard deviation of the cosines: closer candidates mean the same
+FARTHEST = np.float32(-4.0)  # lowest nearness, in standard deviations
 
 
 @dataclass(frozen=True, slots=True)
 class RankingEvidence:
-    """What is known of n candidates, each with `reach` neighbours to both sides (w = 2·reach+1
-    columns, the candidate in the middle). Missing neighbours have zeros.
+    """The features' inputs for n candidates, each with `reach` neighbours on both sides (w =
+    2·reach+1 columns, the candidate in the middle). Missing neighbours have zeros.
     """
 
     impacts: Floats  # n × w × t: BM25 that each of t query terms adds
     idf: Floats  # t
     cosines: Floats | None  # n × w; None without a vector retriever
-    question: Flags  # n × w: whether a question mark ends it
-    asks: Flags  # n: whether it says nothing but questions
-    spoken: Flags  # n: whether somebody says it, in a conversation
+    question: Flags  # n × w: whether the text ends with a question mark
+    asks: Flags  # n: whether the text consists of questions
+    spoken: Flags  # n: whether it has a speaker, in a conversation
     date: Floats  # n: 0..1, how well the unit's day fits the time that the query names
-    exact: Floats  # n: share of the quoted phrases and identifiers that it holds
+    exact: Floats  # n: share of the query's quoted phrases and identifiers that it holds
 
 
 def score(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
-    """The weighted sum of features."""
+    """Return the weighted sum of features."""
     table = np.stack([columns[name] for name in weights])
     return np.array(list(weights.values()), np.float32) @ table
 
 
 def features(e: RankingEvidence) -> dict[str, Floats]:
-    """Every feature of every candidate by the name of its weight. `cover`s are idf-weighted shares of
-    the query's terms, in the unit itself and in the units around it (`wide`); `keyword` is BM25 as a
-    share of the best candidate's; `nearness` counts standard deviations of the nearest candidates'
-    cosines; `answers` is how well what was asked just before fits.
+    """Return every feature of every candidate, by the name of its weight.
+
+    `cover` and `wide_cover` are idf-weighted shares of the query's terms in the unit itself and in
+    the units around it; `keyword` is BM25 as a share of the best candidate's; `nearness` is the
+    cosine in standard deviations of the nearest candidates; `answers` is how well a question just
+    before the unit fits the query.
     """
     middle = e.impacts.shape[1] // 2
     own = e.impacts[:, middle] > 0
@@ -82,7 +82,9 @@ def features(e: RankingEvidence) -> dict[str, Floats]:
 
 
 def _nearness(cosines: Floats) -> Floats:
-    """Cosines in standard deviations of the nearest 200, from their mean."""
+    """Return the distances of the cosines from the mean of the nearest 200, in standard
+    deviations.
+    """
     nearest = np.sort(cosines)[::-1][:DEPTH]
     if not len(nearest):
         return cosines
@@ -92,12 +94,12 @@ def _nearness(cosines: Floats) -> Floats:
 
 
 def _scaled(cosines: Floats, middle: int) -> Floats:
-    """Cosines scaled so that the best candidate has 1 and the 200th 0."""
+    """Return the cosines scaled so that the best candidate has 1 and the 200th has 0."""
     ranked = np.sort(cosines[:, middle])[::-1][:DEPTH]
     scaled: Floats = (cosines - ranked[-1:]) / _most(ranked[:1] - ranked[-1:])
     return np.clip(scaled, 0.0, 1.0)
 
 
 def _most(values: Floats) -> np.float32:
-    """The highest value, of use as a divisor."""
+    """Return the highest value, bounded below so that it can be a divisor."""
     return np.float32(max(float(values.max(initial=0.0)), 1e-6))

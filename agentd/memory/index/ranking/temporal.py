@@ -1,4 +1,4 @@
-"""Words of the calendar: which days a phrase means, read on a certain day."""
+"""Parses expressions of dates: which days a phrase means on a given day."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HALF_A_YEAR = 183
 
 
 def _numbered(*lists: str, first: int) -> dict[str, int]:
-    """Words to the number of their list."""
+    """Map each word to the number of its list."""
     return {word: number for number, words in enumerate(lists, first) for word in words.split()}
 
 
@@ -142,15 +142,17 @@ _EDGE = re.compile(
     r"despues de|desde|hasta)\s+(?:the\s+|dem\s+|zum\s+|le\s+|el\s+)?$"
 )
 _OPEN = re.compile(r"(?:since|until|by|seit|depuis|desde)\s")
-_BEFORE = 20  # letters before a named day that are looked at
+_BEFORE = 20  # characters before a date that are examined
 _AT = re.compile(r"\b(?:on|at|over|during|last|this|an|zu|am|uber|a|en|pour)\s+$")
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Days that a text names, both ends included, where in the text, whether the words mean
-    something only together with the day they were said on, and whether they say no more than when:
-    of a feast people also speak as such, and "since Monday" is more than that day.
+    """Days that a text names, both ends included, and their place in the text.
+
+    `relative`: the words have a meaning only together with the day on which they were said.
+    `is_when`: the words say only when; the name of a feast can also mean the feast itself, and
+    "since Monday" means more than that day.
     """
 
     first: date
@@ -163,21 +165,22 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Anchored:
-    """Days named by an event: the `unit` on a `side` of it, or its `count`-th one."""
+    """Days named by an event: the `unit` on a `side` of it, or the `count`-th unit within it."""
 
     unit: str
     side: str
     count: int
     event: str
-    closing: bool  # the end of the event is meant
+    closing: bool  # whether the end of the event is meant
     start: int
     end: int
     event_start: int
 
 
 def named(text: str, today: date) -> list[Named]:
-    """The days that a folded text (without case and accents) names, on `today`, in the order of the
-    rules; a place in the text counts once. A date without a year is the last one that has begun.
+    """Return the days that a folded text (no case, no accents) names, as of `today`, in the order
+    of the rules; a place in the text counts once. A date without a year is the latest one that has
+    begun.
     """
     found: list[Named] = []
     for rule, pattern in _RULES:
@@ -197,9 +200,9 @@ def named(text: str, today: date) -> list[Named]:
 
 
 def dates_in(text: str, written: date | None) -> tuple[date, date] | None:
-    """The first days that a folded text names by month or in figures; None when it names none.
-    A date without a year is the one nearest to the day it was written on; without such a day only
-    dates with a year count.
+    """Return the first days that a folded text names as a date; None if it names none. A date
+    without a year is the one nearest to the day `written`; without that day only dates with a year
+    count.
     """
     if _HINT.search(text) is None:
         return None
@@ -215,8 +218,8 @@ def dates_in(text: str, written: date | None) -> tuple[date, date] | None:
 
 
 def beside(anchor: tuple[date, date], unit: str, side: str, count: int) -> tuple[date, date]:
-    """The day, week, weekend or month before, after or in what lasted from the one day of `anchor`
-    to the other; `count` numbers the weeks and days within it, 0 for all of it.
+    """Return the first and last day of the day, week, weekend or month before, after or in the span
+    `anchor`; within it, `count` is the number of the week or day, 0 for the whole span.
     """
     first, last = anchor
     if side not in {"before", "after"}:
@@ -240,7 +243,7 @@ def beside(anchor: tuple[date, date], unit: str, side: str, count: int) -> tuple
 
 
 def anchored(text: str) -> Anchored | None:
-    """The part of a folded text that names days by an event, if there is one."""
+    """Return the part of a folded text that names days by an event; None if there is none."""
     match = _ANCHOR.search(text)
     if match is None:
         return None
@@ -291,7 +294,7 @@ def _relative(rule: str, text: str, given: list[str], today: date) -> tuple[date
         month, day = _FEASTS[text]
         return _one(date(_year(month, day, today), month, day))
     if rule in {"last weekend", "this weekend"}:
-        is_on = rule == "this weekend" and today.weekday() >= _SATURDAY  # else the one that was
+        is_on = rule == "this weekend" and today.weekday() >= _SATURDAY  # else the past one
         saturday = monday + timedelta(days=_SATURDAY if is_on else -2)
         return saturday, saturday + timedelta(days=1)
     if rule in {"last week", "this week"}:
@@ -334,5 +337,5 @@ def _month(year: int, month: int) -> tuple[date, date]:
 
 
 def _year(month: int, day: int, today: date) -> int:
-    """The year of the last such day that has begun."""
+    """Return the year of the latest such day that has begun."""
     return today.year if (month, day) <= (today.month, today.day) else today.year - 1
