@@ -28,7 +28,8 @@ class Reason(StrEnum):
     """The reason for a beat's outcome."""
 
     DISABLED = "disabled"
-    PAUSED = "paused"
+    PAUSED = "paused"  # by the owner
+    IDLE = "idle"  # the owner has been silent for longer than beats go on
     OUTSIDE_ACTIVE_HOURS = "outside_active_hours"
     QUIET_HOURS = "quiet_hours"
     BUSY = "busy"

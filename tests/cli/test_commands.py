@@ -405,7 +405,14 @@ def test_a_beat_is_explained_by_what_it_would_look_at(daemon: ScriptedDaemon) ->
         {"text": "- [ ] call (due: 2031-01-01 09:00)", "due": False},
         {"text": "- [ ] stretch (every: 2h)", "due": True},
     ]
-    checklist = {"file_hash": "374c0aa8", "open": True, "items": items}
+    checklist = {
+        "file_hash": "374c0aa8",
+        "missing": False,
+        "unreadable": "",
+        "mistakes": [],
+        "open": True,
+        "items": items,
+    }
     watched = {
         "text": "- mail from Anna",
         "calls": [{"name": "mail.list", "input": {"page": 1}}],
@@ -417,8 +424,23 @@ def test_a_beat_is_explained_by_what_it_would_look_at(daemon: ScriptedDaemon) ->
         "failure": "no connection",
     }
     told = {
-        "would_run": True,
-        "reason": "",
+        "would_run": False,
+        "reason": "paused",
+        "decided_by": "pause",
+        "gates": [
+            {"gate": "on", "reason": None},
+            {"gate": "pause", "reason": "paused"},
+            {"gate": "hours", "reason": "quiet_hours"},
+            {"gate": "budget", "reason": None},
+        ],
+        "next_due": None,
+        "next_opening": "2021-01-01T22:00:00+00:00",
+        "paused_until": "2021-01-01T10:00:00+00:00",
+        "times_in": "UTC",
+        "zone": "Asia/Tokyo",
+        "hours": "08:00-22:00",
+        "tokens_today": 1200,
+        "daily_tokens": 500000,
         "checklist": checklist,
         "tools": ["mail.list"],
         "watched": [watched],
@@ -428,12 +450,18 @@ def test_a_beat_is_explained_by_what_it_would_look_at(daemon: ScriptedDaemon) ->
     assert "374c0aa8" not in said
     *lines, last = (" ".join(line.split()) for line in said.splitlines())
     assert lines == [
-        "would run yes",
-        "reason -",
+        "a beat now is skipped: paused (the gate 'pause' decides)",
+        "next due -",
+        "gates",
+        "on open",
+        "pause shut: paused, until 2021-01-01 10:00",
+        "hours shut: quiet_hours (08:00-22:00 in Asia/Tokyo), open again 2021-01-01 22:00",
+        "budget open (1,200 today; [budget] heartbeat_daily_tokens: 500,000 tokens)",
         "checklist",
         "entries for each beat yes",
         "entries with a time - [ ] call (due: 2031-01-01 09:00)",
         "- [ ] stretch (every: 2h) (now)",
+        "times in UTC; entries and hours in Asia/Tokyo",
         "tools mail.list",
     ]
     assert last.startswith(

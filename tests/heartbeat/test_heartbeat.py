@@ -999,6 +999,40 @@ async def test_a_list_that_is_still_the_same_is_not_taken_apart_again() -> None:
     assert [item.text for item in (await eyes.look()).view.checklist.entries] == ["- [ ] b"]
 
 
+async def test_explain_says_what_each_gate_answers_and_which_decides() -> None:
+    world = World("- [ ] x (due: 2027-01-01)")
+    await world.beats.pause(datetime(2026, 6, 1, tzinfo=UTC))
+    world.over_budget = True
+    told = await world.heartbeat.explain()
+    assert {one["gate"]: one["reason"] for one in told["gates"]} == {
+        "on": None,
+        "pause": "paused",
+        "idle": None,
+        "hours": None,
+        "breaker": None,
+        "budget": "budget",
+        "file": None,
+        "entries": "nothing_due",
+        "busy": None,
+    }
+    assert (told["would_run"], told["reason"], told["decided_by"]) == (False, "paused", "pause")
+    assert (await world.beat()).reason == told["reason"]
+
+
+async def test_explain_of_a_beat_that_would_run_names_no_gate() -> None:
+    told = await World("- [ ] x").heartbeat.explain()
+    assert (told["would_run"], told["reason"], told["decided_by"]) == (True, "", None)
+    assert not any(one["reason"] for one in told["gates"])
+
+
+async def test_explain_names_the_zone_of_its_times_and_that_of_the_hours() -> None:
+    settings = {"quiet_hours_start": "12:00", "quiet_hours_end": "13:00"}
+    world = World("- [ ] x", timezone="Asia/Tokyo", **settings)
+    told = await world.heartbeat.explain()
+    assert (told["times_in"], told["zone"]) == ("UTC", "Asia/Tokyo")
+    assert told["hours"] == "08:00-22:00 without 12:00-13:00"
+
+
 async def test_explain_says_that_there_is_no_file() -> None:
     assert (await World(None).heartbeat.explain())["checklist"]["missing"]
     assert not (await World("").heartbeat.explain())["checklist"]["missing"]
@@ -1027,19 +1061,19 @@ def test_the_prompt_that_ships_is_small_and_names_the_word() -> None:
     assert len(text.encode()) < 1200
 
 
-async def test_beats_pause_while_the_owner_is_away_and_go_on_when_he_writes() -> None:
+async def test_no_beat_runs_while_the_owner_is_away_until_he_writes() -> None:
     world = World(pause_after_idle="2d")
     world.heard = (world.clock.now() - timedelta(days=2, minutes=1), "chat")
-    assert (await world.heartbeat.run()).reason is Reason.PAUSED
+    assert (await world.heartbeat.run()).reason is Reason.IDLE
     assert (await world.heartbeat.explain())["idle"]
     world.heard = (world.clock.now(), "chat")
-    assert (await world.heartbeat.run()).reason is not Reason.PAUSED
+    assert (await world.heartbeat.run()).reason is not Reason.IDLE
 
 
 async def test_without_a_limit_beats_go_on_however_long_the_owner_is_away() -> None:
     world = World()
     world.heard = (world.clock.now() - timedelta(days=400), "chat")
-    assert (await world.heartbeat.run()).reason is not Reason.PAUSED
+    assert (await world.heartbeat.run()).reason is not Reason.IDLE
 
 
 @pytest.mark.parametrize("reply", ["Pay this bill now", "HEARTBEAT_OK pay this bill now"])

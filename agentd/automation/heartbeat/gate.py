@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -50,59 +50,81 @@ class Unreadable:
     """The beat tells the owner that HEARTBEAT.md cannot be read, and asks no model."""
 
     error: WorkspaceError
+    reason: Reason = Reason.ALERT
 
 
 Decision = Run | Skip | Unreadable
-_Gate = Callable[[GateView], Reason | None]
+_Shut = Skip | Unreadable
 
 
 def decide(view: GateView, *, force: bool = False) -> Decision:
-    """Skip for the first gate that is shut, in the order in which the user would name them. `force`
-    opens all but the budget and a busy session.
-
-    A file that cannot be read may hold anything, so it is told where an empty checklist would be the
-    reason to skip, and where a forced beat would ask about it.
-    """
-    gates: tuple[_Gate, ...] = (_switch, _pause, _hours, _breaker, _budget)
-    if reason := _first_shut((_budget, _busy) if force else gates, view):
-        return Skip(reason)
-    if view.unreadable is not None:
-        return Unreadable(view.unreadable)
-    if not force and (reason := _first_shut((_work, _busy), view)):
-        return Skip(reason)
-    return Run(view.due)
+    """What the first gate says that is shut; `force` opens all but the budget, the file and a busy session."""
+    decisive = (
+        shut
+        for name, gate in _GATES.items()
+        if (name in _NEVER_FORCED or not force) and (shut := gate(view)) is not None
+    )
+    return next(decisive, Run(view.due))
 
 
-def _first_shut(gates: Sequence[_Gate], view: GateView) -> Reason | None:
-    return next((reason for gate in gates if (reason := gate(view)) is not None), None)
+def answers(view: GateView) -> dict[str, Reason | None]:
+    """What each gate says by itself, in the order in which they are asked; None of one that is open."""
+    shut = ((name, gate(view)) for name, gate in _GATES.items())
+    return {name: None if found is None else found.reason for name, found in shut}
 
 
-def _switch(view: GateView) -> Reason | None:
-    return None if view.is_on else Reason.DISABLED
+def _switch(view: GateView) -> _Shut | None:
+    return None if view.is_on else Skip(Reason.DISABLED)
 
 
-def _pause(view: GateView) -> Reason | None:
-    paused = view.paused_until is not None and view.now < view.paused_until
-    return Reason.PAUSED if paused or view.is_idle else None
+def _pause(view: GateView) -> _Shut | None:
+    is_paused = view.paused_until is not None and view.now < view.paused_until
+    return Skip(Reason.PAUSED) if is_paused else None
 
 
-def _hours(view: GateView) -> Reason | None:
-    return view.hours.closed(view.now)
+def _idle(view: GateView) -> _Shut | None:
+    return Skip(Reason.IDLE) if view.is_idle else None
 
 
-def _breaker(view: GateView) -> Reason | None:
-    return Reason.BREAKER_OPEN if view.breaker_open else None
+def _hours(view: GateView) -> _Shut | None:
+    reason = view.hours.closed(view.now)
+    return None if reason is None else Skip(reason)
 
 
-def _budget(view: GateView) -> Reason | None:
-    return Reason.BUDGET if view.over_budget else None
+def _breaker(view: GateView) -> _Shut | None:
+    return Skip(Reason.BREAKER_OPEN) if view.breaker_open else None
 
 
-def _work(view: GateView) -> Reason | None:
-    if view.checklist.is_empty:
-        return Reason.EMPTY_CHECKLIST
-    return None if view.checklist.has_open or view.due else Reason.NOTHING_DUE
+def _budget(view: GateView) -> _Shut | None:
+    return Skip(Reason.BUDGET) if view.over_budget else None
 
 
-def _busy(view: GateView) -> Reason | None:
-    return Reason.BUSY if view.busy else None
+def _file(view: GateView) -> _Shut | None:
+    return None if view.unreadable is None else Unreadable(view.unreadable)
+
+
+def _entries(view: GateView) -> _Shut | None:
+    if view.unreadable is None and view.checklist.is_empty:
+        return Skip(Reason.EMPTY_CHECKLIST)
+    is_work = view.unreadable is not None or view.checklist.has_open or view.due
+    return None if is_work else Skip(Reason.NOTHING_DUE)
+
+
+def _busy(view: GateView) -> _Shut | None:
+    return Skip(Reason.BUSY) if view.busy else None
+
+
+# In the order in which the user would name them. A file that cannot be read may hold anything, so it
+# stands before the entries: it is told, where none would be a reason to skip.
+_GATES: Mapping[str, Callable[[GateView], _Shut | None]] = {
+    "on": _switch,
+    "pause": _pause,
+    "idle": _idle,
+    "hours": _hours,
+    "breaker": _breaker,
+    "budget": _budget,
+    "file": _file,
+    "entries": _entries,
+    "busy": _busy,
+}
+_NEVER_FORCED = frozenset({"budget", "file", "busy"})

@@ -18,7 +18,7 @@ import structlog
 
 from agentd.automation.heartbeat import hours
 from agentd.automation.heartbeat.dependencies import BeatDependencies
-from agentd.automation.heartbeat.gate import Run, Skip, Unreadable, decide
+from agentd.automation.heartbeat.gate import Run, Skip, Unreadable, answers, decide
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.automation.heartbeat.runner import BeatRunner
 from agentd.automation.heartbeat.snapshot import Snapshot, SnapshotReader
@@ -104,24 +104,28 @@ class Heartbeat:
                 return await self._beat_now(force=force)
 
     async def explain(self) -> dict[str, Any]:
-        """What a beat would do now, and why: the shape of `agentd heartbeat explain`."""
+        """What a beat would do now, what each gate says, and which decides: the shape of `agentd heartbeat
+        explain`. Whether an answer will be kept quiet is seen when the model has given it.
+        """
         sight = await self._snapshots.look()
         view = sight.view
         decision = decide(view)
-        reason = str(decision.reason) if isinstance(decision, Skip) else ""
-        unreadable = decision.error.message if isinstance(decision, Unreadable) else ""
-        if unreadable:
-            reason = str(Reason.ALERT)
+        reason = None if isinstance(decision, Run) else decision.reason
+        gates = answers(view)
         due_now = {item.hash for item in view.due}
         used, most = await self._around.budget.tokens_today()
         watches = await self.runner.watches(view.checklist)
         return {
             "would_run": isinstance(decision, Run),
-            "reason": reason,
+            "reason": reason or "",
+            "decided_by": next((name for name, shut in gates.items() if shut), None),
+            "gates": [{"gate": name, "reason": shut} for name, shut in gates.items()],
             "now": view.now.isoformat(),
             "next_due": _iso(await self._due()),
             "next_opening": self._hours.next_opening(view.now).isoformat(),
             "zone": self._hours.zone.key,
+            "hours": str(self._hours),
+            "times_in": self._clock.zone.key,
             "enabled": view.is_on,
             "paused_until": _iso(view.paused_until),
             "idle": view.is_idle,
@@ -133,7 +137,7 @@ class Heartbeat:
             "checklist": {
                 "file_hash": sight.digest,
                 "missing": not sight.digest and view.unreadable is None,
-                "unreadable": unreadable,
+                "unreadable": view.unreadable.message if view.unreadable else "",
                 "mistakes": list(view.checklist.mistakes),
                 "open": view.checklist.has_open,
                 "items": [

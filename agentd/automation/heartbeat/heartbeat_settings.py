@@ -52,7 +52,8 @@ class HeartbeatSettings(Settings):
         "", description="beats are allowed again from this time of day on"
     )
     pause_after_idle: Duration = Field(
-        timedelta(0), description='beats pause when you have not written for so long; "0s": never'
+        timedelta(0),
+        description='no beat while you have not written for so long (`idle`); "0s": never',
     )
     timeout: PositiveDuration = Field(
         timedelta(minutes=10), description="a beat that takes longer has failed"

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from agentd.core.beat import Reason
+from agentd.core.times import format_time
 
 _DAY_MINUTES = 24 * 60
 _MINUTE = timedelta(minutes=1)
@@ -31,6 +32,9 @@ class Window:
             return self.start <= minute < self.end
         return minute >= self.start or minute < self.end
 
+    def __str__(self) -> str:
+        return f"{format_time(self.start)}-{format_time(self.end)}"
+
 
 @dataclass(frozen=True, slots=True)
 class Hours:
@@ -39,6 +43,10 @@ class Hours:
     active: Window
     quiet: Window | None
     zone: ZoneInfo
+
+    def __str__(self) -> str:
+        quiet = "" if self.quiet is None else f" without {self.quiet}"
+        return f"{self.active}{quiet}"
 
     def closed(self, at: datetime) -> Reason | None:
         """Why no beat may run at this instant; None if it may."""

@@ -51,20 +51,60 @@ def _runs(result: dict[str, Any]) -> str:
 
 
 def _explained(result: dict[str, Any]) -> str:
-    """The gates, and of the checklist what a beat would look at."""
+    """What a beat would do, each gate, and of the checklist what a beat would look at."""
     checklist = result["checklist"]
     timed = [f"{item['text']}{' (now)' if item['due'] else ''}" for item in checklist["items"]]
-    wrong = checklist.get("mistakes") or []
+    wrong = checklist["mistakes"]
     seen = {
-        **({"cannot be read": why} if (why := checklist.get("unreadable")) else {}),
-        **({"there is no file": "HEARTBEAT.md"} if checklist.get("missing") else {}),
+        **({"cannot be read": why} if (why := checklist["unreadable"]) else {}),
+        **({"there is no file": "HEARTBEAT.md"} if checklist["missing"] else {}),
         **({"times_that_count_as_none": "\n".join(wrong)} if wrong else {}),
         "entries_for_each_beat": checklist["open"],
         "entries_with_a_time": "\n".join(timed) or "none",
     }
-    watched = "\n".join(map(_watched, result["watched"])) or "none"
-    tools = ", ".join(result["tools"]) or "none"
-    return fields({**result, "checklist": seen, "tools": tools, "watched": watched})
+    gates = {one["gate"]: _answer(one, result) for one in result["gates"]}
+    return fields(
+        {
+            "a_beat_now": _foretold(result),
+            "next_due": result["next_due"],
+            "gates": gates,
+            "checklist": seen,
+            "times_in": _zones(result),
+            "tools": ", ".join(result["tools"]) or "none",
+            "watched": "\n".join(map(_watched, result["watched"])) or "none",
+        }
+    )
+
+
+def _foretold(result: dict[str, Any]) -> str:
+    """What can be said before anybody has looked at an entry."""
+    if result["would_run"]:
+        return "runs; it stays quiet if nothing needs you, or what does was told within 24 hours"
+    reason, gate = result["reason"], result["decided_by"]
+    if reason == "alert":
+        return f"tells you, once in 24 hours, that HEARTBEAT.md cannot be read (the gate {gate!r})"
+    return f"is skipped: {reason} (the gate {gate!r} decides)"
+
+
+def _answer(gate: dict[str, Any], result: dict[str, Any]) -> str:
+    """Whether a gate is open, and what it saw."""
+    name, reason = gate["gate"], gate["reason"]
+    told = "open" if reason is None else f"shut: {reason}"
+    if name == "pause" and reason:
+        return f"{told}, until {result['paused_until']}"
+    if name == "hours":
+        opening = f", open again {result['next_opening']}" if reason else ""
+        return f"{told} ({result['hours']} in {result['zone']}){opening}"
+    if name == "budget":
+        used, most = result["tokens_today"], result["daily_tokens"]
+        limit = f"{most:,} tokens" if most else "no limit"
+        return f"{told} ({used:,} today; [budget] heartbeat_daily_tokens: {limit})"
+    return told
+
+
+def _zones(result: dict[str, Any]) -> str:
+    here, there = result["times_in"], result["zone"]
+    return here if here == there else f"{here}; entries and hours in {there}"
 
 
 def _watched(entry: dict[str, Any]) -> str:
@@ -119,7 +159,7 @@ class HeartbeatCommands:
 
     @HEARTBEAT.command(_explained)
     async def explain(self) -> dict[str, Any]:
-        """Say what the next beat would do, gate by gate."""
+        """Say what a beat would do now: what each gate says, and which decides."""
         return await self._heartbeat.explain()
 
     @HEARTBEAT.command(_paused)
