@@ -50,10 +50,10 @@ class EnginePorts:
 
     `sources` add to prompts, `tools` stand in the order the model is told, `hooks` act before rows
     leave a context, in order; `events` is who watches turns that are not silent;
-    `offer` is what sessions may choose; `calls` asks the model on the side, for others too;
+    `offer` is what sessions may choose; `completions` asks the model on the side, for others too;
     None: for the engine alone. `record` says whether the service has ever worked; None: messages do
     not wait for it. `policy` says what tainted turns may call; `redactor` what is a key, `tool_sources`
-    have tools that not every turn has. The engine begins `stopping`, which `calls` share, when it is
+    have tools that not every turn has. The engine begins `stopping`, which `completions` share, when it is
     drained.
     """
 
@@ -68,7 +68,7 @@ class EnginePorts:
     sources: tuple[ContextSource, ...] = ()
     hooks: tuple[CompactionHook, ...] = ()
     offer: Offer = NOTHING_OFFERED
-    calls: Completions | None = None
+    completions: Completions | None = None
     record: ServiceRecord | None = None
     policy: TaintPolicy = BY_DEFAULT
     tool_sources: tuple[ToolSource, ...] = ()
@@ -140,8 +140,8 @@ def build_engine(
     )
     instructions = Instructions(wording.system, wording.light, wording.of_tools)
     builder = ContextBuilder(ports.sources, toolbox, clock, provider, instructions, ports.offer)
-    calls = ports.calls or Completions(provider, charges, stopping=stopping)
-    summariser = _summariser(calls, clock, wording, limits, compaction)
+    completions = ports.completions or Completions(provider, charges, stopping=stopping)
+    summariser = _summariser(completions, clock, wording, limits, compaction)
     shrink = Compaction(store, ports.hooks, summariser, clock, limits, compaction)
     silent = SilentTurns(store, loop, builder, toolbox, clock, stopping)
     queue = SessionQueue(agent.max_queued, agent.max_concurrent_turns)
@@ -177,14 +177,14 @@ def _toolbox(ports: EnginePorts, agent: AgentSettings, grants: Grants) -> Toolbo
 
 
 def _summariser(
-    calls: Completions,
+    completions: Completions,
     clock: Clock,
     wording: Wording,
     limits: Thresholds,
     settings: CompactionSettings,
 ) -> Summariser:
     return Summariser(
-        calls,
+        completions,
         clock,
         settings.summary_prompt or wording.summary,
         settings.summary_model,

@@ -134,7 +134,7 @@ class Outage:
             self._pause = self._next_at = 0.0
         self._wake()
 
-    async def turn(self, place: OutagePlace) -> bool:
+    async def wait_to_try(self, place: OutagePlace) -> bool:
         """Wait until the message may try, True, or has waited for too long, False. Raises ShuttingDown."""
         while True:
             if self._stopping.is_set:

@@ -1,16 +1,20 @@
-"""How far a running turn has come: its rows, its use and its calls so far."""
+"""How far a running turn has come: its rows, its use and its calls so far, and how the log tells of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Any
+
+from structlog.contextvars import bound_contextvars
 
 from agentd.core.links import KnownText, known_texts
 from agentd.core.message import TextSource, ToolResult, ToolUse, Writer
 from agentd.core.ports import TurnAudience
 from agentd.core.tool import ToolOutput
 from agentd.core.transcript import Row, RowRole
-from agentd.core.turn import CallMade, Receipt, SessionKey, Usage
+from agentd.core.turn import CallMade, Receipt, SessionKey, Turn, TurnRequest, Usage
 from agentd.engine.context import PromptContext
 from agentd.engine.queue import Interrupt
 
@@ -89,3 +93,21 @@ class Progress:
             for use in row.as_message().tool_uses:
                 if use.id in outputs and use.id not in open_ids:
                     self.called(use, outputs[use.id])
+
+
+def log_context(request: TurnRequest, receipt: Receipt) -> AbstractContextManager[None]:
+    """Mark what is logged during the block, by this task and those it starts, with the session, the turn
+    and its origin: so the log can be read turn by turn.
+    """
+    return bound_contextvars(
+        session=str(request.session), turn=receipt.turn_id, origin=str(request.origin)
+    )
+
+
+def log_fields(turn: Turn) -> dict[str, Any]:
+    """The fields of the log's line about a turn that has ended."""
+    return {
+        "outcome": str(turn.stop_reason or "failed"),
+        "tools": len(turn.tool_calls),
+        "tokens": turn.usage.total_tokens,
+    }

@@ -24,18 +24,15 @@ from agentd.core.turn import Origin, Receipt, SessionKey, Turn, TurnRequest, Tur
 from agentd.engine.context_manager import ContextManager
 from agentd.engine.outage import Outage, OutagePlace, ServiceAway
 from agentd.engine.queue import (
-    TAKES_NO_MORE,
     Interrupted,
     SessionQueue,
     Submission,
-    Tasks,
     Ticket,
-    reject,
 )
 from agentd.engine.recovery import Recovery
 from agentd.engine.silent_turn import NullSink
 from agentd.engine.turn import Turns
-from agentd.engine.workers import Stopping
+from agentd.engine.workers import TAKES_NO_MORE, Stopping, Tasks, reject
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -334,7 +331,7 @@ class Sessions:
         submission.announce()
         submission.sink.emit(self._outage.notice(submission.request.session, place))
         async with submission.interrupt.guard():
-            return await self._outage.turn(place)
+            return await self._outage.wait_to_try(place)
 
     def _look_ahead(self, session: SessionKey) -> None:
         if self._tasks.is_open:

@@ -17,8 +17,7 @@ from agentd.core.turn import Failure, Origin, Receipt, SessionKey, Turn, TurnReq
 from agentd.engine.context import ContextBuilder
 from agentd.engine.durable import when_space
 from agentd.engine.loop import Loop
-from agentd.engine.progress import Progress
-from agentd.engine.queue import marked
+from agentd.engine.progress import Progress, log_context
 from agentd.engine.toolbox import Toolbox
 from agentd.engine.workers import Stopping
 
@@ -66,7 +65,7 @@ class SilentTurns:
         receipt = await when_space(self._clock, lambda: self._store.receive(request))
         if receipt.ended is not None:
             return self._answer(receipt.ended)
-        with marked(request, receipt):
+        with log_context(request, receipt):
             return await self._run(question, request, receipt)
 
     async def _run(self, question: Question, request: TurnRequest, receipt: Receipt) -> Answer:

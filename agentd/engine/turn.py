@@ -16,8 +16,9 @@ from agentd.engine.context import ContextBuilder, PromptContext, bare
 from agentd.engine.context_manager import ContextManager
 from agentd.engine.loop import Loop
 from agentd.engine.outage import Outage, ServiceAway
-from agentd.engine.progress import CLIP_RESULTS, Progress
-from agentd.engine.queue import INTERNAL, Interrupted, Submission, marked, outcome
+from agentd.engine.progress import CLIP_RESULTS, Progress, log_context, log_fields
+from agentd.engine.queue import Interrupted, Submission
+from agentd.engine.workers import INTERNAL
 
 log = structlog.get_logger()
 
@@ -48,19 +49,19 @@ class Turns:
         stored; then it goes on at the next start. Raises ServiceAway when it was put aside because it
         may wait for the service.
         """
-        with marked(submission.request, submission.receipt):
+        with log_context(submission.request, submission.receipt):
             turn = await self._run(submission)
-            log.info("turn_ended", **outcome(turn))
+            log.info("turn_ended", **log_fields(turn))
             return turn
 
     async def cancelled(self, submission: Submission) -> Turn:
         """The turn, ended before it ran or while it waited, as its user wants it. Raises StorageError."""
-        with marked(submission.request, submission.receipt):
+        with log_context(submission.request, submission.receipt):
             return await self._loop.cancelled(await self._reopen_to_end(submission))
 
     async def gave_up(self, submission: Submission, error: ProviderError) -> Turn:
         """The turn, ended because the service has not come back in time. Raises StorageError."""
-        with marked(submission.request, submission.receipt):
+        with log_context(submission.request, submission.receipt):
             return await self._loop.failed(
                 await self._reopen_to_end(submission), _after_waiting(submission, error)
             )

@@ -1,18 +1,28 @@
-"""Work that waits, for a nudge, several of which count once, or for the next day; and what keeps work going."""
+"""Background work: owned by the engine until a stop (`Tasks`, `Stopping`), once for any number of nudges
+(`CoalescingWorker`), once a day (`Daily`), and restarted when it fails (`Supervisor`).
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 import structlog
 
-from agentd.core.errors import AgentdError
+from agentd.core.errors import AgentdError, ShuttingDown
 from agentd.core.health import Problem
 from agentd.core.ports import Clock
+from agentd.core.turn import Failure
 
 log = structlog.get_logger()
+T = TypeVar("T")
+
+INTERNAL = Failure("internal", "Something went wrong inside agentd.", "Look at `agentd logs`.")
+TAKES_NO_MORE = "agentd is stopping and takes no new messages."
+_CANCEL_GRACE = 1  # seconds that cancelled tasks have to put their work aside
 
 FIRST = 600.0  # seconds after the start: what a start has to do comes before
 DAY = 86_400.0
@@ -42,6 +52,88 @@ class Stopping:
     async def wait(self) -> None:
         """Wait until the daemon is stopping."""
         await self._begun.wait()
+
+
+class Tasks:
+    """Tasks that belong to the engine: work runs to its end even if whoever asked for it leaves, until a
+    stop.
+    """
+
+    def __init__(self) -> None:
+        self._group: asyncio.TaskGroup | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything may begin."""
+        return self._group is not None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs."""
+        return not self._tasks
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Let work begin during the block, which must `close` and `finish` before it ends."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            yield
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._group = None
+
+    async def finish(self, seconds: float) -> None:
+        """Give what runs so long to end, then cancel it."""
+        if self._tasks and seconds > 0:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_CANCEL_GRACE)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Begin work that nobody waits for; it tells of its failures itself."""
+        assert self._group is not None
+        task = self._group.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def owned(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of work that goes on even if whoever asked for it leaves.
+
+        Raises ShuttingDown, and what the work raises.
+        """
+        if not self.is_open:
+            work.close()
+            raise ShuttingDown(TAKES_NO_MORE)
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        async def run() -> None:
+            try:
+                done.set_result(await work)
+            except AgentdError as error:
+                reject(done, error)  # who asked may have left
+            except Exception:
+                # The boundary of such work: who asked is told, everything else goes on.
+                log.exception("owned_work_crashed")
+                reject(done, AgentdError(INTERNAL.message, cure=INTERNAL.cure))
+
+        def leave(_: object) -> None:
+            work.close()  # a stop may come before it has begun
+            reject(done, ShuttingDown(TAKES_NO_MORE))
+
+        self.spawn(run()).add_done_callback(leave)
+        return await asyncio.shield(done)
+
+
+def reject(ended: asyncio.Future[T], error: AgentdError) -> None:
+    """Let whoever waits for it know that it will not come, unless it has."""
+    if not ended.done():
+        ended.set_exception(error)
+        ended.exception()  # seen: nobody has to wait for it
 
 
 class CoalescingWorker:

@@ -112,7 +112,7 @@ async def open_facts(
     stores: Stores,
     memory: Memory,
     graph: GraphParts,
-    calls: Completions,
+    completions: Completions,
     *,
     shown: EventSink,
     output: OpenLog,
@@ -124,7 +124,7 @@ async def open_facts(
     """
     settings, clock = runtime.config.facts, runtime.clock
     tell = partial(_erased, shown)
-    forgetting = build_forgetting(runtime, stores, memory, graph, calls, tell, output)
+    forgetting = build_forgetting(runtime, stores, memory, graph, completions, tell, output)
     if not settings.enabled:
         waiting = WhenEnded(forgetting.touch)
         yield FactParts(
@@ -147,13 +147,13 @@ async def open_facts(
         if graph.service is not None:
             graph.service.refresh_with(book.all)
             graph.exchange.refresh_with(book.all)
-        reader = PassageReader(stores.sessions, stores.facts, book, calls, clock, settings)
+        reader = PassageReader(stores.sessions, stores.facts, book, completions, clock, settings)
         learning = Learning(stores.sessions, reader, shown, clock, settings)
         learnt = Learnt(
             book,
             FactsService(book, reader, learning, stores.sessions, clock, forgetting),
             learning,
-            Review(book, stores.facts, calls, clock, settings),
+            Review(book, stores.facts, completions, clock, settings),
             _proposals(runtime, stores, memory, book),
             FactsInPrompt(book, index, clock, prompt("known"), settings),
         )
@@ -223,7 +223,7 @@ def build_forgetting(
     stores: Stores,
     memory: Memory,
     graph: GraphParts,
-    calls: Completions,
+    completions: Completions,
     tell: Callable[[SessionKey], None],
     output: OpenLog,
 ) -> Forgetting:
@@ -247,12 +247,6 @@ def build_forgetting(
     async def erase_log(erasure: Erasure) -> int:
         return await asyncio.to_thread(output.erase, erasure)
 
-    async def ask(system: str, text: str) -> str:
-        answer = await calls.ask(MAIN, Origin.FORGETTING, system, text, max_tokens=_MAX_TOKENS)
-        if answer.is_cut:  # words that it did not come to would stay
-            raise ProviderError("the model's answer was cut off")
-        return answer.text
-
     return Forgetting(
         stores.erasures,
         (
@@ -266,13 +260,20 @@ def build_forgetting(
             ForgottenPlace("chat history", stores.typed.erase_words),
         ),
         runtime.clock,
-        ask=ask,
+        ask=partial(_ask, completions),
         texts=(stored, notes, former, stores.typed),
         said=stored.said,
         copies=_copies(runtime, stores, output).list,
         near=partial(_nearest, memory.recall),
         tell=tell,
     )
+
+
+async def _ask(completions: Completions, system: str, text: str) -> str:
+    answer = await completions.ask(MAIN, Origin.FORGETTING, system, text, max_tokens=_MAX_TOKENS)
+    if answer.is_cut:  # words that it did not come to would stay
+        raise ProviderError("the model's answer was cut off")
+    return answer.text
 
 
 async def _nearest(recall: Recall, text: str) -> Sequence[tuple[str, int, int]]:

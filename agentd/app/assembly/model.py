@@ -47,7 +47,7 @@ async def open_model(
         yield model if provider is None else replace(model, provider=provider)
 
 
-def completions(runtime: RuntimeContext, stores: Stores, model: ProviderModel) -> Completions:
+def build_completions(runtime: RuntimeContext, stores: Stores, model: ProviderModel) -> Completions:
     """What asks the model beside conversations. Its cheap model is none where its price is not known
     though a limit in dollars is set.
     """

@@ -11,7 +11,7 @@ from agentd.app.assembly.engine import open_engine
 from agentd.app.assembly.facts import FactParts, open_facts
 from agentd.app.assembly.graph import GraphParts, build_graph
 from agentd.app.assembly.memory import Memory, open_memory
-from agentd.app.assembly.model import completions, open_model
+from agentd.app.assembly.model import build_completions, open_model
 from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.schedule import Schedule, build_agenda, open_schedule
 from agentd.app.assembly.storage import Stores, open_stores
@@ -97,10 +97,10 @@ async def open_parts(
         stores = await opened(open_stores(runtime))
         memory = await opened(open_memory(runtime, stores))
         model = await opened(open_model(runtime, stores, provider))
-        calls = completions(runtime, stores, model)
+        completions = build_completions(runtime, stores, model)
         graph = build_graph(runtime, stores, memory)
         facts = await opened(
-            open_facts(runtime, stores, memory, graph, calls, shown=shown, output=output)
+            open_facts(runtime, stores, memory, graph, completions, shown=shown, output=output)
         )
         events = _watchers(shown, memory, facts)
         alerts = await opened(open_alerting(runtime, stores, clients, events))
@@ -113,7 +113,7 @@ async def open_parts(
                 stores=stores,
                 memory=memory,
                 facts=facts,
-                calls=calls,
+                completions=completions,
                 model=model,
                 tools=tools,
                 approver=approver,

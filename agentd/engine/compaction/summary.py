@@ -74,7 +74,7 @@ class Summariser:
     What a failed try has summed up is kept in memory, so that the next one goes on there.
     """
 
-    calls: Completions
+    completions: Completions
     clock: Clock
     instructions: str
     model: str
@@ -85,7 +85,7 @@ class Summariser:
 
     async def tokens_since(self, since: datetime) -> int:
         """How many tokens summaries have used since then."""
-        return await self.calls.charges.tokens_since(since, Origin.SUMMARY)
+        return await self.completions.charges.tokens_since(since, Origin.SUMMARY)
 
     async def summarise(
         self, session: SessionKey, rows: Sequence[Row], earlier: str, wish: str = ""
@@ -168,7 +168,7 @@ class Summariser:
         words = int(self.longest * _WORDS)
         pieces.append(f"Write the summary now, in {words} words at most.")
         async with asyncio.timeout(self.timeout):
-            return await self.calls.ask(
+            return await self.completions.ask(
                 session,
                 Origin.SUMMARY,
                 self.instructions,
