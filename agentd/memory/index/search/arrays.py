@@ -1,7 +1,8 @@
-"""Named arrays in one file, read back as views of it that need no memory until they are looked at.
+"""Named arrays in one file, memory-mapped when read, so that they take no memory until they are
+used.
 
-The file is for its owner alone, appears whole or not at all, and says which `mark` it belongs to. All of it
-has checksums: what is torn, damaged or cut short is told when it is opened.
+Only the owner can read the file; it contains the `mark` it belongs to, and checksums of everything:
+a truncated or damaged file is detected when it is opened.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from numpy.typing import NDArray
 Arrays = dict[str, NDArray[Any]]
 
 _MAGIC = b"agentd arrays 1\n"
-_HEAD = struct.Struct("<QI")  # bytes of the table that follows, and their checksum
+_HEAD = struct.Struct("<QI")  # size of the table that follows, and its checksum
 _ALIGNED = 64
-_PIECE = 1 << 20  # bytes that are read at once
+_PIECE = 1 << 20  # bytes per read
 _MOST_TABLE = 1 << 20
-_STRINGS = 20_000  # that are read at once: others get the interpreter in between
+_STRINGS = 20_000  # strings per JSON block, so that other threads get the interpreter in between
 
 
 class Unusable(ValueError):
-    """The file is not to be used; `str` says why."""
+    """The file cannot be used; `str` says why."""
 
 
 def write(path: Path, mark: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write them to a file that is made anew. Raises OSError."""
+    """Write the arrays to a new file at `path`, replacing an old one. Raises OSError."""
     path.unlink(missing_ok=True)
     table: dict[str, Any] = {"mark": mark, "arrays": {}}
     at = 0
@@ -58,8 +59,8 @@ def write(path: Path, mark: str, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def read(path: Path, mark: str) -> Arrays:
-    """The arrays of the file as they were written. Changing them changes no file. Raises Unusable, also
-    for a file of another mark, FileNotFoundError if there is none.
+    """Return the arrays of the file. Changes to them do not change the file. Raises Unusable for a
+    damaged file or one with another mark, FileNotFoundError if there is none.
     """
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb", 0) as file:
@@ -87,8 +88,8 @@ def read(path: Path, mark: str) -> Arrays:
 
 
 def release(arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Let what was looked at of arrays as they were read take no memory until it is looked at again.
-    Nothing of them may have been changed.
+    """Release the memory of arrays returned by `read` until they are used again. None of them may
+    have been changed.
     """
     for array in arrays.values():
         base: Any = array
@@ -100,7 +101,7 @@ def release(arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def of_strings(strings: Sequence[str]) -> NDArray[np.uint8]:
-    """Strings as an array."""
+    """Encode strings as an array."""
     blocks = (
         json.dumps(strings[first : first + _STRINGS]) for first in range(0, len(strings), _STRINGS)
     )
@@ -108,17 +109,17 @@ def of_strings(strings: Sequence[str]) -> NDArray[np.uint8]:
 
 
 def strings(array: NDArray[np.uint8]) -> list[str]:
-    """The strings of an array."""
+    """Decode an array from `of_strings`."""
     return [one for block in array.tobytes().splitlines() for one in json.loads(block)]
 
 
 def inside(name: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
-    """The arrays of a part, to stand among those of others."""
+    """Prefix the names of arrays with the name of a part."""
     return {f"{name}.{own}": array for own, array in arrays.items()}
 
 
 def part(name: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
-    """The arrays of a part, as they were before."""
+    """Return the arrays of one part, without the prefix."""
     lead = f"{name}."
     return {
         full.removeprefix(lead): array for full, array in arrays.items() if full.startswith(lead)
@@ -126,7 +127,7 @@ def part(name: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
 
 
 def _table(file: Any) -> tuple[int, dict[str, Any]]:
-    """Where the arrays begin, and what is told of them."""
+    """Return the offset of the arrays, and the table that describes them."""
     lead = file.read(len(_MAGIC) + _HEAD.size)
     if len(lead) < len(_MAGIC) + _HEAD.size or not lead.startswith(_MAGIC):
         raise Unusable("it is none of this version's")
@@ -138,14 +139,14 @@ def _table(file: Any) -> tuple[int, dict[str, Any]]:
 
 
 def _start(size: int) -> int:
-    """Where arrays begin behind a table of so many bytes."""
+    """Return the offset of the arrays after a table of `size` bytes."""
     end = len(_MAGIC) + _HEAD.size + size
     return end + -end % _ALIGNED
 
 
 def _sum(file: Any, first: int, size: int) -> int:
-    """The checksum of a part of the file. It is read, not mapped: where the disk fails that is an error,
-    and looking at a mapped page of it would end the process.
+    """Return the checksum of a part of the file; -1 if it is cut short. The part is read, not
+    mapped: a disk error is then an exception, while access to a mapped page would kill the process.
     """
     sum_, buffer = 0, memoryview(bytearray(_PIECE))
     file.seek(first)

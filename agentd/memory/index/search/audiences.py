@@ -1,4 +1,4 @@
-"""One searcher for each audience, each level with the store, on their one thread."""
+"""One search mirror for each audience, kept level with the store, all on one thread."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 
-SLICE = 1_000  # chunks loaded at once: others use the store's thread in between
-KEPT = 4  # sessions beside the owner's that have a mirror: each holds the shared chunks once more
+SLICE = 1_000  # chunks loaded at once: other work gets the store's thread in between
+KEPT = 4  # mirrors of other sessions that are kept; each repeats the shared chunks
 
 
 T = TypeVar("T")
@@ -33,27 +33,28 @@ T = TypeVar("T")
 
 @dataclass(eq=False, slots=True)
 class _Place:
-    """One audience's mirror, and what keeps it level."""
+    """One audience's mirror, and its state relative to the store."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0
     mirror: Mirror | None = None
-    former: Mirror | None = None  # of before the store began anew
-    seen: int | None = None  # the version of the store that it is level with
-    lines: int = 0  # the version up to which it knows what has moved to other lines
-    gone: list[int] = field(default_factory=list)  # ids that it has to forget yet
-    is_torn: bool = False  # it may hold what went
-    erased: int = 0  # how often something had been erased when its loading began
+    former: Mirror | None = None  # the mirror from before the store was emptied
+    seen: int | None = None  # the version of the store that the mirror is level with
+    lines: int = 0  # the version up to which moved chunks are known
+    gone: list[int] = field(default_factory=list)  # ids that have still to be removed
+    is_torn: bool = False  # the mirror may hold removed chunks
+    erased: int = 0  # the count of erasures when loading began
 
 
 class Mirrors:
-    """Made when first asked for. A mirror holds the chunks of its audience alone, so that no rarity of
-    a word tells what others say. Of sessions' mirrors those used last are kept.
+    """The mirrors of all audiences, each made at the first search. A mirror holds only the chunks
+    of its audience, so that the rarity of a word reveals nothing about others. Of the mirrors of
+    sessions those used last are kept.
 
-    A mirror changes under its lock, and is searched under it: what replaces chunks comes to it
-    together with their end. It has the vectors of `models`, until `hold` names others. When the store
-    is found damaged, mirrors of before answer until `complete`. The owner's is kept in `file`, if there is
-    one.
+    A mirror is changed and searched under its lock, so that new chunks become visible together with
+    the removal of those they replace. It holds the vectors of `models`, until `hold` names others.
+    When the store is found damaged, the former mirrors answer until `complete`. The owner's mirror
+    is saved in `file`, if given.
     """
 
     def __init__(
@@ -67,9 +68,9 @@ class Mirrors:
         self._models = frozenset(models)
         self._pool = pool
         self._places: OrderedDict[Audience, _Place] = OrderedDict()
-        self._fresh: list[Mirror] = []  # that are being loaded to take the place of others
+        self._fresh: list[Mirror] = []  # mirrors being loaded to replace others
         self._version = 0
-        self._moved: dict[str, int] = {}  # files whose chunks have moved, and the version since
+        self._moved: dict[str, int] = {}  # moved files: version of the move
         self._epoch = store.epoch
         self._full = True
         self._saved = None if file is None else SavedMirror(file, store, self.run)
@@ -79,7 +80,7 @@ class Mirrors:
     async def open(
         cls, store: ChunkStore, models: Sequence[str] = (), file: Path | None = None
     ) -> AsyncIterator[Self]:
-        """Mirrors with their thread, which ends with the block."""
+        """Open mirrors with their thread, which ends with the block."""
         pool = ThreadPoolExecutor(1, "search")
         try:
             yield cls(store, models, pool, file)
@@ -88,52 +89,56 @@ class Mirrors:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the store has held everything since it was opened, or again."""
+        """Whether the store holds everything: it was never emptied, or has been filled again."""
         return self._full and self._epoch == self._store.epoch
 
     @property
     def held(self) -> tuple[Audience, ...]:
-        """Whose mirrors are in memory, the one used last at the end."""
+        """The audiences whose mirrors are in memory, the one used last at the end."""
         return tuple(self._places)
 
     @property
     def models(self) -> frozenset[str]:
-        """Whose vectors are in memory."""
+        """The models whose vectors are in memory."""
         mirrors = [place.mirror for place in self._loaded() if place.mirror is not None]
         return frozenset(model for mirror in mirrors for model in mirror.done)
 
     async def nbytes(self) -> int:
-        """Bytes of all that is held, counted when nothing else is done with it."""
+        """Return the bytes of all mirrors, counted on their thread."""
         mirrors = [place.mirror for place in self._loaded() if place.mirror is not None]
         return await self.run(lambda: sum(mirror.nbytes for mirror in mirrors)) if mirrors else 0
 
     @property
     def worn(self) -> tuple[Audience, ...]:
-        """Whose mirrors are mostly about chunks that went."""
+        """The audiences whose mirrors hold mostly removed chunks."""
         places = self._places.items()
         return tuple(each for each, place in places if place.mirror and place.mirror.is_worn)
 
     async def serving(self, audience: Audience) -> Audience:
-        """Whose mirror answers an audience: a session without chunks of its own finds what the public
-        does. Raises StorageError.
+        """Return the audience whose mirror answers for this one: a session without chunks of its
+        own finds what PUBLIC does. Raises StorageError.
         """
         if not audience.own or audience in self._places or await self._store.has(audience.own):
             return audience
         return PUBLIC
 
     async def run(self, work: Callable[..., T], *args: object) -> T:
-        """What `work` gives, done on the thread. Cancelling the caller does not stop it."""
+        """Run `work` on the mirrors' thread and return its result. Cancelling the caller does not
+        stop it.
+        """
         return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *args))
 
     def hold(self, models: Collection[str]) -> None:
-        """Have the vectors of these models in every mirror, and of no others, from its next use on."""
+        """Keep the vectors of these models, and of no others, in every mirror from its next use
+        on.
+        """
         if self._models != frozenset(models):
             self._models = frozenset(models)
             self._version += 1
 
     async def ready(self, audience: Audience) -> None:
-        """Bring the mirror level with the store. Being cancelled loses nothing: the next call goes on.
-        Raises StorageError.
+        """Bring the mirror level with the store. A cancelled call loses nothing: the next call
+        continues. Raises StorageError.
         """
         with self._use(audience) as place:
             if place.former is None:
@@ -141,8 +146,8 @@ class Mirrors:
                     await self._level(audience, place)
 
     async def save(self) -> bool:
-        """Write the owner's mirror to its file, if it is loaded and worth it; False if that fails. One that
-        knew words which were erased is loaded anew before. Raises StorageError.
+        """Write the owner's mirror to its file, if it is loaded and due; return False if there is
+        no room. A mirror that may hold erased words is loaded anew first. Raises StorageError.
         """
         place, saved = self._places.get(OWNER), self._saved
         if saved is None or place is None or place.mirror is None or not self.is_whole:
@@ -153,7 +158,7 @@ class Mirrors:
             await self.renew(OWNER)
         with self._use(OWNER) as place:
             async with place.lock:
-                moves = await self._store.meta(MOVES)  # first: what moves later counts as not saved
+                moves = await self._store.meta(MOVES)  # read first: later moves count as not saved
                 mirror = await self._level(OWNER, place)
                 return place.erased != saved.erased or await saved.save(mirror, moves)
 
@@ -165,7 +170,9 @@ class Mirrors:
         model: str,
         options: SearchOptions,
     ) -> ChunkMatches:
-        """What `Mirror.search` finds, in all that is stored at this moment. Raises StorageError."""
+        """Return what `Mirror.search` finds in everything stored at this moment. Raises
+        StorageError.
+        """
         with self._use(audience) as place:
             if place.former is not None:
                 return await self.run(place.former.search, texts, vectors, model, options)
@@ -176,14 +183,15 @@ class Mirrors:
     async def arranged(
         self, hits: Sequence[Hit], text: str, options: SearchOptions, highest: float
     ) -> tuple[Hit, ...]:
-        """Hits of the store itself, as `mirror.arranged` ranks them."""
+        """Rank hits of the store itself, see `in_memory.arranged`."""
         return await self.run(_arranged, hits, text, options, highest)
 
     async def change(
         self, change: Awaitable[Sequence[int]], gone: Sequence[str] = (), moved: str = ""
     ) -> None:
-        """Make a change of the store that takes the chunks away whose ids it gives, and all of the
-        files `gone`. Those of the file `moved` are on other lines then.
+        """Await a change of the store that returns the ids of deleted chunks, and record it for all
+        mirrors. `gone` are deleted files; `moved` is a file whose chunks are on other lines
+        afterwards.
         """
         try:
             ids = await change
@@ -191,7 +199,7 @@ class Mirrors:
                 place.gone.extend(ids)
         except BaseException:
             for place in self._loaded():
-                place.is_torn = True  # the store may have changed all the same
+                place.is_torn = True  # the store may have changed nevertheless
             raise
         finally:
             self._version += 1
@@ -206,13 +214,15 @@ class Mirrors:
     async def erase(
         self, change: Callable[[], Awaitable[Sequence[int]]], gone: Sequence[str] = ()
     ) -> None:
-        """A change that leaves no byte of what goes, in the owner's file either. Raises StorageError."""
+        """Make a change that leaves no byte of what it deletes, also not in the owner's file.
+        Raises StorageError.
+        """
         async with nullcontext() if self._saved is None else self._saved.without():
             await self.change(change(), gone)
 
     async def put_vectors(self, model: str, pairs: Sequence[tuple[int, bytes]]) -> None:
-        """Take in vectors that the store has by now. Those of chunks that have not been loaded come
-        with them, those of a model that is not held once it is.
+        """Add vectors that the store has by now. Chunks that are not loaded yet get theirs when
+        they are loaded, and models that are not held when they are.
         """
         if model not in self._models:
             return
@@ -221,7 +231,7 @@ class Mirrors:
             await self.run(mirror.put_vectors, model, pairs)
 
     async def complete(self) -> None:
-        """The store holds everything again: what is in memory of before is not needed any more."""
+        """Drop the former mirrors, because the store holds everything again."""
         self._turn()
         for audience in tuple(self._places):
             with self._use(audience) as place:
@@ -232,7 +242,7 @@ class Mirrors:
         self._full = True
 
     async def renew(self, audience: Audience) -> None:
-        """Load a mirror anew; the one there is answers until that is done. Raises StorageError."""
+        """Load a mirror anew; the present one answers meanwhile. Raises StorageError."""
         epoch, erased, begun = self._epoch, self._erased, self._version
         fresh = await self.run(_new)
         self._fresh.append(fresh)
@@ -243,14 +253,14 @@ class Mirrors:
                     if epoch == self._epoch == self._store.epoch:
                         place.mirror, place.seen, place.erased = fresh, None, erased
                         place.lines = begun
-                        place.is_torn = True  # of what went while it was loaded
+                        place.is_torn = True  # chunks removed while it was loaded
                         await self._level(audience, place)
         finally:
             self._fresh.remove(fresh)
 
     @contextmanager
     def _use(self, audience: Audience) -> Iterator[_Place]:
-        """An audience's place, which is kept while it is in use."""
+        """Yield an audience's place, which is not dropped while it is in use."""
         self._turn()
         place = self._places.setdefault(audience, _Place())
         self._places.move_to_end(audience)
@@ -268,12 +278,12 @@ class Mirrors:
         return tuple(place for place in self._places.values() if place.mirror is not None)
 
     def _turn(self) -> None:
-        """Notice that the store has begun anew."""
+        """Set the mirrors aside if the store has been emptied since."""
         if self._epoch == self._store.epoch:
             return
         self._epoch = self._store.epoch
         for place in self._places.values():
-            if self._full and place.seen is not None:  # else it never had everything
+            if self._full and place.seen is not None:  # else it was never complete
                 place.former = place.mirror
             place.mirror, place.seen, place.is_torn = None, None, False
             place.gone.clear()
@@ -285,7 +295,7 @@ class Mirrors:
         if mirror is None:
             mirror = await self._begun(audience, place)
         version = self._version
-        if place.is_torn:  # forget what went while nobody could be told
+        if place.is_torn:  # remove what was deleted unrecorded
             ids = await self._store.ids()
             await self.run(mirror.keep, ids)
             place.is_torn = False
@@ -294,15 +304,15 @@ class Mirrors:
             gone = await self._load(mirror, audience, place)
             if gone:
                 await self.run(mirror.remove, place.gone[:gone])
-            if place.mirror is not mirror:  # the store began anew meanwhile
+            if place.mirror is not mirror:  # the store was emptied meanwhile
                 return await self._level(audience, place)
             del place.gone[:gone]
             place.seen = version
         return mirror
 
     async def _move(self, mirror: Mirror, place: _Place) -> None:
-        """Let chunks stand on the lines that they have moved to. Comes before others are taken in or
-        forgotten, which are put into the order of lines, and looked for in it.
+        """Move chunks to their present lines. This comes before chunks are added or removed,
+        because both rely on the order of lines.
         """
         version = self._version
         for path in [path for path, since in self._moved.items() if since > place.lines]:
@@ -310,7 +320,9 @@ class Mirrors:
         place.lines = version
 
     async def _begun(self, audience: Audience, place: _Place) -> Mirror:
-        """A mirror to be made level: the one of the file, if there is any, else one without chunks."""
+        """Return a mirror to be brought level: the one in the file, if usable, else an empty
+        one.
+        """
         epoch, place.erased = self._store.epoch, self._erased
         place.lines = self._version
         found: Mirror | None = None
@@ -318,7 +330,7 @@ class Mirrors:
             found = await self._saved.load()
         if epoch != self._store.epoch:
             found = None
-        place.is_torn = found is not None  # of what went since it was written
+        place.is_torn = found is not None  # chunks deleted since it was written
         mirror = place.mirror = found if found is not None else await self.run(_new)
         return mirror
 
@@ -327,21 +339,24 @@ class Mirrors:
         return 0 if self._saved is None else self._saved.erased
 
     async def _load(self, mirror: Mirror, audience: Audience, place: _Place) -> int:
-        """Take in the chunks that are not in yet; gives how many of the ids that are to be forgotten
-        they, and no later ones, take the place of. Being cut off, it goes on where it was.
+        """Add the chunks that are missing. Return how many of the ids in `place.gone` may now be
+        removed: those that the added chunks replace, and no later ones. If interrupted, the next
+        call continues.
         """
         while True:
             rows = await self._store.load(mirror.last, SLICE, audience)
             gone = len(place.gone)
             if rows:
                 await self.run(mirror.add, rows)
-            # After adding: vectors that are made from now on find their chunks in the mirror.
+            # After adding, so that vectors made from now on find their chunks in the mirror.
             await self._load_vectors(mirror, audience)
             if len(rows) < SLICE:
-                return gone  # that was all; looking for more could go on for ever
+                return gone  # complete; looking for more could go on for ever
 
     async def _load_vectors(self, mirror: Mirror, audience: Audience) -> None:
-        """Have the vectors of all chunks that are in, of the models that are held and of no others."""
+        """Load the vectors of all chunks in the mirror, for the models held, and drop those of
+        others.
+        """
         for model in mirror.done.keys() - self._models:
             await self.run(mirror.drop_vectors, model)
         for model in mirror.unfilled & self._models:

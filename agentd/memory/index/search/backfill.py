@@ -1,5 +1,5 @@
-"""Gives all texts of a collection their vectors of one model, in the background or when somebody waits:
-the chunks of the index, or the facts in memory.
+"""Embeds all texts of a collection (the chunks of the index, or the facts in memory) with one
+model, in the background or while a caller waits.
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ from agentd.memory.index.search.units import embedded_text
 log = structlog.get_logger()
 
 
-COUNTED = 100_000  # pending chunks; more are not counted
-NAMED = 3  # texts that a problem names
+COUNTED = 100_000  # pending chunks are counted up to this number
+NAMED = 3  # texts named in a problem
 
 Tell = Callable[[str, Sequence[tuple[int, bytes]]], Awaitable[None]]
 Keep = Callable[[str, Mapping[str, bytes]], Awaitable[None]]
 
 
 class ChunkBacklog:
-    """Chunks by the digest of what is embedded of them; see Backlog. How far it is outlives restarts.
-
-    `tell` is called with the ids and stored vectors of all chunks that have one now. Chunks that were
-    given up are tried again after the next start.
+    """The chunks without a vector, by the digest of their embedded text; see Backlog. Progress
+    survives restarts. `tell` is called with the ids and stored vectors of all chunks that now have
+    one. Chunks that were given up are tried again after the next start.
     """
 
     def __init__(self, store: ChunkStore, model: str, tell: Tell) -> None:
@@ -41,7 +40,7 @@ class ChunkBacklog:
         self._model = model
         self._tell = tell
         self._epoch = -1
-        self._mark = 0  # below it every chunk has its vector, or was given up
+        self._mark = 0  # every chunk up to this id has its vector, or was given up
         self._unlooked = True
         self._looking = asyncio.Lock()
         self._batch: Sequence[Unembedded] = ()
@@ -62,7 +61,7 @@ class ChunkBacklog:
 
     async def look(self) -> int:
         """See Backlog."""
-        async with self._looking:  # who asks meanwhile is not told what was left before
+        async with self._looking:  # so that concurrent callers get the new count
             if self._unlooked:
                 await self._find_mark()
                 await self._check_given_up()
@@ -83,7 +82,7 @@ class ChunkBacklog:
 
     def give_up(self) -> None:
         """See Backlog."""
-        for row in self._batch:  # all say the same
+        for row in self._batch:  # all have the same text
             self._given_up[row.id] = f"{row.chunk.path}:{row.chunk.start_line}"
         self._advance()
 
@@ -99,7 +98,7 @@ class ChunkBacklog:
         self.left = max(0, self.left - len(self._batch))
 
     async def _check_given_up(self) -> None:
-        """Forget texts that are gone or have got a vector."""
+        """Drop from the given-up chunks those that are gone or have got a vector."""
         for number in list(self._given_up):
             found = await self._store.pending(self._model, number - 1, 1)
             if not found or found[0].id != number:
@@ -110,7 +109,7 @@ class ChunkBacklog:
         return f"embedded_up_to:{self._model}"
 
     async def _find_mark(self) -> None:
-        """Where to go on, when the store has begun anew."""
+        """Read where to continue, if the store has been emptied or was just opened."""
         if self._epoch != self._store.epoch:
             self._epoch = self._store.epoch
             self._given_up.clear()
@@ -118,10 +117,12 @@ class ChunkBacklog:
 
 
 class FactBacklog:
-    """Facts by id and text; see Backlog. A text that was given up is so until the next start.
+    """The facts without a vector, by id and text; see Backlog. A text that was given up stays so
+    until the next start.
 
-    `keep` is called with vectors by fact id under the lock `writing`, while nobody can take facts away: of
-    a fact that went while its text was with the embedder nothing comes back.
+    `keep` is called with vectors by fact id while the lock `writing` is held, so that no fact can
+    be removed meanwhile: a fact that was removed while its text was with the embedder does not come
+    back.
     """
 
     def __init__(self, model: str, keep: Keep, writing: asyncio.Lock) -> None:
@@ -147,20 +148,20 @@ class FactBacklog:
         return (Problem("text_not_embedded", text, cure),)
 
     def add(self, facts: Iterable[Fact]) -> None:
-        """These need vectors, but for texts that were given up."""
+        """Add facts that need vectors, except texts that were given up."""
         for fact in facts:
             if self._given_up.get(fact.id) != fact.text:
                 self._given_up.pop(fact.id, None)
                 self._texts[fact.id] = fact.text
 
     def remove(self, fact_ids: Iterable[str]) -> None:
-        """These no longer do, those that are being embedded included."""
+        """Remove facts, including those that are being embedded."""
         for fact_id in fact_ids:
             self._texts.pop(fact_id, None)
             self._given_up.pop(fact_id, None)
 
     def notice(self) -> None:
-        """See Backlog: `add` has told of them."""
+        """Do nothing: `add` has reported new texts already. See Backlog."""
 
     async def look(self) -> int:
         """See Backlog."""
@@ -193,49 +194,54 @@ class FactBacklog:
 
 
 def _named(places: Sequence[str]) -> str:
-    """The first few of them, and how many more there are."""
+    """Return the first few places, and how many more there are, in words."""
     more = len(places) - NAMED
     return ", ".join(places[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-PROBE = "memory"  # what an embedder that works can embed
-STRIKES = 2  # failures at one text, right after the probe worked: it is the text
+PROBE = "memory"  # a text that every working embedder can embed
+STRIKES = 2  # failures right after a good PROBE that blame the text
 
 
 class Backlog(Protocol):
-    """The texts of one collection that have no vector of one model yet. All raise StorageError."""
+    """The texts of one collection that have no vector of one model yet. All methods raise
+    StorageError.
+    """
 
     @property
     def left(self) -> int:
-        """How many they were at the last look, without those that were done since."""
+        """The count of the last `look`, minus the texts done since."""
 
     def notice(self) -> None:
-        """There are new texts."""
+        """Report that there are new texts."""
 
     async def look(self) -> int:
-        """How many they are."""
+        """Count the texts without a vector."""
 
     async def next(self, most: int) -> Mapping[Hashable, str]:
-        """The texts that come next, by what tells them apart; none when all are done."""
+        """Return the next texts, at most `most`, by a key that identifies them; empty when all are
+        done.
+        """
 
     async def keep(self, vectors: Mapping[Hashable, bytes]) -> None:
-        """Take in the vectors, as they are stored, of what `next` gave last."""
+        """Store the vectors, in stored form, of the texts that `next` returned last."""
 
     def give_up(self) -> None:
-        """Leave the only text that `next` gave last without a vector."""
+        """Leave the only text that `next` returned last without a vector."""
 
     async def finish(self) -> None:
-        """All that there was is done."""
+        """Record that all texts are done."""
 
     def problems(self) -> Sequence[Problem]:
-        """The texts that were given up."""
+        """Return a problem for the texts that were given up; empty if there are none."""
 
 
 class Backfill:
-    """One embedder and what it has still to do of one collection.
+    """Embeds the backlog of one collection with one embedder.
 
-    A text that failed alone is suspect: before it is tried again the embedder has to prove with PROBE that
-    it works. One that it fails at while others work is given up, so that all others get their vectors.
+    A text that failed alone is suspect: before it is tried again, the embedder has to embed PROBE
+    to prove that it works. A text that fails while others work is given up, so that all others get
+    their vectors.
     """
 
     def __init__(self, embedder: PatientEmbedder, backlog: Backlog) -> None:
@@ -247,36 +253,36 @@ class Backfill:
 
     @property
     def model(self) -> str:
-        """The embedder's."""
+        """The identity of the embedder."""
         return self.embedder.model
 
     @property
     def left(self) -> int:
-        """How many texts have no vector, as far as was looked."""
+        """How many texts had no vector at the last count."""
         return self._backlog.left
 
     @property
     def is_busy(self) -> bool:
-        """Whether it is at work."""
+        """Whether texts are being embedded."""
         return self._lock.locked()
 
     def problems(self) -> tuple[Problem, ...]:
-        """Why the embedder fails, and the texts that it could not embed."""
+        """Return why the embedder fails, and the texts that it could not embed."""
         return (*self.embedder.problems(), *self._backlog.problems())
 
     def notice(self) -> None:
-        """There are new texts."""
+        """Report that there are new texts."""
         self._backlog.notice()
 
     async def look(self) -> int:
-        """How many texts are without a vector. Raises StorageError."""
+        """Return how many texts have no vector. Raises StorageError."""
         return await self._backlog.look()
 
     async def fill(
         self, most: int | None = None, is_wanted: Callable[[], bool] = lambda: True
     ) -> bool:
-        """Give vectors to all that have none, or to so many and few more, as long as they are wanted; False
-        if the embedder fails. Raises StorageError.
+        """Embed all texts that have no vector, or with `most` about so many, while `is_wanted`
+        holds. Return False if the embedder fails. Raises StorageError.
         """
         async with self._lock:
             if not await self.look():
@@ -284,7 +290,7 @@ class Backfill:
             done = 0
             while batch := await self._backlog.next(self.embedder.size):
                 if (most is not None and done >= most) or not is_wanted():
-                    return True  # what is left came meanwhile, or may never be needed
+                    return True  # the rest is new, or may never be needed
                 if self.embedder.pause or not await self._done_with(batch):
                     return False
                 done += len(batch)
@@ -293,7 +299,9 @@ class Backfill:
         return True
 
     async def _done_with(self, batch: Mapping[Hashable, str]) -> bool:
-        """Whether nothing is left to do for these: they have vectors, or the only one is given up."""
+        """Embed a batch; return whether it is done: its vectors are stored, or its only text is
+        given up.
+        """
         names = list(batch)
         was_suspect = names == [self._suspect]
         if was_suspect and await self.embedder.embed([PROBE]) is None:

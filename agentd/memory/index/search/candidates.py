@@ -1,4 +1,4 @@
-"""Which units are worth ranking for a query: the best of each retriever, and what stands beside them."""
+"""Selects the units to rank for a query: the best of each retriever, and their neighbours."""
 
 from __future__ import annotations
 
@@ -23,36 +23,38 @@ from agentd.memory.index.search.spelling import Spelling
 from agentd.memory.index.search.vectors import Vectors
 
 DEPTH = 200  # units that each retriever proposes
-SEEDS = 60  # of which the neighbours are proposed too
-EVENTS = 30  # units among which the days of an event are looked for
-QUIET = 20  # units that are no transcripts' and are ranked at least
-ALTERNATIVES = 2  # known words that stand for one that is not
-GUESSED = 0.7  # what they count
+SEEDS = 60  # units whose neighbours are proposed, too
+EVENTS = 30  # units searched for the days of an event
+QUIET = 20  # units from other sources than transcripts that are ranked at least
+ALTERNATIVES = 2  # known words that replace an unknown one
+GUESSED = 0.7  # weight of such a replacement
 
 NOWHERE = np.float32(-np.inf)
 
 
 @dataclass(slots=True)
 class Candidates:
-    """The units that are ranked, and their scores by name; kept in the order of their rank."""
+    """The units to rank, with total and partial scores, in order of rank."""
 
     slots: Slots
     score: Floats
     partial: dict[str, Floats]
 
     def take(self, order: NDArray[np.int64]) -> None:
-        """Put the candidates into another order, or keep some of them."""
+        """Reorder the candidates, or keep some of them."""
         self.slots, self.score = self.slots[order], self.score[order]
         self.partial = {name: column[order] for name, column in self.partial.items()}
 
     def reorder(self, order: Sequence[int]) -> None:
-        """Put the candidates into another order; the scores stay where they are, falling."""
+        """Reorder the candidates but leave the descending scores in place."""
         score = self.score
         self.take(np.array(order, np.int64))
         self.score = score
 
     def explained(self, rows: Sequence[int]) -> list[dict[str, float]]:
-        """The scores by name of some candidates, to four digits; those that they have."""
+        """Return the partial scores of some candidates by name, rounded to four digits, without
+        missing ones.
+        """
         table = np.stack([column[rows] for column in self.partial.values()], axis=1)
         return [
             {
@@ -65,7 +67,7 @@ class Candidates:
 
 
 class Proposer:
-    """Reads queries and proposes units, from the parts of a searcher."""
+    """Parses queries and proposes units, with the parts of a searcher."""
 
     def __init__(self, corpus: Corpus, postings: Postings, spelling: Spelling) -> None:
         self._corpus = corpus
@@ -73,7 +75,7 @@ class Proposer:
         self._spelling = spelling
 
     def asked(self, text: str, vector: Floats | None, options: SearchOptions) -> Asked:
-        """What a text asks for here: its terms mended, and the days it names found."""
+        """Parse a text for this corpus: correct its spelling, and resolve the days it names."""
         query = parse(text, options.today)
         window = query.window
         if query.anchor is not None and options.today is not None:
@@ -82,7 +84,9 @@ class Proposer:
         return Asked(query, self._terms(query), vector, window, options, only_days=only_days)
 
     def _terms(self, query: Query) -> tuple[tuple[str, float], ...]:
-        """The query's terms with weight 1; of one that nothing holds, the nearest that are known."""
+        """Return the query's terms with weight 1; a term that no unit contains is replaced by its
+        nearest known terms, with weight GUESSED.
+        """
         known: dict[str, float] = {}
         for term in query.terms:
             known[term] = 1.0
@@ -97,7 +101,9 @@ class Proposer:
         return tuple(known.items())
 
     def _anchored(self, anchor: Anchored, today: date) -> tuple[int, int] | None:
-        """The days that an event names: it is searched for, and what tells of its days is best."""
+        """Return the days that an event names: search for the event, and use the best unit that is
+        dated or names days. None if there is none.
+        """
         event = parse(anchor.event).terms
         slots, scores = self._postings.top([(term, 1.0) for term in event], EVENTS)
         if not len(slots):
@@ -118,9 +124,11 @@ class Proposer:
         return days[0].toordinal(), days[1].toordinal()
 
     def propose(self, asked: Asked, vectors: Vectors | None) -> Candidates:
-        """The best of each retriever and what stands beside them, in the order of their places."""
+        """Return the best units of each retriever and their neighbours, in order of path and
+        line.
+        """
         allowed = self._corpus.allowed(asked.options.sources)
-        mask = None if asked.options.sources is None else allowed  # retrievers know what is alive
+        mask = None if asked.options.sources is None else allowed  # retrievers skip removed units
         terms = asked.terms
         found = [self._settled(*self._postings.top(terms, DEPTH, mask))]
         if asked.vector is not None and vectors is not None:
@@ -150,7 +158,7 @@ class Proposer:
         return Candidates(slots, np.zeros(len(slots), np.float32), partial)
 
     def _dated(self, asked: Asked, allowed: NDArray[np.bool_]) -> Slots:
-        """Units of the days that are named, or that tell of them: those that say most first."""
+        """Return the units of the days asked for, or that name those days, most content first."""
         if asked.window is None:
             return np.zeros(0, np.int64)
         slots = np.flatnonzero(allowed & self._corpus.within(asked.window))
@@ -162,8 +170,8 @@ class Proposer:
         return np.concatenate([slots[at[scores > scores[-1:]]], np.array(equals, np.int64)])[:DEPTH]
 
     def _settled(self, slots: Slots, scores: Floats) -> Slots:
-        """A retriever's units with those that tie for the last seed in the order of their places, so that
-        the same texts give the same seeds whatever was indexed first.
+        """Order the units of a retriever that tie at the last seed by path and line, so that the
+        same texts give the same seeds whatever was indexed first.
         """
         if len(slots) <= SEEDS or scores[SEEDS - 1] != scores[SEEDS]:
             return slots
@@ -173,7 +181,9 @@ class Proposer:
         return slots
 
     def _quiet(self, asked: Asked, vectors: Vectors | None, proposed: Slots) -> list[Slots]:
-        """The best units of other sources, where transcripts have left them hardly any place."""
+        """Return the best units of other sources, if transcripts have left them hardly any
+        place.
+        """
         talk = self._corpus.number(Source.SESSIONS)
         source = self._corpus.column("source")
         if asked.options.chatter >= 1.0 or (source[proposed] != talk).sum() >= QUIET:

@@ -1,4 +1,6 @@
-"""The embedders of a collection, from the best on: which answers now, and whose vectors are worth their room."""
+"""The embedders of a collection in order of preference: chooses which one answers a query, and
+which vectors are kept in memory.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,18 @@ from agentd.memory.index.search.backfill import Backfill
 log = structlog.get_logger()
 
 
-WARMING = 1.5  # seconds that a model has to answer when it is first asked
-FEW = 256  # texts without a vector: more are left to the background
-GATHER = 5.0  # seconds in which those gather that nobody has asked for
-AGAIN = 60.0  # seconds after an error of the store that embedding is tried again
-LATE = 60.0  # seconds after which it is a problem that pieces have no vector
-STANDING_IN = 600.0  # seconds after its last answer that a model's vectors stay in memory
+WARMING = 1.5  # seconds that a model may take for its first answer
+FEW = 256  # texts without a vector; more than this are left to the background
+GATHER = 5.0  # seconds to collect new texts while nobody searches
+AGAIN = 60.0  # seconds until embedding is retried after a storage error
+LATE = 60.0  # seconds without vectors after which a problem is reported
+STANDING_IN = 600.0  # seconds after a model's last answer for which its vectors stay in memory
 
 
 @dataclass(frozen=True, slots=True)
 class AskedEmbedder:
-    """Vectors of what was asked, None where no embedder answers; `model` made them. `lack` is what the
-    search has to do without, "" for nothing.
+    """The vectors of a query, None where no embedder answers, and the `model` that made them.
+    `lack` is the Lack of the search, "" for none.
     """
 
     vectors: Sequence[bytes] | None
@@ -39,11 +41,13 @@ class AskedEmbedder:
 
 
 class EmbedderChain:
-    """`backfills` are asked from the best on, each for so many `seconds`; the last should be quick. One that
-    has its model to load has `warming` seconds at least, and the better ones only with `waits`.
+    """Asks the embedders of `backfills` in order of preference, each for at most `seconds`; the
+    last should be fast. An embedder that has to load its model gets at least `warming` seconds, the
+    better ones only with `waits`.
 
-    All texts get vectors of the best and of the last, which answers meanwhile. Those in between stand in:
-    they are given texts only while all before them fail, as a service wants to be paid for each.
+    All texts get vectors of the best embedder, and of the last, which answers until the best has
+    them. Those in between are fallbacks: they get texts only while all before them fail, because
+    services charge for each text.
     """
 
     def __init__(
@@ -62,15 +66,15 @@ class EmbedderChain:
         self._warming = warming
         self._waits = waits
         self._lacking_since: float | None = None
-        self._is_asked = False  # whether anybody has searched
-        self._answered: dict[str, float] = {}  # when each model did last
+        self._is_asked = False  # whether there was a search
+        self._answered: dict[str, float] = {}  # time of each model's last answer
         self._tasks: asyncio.TaskGroup | None = None  # while it runs
         self._filling: dict[str, asyncio.Task[None]] = {}  # by model
 
     @property
     def wanted(self) -> frozenset[str]:
-        """The models whose vectors are to be in memory: of the best one that has seen all, and of those
-        that answered a moment ago, as they stand in for one that is slow or down.
+        """The models whose vectors should be in memory: the best one that has embedded nearly all
+        texts, and those that answered recently, since they stand in for one that is slow or down.
         """
         now = self._clock.monotonic()
         lately = {model for model, at in self._answered.items() if now - at < STANDING_IN}
@@ -79,11 +83,11 @@ class EmbedderChain:
 
     @property
     def left(self) -> int:
-        """How many texts have no vector of the best one, as far as was looked."""
+        """How many texts had no vector of the best embedder at the last count."""
         return self._backfills[0].left if self._backfills else 0
 
     async def run(self) -> None:
-        """Embed what is new until cancelled."""
+        """Embed new texts until cancelled."""
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 for backfill, wake in zip(self._backfills, self._wakes, strict=True):
@@ -93,24 +97,26 @@ class EmbedderChain:
             self._tasks = None
 
     def notice(self) -> None:
-        """There are new texts."""
+        """Have new texts embedded."""
         for backfill, wake in zip(self._backfills, self._wakes, strict=True):
             backfill.notice()
             wake.set()
 
     async def fill(self) -> None:
-        """Give vectors to all texts, as far as the embedders can. Raises StorageError."""
+        """Embed all texts, as far as the embedders can. Raises StorageError."""
         for backfill in (*self._backfills[-1:], *self._backfills[:-1]):
             if self._is_wanted(backfill):
                 await backfill.fill()
 
     async def fill_quickest(self) -> None:
-        """Give them those of the last embedder. Raises StorageError."""
+        """Embed all texts with the last embedder. Raises StorageError."""
         for backfill in self._backfills[-1:]:
             await backfill.fill()
 
     async def catch_up(self, seconds: float) -> None:
-        """Wait for the best embedder to have seen all but a few texts, so long at most. Raises StorageError."""
+        """Wait, for at most `seconds`, until the best embedder has embedded all but a few texts.
+        Raises StorageError.
+        """
         for backfill in self._backfills[:1]:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -120,8 +126,8 @@ class EmbedderChain:
     async def vectors(
         self, texts: Sequence[str], seconds: float | None = None, *, query: bool = True
     ) -> AskedEmbedder:
-        """Vectors of what is looked for, of the best embedder that answers in time; without `query` of texts
-        like those of the collection, to compare them with. Raises StorageError.
+        """Return vectors from the best embedder that answers in time: of queries, or without
+        `query` of texts to be compared with those of the collection. Raises StorageError.
         """
         reason, self._is_asked = "", True
         for backfill in self._backfills:
@@ -135,11 +141,11 @@ class EmbedderChain:
                     left = await backfill.look()
                     if left > FEW and backfill is not self._backfills[-1]:
                         self._wake(backfill)
-                        continue  # the next one answers until this one has seen all
+                        continue  # the next one answers until this one has embedded nearly all
                     few = await self._few(backfill, left)
                     found = await self._asked(backfill, texts, query=query)
                     if found is not None and few is not None:
-                        await asyncio.shield(few)  # what is new is found, too, if that is quick
+                        await asyncio.shield(few)  # so that new texts are found, if that is quick
             except TimeoutError:
                 is_late = True
             if found is None:
@@ -153,7 +159,9 @@ class EmbedderChain:
         return AskedEmbedder(None, "", reason)
 
     async def with_vectors(self, state: IndexState) -> IndexState:
-        """The state of an index with what is known of its vectors. Raises StorageError."""
+        """Return the state of the index, completed with the state of its vectors. Raises
+        StorageError.
+        """
         if not self._backfills:
             return state
         left = [await backfill.look() for backfill in self._backfills]
@@ -165,7 +173,7 @@ class EmbedderChain:
             ),
             len(left) - 1,
         )
-        lacks = bool(left[0]) and len(left) > 1  # what a quick one lacks waits for a search
+        lacks = bool(left[0]) and len(left) > 1  # the fast embedder's lack waits for a search
         now = self._clock.monotonic()
         self._lacking_since = (self._lacking_since or now) if lacks else None
         busy = any(backfill.is_busy for backfill in self._backfills)
@@ -180,14 +188,16 @@ class EmbedderChain:
         )
 
     def _reason(self) -> str:
-        """What a search would have to do without at this moment."""
+        """Return the Lack of a search at this moment, "" for none."""
         best = self._backfills[0]
         if best.embedder.fails:
             return Lack.EMBEDDER_DOWN if best.embedder.problem else Lack.EMBEDDER_SLOW
         return Lack.VECTORS_MISSING if best.left and len(self._backfills) > 1 else ""
 
     def problems(self) -> tuple[Problem, ...]:
-        """Embedders that fail, what they fail at, and pieces that have lacked a vector for long."""
+        """Return the embedders that fail, the texts they fail at, and that texts have lacked
+        vectors for long.
+        """
         told = [problem for backfill in self._backfills for problem in backfill.problems()]
         since = self._lacking_since
         if since is not None and self._clock.monotonic() - since > LATE and not told:
@@ -200,7 +210,7 @@ class EmbedderChain:
         return tuple(told)
 
     def _patience(self, backfill: Backfill, seconds: float) -> float:
-        """How many seconds it has to answer. Models load when they are first asked."""
+        """Return how many seconds the embedder may take. Models load when they are first asked."""
         if backfill is self._backfills[-1]:
             is_loading = not backfill.embedder.has_answered
         else:
@@ -208,7 +218,9 @@ class EmbedderChain:
         return max(seconds, self._warming) if is_loading else seconds
 
     def _is_wanted(self, backfill: Backfill) -> bool:
-        """Whether all texts are to have its vectors: of a stand-in while all before it fail."""
+        """Whether all texts are to get this embedder's vectors: for a fallback, while all before it
+        fail.
+        """
         better = self._backfills[: self._backfills.index(backfill)]
         is_last = backfill is self._backfills[-1]
         return is_last or all(each.embedder.fails for each in better)
@@ -217,8 +229,9 @@ class EmbedderChain:
         self._wakes[self._backfills.index(backfill)].set()
 
     async def _few(self, backfill: Backfill, left: int) -> asyncio.Task[None] | None:
-        """The work of embedding the few that are left, which goes on when nobody waits for it any more;
-        None if there are none, or too many, or if it is done because nothing runs beside searches.
+        """Return the task that embeds the few texts left, which goes on when nobody waits for it
+        any more. None if there are none or too many, or if they were embedded here because `run` is
+        not running.
         """
         if not 0 < left <= FEW:
             if left:
@@ -234,7 +247,7 @@ class EmbedderChain:
         return task
 
     async def _filled(self, backfill: Backfill, left: int) -> None:
-        """Embed so many. What goes wrong ends no search: the background tries again."""
+        """Embed so many texts. An error ends no search: the background tries again."""
         try:
             await backfill.fill(left)
         except AgentdError as error:
@@ -244,7 +257,7 @@ class EmbedderChain:
     async def _asked(
         self, backfill: Backfill, texts: Sequence[str], *, query: bool
     ) -> Sequence[bytes] | None:
-        """The vectors; None if the embedder fails, or has failed a moment ago."""
+        """Return the vectors; None if the embedder fails, or is paused after a failure."""
         if backfill.embedder.pause:
             return None
         try:
@@ -269,8 +282,8 @@ class EmbedderChain:
                 wake.set()
 
     async def _is_due(self, backfill: Backfill) -> bool:
-        """Whether there is something to embed now. A few gather for a moment; those of the quick one,
-        which is in this process, wait for the first search, as it may never be needed.
+        """Whether there are texts to embed now. A few are collected for a moment first; the fast
+        embedder, which runs in this process, waits for the first search, as it may never be needed.
         """
         left = await backfill.look()
         if not self._is_wanted(backfill):

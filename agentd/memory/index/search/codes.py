@@ -1,9 +1,9 @@
-"""Vectors as strings of bits, of which a million are compared with a query in milliseconds.
+"""Binary codes of vectors: a million are compared with a query in milliseconds.
 
-A bit tells on which side of a random plane a vector lies. How many bits differ from the query's says
-which vectors are worth a second look; there the query is known to four bits for each plane, which
-orders them so well that the best ten are hardly ever missing among the first thousand. Which planes,
-depends on nothing but the dimension.
+Each bit says on which side of a random plane a vector lies. The Hamming distance to the query's
+code selects the vectors worth a second look; there the query is quantised to four bits for each
+plane, which orders the vectors so well that the best ten are hardly ever missing among the first
+thousand. The planes depend only on the dimension.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Slots = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 LEAST_BITS, MOST_BITS = 256, 512
-LOOKED_AT = 16_384  # vectors that get a second look, or
-SHARE = 40  # of so many vectors one
-PLANES = 4  # bits of the query for each plane
-BLOCK = 8192  # vectors that are compared at once: what a core's cache holds
+LOOKED_AT = 16_384  # vectors that get a second look,
+SHARE = 40  # or one in so many of all, if that is more
+PLANES = 4  # bits per plane of the quantised query
+BLOCK = 8192  # vectors compared at once, sized for a core's cache
 _FAR = np.uint16(0xFFFF)
 
 
@@ -27,11 +27,12 @@ class Codes:
     """The codes of vectors by slot."""
 
     def __init__(self, dimension: int, words: Words | None = None) -> None:
-        """`words` are codes as `words` gave them."""
+        """`words` are codes as the method `words` returned them."""
         self._axes = _axes(dimension)
         none: Words = np.zeros((self._axes.shape[1] // 64, 0), np.uint64)
         self._words = none if words is None else words
-        # Kept, as new room costs more than what is done in it: the kernel has to make its pages zero.
+        # Buffers are kept, because the kernel zeroes the pages of new ones, which costs more than
+        # the work.
         shape = (self._axes.shape[1] // 64, BLOCK)
         self._room = (
             np.empty(shape, np.uint64),
@@ -41,11 +42,11 @@ class Codes:
 
     @property
     def nbytes(self) -> int:
-        """What the codes and their room to work in hold in memory, unused room included."""
+        """Bytes of the codes and of the buffers, spare room included."""
         return self._words.nbytes + sum(room.nbytes for room in self._room)
 
     def words(self, size: int) -> Words:
-        """The codes of the slots below `size`."""
+        """Return the codes of the slots below `size`."""
         return self._words[:, :size]
 
     def reserve(self, size: int) -> None:
@@ -57,13 +58,15 @@ class Codes:
             self._words = words
 
     def put(self, slots: Slots, rows: Floats) -> None:
-        """Set the codes of slots that there is room for."""
+        """Set the codes of slots; the room must have been reserved."""
         self._words[:, slots] = _packed(rows @ self._axes)
 
     def nearest(
         self, query: Floats, size: int, wanted: int, usable: NDArray[np.bool_] | None
     ) -> Slots:
-        """About `wanted` of the slots below `size`, the likeliest to be nearest; of the `usable`."""
+        """Return about `wanted` of the slots below `size` that are most likely the nearest; only
+        `usable` ones.
+        """
         turned = query @ self._axes
         distances = self._distances(_packed(turned[None, :]), size)
         if usable is not None:
@@ -77,7 +80,7 @@ class Codes:
         return likeliest
 
     def _distances(self, query: Words, size: int) -> NDArray[np.uint16]:
-        """How many bits differ, for each slot."""
+        """Return the Hamming distance of each slot to the query."""
         out = np.empty(size, np.uint16)
         _, differing, counts = self._room
         for start in range(0, size, BLOCK):
@@ -92,7 +95,9 @@ class Codes:
         return out
 
     def _likeness(self, turned: Floats, slots: Slots) -> NDArray[np.int16]:
-        """The product of the query and the signs of each slot, to four bits, but for a scale."""
+        """Return the dot product of the 4-bit query with the signs of each slot, up to a constant
+        factor.
+        """
         most = (1 << PLANES) - 1
         reach = max(float(np.abs(turned).max()), 1e-9)
         levels = np.round((turned / reach + 1.0) * (most / 2)).astype(np.uint8)
@@ -113,7 +118,7 @@ class Codes:
 
 
 def _sums(counts: NDArray[np.uint8]) -> NDArray[np.int16]:
-    """The sums of columns; a loop over few long rows is what numpy does not do by itself."""
+    """Sum over rows; numpy's own sum is slow for few long rows."""
     sums: NDArray[np.int16] = counts[0].astype(np.int16)
     for row in counts[1:]:
         sums += row
@@ -121,7 +126,7 @@ def _sums(counts: NDArray[np.uint8]) -> NDArray[np.int16]:
 
 
 def _axes(dimension: int) -> Floats:
-    """The planes' normals, in columns: at right angles as long as there are enough dimensions."""
+    """Return the planes' normals as columns, orthogonal as far as the dimension allows."""
     bits = -(-min(max(dimension, LEAST_BITS), MOST_BITS) // 64) * 64
     random = np.random.default_rng(0)
     columns: list[Floats] = []
@@ -132,11 +137,11 @@ def _axes(dimension: int) -> Floats:
 
 
 def _packed(values: NDArray[np.float32 | np.uint8]) -> Words:
-    """The signs of rows as bits: a column of words for each row."""
+    """Pack the signs of rows into bits: a column of 64-bit words for each row."""
     return np.ascontiguousarray(np.packbits(values > 0, axis=1).view(np.uint64).T)
 
 
 def _limit(distances: NDArray[np.uint16], wanted: int) -> int:
-    """The distance up to which there are at least `wanted`, or all that are not too far."""
+    """Return the distance within which at least `wanted` slots lie, or all that are usable."""
     counts = np.bincount(np.minimum(distances, MOST_BITS + 1))[: MOST_BITS + 1].cumsum()
     return min(int(counts.searchsorted(wanted)), len(counts) - 1)

@@ -1,4 +1,6 @@
-"""What ranking knows of each unit: arrays by slot, and the order of units within a file."""
+"""The properties of units that ranking uses: arrays by slot, and the order of units within a
+file.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,11 @@ from agentd.memory.index.search.vocabulary import Vocabulary
 
 Ints = NDArray[np.int64]
 
-NOBODY = -1  # the speaker, and the neighbour, that a unit lacks
-IMPORTANCE_FLOOR = 0.8  # so that no trust in a source outweighs what was asked for
-FAINT = 0.25  # importance below that is of what nobody wrote down here: it has no floor
-TELLS = 0.65  # of what a unit of a day is worth, is one that tells of the day
-LASTING = 14  # days that one thing may go on
+NOBODY = -1  # marks a missing speaker or neighbour
+IMPORTANCE_FLOOR = 0.8  # lowest usual factor, so that importance never outweighs relevance
+FAINT = 0.25  # importance below this marks shipped text, which has no floor
+TELLS = 0.65  # worth of a unit that names a day, where one written on that day has 1
+LASTING = 14  # longest span of days that still names the days within it
 
 _SOURCES = tuple(Source)
 _TRAITS = np.dtype(
@@ -49,16 +51,16 @@ class Corpus:
         self._speakers: dict[str, int] = {}
         self._speaker_ids: dict[str, int] = {}
         self._names: dict[str, set[int]] = {}
-        self._files: dict[int, array[int]] = {}  # slots in reading order
-        self._restored: _Order | None = None  # of files whose slots nobody has asked for yet
+        self._files: dict[int, array[int]] = {}  # slots of each file in reading order
+        self._restored: _Order | None = None  # for files whose slots have not been needed yet
 
     def __len__(self) -> int:
-        """How many slots there are, the forgotten ones among them."""
+        """Return the number of slots, removed ones included."""
         return len(self._alive)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its arrays and tables, without the vocabulary."""
+        """Bytes of the arrays and tables, without the vocabulary."""
         arrays = (*self._columns.values(), self._offsets, self._terms, self._alive)
         speakers = (self._speakers, self._speaker_ids, self._names)
         folded = sum(map(getsizeof, (*self._names, *self._names.values(), *self._speaker_ids)))
@@ -71,7 +73,7 @@ class Corpus:
     def restored(
         cls, arrays: Mapping[str, NDArray[Any]], vocabulary: Vocabulary | None = None
     ) -> Self:
-        """The units of `arrays`."""
+        """Build from what `arrays` returned."""
         own = cls(vocabulary)
         for name, column in part("column", arrays).items():
             own._columns[name].frombytes(column.tobytes())
@@ -80,12 +82,14 @@ class Corpus:
         own._terms.frombytes(arrays["terms"].tobytes())
         own._path_ids = Vocabulary(strings(arrays["paths"]))
         for name in strings(arrays["speakers"]):
-            own._speaker(name)  # numbered as they were
+            own._speaker(name)  # in this order they get the same numbers
         own._restored = _Order(arrays["alive"] > 0, part("column", arrays))
         return own
 
     def arrays(self) -> Arrays:
-        """All of it but the vocabulary, to be restored from; valid until the next change."""
+        """Return everything but the vocabulary as arrays, for `restored`; valid until the next
+        change.
+        """
         columns = {name: np.frombuffer(column, np.int32) for name, column in self._columns.items()}
         return {
             **inside("column", columns),
@@ -99,7 +103,7 @@ class Corpus:
     def add(
         self, chunks: Sequence[Chunk], terms: Sequence[Sequence[str]], traits: Sequence[bytes]
     ) -> list[int]:
-        """Add units with the terms and the traits of their own text; gives their slots."""
+        """Add units with the terms and traits of their own text; return their slots."""
         first = len(self._alive)
         for name, values in self._values(chunks, traits).items():
             self._columns[name].frombytes(np.asarray(values, np.int32).tobytes())
@@ -113,14 +117,14 @@ class Corpus:
         return list(slots)
 
     def remove(self, slots: Sequence[int]) -> None:
-        """Forget units; their neighbours become each other's."""
+        """Remove units; their neighbours become neighbours of each other."""
         for slot in slots:
             if self._alive[slot]:
                 self._unlink(slot)
                 self._alive[slot] = 0
 
     def move(self, slots: Ints, starts: Ints, ends: Ints) -> None:
-        """Let units of one file stand on other lines. Who is whose neighbour stays."""
+        """Move units of one file to other lines. Neighbours stay the same."""
         if not len(slots):
             return
         line, end = self.column("line"), self.column("end")
@@ -131,38 +135,40 @@ class Corpus:
         self._files[file] = array("i", order.tobytes())
 
     def column(self, name: str) -> NDArray[np.int32]:
-        """One of: file line end day source speaker tokens question asks told told_last
-        evergreen importance previous next.
+        """Return one of the columns: file line end day source speaker tokens question asks told
+        told_last evergreen importance previous next.
         """
         return np.frombuffer(self._columns[name], np.int32)
 
     def alive(self) -> NDArray[np.bool_]:
-        """Which slots hold a unit."""
+        """Return a mask of the slots that hold a unit."""
         return np.frombuffer(self._alive, np.bool_)
 
     def path(self, slot: int) -> str:
-        """The path of a unit."""
+        """Return the path of a unit."""
         return self._path_ids.names[self._columns["file"][slot]]
 
     def place(self, slot: int) -> tuple[str, int, int]:
-        """Path and lines: what breaks ties, whatever the order of insertion."""
+        """Return the path and lines of a unit: the tie-breaker, independent of the order of
+        insertion.
+        """
         return self.path(slot), self._columns["line"][slot], self._columns["end"][slot]
 
     def slots(self, path: str) -> list[int]:
-        """The units of a file, in reading order."""
+        """Return the slots of a file's units, in reading order."""
         number = self._path_ids.get(path)
         return [] if number is None else self._of_file(number).tolist()
 
     def number(self, source: Source) -> int:
-        """What stands for a source in the column `source`."""
+        """Return the number of a source in the column `source`."""
         return _SOURCES.index(source)
 
     def speakers(self, name: str) -> frozenset[int]:
-        """The numbers of the speakers whose name holds this folded word."""
+        """Return the numbers of the speakers whose name contains this folded word."""
         return frozenset(self._names.get(name, ()))
 
     def allowed(self, sources: frozenset[Source] | None) -> NDArray[np.bool_]:
-        """Which slots hold a unit of these sources; None stands for all of them."""
+        """Return a mask of the slots that hold a unit of these sources; None means all sources."""
         if sources is None:
             return self.alive()
         wanted = np.array([source in sources for source in _SOURCES])
@@ -170,19 +176,19 @@ class Corpus:
         return allowed
 
     def ages(self, slots: Ints, today: date) -> NDArray[np.float32]:
-        """The ages of units in days; NaN for those that do not age."""
+        """Return the ages of units in days; NaN for those that do not age."""
         days = self.column("day")[slots].astype(np.float32)
         aged = self.column("evergreen")[slots] == 0
         return np.where(aged, np.float32(today.toordinal()) - days, np.float32(np.nan))
 
     def timely(self, slots: Ints, window: tuple[int, int]) -> NDArray[np.float32]:
-        """How well units' days, or the days they tell of, fit a window of days."""
+        """Return how well the days of units, or the days they name, fit a window of days, 0..1."""
         day, told, last = (self.column(name)[slots] for name in ("day", "told", "told_last"))
         return np.maximum(newest.fits(day, day, window), newest.fits(told, last, window))
 
     def dated(self, slots: Ints, window: tuple[int, int]) -> NDArray[np.float32]:
-        """1 for units of a window of days, TELLS for others that tell of it, else 0. What tells of a
-        month tells of none of its days.
+        """Return 1 for units written in a window of days, TELLS for others that name days in it,
+        else 0. A unit that names a whole month does not count for single days of it.
         """
         day, told, last = (self.column(name)[slots] for name in ("day", "told", "told_last"))
         on = (day >= max(window[0], 0)) & (day <= window[1])
@@ -191,37 +197,43 @@ class Corpus:
         return np.where(on, 1.0, np.where(tells, TELLS, 0.0)).astype(np.float32)
 
     def within(self, window: tuple[int, int]) -> NDArray[np.bool_]:
-        """Which slots' days, or the days they tell of, touch a window of days."""
+        """Return a mask of the slots whose days, or the days they name, overlap a window of
+        days.
+        """
         day, told, last = (self.column(name) for name in ("day", "told", "told_last"))
         on = (day >= max(window[0], 0)) & (day <= window[1])
         tells: NDArray[np.bool_] = (told >= 0) & (told <= window[1]) & (last >= window[0])
         return on | tells
 
     def importance(self, slots: Ints) -> NDArray[np.float32]:
-        """How much the scores of units count: IMPORTANCE_FLOOR..1, less only for those below FAINT."""
+        """Return the factors for the scores of units: IMPORTANCE_FLOOR..1, less only for
+        importances below FAINT.
+        """
         given = self.column("importance")[slots].astype(np.float32) / 1000.0
         usual = IMPORTANCE_FLOOR + (1.0 - IMPORTANCE_FLOOR) * given
         counted: NDArray[np.float32] = np.minimum(usual, given / FAINT).astype(np.float32)
         return counted
 
     def term_id(self, term: str) -> int:
-        """The number of a term; -1 for one that no unit holds."""
+        """Return the number of a term; -1 for a term that no unit contains."""
         return self._term_ids.get(term, -1)
 
     def term(self, number: int) -> str:
-        """The term of a number."""
+        """Return the term with this number."""
         return self._term_ids.names[number]
 
     def term_set(self, slot: int) -> frozenset[int]:
-        """The distinct terms of a unit's own text."""
+        """Return the numbers of the distinct terms of a unit's own text."""
         return frozenset(self.terms(slot).tolist())
 
     def terms(self, slot: int) -> NDArray[np.int32]:
-        """The numbers of the terms of a unit's own text, in reading order."""
+        """Return the numbers of the terms of a unit's own text, in reading order."""
         return np.frombuffer(self._terms, np.int32)[self._offsets[slot] : self._offsets[slot + 1]]
 
     def spread(self, slots: Ints) -> tuple[Ints, Ints, NDArray[np.int32]]:
-        """The terms of many units, one after the other: the unit's row, the place in it, the number."""
+        """Return the terms of many units in one run: for each term the unit's row, the position in
+        the unit, and the term's number.
+        """
         offsets = np.frombuffer(self._offsets, np.int64)
         starts = offsets[slots]
         lengths = offsets[slots + 1] - starts
@@ -230,8 +242,8 @@ class Corpus:
         return rows, places, np.frombuffer(self._terms, np.int32)[starts[rows] + places]
 
     def around(self, slots: Ints, reach: int) -> Ints:
-        """The neighbours of units in their files: a row per unit, `reach` before, the unit itself,
-        and `reach` after; NOBODY past the ends.
+        """Return the neighbours of units in their files: a row per unit with `reach` units before,
+        the unit itself, and `reach` after; NOBODY past the ends.
         """
         out = np.full((len(slots), 2 * reach + 1), NOBODY, np.int64)
         out[:, reach] = slots
@@ -244,7 +256,7 @@ class Corpus:
         return out
 
     def _values(self, chunks: Sequence[Chunk], traits: Sequence[bytes]) -> dict[str, ArrayLike]:
-        """What units add to each column."""
+        """Return the values that units add to each column."""
         read = np.frombuffer(b"".join(traits), _TRAITS)
         given = np.array([chunk.importance for chunk in chunks])
         return {
@@ -270,7 +282,7 @@ class Corpus:
         at = bisect_left(order, self._lines(slot), key=self._lines)
         order.insert(at, slot)
         if self.path(slot) == FACTS_PATH:
-            return  # each fact stands alone: what is beside it is about something else
+            return  # facts are independent: neighbours are about something else
         before = order[at - 1] if at else NOBODY
         after = order[at + 1] if at + 1 < len(order) else NOBODY
         self._join(before, slot)
@@ -282,14 +294,14 @@ class Corpus:
         self._join(self._columns["previous"][slot], self._columns["next"][slot])
 
     def _of_file(self, file: int) -> array[int]:
-        """The slots of a file in reading order, to be changed along with them."""
+        """Return the slots of a file in reading order: the live array, which callers change."""
         if (order := self._files.get(file)) is None:
             held = b"" if self._restored is None else self._restored.of(file)
             order = self._files[file] = array("i", held)
         return order
 
     def _lines(self, slot: int) -> tuple[int, int, int]:
-        """Where a unit stands in its file."""
+        """Return the sort key of a unit within its file."""
         return self._columns["line"][slot], self._columns["end"][slot], slot
 
     def _join(self, before: int, after: int) -> None:
@@ -315,7 +327,7 @@ class Corpus:
 
 
 class _Order:
-    """The slots of each file in reading order, as they were when this was made."""
+    """The slots of each file in reading order, as of the construction."""
 
     def __init__(self, alive: NDArray[np.bool_], columns: Mapping[str, NDArray[np.int32]]) -> None:
         slots = np.flatnonzero(alive).astype(np.int32)
@@ -325,7 +337,7 @@ class _Order:
         self.nbytes = self._files.nbytes + self._slots.nbytes
 
     def of(self, file: int) -> bytes:
-        """The slots of a file."""
+        """Return the slots of a file as bytes."""
         low, high = self._files.searchsorted(np.array([file, file + 1], np.int32)).tolist()
         return self._slots[low:high].tobytes()
 
@@ -337,5 +349,5 @@ _COLUMNS = (
 
 
 def is_evergreen(chunk: Chunk) -> bool:
-    """Whether age means nothing to a unit: MEMORY.md, and whatever has no date."""
+    """Whether a unit does not age: one of MEMORY.md, or one without a date."""
     return chunk.date is None or chunk.path.rsplit("/", 1)[-1] == "MEMORY.md"

@@ -1,7 +1,7 @@
-"""A chunk as it is indexed: everything that reading its text can tell, told once.
+"""Computes the index entry of a chunk: terms, digest and traits.
 
-`traits` are what ranking asks of a text. They are stored, so that a start has nothing to read; another
-`words.VERSION` makes them be read off again.
+`traits` are the features of a text that ranking needs. They are stored, so that a start need not
+read texts; a new `words.VERSION` makes them be computed again.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from agentd.memory.index.ranking import temporal
 from agentd.memory.index.search import words
 from agentd.memory.index.search.units import embedded_text, head_terms
 
-UNDATED = -1  # the day of what has none
+UNDATED = -1  # the day of an undated chunk
 
-# Version, terms of the head, tokens, the first and last day it tells of, and flags.
+# Version, number of head terms, tokens, first and last day the text names, flags.
 TRAITS = struct.Struct("<HIIiiB")
 QUESTION, ASKS = 1, 2
 
@@ -29,7 +29,7 @@ _ADDRESS = re.compile(r"\b\w++://\S+")
 
 
 def entry(chunk: Chunk) -> Entry:
-    """The chunk as it is indexed."""
+    """Return the index entry of a chunk."""
     head = head_terms(chunk)
     terms = " ".join([*head, *words.terms(chunk.text)])
     said = embedded_text(chunk).encode(errors="replace")
@@ -38,12 +38,14 @@ def entry(chunk: Chunk) -> Entry:
 
 
 def is_current(traits: bytes) -> bool:
-    """Whether traits were read off by the present rules."""
+    """Whether traits were computed by the present rules."""
     return len(traits) == TRAITS.size and TRAITS.unpack(traits)[0] == words.VERSION
 
 
 def head_size(traits: bytes) -> int:
-    """How many of a chunk's terms are those of what stands above it. They come first."""
+    """Return how many of a chunk's terms are head terms (day, speaker, headings). Those come
+    first.
+    """
     size: int = TRAITS.unpack(traits)[1]
     return size
 
@@ -59,7 +61,7 @@ def _traits(chunk: Chunk, head: int) -> bytes:
 
 
 def _only_asks(chunk: Chunk) -> bool:
-    """Whether every sentence of a text is a question: it says nothing that could be an answer."""
+    """Whether every sentence of a chunk is a question, so that it contains no answer."""
     said = chunk.text.removeprefix(f"{chunk.speaker}: ")
     if not _QUESTION.search(said[-200:]):
         return False

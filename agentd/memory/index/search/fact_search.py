@@ -1,7 +1,7 @@
 """The FactIndex: active facts in memory, found by words and by meaning.
 
-The store holds facts and vectors; they are read when somebody first asks. As long as there is no
-fact, neither numpy nor an embedder is loaded.
+The store's facts and vectors are read at the first query. While there is no fact, neither numpy nor
+an embedder is loaded.
 """
 
 from __future__ import annotations
@@ -33,22 +33,23 @@ log = structlog.get_logger()
 
 
 SIMILARITY = 0.35  # cosine, on the scale of sentence transformers
-CANDIDATES = 50  # of each retriever
-PATIENCE = 0.1  # seconds for the vector of a text that is looked for; then keywords alone answer
-LOADING = 10  # times as many until the last embedder has answered once
-JUDGING = 50  # times as many for a text that is compared
-SLICE = 2_000  # facts that are taken in at once: others use the interpreter in between
-MAX_LETTERS = 10_000  # of a query that are looked at
-LONGEST = 2_000  # characters of a text that are read as one
-ENDS = 3  # sentences from either end of a text that are looked for by themselves
+CANDIDATES = 50  # facts that each retriever proposes
+PATIENCE = 0.1  # seconds for a query's vector; after that keywords alone answer
+LOADING = 10  # factor until the last embedder has answered once
+JUDGING = 50  # factor for a text that is compared with facts
+SLICE = 2_000  # facts added at once: other threads get the interpreter in between
+MAX_LETTERS = 10_000  # characters of a query that count
+LONGEST = 2_000  # characters of one piece of a text
+ENDS = 3  # sentences at either end of a text that are searched by themselves, too
 
 
 T = TypeVar("T")
 
 
 class LiveFacts:
-    """`embedders` are asked from the best on; the last one should be quick. `run` loads facts and
-    embeds what is new in the background; without it both happen when a search needs them.
+    """The index of active facts. `embedders` are asked in order of preference; the last should be
+    fast. `run` loads facts and embeds new ones in the background; without it both happen when a
+    search needs them.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class LiveFacts:
             warming=LOADING * patience,
             waits=False,
         )
-        self._facts: dict[str, Fact] | None = None  # the active ones, once read
+        self._facts: dict[str, Fact] | None = None  # active facts, once read
         self._mirror: FactMirror | None = None
         self._cold, self._warm = asyncio.Event(), asyncio.Event()
         self._runs = False
@@ -95,7 +96,7 @@ class LiveFacts:
         candidates: int = CANDIDATES,
         patience: float = PATIENCE,
     ) -> AsyncIterator[Self]:
-        """An index with its thread, which ends with the block."""
+        """Open an index with its thread, which ends with the block."""
         pool = ThreadPoolExecutor(1, "facts")
         try:
             yield cls(store, embedders, clock, pool, similarity, candidates, patience)
@@ -108,12 +109,12 @@ class LiveFacts:
         return self._chain.left
 
     async def settle(self) -> None:
-        """Embed what is new now. Returns also when an embedder fails: `problems` then says so."""
+        """Embed new facts now. Returns also when an embedder fails: `problems` then says so."""
         if await self._ready() is not None:
             await self._chain.fill()
 
     async def run(self) -> None:
-        """Load facts when they are first asked for, and embed what is new, until cancelled."""
+        """Load facts at the first query, and embed new ones, until cancelled."""
         self._runs = True
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -126,7 +127,7 @@ class LiveFacts:
         """See FactIndex."""
         active = [fact for fact in facts if fact.is_active]
         if not active and self._facts is None and not self._writing.locked():
-            return  # what will be read later knows of it
+            return  # the store will have the change when it is read
         async with self._changing():
             held = await self._read()
             new = [f for f in active if f.id not in held or held[f.id].text != f.text]
@@ -143,7 +144,7 @@ class LiveFacts:
     async def remove(self, fact_ids: Sequence[str]) -> None:
         """See FactIndex. Once it has returned, no answer of an embedder brings anything back."""
         ids = list(fact_ids)
-        self._forget(ids)  # at once: what is being found now does not show them either
+        self._forget(ids)  # at once, so that a running search does not return them
         async with self._changing():
             self._forget(ids)
             if self._mirror is not None:
@@ -152,8 +153,8 @@ class LiveFacts:
                     self._mirror = None
 
     async def find(self, query: str, limit: int) -> Sequence[FactHit]:
-        """See FactIndex. The partial score `relation` is at least 0 for facts that have so much to
-        do with the text that a turn about it should know them.
+        """See FactIndex. The partial score `relation` is at least 0 for facts that relate to the
+        text closely enough to be shown in a turn.
         """
         text = query.strip()[:MAX_LETTERS]
         mirror = await self._ready() if any(words.raw_words(text)) else None
@@ -186,16 +187,17 @@ class LiveFacts:
         return await self._run(mirror.cosines, fact_ids, asked.vectors, asked.model)
 
     def problems(self) -> tuple[Problem, ...]:
-        """Embedders that fail, and the facts that they fail at."""
+        """Return the embedders that fail, and the facts they fail at."""
         return self._chain.problems()
 
     async def _by_meaning(self, text: str, limit: int) -> Sequence[Fact]:
-        """The facts nearest to a text, nearest first; none while no embedder answers."""
+        """Return the facts nearest to a text, nearest first; none while no embedder answers."""
         mirror = await self._ready()
         if mirror is None:
             return ()
         seconds = JUDGING * self._patience
-        # Whoever compares can wait: the nearest by a quick embedder are not those that a text outdates.
+        # A comparison can wait: the nearest facts by a fast embedder are not those that a text
+        # outdates.
         await self._chain.catch_up(seconds)
         asked = await self._chain.vectors([text[:MAX_LETTERS]], seconds, query=False)
         if asked.vectors is None:
@@ -205,7 +207,7 @@ class LiveFacts:
         return [held[name] for name in found if name in held]
 
     async def _ready(self) -> FactMirror | None:
-        """What holds all facts; None where there is none."""
+        """Return the mirror with all facts, loading it if necessary; None if there are no facts."""
         if self._facts is not None and not self._facts:
             return None
         if self._mirror is None and self._runs:
@@ -245,7 +247,9 @@ class LiveFacts:
 
     @asynccontextmanager
     async def _changing(self) -> AsyncIterator[None]:
-        """Alone with the mirror; a change that is cut makes it be loaded anew."""
+        """Give the block sole access to the mirror; if the block fails, the mirror is loaded
+        anew.
+        """
         async with self._writing:
             try:
                 yield
@@ -275,12 +279,16 @@ class LiveFacts:
             backlog.remove(fact_ids)
 
     async def _run(self, work: Callable[..., T], *args: object) -> T:
-        """What `work` gives, done on the thread. Cancelling the caller does not stop it."""
+        """Run `work` on the index's thread and return its result. Cancelling the caller does not
+        stop it.
+        """
         return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *args))
 
 
 def pieces_of(text: str) -> list[str]:
-    """What of a text is looked for: all of it, and its first and last sentences by themselves."""
+    """Return the pieces of a text to search for: the whole text, and its first and last
+    sentences.
+    """
     found = [sentence[:LONGEST] for sentence in sentences(text)]
     ends = [*found[:ENDS], *found[-ENDS:]] if len(found) > 1 else []
     return list(dict.fromkeys([text[:LONGEST], *ends]))

@@ -1,6 +1,6 @@
-"""Facts in memory, where they are searched. One thread uses it at a time.
+"""Facts in memory, where they are searched. Only one thread uses it at a time.
 
-All vectors are compared with a question: facts are thousands.
+A query is compared with all vectors, since there are only thousands of facts.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from agentd.memory.index.search import words
 from agentd.memory.index.search.postings import Floats, Postings, Slots, best
 from agentd.memory.index.search.vectors import Vectors, unit_rows
 
-SPARE = 1_000  # slots of facts that went; more than that and than there are facts: begin anew
-COVER_LEAST = 0.2  # of the words of a text, that a fact found by words alone has to hold
+SPARE = 1_000  # removed slots; with more than this and than live facts, rebuild
+COVER_LEAST = 0.2  # share of the text's words that a fact found by words alone must hold
 Chosen = NDArray[np.bool_]
 
-_EVERYWHERE = frozenset({"user"})  # "The user's dog …": it tells no fact from another
+_EVERYWHERE = frozenset({"user"})  # "The user's dog …": common to all facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class FoundFacts:
 
 @dataclass(frozen=True, slots=True)
 class FactQuestion:
-    """What is asked: the terms of each piece of it, all of them, the cosines of each piece by slot, and
-    the least that makes a candidate. `names` are the terms of what it calls by name.
+    """A query for facts: the terms of each piece of its text, all terms, the cosines of each piece
+    by slot, and the least cosine of a candidate. `names` are the terms of the names it mentions.
     """
 
     pieces: Sequence[frozenset[str]]
@@ -50,8 +50,8 @@ class FactQuestion:
 
 
 class FactMirror:
-    """Keywords and vectors of active facts. Each retriever proposes at most so many `candidates`;
-    `similarity` is the cosine that makes one, on the scale of sentence transformers.
+    """Keywords and vectors of active facts. Each retriever proposes at most `candidates` facts;
+    `similarity` is the least cosine of a candidate, on the scale of sentence transformers.
     """
 
     def __init__(self, similarity: float, candidates: int) -> None:
@@ -63,16 +63,16 @@ class FactMirror:
         self._vectors: dict[str, Vectors] = {}
 
     def __len__(self) -> int:
-        """How many facts can be found."""
+        """Return how many facts can be found."""
         return len(self._slots)
 
     @property
     def is_worn(self) -> bool:
-        """Whether most of it is about facts that went."""
+        """Whether most slots belong to removed facts."""
         return len(self._facts) - len(self) > SPARE + len(self)
 
     def put(self, facts: Sequence[Fact]) -> None:
-        """Take facts in; those whose words are known already keep their vectors."""
+        """Add or update facts; a fact with an unchanged text keeps its vector."""
         last = {fact.id: fact for fact in facts}
         new = []
         for fact in last.values():
@@ -88,7 +88,7 @@ class FactMirror:
         self._slots.update((fact.id, first + at) for at, fact in enumerate(new))
 
     def remove(self, fact_ids: Sequence[str]) -> None:
-        """Forget facts and their vectors."""
+        """Remove facts and their vectors."""
         slots = [self._slots.pop(fact_id) for fact_id in fact_ids if fact_id in self._slots]
         self._postings.remove(slots)
         for slot in slots:
@@ -97,7 +97,7 @@ class FactMirror:
             vectors.remove(slots)
 
     def put_vectors(self, model: str, vectors: Mapping[str, bytes]) -> None:
-        """Take in vectors of facts that are here, as they are stored."""
+        """Add vectors, in stored form, of facts that are here."""
         known = [fact_id for fact_id in vectors if fact_id in self._slots]
         if not known:
             return
@@ -108,7 +108,9 @@ class FactMirror:
         self._vectors[model].put([self._slots[fact_id] for fact_id in known], rows)
 
     def nearest(self, vector: bytes, model: str, limit: int) -> list[str]:
-        """The facts nearest to a vector of `model`, nearest first, however far they are."""
+        """Return the ids of the facts nearest to a vector of `model`, nearest first, however
+        distant.
+        """
         cosines = self._cosines([vector], model)
         if cosines is None:
             return []
@@ -119,8 +121,8 @@ class FactMirror:
     def cosines(
         self, fact_ids: Sequence[str], vectors: Sequence[bytes], model: str
     ) -> dict[str, float]:
-        """The cosine of each fact with the nearest of `vectors`, which are of `model`; without facts
-        that have no vector of it.
+        """Return for each fact the highest cosine with one of `vectors`, which are of `model`;
+        without the facts that have no vector of it.
         """
         known = self._vectors.get(model)
         slots = {i: self._slots[i] for i in fact_ids if i in self._slots}
@@ -141,8 +143,8 @@ class FactMirror:
         now: datetime,
         limit: int,
     ) -> list[FoundFacts]:
-        """The first `limit` of the facts that have to do with a text, best first. `pieces` are the text and parts of it,
-        `vectors` theirs, of `model`.
+        """Return the first `limit` facts that relate to a text, best first. `pieces` are the text
+        and parts of it, `vectors` their vectors, of `model`.
         """
         asked = self._question(pieces, vectors, model)
         heard = self._postings.top([(term, 1.0) for term in asked.terms], self._candidates)[0]
@@ -158,7 +160,7 @@ class FactMirror:
         retrieved = [("keyword", impacts, by_words), ("keyword", impacts, held & ~by_words)]
         by_meaning = np.isin(slots, meant)
         if asked.cosines is not None:
-            # What the words found has a rank among meanings, too, however far it is.
+            # Facts found by words are ranked by meaning, too, however distant.
             retrieved[1:1] = [("vector", asked.cosines.max(axis=0)[slots], by_meaning | by_words)]
         keep = np.flatnonzero(held | by_meaning)
         ranked = [
@@ -180,8 +182,8 @@ class FactMirror:
         )
 
     def _named(self, slots: Slots, asked: FactQuestion, held: Chosen) -> Chosen:
-        """Who asks for something by name means no other: the facts with one of the names, or all if
-        none has any.
+        """Return which facts have one of the names that the query mentions; all if none has, or it
+        mentions none.
         """
         if not asked.names:
             return np.ones(len(slots), np.bool_)
@@ -189,14 +191,14 @@ class FactMirror:
         return named if named.any() else np.ones(len(slots), np.bool_)
 
     def _meant(self, asked: FactQuestion) -> Slots:
-        """The facts near enough to any piece."""
+        """Return the facts whose cosine with any piece is high enough."""
         if asked.cosines is None:
             return np.zeros(0, np.int64)
         slots, found = best(asked.cosines.max(axis=0), self._candidates, above=-1.0)
         return slots[found >= asked.least][: self._candidates]
 
     def _relations(self, slots: Slots, asked: FactQuestion) -> tuple[Floats, Floats]:
-        """The relation of each fact to that piece which it has most to do with, and the most of any
+        """Return for each fact its highest relation to any piece, and the highest share of any
         piece's words that it holds.
         """
         counts = [self._postings.frequency(term) for term in asked.terms]
@@ -222,8 +224,8 @@ class FactMirror:
         now: datetime,
         limit: int,
     ) -> list[FoundFacts]:
-        """The first candidates in their order. `retrieved` have names; the last one has what its words
-        hardly found.
+        """Order the candidates and return the first `limit`. `retrieved` are named scores; the last
+        one is for weak matches by words.
         """
         facts = [self._facts[slot] for slot in slots.tolist()]
         worths = [importance.worth(fact, now) if fact else 0.0 for fact in facts]
@@ -235,7 +237,7 @@ class FactMirror:
         rows = np.zeros((len(slots), 1), np.float32) if known is None else known.rows(slots)
         found = []
         for at in first[ranking.varied(fused[first], rows[first], most=limit)].tolist():
-            # A fact that has no vector yet is as far as can be.
+            # A fact without a vector has the lowest cosine.
             parts = {name: float(scores[at]) for name, scores in retrieved if scores[at] > -1.0}
             parts |= {"worth": worths[at], "relation": float(related[at])}
             if (fact := facts[at]) is not None:
@@ -243,7 +245,9 @@ class FactMirror:
         return found
 
     def _cosines(self, vectors: Sequence[bytes], model: str) -> Floats | None:
-        """Those of each vector, by slot, -1 where a fact has none; None where the model has none yet."""
+        """Return the cosines of each vector by slot, -1 where a fact has none; None if there are no
+        vectors of the model.
+        """
         known = self._vectors.get(model)
         if known is None:
             return None
@@ -255,7 +259,9 @@ class FactMirror:
 
 
 def _names(text: str) -> list[str]:
-    """The terms of names: identifiers, and words with a capital that open no sentence."""
+    """Return the terms of names: identifiers, and capitalised words that do not begin a
+    sentence.
+    """
     found = []
     for sentence in sentences(text):
         for at, word in enumerate(words.raw_words(sentence)):

@@ -1,4 +1,6 @@
-"""What is known of the candidates of one query, gathered from the retrievers and the corpus."""
+"""Gathers the ranking evidence on the candidates of one query from the retrievers and the
+corpus.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +16,24 @@ from agentd.memory.index.search.postings import Floats, Postings, Slots
 from agentd.memory.index.search.query import Query
 from agentd.memory.index.search.vectors import Vectors
 
-REACH = 3  # neighbours that are looked at to each side
+REACH = 3  # neighbours considered on each side
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query with its vector, for the units of one corpus."""
+    """A query as it applies to one corpus, with its vector."""
 
     query: Query
-    terms: tuple[tuple[str, float], ...]  # what is searched for, and how much it counts
+    terms: tuple[tuple[str, float], ...]  # search terms with their weights
     vector: Floats | None
-    window: tuple[int, int] | None  # of the days that the query names
+    window: tuple[int, int] | None  # first and last of the days that the query names, as ordinals
     options: SearchOptions
-    only_days: bool = False  # whether it asks for what there was then, and no more
+    only_days: bool = False  # whether it asks only what there was on those days
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The terms of `count` units one after the other, see `Corpus.spread`."""
+    """The terms of `count` units in one run, see `Corpus.spread`."""
 
     count: int
     rows: NDArray[np.int64]
@@ -40,14 +42,14 @@ class Spread:
 
 
 class Gatherer:
-    """Gathers evidence from the parts of a searcher."""
+    """Gathers evidence from corpus and postings."""
 
     def __init__(self, corpus: Corpus, postings: Postings) -> None:
         self._corpus = corpus
         self._postings = postings
 
     def evidence(self, asked: Asked, slots: Slots, vectors: Vectors | None) -> RankingEvidence:
-        """What is known of the units at `slots`."""
+        """Return the ranking evidence on the units at `slots`."""
         corpus, query = self._corpus, asked.query
         grid = corpus.around(slots, REACH)
         units, at = np.unique(grid, return_inverse=True)
@@ -82,7 +84,9 @@ class Gatherer:
 
 
 def _exact(query: Query, spread: Spread, corpus: Corpus) -> Floats:
-    """The share of the query's quoted phrases and identifiers that each unit holds word for word."""
+    """Return the share of the query's quoted phrases and identifiers that each unit contains
+    verbatim.
+    """
     out: Floats = np.zeros(spread.count, np.float32)
     for phrase in query.exact:
         numbers = [corpus.term_id(term) for term in phrase]

@@ -1,4 +1,4 @@
-"""Chunks that were found, as hits."""
+"""Turns found chunks into hits."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 
 def hit_of(match: Match) -> Hit:
-    """The hit as a reader is given it."""
+    """Return a match as a Hit."""
     return Hit(joined(match.chunks), match.score, match.scores, match.superseded_by)
 
 
 def joined(chunks: Sequence[Chunk]) -> Chunk:
-    """Neighbours of one file in reading order as one chunk, whose text is exactly its lines; of a
-    transcript what was said, and by whom.
+    """Join neighbouring chunks of one file, in reading order, into one chunk whose text is exactly
+    its lines; for a transcript, what was said and by whom.
     """
     if chunks[0].source is Source.SESSIONS:
         return replace(_span(chunks), text="\n".join(chunk.shown for chunk in chunks), speaker="")
     lines: list[str] = []
     first = chunks[0].start_line
     for chunk in chunks:
-        lines += [""] * (chunk.start_line - first - len(lines))  # what stands between is blank
+        lines += [""] * (chunk.start_line - first - len(lines))  # gaps are blank lines
         own = chunk.text.split("\n")
         if len(lines) == chunk.start_line - first + 1 and own[0] != lines[-1]:
-            lines[-1] += f" {own[0]}"  # a line that was too long for one chunk
+            lines[-1] += f" {own[0]}"  # the rest of a line that was split
         lines += own[first + len(lines) - chunk.start_line :]
     return replace(_span(chunks), text="\n".join(lines))
 

@@ -1,4 +1,4 @@
-"""The durable chunks once more, in memory, where they are searched. One thread uses it at a time."""
+"""The stored chunks in memory, where they are searched. Only one thread uses them at a time."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from agentd.memory.index.search.hits import hit_of
 from agentd.memory.index.search.searcher import Searcher
 from agentd.memory.index.search.vectors import Vectors
 
-_BLOCK = 16  # chunks that are pressed together to a third; they take .1 ms to read
+_BLOCK = 16  # chunks compressed together, to a third; a block takes .1 ms to read
 _PLAIN = (
     "path", "start_line", "end_line", "text", "scope", "speaker", "context", "importance",
 )  # fmt: skip
 _plain = attrgetter(*_PLAIN)
-_Row = list[Any] | None  # a chunk as JSON holds it; None once it is forgotten
+_Row = list[Any] | None  # a chunk as a JSON row; None once it is removed
 
 
 class Texts:
-    """What chunks say, by slot, from 0 on: pressed together in memory, so that hits need no disk. What is
-    forgotten leaves no copy here.
+    """The chunks by slot, from 0 on, compressed in memory, so that hits need no disk access. No
+    copy of a removed chunk remains.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Texts:
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The chunks of `arrays`."""
+        """Build from what `arrays` returned."""
         own = cls()
         pressed, ends = arrays["blocks"].tobytes(), np.cumsum(arrays["sizes"]).tolist()
         spans = zip([0, *ends], ends, strict=False)
@@ -65,7 +65,7 @@ class Texts:
         return own
 
     def arrays(self) -> Arrays:
-        """All of it, to be restored from."""
+        """Return the contents as arrays, for `restored`."""
         blocks = [*self._blocks, _pressed(self._last)]
         return {
             "blocks": np.frombuffer(b"".join(blocks), np.uint8),
@@ -74,12 +74,12 @@ class Texts:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the texts that are pressed together, and of those that are yet to be."""
+        """Bytes of the compressed blocks, and of the last rows that are not compressed yet."""
         last = [value for row in self._last for value in row or ()]
         return sum(map(getsizeof, (self._blocks, *self._blocks, self._last, *self._last, *last)))
 
     def add(self, chunks: Sequence[Chunk]) -> None:
-        """Take in the chunks of the next slots."""
+        """Add the chunks of the next slots."""
         self._last.extend(map(_row, chunks))
         full = len(self._last) // _BLOCK * _BLOCK
         for first in range(0, full, _BLOCK):
@@ -87,8 +87,8 @@ class Texts:
         del self._last[:full]
 
     def chunks(self, slots: Sequence[int]) -> dict[int, Chunk]:
-        """The chunks of slots, without those that were forgotten, on the lines on which they stood when they
-        were added.
+        """Return the chunks of slots, without removed ones, with the lines they had when they were
+        added.
         """
         read = {len(self._blocks): self._last}
         found = {}
@@ -101,7 +101,7 @@ class Texts:
         return found
 
     def remove(self, slots: Sequence[int]) -> None:
-        """Forget chunks."""
+        """Remove chunks."""
         by_block: dict[int, list[int]] = {}
         for slot in slots:
             block, at = divmod(slot, _BLOCK)
@@ -135,24 +135,24 @@ def _chunk(row: list[Any]) -> Chunk:
     return Chunk(**dict(zip(_PLAIN, plain, strict=True)), source=Source(source), date=on)
 
 
-_RANGES = 64  # of ids that lack vectors; more of them are taken for one
-SPARE = 10_000  # slots of chunks that went; more than that and than there are chunks: begin anew
+_RANGES = 64  # ranges of ids without vectors; more of them are taken as one
+SPARE = 10_000  # removed slots; with more than this and than live chunks, reload
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A hit by the ids of its chunks, in reading order, and what they say."""
+    """A hit: the ids of its chunks in reading order, and the chunks themselves."""
 
     ids: tuple[int, ...]
     chunks: tuple[Chunk, ...]
     score: float
     scores: Mapping[str, float]
-    superseded_by: str  # `path:line` of a chunk; "" if none does
+    superseded_by: str  # `path:line` of a newer chunk; "" if there is none
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkMatches:
-    """The answer to a search."""
+    """The answer to a search of a mirror."""
 
     hits: tuple[Match, ...]
     reason: EmptyReason | None
@@ -160,20 +160,20 @@ class ChunkMatches:
 
 
 class Mirror:
-    """A Searcher by ids of chunks, which grow with its slots. `last` is the highest id it has seen;
-    up to `done` of a model it has all vectors of it, too, as who fills it says.
+    """A Searcher by chunk ids, which ascend with its slots. `last` is the highest id it has seen.
+    `done` holds for each model the id up to which all vectors are loaded; the loader sets it.
     """
 
     def __init__(
         self, spare: int = SPARE, restored: Mapping[str, NDArray[Any]] | None = None
     ) -> None:
-        """`restored` are chunks as `arrays` gave them, without their vectors."""
+        """`restored` are chunks as `arrays` returned them, without their vectors."""
         self.last = 0
         self.done: dict[str, int] = {}
         self.unsaved = (
             0  # how much was added, removed and given vectors since it was written to a file
         )
-        self.unfilled: set[str] = set()  # models whose vectors may have come since
+        self.unfilled: set[str] = set()  # models that may lack new vectors
         self._spare = spare
         self._searcher = Searcher(restored=restored and part("searcher", restored))
         self._texts = Texts.restored(part("texts", restored)) if restored else Texts()
@@ -186,7 +186,7 @@ class Mirror:
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The chunks of `arrays` with their vectors."""
+        """Build from what `arrays` returned, vectors included."""
         mirror = cls(restored=arrays)
         for at, model in enumerate(strings(arrays["models"])):
             mirror._vectors[model] = Vectors.restored(part(f"vectors{at}", arrays))
@@ -195,7 +195,7 @@ class Mirror:
         return mirror
 
     def arrays(self) -> Arrays:
-        """All of it, to be restored from; valid until the next change."""
+        """Return everything as arrays, for `restored`; valid until the next change."""
         whole = [model for model, done in self.done.items() if done and model in self._vectors]
         found = {
             **inside("searcher", self._searcher.arrays()),
@@ -209,11 +209,13 @@ class Mirror:
         return found
 
     def write(self, path: Path, mark: str) -> None:
-        """Write all of it to a file. Raises OSError."""
+        """Write everything to a file. Raises OSError."""
         write(path, mark, self.arrays())
 
     def lacking(self, model: str) -> list[tuple[int, int]]:
-        """Ranges of ids, each without its first, in which all chunks without a vector of the model are."""
+        """Return ranges of ids (first excluded, last included) that cover all chunks without a
+        vector of the model.
+        """
         has = np.zeros(len(self._ids), np.bool_)
         held = self._vectors[model].present()
         has[: len(held)] = held
@@ -228,23 +230,23 @@ class Mirror:
         return [(int(ids[low]) - 1, int(ids[high - 1])) for low, high in pairwise(bounds)]
 
     def __len__(self) -> int:
-        """How many chunks can be found."""
+        """Return how many chunks can be found."""
         return len(self._searcher)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all that it holds: arrays, texts, vectors and tables."""
+        """Bytes of everything: arrays, texts, vectors and tables."""
         vectors = sum(own.nbytes for own in self._vectors.values())
         own = getsizeof(self._ids) + getsizeof(self._gone)
         return self._searcher.nbytes + vectors + self._texts.nbytes + own
 
     @property
     def is_worn(self) -> bool:
-        """Whether most of it is about chunks that went."""
+        """Whether most slots belong to removed chunks."""
         return len(self._ids) - len(self) > self._spare + len(self)
 
     def add(self, rows: Sequence[StoredChunk]) -> None:
-        """Take in the chunks that come next."""
+        """Add the next chunks."""
         new = [row for row in rows if row.id > self.last and row.id not in self._gone]
         if new:
             self._searcher.add_entries(
@@ -258,17 +260,17 @@ class Mirror:
             self._gone = {number for number in self._gone if number > self.last}
 
     def remove(self, ids: Iterable[int]) -> None:
-        """Forget chunks; those that have not come yet will not come."""
+        """Remove chunks; those that have not been added yet will be skipped."""
         gone = list(ids)
         self._gone.update(number for number in gone if number > self.last)
         self._forget([slot for number in gone if (slot := self._slot(number)) is not None])
 
     def remove_paths(self, paths: Iterable[str]) -> None:
-        """Forget all chunks of files."""
+        """Remove all chunks of files."""
         self._forget([slot for path in paths for slot in self._searcher.corpus.slots(path)])
 
     def move(self, lines: Sequence[tuple[int, int, int]]) -> None:
-        """Let the chunks of a file, by their ids, stand on these lines: the first and the last of each."""
+        """Move chunks of one file to other lines, given as (id, first line, last line)."""
         if not lines or not self._ids:
             return
         ids, starts, ends = np.array(lines, np.int64).T
@@ -279,13 +281,13 @@ class Mirror:
         self.unsaved += int(np.count_nonzero(held))
 
     def keep(self, ids: Sequence[int]) -> None:
-        """Forget all chunks but these."""
+        """Remove all chunks but these."""
         here = np.frombuffer(self._ids, np.int64)
         gone = ~np.isin(here, np.array(ids, np.int64), assume_unique=True)
         self._forget(np.flatnonzero(gone & self._searcher.corpus.alive()).tolist())
 
     def put_vectors(self, model: str, pairs: Sequence[tuple[int, bytes]]) -> None:
-        """Take in vectors of chunks that are here, as they are stored."""
+        """Add vectors, in stored form, of chunks that are here."""
         if not pairs or not self._ids:
             return
         numbers = np.array([number for number, _ in pairs], np.int64)
@@ -303,13 +305,13 @@ class Mirror:
         self.unsaved += len(matrix)
 
     def drop_vectors(self, model: str) -> None:
-        """Forget a model's vectors."""
+        """Remove a model's vectors."""
         self.done.pop(model, None)
         self.unfilled.discard(model)
         self._vectors.pop(model, None)
 
     def further(self, number: int, count: int) -> int:
-        """The id of the chunk that stands so many behind an id, or else the last."""
+        """Return the id of the chunk `count` places after an id, or the last id."""
         at = bisect_right(self._ids, number) + count - 1
         return self._ids[at] if at < len(self._ids) else self.last
 
@@ -320,7 +322,9 @@ class Mirror:
         model: str,
         options: SearchOptions,
     ) -> ChunkMatches:
-        """The best hits for texts that ask the same; `vectors` are theirs, of `model`."""
+        """Return the best hits for several phrasings of one question; `vectors` are theirs, of
+        `model`.
+        """
         self._searcher.vectors = self._vectors.get(model)
         self._searcher.kinds = kinds_of(model)
         if vectors is None:
@@ -343,7 +347,7 @@ class Mirror:
         return Match(ids, chunks, hit.score, hit.scores, newer)
 
     def _placed(self, slot: int, chunk: Chunk) -> Chunk:
-        """The chunk on the lines on which it stands now."""
+        """Return the chunk with its present lines."""
         _, line, _ = self._searcher.corpus.place(slot)
         return chunk if line == chunk.start_line else chunk.moved(line - chunk.start_line)
 
@@ -363,8 +367,8 @@ class Mirror:
 
 
 def restored(path: Path, mark: str) -> Mirror:
-    """The mirror that was written to the file with this mark. Raises ValueError for a file that cannot be
-    used, FileNotFoundError.
+    """Read the mirror that was written to the file with this mark. Raises ValueError for an
+    unusable file, FileNotFoundError if there is none.
     """
     try:
         arrays = read(path, mark)
@@ -378,8 +382,8 @@ def restored(path: Path, mark: str) -> Mirror:
 def arranged(
     hits: Sequence[Hit], text: str, options: SearchOptions, highest: float
 ) -> tuple[Hit, ...]:
-    """Hits of keywords alone as a searcher that knows no other chunks ranks them: the newest of a thing
-    first, and within all limits. Their scores are lowered to `highest` at most.
+    """Rank hits of keyword search as a searcher that knows no other chunks: newest first, within
+    all limits. Scores are scaled down to at most `highest`.
     """
     entries = [entry(hit.chunk) for hit in hits]
     mirror = Mirror()

@@ -1,6 +1,7 @@
-"""The MemoryIndex: a durable store below, a searcher in memory above, vectors as they are made.
+"""The MemoryIndex: a durable store, mirrors in memory for searching, and embedders.
 
-The searcher's thread is the first to import numpy: a daemon that nobody asks to search does without.
+numpy is first imported on the mirrors' thread: a daemon that is never asked to search does not load
+it.
 """
 
 from __future__ import annotations
@@ -47,27 +48,28 @@ from agentd.memory.index.search.search_settings import SearchSettings
 log = structlog.get_logger()
 
 
-LOADING = 10.0  # seconds that a search waits for the searcher; then keywords alone answer
-WORDS_ALONE = 0.5  # the highest score then: words do not tell how likely a hit is meant
-CANDIDATES = 100  # chunks that keywords alone propose
+LOADING = 10.0  # seconds that a search waits for its mirror; then keywords alone answer
+WORDS_ALONE = 0.5  # highest score in that case: words do not tell how likely a hit answers
+CANDIDATES = 100  # chunks that keyword search proposes
 MAX_TERMS = 48
-SAVING = 300.0  # seconds between looks whether what is in memory has grown much
-SAVING_AGAIN = 3600.0  # where there was no room for it
-_SLICE = 1_000  # chunks that are read at once
-_READ = f"words-{words.VERSION}:"  # stands before digests: a file read by other rules has none
-_PERHAPS_MISSED = frozenset(  # for what there was not
+SAVING = 300.0  # seconds between checks whether the mirror should be saved
+SAVING_AGAIN = 3600.0  # seconds until the next check after a failure
+_SLICE = 1_000  # chunks processed at once
+_READ = f"words-{words.VERSION}:"  # prefix of digests: a file read by other rules is unread
+_PERHAPS_MISSED = frozenset(  # reasons to be doubted if something was lacking
     {EmptyReason.NO_MATCH, EmptyReason.BELOW_THRESHOLD, EmptyReason.NOTHING_FITS}
 )
 
-_MANY = 64  # chunks of a file, of which it is worth asking which are known
+_MANY = 64  # chunks of a file from which known entries are reused
 
 _Said = tuple[object, ...]
 _said = attrgetter("text", "context", "speaker", "scope", "source", "date", "importance")
 
 
 class LiveIndex:
-    """`embedders` are asked from the best on; the last one should be quick. `run` embeds what is new
-    in the background; without it a few chunks are embedded when a search needs them.
+    """The search index. `embedders` are asked in order of preference; the last should be fast.
+    `run` embeds new texts in the background; without it a few chunks are embedded when a search
+    needs them.
     """
 
     def __init__(
@@ -94,7 +96,7 @@ class LiveIndex:
         self._cold = asyncio.Event()
         self._warming: set[Audience] = set()
         self._runs = False
-        self._is_loading = False  # as at every start
+        self._is_loading = False  # set while everything is loaded after a start
         self._broken: Problem | None = None
 
     @classmethod
@@ -109,8 +111,9 @@ class LiveIndex:
         redactor: Redactor | None = None,
         file: Path | None = None,
     ) -> AsyncIterator[Self]:
-        """An index with its thread, which ends with the block. What it keeps has no key that `redactor`
-        finds. What is in memory is written to `file` at times, and read from it at a start.
+        """Open an index with its thread, which ends with the block. Keys that `redactor` finds are
+        not indexed. The owner's mirror is saved to `file` from time to time, and loaded from it at
+        a start.
         """
         async with Mirrors.open(store, file=file) as mirrors:
             settings = settings or SearchSettings()
@@ -122,8 +125,8 @@ class LiveIndex:
         return self._store.epoch
 
     async def run(self) -> None:
-        """Embed what is new, load what there is and what a search had no time to wait for, and save what is
-        loaded, until cancelled.
+        """Embed new texts, load the mirrors that a search could not wait for, and save the owner's,
+        until cancelled.
         """
         self._runs = True
         try:
@@ -201,19 +204,19 @@ class LiveIndex:
         texts = [text for text in asked if any(words.raw_words(text))]
         if not texts:
             return Found((), EmptyReason.EMPTY_QUERY)
-        for _ in range(2):  # the second time what is held in memory answers
+        for _ in range(2):  # the second try is answered from memory
             try:
                 found = await self._ranked(texts, query, audience)
                 found = found or await self._by_words(texts, query, audience)
             except StorageCorrupt:
-                continue  # the store has begun anew
+                continue  # the store has been emptied
             if self._mirrors.is_whole:
                 return found
             return replace(found, reason=heavier(found.reason, Lack.INDEXING))
         return Found((), Lack.INDEXING)
 
     async def state(self) -> IndexState:
-        """See MemoryIndex. What is to be indexed yet is known to the indexer alone."""
+        """See MemoryIndex. Only the indexer knows what has still to be indexed."""
         state = replace(await self._store.state(), nbytes=await self._mirrors.nbytes())
         told = await self._chain.with_vectors(state)
         if self._is_loading or self._warming:
@@ -221,14 +224,14 @@ class LiveIndex:
         return told
 
     def problems(self) -> tuple[Problem, ...]:
-        """Embedders that fail, and why words alone answer."""
+        """Return the embedders that fail, and why words alone answer."""
         broken = (self._broken,) if self._broken else ()
         return (*broken, *self._chain.problems())
 
     async def _ranked(
         self, texts: Sequence[str], query: SearchQuery, audience: Audience
     ) -> Found | None:
-        """What the searcher finds; None when it is not ready in time, or breaks."""
+        """Return what the mirror finds; None when it is not ready in time, or fails."""
         try:
             audience = await self._mirrors.serving(audience)
             if self._runs and audience in self._warming:
@@ -239,13 +242,13 @@ class LiveIndex:
                 return None
             lack = asked.lack
             if audience != OWNER and lack == Lack.VECTORS_MISSING:
-                lack = ""  # what is being embedded may be the owner's
+                lack = ""  # the missing vectors may be the owner's
             options = self._settings.options(query, self._today())
             found = await self._mirrors.search(audience, texts, asked.vectors, asked.model, options)
         except AgentdError:
             raise
         except Exception as error:
-            # Whatever is wrong with what ranks, what was written must still be found.
+            # A fault in ranking must not hide what was written.
             log.exception("search_broke")
             self._broken = _broke(error)
             return None
@@ -254,7 +257,7 @@ class LiveIndex:
             self._cold.set()
         hits = tuple(map(hit_of, found.hits))
         told = str(found.reason or "")
-        # Words alone cannot tell: an answer in other words holds none of the question's.
+        # Only with vectors: an answer in other words shares no word with the question.
         if hits and asked.vectors is not None and found.confidence < options.least_confidence:
             told = EmptyReason.NOTHING_FITS
         if lack and (not told or told in _PERHAPS_MISSED):
@@ -262,8 +265,8 @@ class LiveIndex:
         return Found(hits, told, found.confidence)
 
     async def _is_loaded(self, audience: Audience, query: SearchQuery) -> bool:
-        """Whether all that is stored is in memory by now; if that takes too long, it is made ready for
-        a later search.
+        """Whether everything stored is in the mirror by now; if loading takes too long, it goes on
+        in the background.
         """
         least = min(self._patience, self._settings.query_timeout_ms / 1000)
         try:
@@ -280,10 +283,12 @@ class LiveIndex:
         return self._clock.now().astimezone(self._clock.zone).date()
 
     async def _entries(self, chunks: Sequence[Chunk], known: Sequence[Entry] = ()) -> list[Entry]:
-        """The chunks as they are indexed. Those that are `known`, on whatever line, are not read again."""
+        """Return the index entries of chunks. Entries in `known` with the same text are reused,
+        whatever their lines.
+        """
         held = await self._mirrors.run(_by_words, known) if known else {}
         found: list[Entry] = []
-        for first in range(0, len(chunks), _SLICE):  # searches come in between
+        for first in range(0, len(chunks), _SLICE):  # searches can run in between
             found += await self._mirrors.run(self._slice, chunks[first : first + _SLICE], held)
         return found
 
@@ -297,7 +302,9 @@ class LiveIndex:
     async def _by_words(
         self, texts: Sequence[str], query: SearchQuery, audience: Audience
     ) -> Found:
-        """What the store itself finds, arranged as far as that can be done without all the others."""
+        """Return what the store's own keyword search finds, ranked as far as that is possible
+        without other chunks.
+        """
         text = "\n".join(texts)
         terms = list(dict.fromkeys(words.terms(text)))[:MAX_TERMS]
         found = await self._store.keyword(terms, audience, limit=CANDIDATES, sources=query.sources)
@@ -307,7 +314,7 @@ class LiveIndex:
         try:
             hits = await self._mirrors.arranged(found.hits, text, options, WORDS_ALONE)
         except Exception as error:
-            # Whatever is wrong with what ranks, what was written must still be found.
+            # A fault in ranking must not hide what was written.
             log.exception("search_broke")
             self._broken = _broke(error)
             first = found.hits[: query.limit]
@@ -315,7 +322,7 @@ class LiveIndex:
         return Found(hits, Lack.WARMING, WORDS_ALONE)
 
     async def _keep(self) -> None:
-        """Load what there is, if it is much, and save it from time to time."""
+        """Load the owner's mirror if it is large, and save it from time to time."""
         try:
             await self._load()
         except Exception:
@@ -333,9 +340,10 @@ class LiveIndex:
             await self._clock.sleep(pause)
 
     async def _load(self) -> None:
-        """Have all that is stored in memory, unless it is so little that the first search can do that: what
-        it needs is not to weigh on a daemon that nobody searches. By slices, and with no priority of the
-        thread: one with a low one that holds the interpreter would keep all others waiting.
+        """Load the owner's mirror, unless it is so small that the first search can do that: a
+        daemon that nobody searches should not pay for it. It is loaded by slices at normal
+        priority, because a thread of low priority that holds the interpreter would delay all
+        others.
         """
         state = await self._chain.with_vectors(await self._store.state())
         if state.chunks < LEAST:

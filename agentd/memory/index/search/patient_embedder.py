@@ -1,7 +1,5 @@
-"""One embedder, asked with patience, and what is known of how it is.
-
-Its answers are checked, after a failure it is left alone for a while, and it is given no more at once
-than it can do in time. All that search with it share what is known of it.
+"""An embedder with health tracking: answers are checked, failures cause a pause, and batches adapt
+in size to what the embedder can do in time. All searches that use it share its state.
 """
 
 from __future__ import annotations
@@ -20,26 +18,26 @@ from agentd.core.ports import Clock, Embedder
 
 log = structlog.get_logger()
 
-FIRST, MOST = 16, 128  # texts at once
+FIRST, MOST = 16, 128  # texts in a batch, at first and at most
 SECONDS = 120.0  # for one batch
-QUICK = SECONDS / 4  # what takes longer is not done for twice as many at once
+QUICK = SECONDS / 4  # a batch that takes longer does not double the next
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds after failures in a row, doubling
-LATE = 3  # questions in a row that it answers too late for
-FEWER = 8  # so many times fewer texts at once after a failure; twice as many after a success
+LATE = 3  # late answers to queries in a row from which others stand in
+FEWER = 8  # divisor of the batch after a failure; a quick success doubles it
 _MOST_HALF = 65504.0  # of float16
 
 
 class PatientEmbedder:
-    """An embedder, and how it is: `problem` says why it fails, `size` how many texts to try at once. What
-    failed is to be tried again in smaller batches.
+    """An embedder and its health: `problem` says why it fails, `size` how many texts the next batch
+    should have. A failed batch is to be tried again in smaller ones.
     """
 
     def __init__(self, embedder: Embedder, clock: Clock) -> None:
         self.problem: Problem | None = None  # why it fails; None while it works
-        self.size = FIRST  # texts to try at once: how slow it is shows at them
+        self.size = FIRST  # texts in the next batch; starts small, to find out how slow it is
         self.has_answered = False
-        self._late = 0  # questions in a row that it did not answer in time
-        self._waited = 0.0  # seconds that the last of them had
+        self._late = 0  # queries in a row that it did not answer in time
+        self._waited = 0.0  # seconds that the last of them was given
         self._embedder = embedder
         self._clock = clock
         self._resume = 0.0
@@ -47,31 +45,31 @@ class PatientEmbedder:
 
     @property
     def model(self) -> str:
-        """The embedder's."""
+        """The identity of the embedder."""
         return self._embedder.model
 
     @property
     def dimension(self) -> int:
-        """Numbers in a vector."""
+        """The number of values in a vector."""
         return self._embedder.dimension
 
     @property
     def pause(self) -> float:
-        """How many seconds it is left alone after a failure."""
+        """Seconds until the embedder may be asked again after a failure."""
         return max(0.0, self._resume - self._clock.monotonic())
 
     @property
     def fails(self) -> bool:
-        """Whether it is down, or too slow for questions: then others stand in for it."""
+        """Whether the embedder is down, or too slow for queries: then others stand in for it."""
         return self.problem is not None or self._late >= LATE
 
     def was_late(self, seconds: float) -> None:
-        """A question was not waited for any longer than that."""
+        """Record that a query was not answered within `seconds`."""
         self._late += 1
         self._waited = seconds
 
     def problems(self) -> tuple[Problem, ...]:
-        """Why others stand in for it."""
+        """Return why others stand in for the embedder; empty if it works."""
         if self.problem is not None:
             return (self.problem,)
         if not self.fails:
@@ -81,7 +79,7 @@ class PatientEmbedder:
         return (Problem("embedder_slow", text, cure),)
 
     async def ask(self, texts: Sequence[str], *, query: bool) -> Sequence[bytes]:
-        """The vectors of what is looked for. Raises EmbedderFault."""
+        """Return the vectors of texts that a search needs. Raises EmbedderFault."""
         try:
             found = await self._found(texts, query=query)
         except EmbedderFault as fault:
@@ -92,7 +90,9 @@ class PatientEmbedder:
         return found
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes] | None:
-        """The vectors, as they are stored, of at most `size` texts; None if the embedder fails."""
+        """Return the vectors, in stored form, of at most `size` texts; None if the embedder
+        fails.
+        """
         begun = self._clock.monotonic()
         try:
             async with asyncio.timeout(SECONDS):
@@ -111,7 +111,7 @@ class PatientEmbedder:
         return None
 
     def acquit(self) -> None:
-        """Its failure was the fault of one text."""
+        """Clear the failure: a single text was its cause."""
         self.problem = None
 
     async def _found(self, texts: Sequence[str], *, query: bool) -> Sequence[bytes]:
@@ -142,13 +142,14 @@ class PatientEmbedder:
 
 
 def patient(embedders: Sequence[Embedder], clock: Clock) -> tuple[PatientEmbedder, ...]:
-    """Each of them asked with patience."""
+    """Wrap each embedder in a PatientEmbedder."""
     return tuple(PatientEmbedder(embedder, clock) for embedder in embedders)
 
 
 def packed(vectors: Sequence[bytes]) -> list[bytes]:
-    """Vectors of float32, all of one length, as they are stored: of float16, whose error is far below that
-    of any model. Needs no numpy. Raises EmbedderFault for numbers that are none.
+    """Convert float32 vectors of one length to the stored form, float16, whose rounding error is
+    far below any model's error. Needs no numpy. Raises EmbedderFault for numbers that are not
+    finite or too large.
     """
     if not vectors:
         return []

@@ -1,4 +1,6 @@
-"""One ranking of the same thing asked in several ways: in other words, in other languages."""
+"""Searches for one question in several phrasings (rewordings, languages), and fuses the
+rankings.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,20 @@ from agentd.core.search import (
 from agentd.memory.index.ranking import newest, packing
 from agentd.memory.index.search.searcher import Searcher
 
-DEPTH = 100  # units that each way of asking proposes
-# Added to ranks before they count by their reciprocals. Of 1, 5, 20 and 60 this is best over two years
-# of notes by different authors: what one phrasing finds first outweighs what all of them find far down.
+DEPTH = 100  # units that each phrasing proposes
+# Added to ranks before their reciprocals are summed. Of 1, 5, 20 and 60 this value is best over two
+# years of notes by different authors: what one phrasing finds first outweighs what all of them find
+# far down.
 RANK = 5
 Phrasing = tuple[str, NDArray[np.float32] | None]
 
 
 def search(searcher: Searcher, asked: Sequence[Phrasing], options: SearchOptions) -> Ranking:
-    """The best units for a text and its vector, or for several that ask the same: ranked for each, and
-    then by the sum of their reciprocal ranks. A unit is found once, with the score and the parts of
-    where it scores highest; joined, limited and within the budget are those of all together.
+    """Return the best units for a text and its vector, or for several phrasings of the same
+    question: ranked for each phrasing, then by the sum of reciprocal ranks.
+
+    A unit appears once, with the score and partial scores of the phrasing in which it scores
+    highest. Joining, limit and budget apply to the fused ranking.
     """
     if len(asked) == 1:
         return searcher.search(*asked[0], options)
@@ -47,7 +52,9 @@ def search(searcher: Searcher, asked: Sequence[Phrasing], options: SearchOptions
 
 
 def _fused(rankings: Iterable[Ranking]) -> list[Ranked]:
-    """Every unit once, best first; scores are the highest that were found, in falling order."""
+    """Return every unit once, best first, with its highest score; scores are reassigned in
+    descending order.
+    """
     worth: dict[int, float] = {}
     best: dict[int, Ranked] = {}
     for ranking in rankings:
@@ -62,13 +69,13 @@ def _fused(rankings: Iterable[Ranking]) -> list[Ranked]:
 
 
 def _newest_leads(rankings: Iterable[Ranking]) -> bool:
-    """Whether at least half of the wordings that find something ask how things stand."""
+    """Whether at least half of the phrasings that find something ask for a present state."""
     told = [ranking.newest_leads for ranking in rankings if ranking.hits]
     return 2 * sum(told) >= len(told)
 
 
 def _newest_first(hits: Sequence[Ranked]) -> list[Ranked]:
-    """The hits, those that are outdated behind what is newer."""
+    """Return the hits with outdated ones behind the newer ones."""
     place = {hit.slots[0]: at for at, hit in enumerate(hits)}
     newer = {
         at: place[hit.superseded_by]
@@ -79,13 +86,13 @@ def _newest_first(hits: Sequence[Ranked]) -> list[Ranked]:
 
 
 def _scored(hits: Sequence[Ranked]) -> list[Ranked]:
-    """The hits in this order, each with the score of the place where it is now."""
+    """Reassign the scores to the hits in this order, in descending order."""
     scores = sorted((hit.score for hit in hits), reverse=True)
     return [replace(hit, score=score) for hit, score in zip(hits, scores, strict=True)]
 
 
 def _packed(searcher: Searcher, hits: Sequence[Ranked], options: SearchOptions) -> Iterable[Ranked]:
-    """Neighbours as one hit, as many as are wanted and fit the budget."""
+    """Join neighbours to hits, and yield as many hits as limit and budget allow."""
     by_slot = {hit.slots[0]: hit for hit in hits}
     slots = list(by_slot)
     before, after = (searcher.corpus.column(n)[slots].tolist() for n in ("previous", "next"))

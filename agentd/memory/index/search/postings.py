@@ -1,12 +1,13 @@
-"""The keyword retriever: BM25 over numpy postings, every change visible at once.
+"""The keyword retriever: BM25 over numpy postings; every change is visible at once.
 
-Documents are added as small segments, and a new segment takes in those before it that are not larger:
-each posting is copied a few times in its life, and a search meets a handful of segments. Of 60,000 documents
-one segment alone would take 17 ms for each change in place of .1, and segments that are never merged 9 ms for
-each search in place of 1.5. Scores are
-computed from what is alive at that moment, so they do not depend on the order of changes, nor on what
-has been merged. Nothing is skipped: scores are exact, except that terms past 4,095 of a document and
-repetitions past 16 count no more.
+Documents are added as small segments. A new segment is merged with those before it that are not
+larger, so each posting is copied only a few times and a search visits a handful of segments. With
+60,000 documents a single segment would take 17 ms per change in place of .1, and segments that are
+never merged 9 ms per search in place of 1.5.
+
+Scores are computed from what is alive at that moment, so they depend neither on the order of
+changes nor on merging. Scores are exact, except that terms past 4,095 of a document and repetitions
+past 16 are not counted.
 """
 
 from __future__ import annotations
@@ -26,18 +27,20 @@ from agentd.memory.index.search.vocabulary import Vocabulary
 Codes = NDArray[np.uint16]
 Ints = NDArray[np.int64]
 
-MOST = 1 << 16  # documents of one segment, so that two bytes say which
-LONGEST = (1 << 12) - 1  # terms of a document that are told apart; a longer one counts as this long
-OFTENEST = 1 << 4  # a term that stands more often in a document counts as often as this
-_AT_ONCE = 1 << 14  # postings that are copied in one go
+MOST = 1 << 16  # documents of one segment, so that two bytes number them
+LONGEST = (1 << 12) - 1  # largest document length; a longer document counts as this long
+OFTENEST = 1 << 4  # largest term frequency; a more frequent term counts as this
+_AT_ONCE = 1 << 14  # postings copied at once
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A run of documents with its terms inverted, in flat arrays, four bytes for each posting: documents
-    `first` to `first + count`. The postings of `terms[i]` (numbers, ascending) are
-    those from `starts[i]` to `starts[i + 1]`, none if all that held it went: which document, and
-    how often beside how many terms (see `impact_table`).
+    """A run of documents, `first` to `first + count`, as an inverted index in flat arrays, four
+    bytes per posting.
+
+    The postings of `terms[i]` (term numbers, ascending) are those from `starts[i]` to `starts[i +
+    1]`; there are none if all documents with the term were removed. `places` says which document,
+    `codes` combines term frequency and document length (see `impact_table`).
     """
 
     first: int
@@ -49,30 +52,32 @@ class Segment:
 
     @property
     def end(self) -> int:
-        """The first slot behind it."""
+        """The first slot after the segment."""
         return self.first + self.count
 
     @property
     def nbytes(self) -> int:
-        """What its arrays hold in memory."""
+        """Bytes of the arrays."""
         return (
             self.terms.nbytes + self.starts.nbytes + self.places.nbytes + self.codes.nbytes
         )  # fmt: skip
 
     def arrays(self) -> Arrays:
-        """Its arrays by the names that they have here."""
+        """Return the arrays by field name."""
         return {
             "terms": self.terms, "starts": self.starts, "places": self.places, "codes": self.codes
         }  # fmt: skip
 
     @property
     def frequencies(self) -> NDArray[np.int32]:
-        """In how many documents each of `terms` stands."""
+        """The document frequency of each of `terms`."""
         return np.diff(self.starts)
 
     def postings(self, term: int) -> tuple[Codes, Codes] | None:
-        """The places of the documents that hold a term, ascending, and their codes."""
-        at = int(self.terms.searchsorted(np.int32(term)))  # of their type, or all are copied
+        """Return the places of the documents that contain a term, ascending, and their codes; None
+        if there are none.
+        """
+        at = int(self.terms.searchsorted(np.int32(term)))  # same dtype, else numpy copies all
         if at == len(self.terms) or self.terms[at] != term:
             return None
         start, end = self.starts[at : at + 2].tolist()
@@ -81,8 +86,8 @@ class Segment:
         return self.places[start:end], self.codes[start:end]
 
     def without(self, slots: Ints) -> tuple[Segment, NDArray[np.int32]]:
-        """The segment without the postings of some documents, and the number of the term of each
-        posting that went.
+        """Return the segment without the postings of some documents, and the term number of each
+        removed posting.
         """
         gone = np.zeros(self.count, np.bool_)
         gone[slots - self.first] = True
@@ -94,8 +99,8 @@ class Segment:
 
 
 def numbered(documents: Sequence[Sequence[str]], number: Callable[[str], int]) -> NDArray[np.int32]:
-    """The numbers of the terms of documents, one after the other. Others get the interpreter between
-    any two documents, as they would not during one call for all.
+    """Return the term numbers of documents in one run. It loops over the documents so that other
+    threads get the interpreter in between.
     """
     numbers = array("i")
     for terms in documents:
@@ -104,7 +109,7 @@ def numbered(documents: Sequence[Sequence[str]], number: Callable[[str], int]) -
 
 
 def build(first: int, numbers: NDArray[np.int32], lengths: NDArray[np.int32]) -> Segment:
-    """The segment of documents whose terms' numbers follow each other."""
+    """Build the segment of documents from their term numbers in one run and their lengths."""
     places = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
     keys, counts = np.unique(numbers.astype(np.int64) << 16 | places, return_counts=True)
     own = np.minimum(lengths, LONGEST).astype(np.int64)[keys & 0xFFFF]
@@ -113,8 +118,8 @@ def build(first: int, numbers: NDArray[np.int32], lengths: NDArray[np.int32]) ->
 
 
 def merge(one: Segment, other: Segment) -> Segment:
-    """Two segments, of which the second follows the first, as one. A few terms are copied at a time: what
-    is needed besides the new segment would otherwise be several times as large, and stay with the process.
+    """Merge two adjacent segments. A few terms are copied at a time, because temporary arrays for
+    all would be several times as large as the result, and the process would keep that memory.
     """
     terms, _ = _starts(np.sort(np.concatenate([one.terms, other.terms])))
     before, behind = _counts(one, terms), _counts(other, terms)
@@ -130,8 +135,8 @@ def merge(one: Segment, other: Segment) -> Segment:
 
 
 def impact_table(k1: float, b: float, mean: float) -> NDArray[np.float32]:
-    """BM25 (Robertson and Zaragoza, 2009) of each code without the term's idf: of how often a term
-    stands in a document beside the document's length, when documents have `mean` terms.
+    """Return the BM25 score (Robertson and Zaragoza, 2009) of each code without the term's idf; a
+    code combines term frequency and document length. `mean` is the mean document length.
     """
     often = np.arange(1, OFTENEST + 1, dtype=np.float32)[:, None]
     norm = np.float32(k1) * ((1.0 - b) + np.float32(b / mean) * np.arange(LONGEST + 1))
@@ -139,7 +144,9 @@ def impact_table(k1: float, b: float, mean: float) -> NDArray[np.float32]:
 
 
 def _counts(segment: Segment, terms: NDArray[np.int32]) -> NDArray[np.int32]:
-    """How many postings a segment has of each of `terms`, all of its own among them."""
+    """Return how many postings a segment has of each of `terms`, which must include all of its
+    own.
+    """
     counts = np.zeros(len(terms), np.int32)
     counts[terms.searchsorted(segment.terms)] = segment.frequencies
     return counts
@@ -152,8 +159,8 @@ def _copy(
     counts: NDArray[np.int32],
     shift: int,
 ) -> None:
-    """Put the postings of each of the target's terms, of which the source has `counts`, behind `starts`;
-    the documents count `shift` places further there.
+    """Copy the postings of the source, `counts` for each of the target's terms, to `starts` in the
+    target; document places are shifted by `shift`.
     """
     ends = np.cumsum(counts)
     first = 0
@@ -175,7 +182,9 @@ def _from_keys(first: int, count: int, keys: Ints) -> Segment:
 
 
 def _starts(numbers: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Distinct numbers of an ascending list, and where each starts, the list's end behind them."""
+    """Return the distinct numbers of an ascending list, and the offset of each, followed by the
+    list's length.
+    """
     change = np.flatnonzero(np.diff(numbers, prepend=np.int32(-1))).astype(np.int32)
     return numbers[change], np.append(change, np.int32(len(numbers)))
 
@@ -186,12 +195,12 @@ B = 0.75
 Floats = NDArray[np.float32]
 Slots = NDArray[np.int64]
 
-BLOCK = 256  # scores of which the highest is compared first
+BLOCK = 256  # scores per block whose maximum is compared first
 
 
 class Postings:
-    """Documents by slot, their terms inverted. Slots count from 0 and are never used again. Terms have
-    the numbers of `vocabulary`, which others may use besides.
+    """Documents by slot, as an inverted index. Slots count from 0 and are never reused. Terms have
+    the numbers of `vocabulary`, which may be shared.
     """
 
     def __init__(self, vocabulary: Vocabulary | None = None) -> None:
@@ -207,12 +216,12 @@ class Postings:
         self._table = impact_table(K1, B, 1.0)
 
     def __len__(self) -> int:
-        """How many documents are alive."""
+        """Return how many documents are alive."""
         return self._count
 
     @property
     def nbytes(self) -> int:
-        """What the arrays hold in memory; the vocabulary comes on top."""
+        """Bytes of the arrays, without the vocabulary."""
         own = self._frequencies.nbytes + self._table.nbytes
         own += getsizeof(self._lengths) + getsizeof(self._alive)
         return own + sum(segment.nbytes for segment in self._segments)
@@ -221,7 +230,7 @@ class Postings:
     def restored(
         cls, arrays: Mapping[str, NDArray[Any]], vocabulary: Vocabulary | None = None
     ) -> Self:
-        """The postings of `arrays`, most of which stay where they are."""
+        """Build from what `arrays` returned; most arrays are not copied."""
         own = cls(vocabulary)
         own._frequencies = arrays["frequencies"].copy()
         own._lengths.frombytes(arrays["lengths"].tobytes())
@@ -233,7 +242,9 @@ class Postings:
         return own
 
     def arrays(self) -> Arrays:
-        """All of it but the vocabulary, to be restored from; valid until the next change."""
+        """Return everything but the vocabulary as arrays, for `restored`; valid until the next
+        change.
+        """
         self.settle()
         found: Arrays = {
             "frequencies": self._frequencies,
@@ -246,7 +257,9 @@ class Postings:
         return found
 
     def add(self, documents: Sequence[Sequence[str]]) -> int:
-        """Add documents, each the list of its terms; their slots follow the one returned."""
+        """Add documents, each as a list of terms; return the first slot, which the others
+        follow.
+        """
         first = len(self._lengths)
         at = 0
         while at < len(documents):
@@ -257,7 +270,7 @@ class Postings:
         return first
 
     def remove(self, slots: Sequence[int]) -> None:
-        """Forget documents; slots already forgotten are passed over."""
+        """Remove documents; slots already removed are ignored."""
         for slot in slots:
             if self._alive[slot]:
                 self._alive[slot] = 0
@@ -266,8 +279,8 @@ class Postings:
                 self._removed.append(slot)
 
     def settle(self) -> None:
-        """Take what was removed out of the arrays. Every search does it first: some milliseconds for
-        each 65,536 documents that something was removed from.
+        """Delete the postings of removed documents from the arrays. Every search does this first:
+        some milliseconds for each segment of 65,536 documents with removals.
         """
         if not self._removed:
             return
@@ -280,13 +293,15 @@ class Postings:
                 np.subtract.at(self._frequencies, lost, 1)
 
     def frequency(self, term: str) -> int:
-        """In how many living documents a term stands."""
+        """Return the number of living documents that contain a term."""
         self.settle()
         number = self._numbers.get(term)
         return 0 if number is None else int(self._frequencies[number])
 
     def idfs(self, terms: Sequence[str]) -> Floats:
-        """How rare each term is: always positive, highest for terms that nothing holds."""
+        """Return the idf of each term: always positive, highest for terms that no document
+        contains.
+        """
         self.settle()
         numbers = np.array([self._numbers.get(term, -1) for term in terms], np.int64)
         df = np.zeros(len(numbers))
@@ -294,7 +309,7 @@ class Postings:
         return np.log((self._count - df + 0.5) / (df + 0.5) + 1.0).astype(np.float32)
 
     def scores(self, terms: Sequence[tuple[str, float]]) -> Floats:
-        """The BM25 score of every slot for weighted terms; 0 for what is gone."""
+        """Return the BM25 score of every slot for weighted terms; 0 for removed documents."""
         out = np.zeros(len(self._lengths), np.float32)
         gains = self._gains(terms)
         table = self._impact_table()
@@ -309,14 +324,14 @@ class Postings:
     def top(
         self, terms: Sequence[tuple[str, float]], k: int, allowed: NDArray[np.bool_] | None = None
     ) -> tuple[Slots, Floats]:
-        """The `k` best slots with a positive score, all that tie with the last among them."""
+        """Return the `k` best slots with a positive score, with all that tie with the last."""
         scores = self.scores(terms)
         if allowed is not None:
             scores *= allowed
         return best(scores, k, above=0.0)
 
     def impacts(self, slots: Slots, terms: Sequence[str]) -> Floats:
-        """What each term adds to each slot's score: a matrix of slots by terms."""
+        """Return how much each term adds to each slot's score: a matrix of slots by terms."""
         out = np.zeros((len(slots), len(terms)), np.float32)
         order = np.argsort(slots, kind="stable")
         ordered = slots[order]
@@ -339,7 +354,7 @@ class Postings:
     def _append(self, documents: Sequence[Sequence[str]]) -> None:
         """Add documents that fit into one segment."""
         lengths = np.fromiter(map(len, documents), np.int32, len(documents))
-        numbers = numbered(documents, self._numbers.__getitem__)  # numbers a new term, too
+        numbers = numbered(documents, self._numbers.__getitem__)  # numbers new terms, too
         new = build(len(self._lengths), numbers, lengths)
         self._lengths.frombytes(lengths.tobytes())
         self._alive.extend(b"\1" * len(documents))
@@ -363,7 +378,7 @@ class Postings:
             self._frequencies = larger
 
     def _gains(self, terms: Sequence[tuple[str, float]]) -> list[tuple[int, np.float32]]:
-        """The numbers of known terms, and what their impacts are multiplied with."""
+        """Return the numbers of known terms with the factors of their impacts."""
         return [
             (number, np.float32(idf * weight))
             for (term, weight), idf in zip(
@@ -380,7 +395,9 @@ class Postings:
 
 
 def best(scores: Floats, k: int, above: float) -> tuple[Slots, Floats]:
-    """The `k` highest scores over `above`, best first, with all that tie with the last one."""
+    """Return the slots of the `k` highest scores above `above`, best first, with all that tie with
+    the last, and the scores.
+    """
     floor = _floor(scores, k, above)
     slots = np.flatnonzero(scores > above if floor is None else scores >= floor)
     if 0 < k < len(slots):
@@ -391,7 +408,9 @@ def best(scores: Floats, k: int, above: float) -> tuple[Slots, Floats]:
 
 
 def _floor(scores: Floats, k: int, above: float) -> np.float32 | None:
-    """A score over `above` that at least `k` reach: so many blocks have one. None if not so many."""
+    """Return a score above `above` that at least `k` slots reach, found from block maxima; None if
+    there are too few blocks.
+    """
     blocks = len(scores) // BLOCK
     if not 0 < k <= blocks:
         return None

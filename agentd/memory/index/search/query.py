@@ -1,4 +1,4 @@
-"""What a query asks for, read from its text. Any string is valid."""
+"""Parses a query: its terms, phrases and days. Any string is valid."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from agentd.memory.index.ranking.temporal import Anchored, Named
 from agentd.memory.index.search import words
 
 MAX_TERMS = 48
-_HEAD = 500  # letters in which days and what is asked for are looked for
+_HEAD = 500  # leading characters that are searched for days
 
 _QUOTED = re.compile(r"[\"“«„`]([^\"“”«»„`]{2,200})[\"”»`“]")
-# Beside a day these words only ask what there was: they stand in no answer rather than in another.
+# Beside a date, these words only ask what there was: answers do not contain them.
 _FILLERS = frozenset(
     words.terms(
         "note noted noting write wrote written happen happened happening say said saying tell told "
@@ -26,7 +26,7 @@ _FILLERS = frozenset(
         "escribi hable hablamos recuerdas ocurrio nota notas"
     )
 )
-# These do so where nothing else is asked for.
+# The same applies to these words, if nothing else is asked for.
 _VAGUE = _FILLERS | frozenset(
     words.terms(
         "record recorded log logged entry entries diary journal occur occurred event go goes going went "
@@ -39,31 +39,31 @@ _VAGUE = _FILLERS | frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query's terms and what kind of answer it wants."""
+    """A parsed query."""
 
     text: str
     terms: tuple[str, ...]  # distinct, in reading order
-    spelled: Mapping[str, str]  # the folded word of a term
+    spelled: Mapping[str, str]  # term to its folded word
     exact: tuple[tuple[str, ...], ...]  # quoted phrases and identifiers, as terms
-    window: tuple[int, int] | None = None  # first and last of the days that it names
-    anchor: Anchored | None = None  # days that it names by an event
-    only_days: bool = False  # whether it asks for what there was on the days it names, and no more
+    window: tuple[int, int] | None = None  # first and last day that it names, as ordinals
+    anchor: Anchored | None = None  # days named by an event
+    only_days: bool = False  # whether it asks only what there was on those days
 
 
 @dataclass(frozen=True, slots=True)
 class _Days:
-    """The days that a text names, and which of its terms say what about them."""
+    """The days that a text names, and how its terms relate to them."""
 
     window: tuple[int, int] | None = None
     anchor: Anchored | None = None
-    spoken: frozenset[str] = frozenset()  # nobody wrote "last week" into what is looked for
+    spoken: frozenset[str] = frozenset()  # relative dates, which answers lack
     fillers: frozenset[str] = frozenset()
     only: bool = False
 
 
 def parse(text: str, today: date | None = None) -> Query:
-    """The query that a text makes; what `words.asked` leaves out is not looked at. Without `today`
-    no days are read from it.
+    """Parse a text; only what `words.asked` keeps of it counts. Without `today` no days are
+    recognised.
     """
     text = words.asked(text)
     found = list(words.raw_words(text))
@@ -94,7 +94,7 @@ def _days(text: str, today: date | None) -> _Days:
     if anchor is not None and any(
         one.start <= anchor.start and one.end > anchor.event_start for one in found
     ):
-        anchor = None  # "the day before yesterday" is a day itself
+        anchor = None  # "the day before yesterday" names a day by itself
     whens = [(one.start, one.end) for one in found]
     spoken = [folded[one.start : one.end] for one in found if one.relative]
     window = None
@@ -126,7 +126,9 @@ def _days(text: str, today: date | None) -> _Days:
 
 
 def _named_event(anchor: Anchored, found: Sequence[Named], folded: str) -> Named | None:
-    """The days that are themselves the event: "the week of 3 May"."""
+    """Return the date that is itself the event, as in "the week of 3 May"; None if there is
+    none.
+    """
     for one in found:
         if anchor.start < one.start < anchor.end:
             before = folded[anchor.event_start : one.start]
@@ -136,7 +138,7 @@ def _named_event(anchor: Anchored, found: Sequence[Named], folded: str) -> Named
 
 
 def _parted(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, str]:
-    """What stands in the spans of a text, and what beside them."""
+    """Return the text inside the spans, and the text outside, each with blanks for the rest."""
     inside = [False] * len(text)
     for start, end in spans:
         inside[start:end] = [True] * (end - start)

@@ -1,8 +1,8 @@
-"""A mirror in a file, so that a start has nothing to read again: loading it takes a twentieth of the time.
+"""A search mirror stored in a file, which loads in a twentieth of the time that rebuilding takes.
 
-The file is tied to the store by a mark that stands in both. The mark is stored behind all that the file
-holds, so whatever is lost of the store takes the mark along; and ids of chunks are never used again. How
-often chunks have moved to other lines belongs to the mark.
+The file is tied to the store by a mark that both contain. The store's mark is written after
+everything the file holds, so a store that has lost some of that has lost the mark, too; and ids of
+chunks are never reused. The mark includes how often chunks have moved to other lines.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 
-LEAST = 2_000  # chunks; fewer are read from the store as quickly
-SHARE = 20  # so many chunks take one change, until it is written again
-_FEW = 1_000  # changes that are nothing
-_FORM = 1  # of what mirrors give; another one is not read
+LEAST = 2_000  # chunks; fewer load from the store just as fast
+SHARE = 20  # the file is rewritten when one in so many chunks has changed
+_FEW = 1_000  # changes that are too few to rewrite it
+_FORM = 1  # version of the mirror's arrays; files of another version are not read
 _MARK = "mirror"
 
 
@@ -39,7 +39,7 @@ Run = Callable[..., Awaitable[Any]]
 
 
 class SavedMirror:
-    """The file of the owner's mirror. `run` does work on the thread of the mirrors."""
+    """The file of the owner's mirror. `run` runs work on the mirrors' thread."""
 
     def __init__(self, path: Path, store: ChunkStore, run: Run) -> None:
         self._path = path
@@ -47,17 +47,19 @@ class SavedMirror:
         self._store = store
         self._run = run
         self._erasing = 0
-        self.erased = 0  # how often something was: a mirror that was there before has the words yet
+        self.erased = 0  # erasures so far: an older mirror may still hold the words
 
     def is_due(self, mirror: Mirror) -> bool:
-        """Whether it is worth writing."""
+        """Whether the mirror should be written: it is large, and has changed much or has no
+        file.
+        """
         size = len(mirror)
         is_old = mirror.unsaved > max(_FEW, size // SHARE) or not self._path.exists()
         return size >= LEAST and is_old
 
     async def load(self) -> Mirror | None:
-        """The chunks that it holds, of which the store may have lost some; None if there is no file, or none
-        that can be used, which is then gone. Raises StorageError.
+        """Return the stored mirror, which may hold chunks that the store has lost meanwhile; None
+        if there is no usable file. An unusable file is deleted. Raises StorageError.
         """
         if not await self._run(self._path.exists):
             return None
@@ -66,9 +68,9 @@ class SavedMirror:
         return found
 
     async def save(self, mirror: Mirror, moves: str = "") -> bool:
-        """Write a mirror that is level with the store, while nobody else changes it; False if there is no
-        room. `moves` is what stood under MOVES when it was: a file with chunks on former lines is not used.
-        Raises StorageError.
+        """Write a mirror that is level with the store, and that nobody changes meanwhile; return
+        False if the disk has no room. `moves` is the value under MOVES at that time: a file whose
+        chunks have moved since is not used. Raises StorageError.
         """
         erased, mark = self.erased, secrets.token_hex(16)
         try:
@@ -87,8 +89,8 @@ class SavedMirror:
 
     @asynccontextmanager
     async def without(self) -> AsyncIterator[None]:
-        """No file is there before the block, and none that was begun before its end after it: what the
-        store forgets meanwhile is in none. Raises StorageError.
+        """Delete the file before the block, and discard any file begun before its end, so that no
+        file holds what the store erases in the block. Raises StorageError.
         """
         self._erasing += 1
         self.erased += 1
@@ -115,7 +117,7 @@ class SavedMirror:
     def _restored(self, mark: str) -> Mirror | None:
         from agentd.memory.index.search.in_memory import restored
 
-        self._new.unlink(missing_ok=True)  # of one that was killed
+        self._new.unlink(missing_ok=True)  # left by a killed process
         try:
             return restored(self._path, _whole(mark))
         except FileNotFoundError:
@@ -130,5 +132,7 @@ class SavedMirror:
 
 
 def _whole(mark: str) -> str:
-    """What ties a file to the store, and to the rules by which it was written."""
+    """Return the complete mark: it ties a file to the store, and to the version of mirrors, words
+    and byte order.
+    """
     return f"{mark} {_FORM} {words.VERSION} {sys.byteorder}"

@@ -77,7 +77,9 @@ class SearchSettings(Settings):
         return self
 
     def options(self, query: SearchQuery, today: date) -> SearchOptions:
-        """What one search goes by: what it asks for, and these settings for all else."""
+        """Return the options of one search: the query's own choices, and these settings for the
+        rest.
+        """
         alone = not self.hybrid_enabled
         fusion, recency, days = query.fusion, query.recency, query.half_life_days
         least = query.min_score

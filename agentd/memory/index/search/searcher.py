@@ -1,4 +1,4 @@
-"""Search in memory: retrievers, gate, fusion, decay, importance, diversity, threshold, token budget."""
+"""Search in memory: retrievers, fusion, decay, importance, diversity, threshold, token budget."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from agentd.memory.index.search.spelling import Spelling
 from agentd.memory.index.search.vectors import Vectors
 from agentd.memory.index.search.vocabulary import Vocabulary
 
-HEAD = 30  # units that are compared with each other for diversity
-RIVAL = 0.2  # of the best score: below that a unit is no answer
-CHANCE = 0.1  # cosines below that are those of texts about different things
+HEAD = 30  # first units that are compared with each other for diversity
+RIVAL = 0.2  # share of the best score: a unit below it is not considered an answer
+CHANCE = 0.1  # cosines below this occur between unrelated texts
 UNKNOWN = 8.0  # weight of a term that no unit holds
-TAIL = 300  # units of which hits are made
+TAIL = 300  # units that remain for making hits
 
 
 class Searcher:
-    """Units by slot, searched. A change must not run beside a search, nor two changes at once."""
+    """Searches units by slot. Neither a search nor another change may run during a change."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Searcher:
         weights: Weights = FITTED,
         restored: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
-        """`restored` are units as `arrays` gave them; their vectors are set anew."""
+        """`restored` are units as `arrays` returned them; their vectors have to be set again."""
         self.weights = weights
         if restored:
             self.vocabulary = Vocabulary(strings(restored["terms"]))
@@ -64,22 +64,24 @@ class Searcher:
             self.postings = Postings(self.vocabulary)
             self.spelling = Spelling()
         self.vectors = Vectors(dimension) if dimension else None
-        self.kinds: Kinds | None = None  # of the model that made the vectors
+        self.kinds: Kinds | None = None  # for the model that made the vectors
         self._proposer = Proposer(self.corpus, self.postings, self.spelling)
         self._gatherer = Gatherer(self.corpus, self.postings)
 
     def __len__(self) -> int:
-        """How many units can be found."""
+        """Return how many units can be found."""
         return len(self.postings)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all that it holds but the vectors."""
+        """Bytes of everything but the vectors."""
         parts = (self.vocabulary, self.corpus, self.postings, self.spelling)
         return sum(part.nbytes for part in parts)
 
     def arrays(self) -> Arrays:
-        """All of it but vectors, to be restored from; valid until the next change."""
+        """Return everything but the vectors as arrays, for `restored`; valid until the next
+        change.
+        """
         return {
             "terms": of_strings(self.vocabulary.names),
             **inside("corpus", self.corpus.arrays()),
@@ -88,15 +90,15 @@ class Searcher:
         }
 
     def add(self, units: Sequence[Chunk], vectors: NDArray[np.float32] | None = None) -> list[int]:
-        """Add units, with the vectors of their texts if these are known; gives their slots."""
+        """Add units, with the vectors of their texts if known; return their slots."""
         slots = self.add_entries([entry(unit) for unit in units])
         if vectors is not None:
             self.set_vectors(slots, vectors)
         return slots
 
     def add_entries(self, entries: Sequence[Entry | StoredChunk]) -> list[int]:
-        """Add units that have been read by the present rules; gives their slots."""
-        written: dict[str, None] = {}  # in the same order at every start
+        """Add units whose entries were computed by the present rules; return their slots."""
+        written: dict[str, None] = {}  # a dict, so that the order is the same at every start
         for one in entries:
             written.update(dict.fromkeys(words.raw_words(one.chunk.text)))
         self.spelling.learn(map(words.fold, written))
@@ -113,7 +115,7 @@ class Searcher:
         self.vectors.put(slots, matrix)
 
     def remove(self, slots: Sequence[int]) -> None:
-        """Forget units. Their slots are not used again."""
+        """Remove units. Their slots are not reused."""
         self.corpus.remove(slots)
         self.postings.remove(slots)
         if self.vectors is not None:
@@ -122,7 +124,7 @@ class Searcher:
     def search(
         self, query: str, vector: NDArray[np.float32] | None, options: SearchOptions
     ) -> Ranking:
-        """The best units for any text; `vector` is None when there is no vector retriever."""
+        """Return the best units for any text; `vector` is None if there is no vector retriever."""
         if not len(self):
             return Ranking((), EmptyReason.NOTHING_INDEXED)
         if not query.strip():
@@ -140,14 +142,14 @@ class Searcher:
         self._arrange(found, options)
         newer, leads = self._renew(found, asked)
         self._share(found, asked)
-        found.score = np.sort(found.score)[::-1]  # the score of the place where a unit is now
+        found.score = np.sort(found.score)[::-1]  # each unit gets the score of its new position
         return replace(self._pack(found, newer, options), confidence=sure, newest_leads=leads)
 
     def features(
         self, query: str, vector: NDArray[np.float32] | None, options: SearchOptions
     ) -> tuple[Slots, dict[str, Floats], NDArray[np.float32]]:
-        """What weights are fitted to: the candidates for a text, what structured fusion looks at of each,
-        by name, and the cosines of those that the vector retriever found.
+        """Return the input for fitting weights: the candidates for a text, the features of
+        structured fusion by name, and the cosines of those that the vector retriever found.
         """
         asked = self._proposer.asked(query, self._usable(vector), options)
         found = self._proposer.propose(asked, self.vectors)
@@ -164,7 +166,9 @@ class Searcher:
         return vector if vector.any() else None
 
     def _fuse(self, found: Candidates, asked: Asked) -> float:
-        """Score the candidates, best first, relative to the best; gives how likely any answers."""
+        """Score the candidates, best first, relative to the best; return the probability that any
+        of them answers.
+        """
         options, columns = asked.options, found.partial
         known = "both" if "nearness" in columns else "keywords"
         structure = structured.score(columns, self.weights.structured[known])
@@ -186,8 +190,9 @@ class Searcher:
         return sure
 
     def _fused_scores(self, found: Candidates, asked: Asked, exact: float) -> Floats:
-        """The retrievers' scores fused by ranks or by weights, each trusted as far as the query lets it;
-        `exact` is the share of its phrases and identifiers that the best candidate holds.
+        """Return the retrievers' scores fused by ranks or weights, each retriever weighted by its
+        trust for this query; `exact` is the share of the query's phrases and identifiers that the
+        best candidate holds.
         """
         options = asked.options
         retrieved = [found.partial[name] for name in ("keyword", "vector") if name in found.partial]
@@ -206,7 +211,7 @@ class Searcher:
         )
 
     def _confidence(self, asked: Asked, found: Candidates, structure: Floats) -> float:
-        """How likely any candidate answers."""
+        """Return the probability that any candidate answers."""
         cover, cosines = found.partial["cover"], found.partial.get("vector")
         near = None if cosines is None else cosines[np.isfinite(cosines)]
         if near is None or asked.vector is None or not len(near):
@@ -220,7 +225,7 @@ class Searcher:
         return confidence.answered(told, self.weights) * self.kinds.about(float(near.max()))
 
     def _age(self, found: Candidates, options: SearchOptions) -> None:
-        """Let age and importance weigh on the scores."""
+        """Multiply the scores by the factors of age and importance, and sort by the result."""
         if options.recency and options.today is not None and "dated" not in found.partial:
             ages = self.corpus.ages(found.slots, options.today)
             found.partial["decay"] = fusion.age_factors(
@@ -241,8 +246,8 @@ class Searcher:
             found.reorder([*order, *range(len(head), len(found.slots))])
 
     def _renew(self, found: Candidates, asked: Asked) -> tuple[dict[int, int], bool]:
-        """Move the newest of units that say how one thing stands before the others, unless days are
-        asked for. Gives the slot that is newer, by slot, and whether such are moved.
+        """Among units about the same thing move the newest before the others, unless the query
+        names days. Return the newer slot by outdated slot, and whether newer units come first.
         """
         if not asked.options.newest_first or asked.window is not None:
             return {}, False
@@ -251,22 +256,24 @@ class Searcher:
             state = self.kinds.asks_state(asked.vector)
             nearness = self.vectors.near(int(head[0]), head)
         else:
-            # What is a high cosine differs from model to model, so words tell where nothing is known of it.
+            # The scale of cosines differs between models, so for an unknown model words decide.
             state = None
             likeness = selection.by_terms([self.corpus.term_set(slot) for slot in head.tolist()])
             shared = likeness(0, np.arange(len(head)))
-            nearness = 2.0 * shared / (1.0 + shared)  # Dice's measure of it: half of each is .5
+            nearness = 2.0 * shared / (1.0 + shared)  # Dice coefficient: half shared is .5
         days = self.corpus.column("day")[found.slots].tolist()
         for at, slot in enumerate(head.tolist()):
             if self.corpus.column("asks")[slot] or self._is_retold(slot):
-                days[at] = min(days[at], 0)  # it tells nothing new, whenever it is said
+                days[at] = min(days[at], 0)  # such a unit is never news, whatever its date
         renewed = newest.newest_first(nearness, days, found.partial["structure"].tolist(), state)
         slots = found.slots.tolist()
         found.reorder(list(renewed.order))
         return {slots[old]: slots[new] for old, new in renewed.newer.items()}, renewed.leads
 
     def _share(self, found: Candidates, asked: Asked) -> None:
-        """Let no bare asking stand before an answer, and no chatter drown what was written down."""
+        """Move bare questions behind answers, and limit the share of transcripts among the first
+        hits.
+        """
         near = (found.score >= RIVAL * found.score[0]).tolist()
         asks = np.flatnonzero(self.corpus.column("question")[found.slots[:HEAD]])
         if len(asks):
@@ -283,15 +290,15 @@ class Searcher:
             found.reorder(order)
 
     def _is_echo(self, slot: int, asked: Asked) -> bool:
-        """Whether what a question says is little more than the query."""
+        """Whether a question's terms are hardly more than the query's."""
         terms = self.corpus.term_set(slot)
         weights = self._weights(terms)
         common = terms & {self.corpus.term_id(term) for term, _ in asked.terms}
         return sum(weights[t] for t in common) >= selection.ECHO * sum(weights.values())
 
     def _is_answered(self, slot: int) -> bool:
-        """Whether what stands behind a question may be where its answer was told: the agent's replies
-        are not, as it knows no more than what else is found.
+        """Whether the unit after a question may hold its answer. The agent's replies do not count,
+        since the agent knows only what search finds, too.
         """
         after = int(self.corpus.column("next")[slot])
         if after < 0 or self.corpus.column("question")[after]:
@@ -301,7 +308,9 @@ class Searcher:
         return speaker == NOBODY or (speaker != asker and not is_agent)
 
     def _is_retold(self, slot: int) -> bool:
-        """Whether the agent says it in reply to a question: it tells again what it has found."""
+        """Whether the unit is the agent's reply to a question, which only repeats what the agent
+        found.
+        """
         column = self.corpus.column
         agent = self.corpus.speakers(RowRole.ASSISTANT)
         before = slot
@@ -310,7 +319,7 @@ class Searcher:
         return before not in {slot, NOBODY} and bool(column("question")[before])
 
     def _weights(self, numbers: frozenset[int]) -> dict[int, float]:
-        """How much terms weigh, by number."""
+        """Return the idf weights of terms, by number."""
         known = [number for number in numbers if number >= 0]
         idfs = self.postings.idfs([self.corpus.term(number) for number in known]).tolist()
         return dict.fromkeys(numbers, UNKNOWN) | dict(zip(known, idfs, strict=True))
@@ -357,8 +366,8 @@ class Searcher:
 
 
 def _related(partial: Mapping[str, Floats]) -> NDArray[np.intp]:
-    """The rows of candidates that hold a word of the query, or stand beside one that does, are of its days,
-    or come near its meaning.
+    """Return the rows of candidates that relate to the query: that hold one of its words or have a
+    neighbour that does, that are of its days, or that are near in meaning.
     """
     related = (partial["wide_cover"] > 0.0) | (partial["date"] > 0.0)
     for name, least in (("cosine", CHANCE), ("dated", 0.0)):

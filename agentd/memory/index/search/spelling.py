@@ -1,4 +1,4 @@
-"""The known words nearest to one that no unit holds."""
+"""Finds the known words nearest to a word that no unit contains."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from agentd.memory.index.search.arrays import Arrays, of_strings, strings
 from agentd.memory.index.search.vocabulary import Vocabulary
 
-SHORTEST = 4  # letters; shorter words are too near to everything
+SHORTEST = 4  # letters; shorter words are similar to too many others
 LONGEST = 24
-LOOKED_AT = 40  # known words whose distance is measured
+LOOKED_AT = 40  # known words whose edit distance is computed
 
 
 class Spelling:
-    """Every word that was ever indexed, folded, found again by its triples of letters."""
+    """Every word that was ever indexed, folded, with an index by trigrams."""
 
     def __init__(self) -> None:
         self._known = Vocabulary()
@@ -27,13 +27,13 @@ class Spelling:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the words and of the tables that find them."""
+        """Bytes of the words and of the trigram index."""
         triples = sum(map(getsizeof, (*self._triples, *self._triples.values())))
         return self._known.nbytes + getsizeof(self._triples) + triples
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The words of `arrays`."""
+        """Build from what `arrays` returned."""
         own = cls()
         own._known = Vocabulary(strings(arrays["words"]))
         numbers, ends = arrays["numbers"].tobytes(), np.cumsum(arrays["counts"]).tolist()
@@ -43,7 +43,7 @@ class Spelling:
         return own
 
     def arrays(self) -> Arrays:
-        """All of it, to be restored from."""
+        """Return the contents as arrays, for `restored`."""
         numbers = b"".join(one.tobytes() for one in self._triples.values())
         return {
             "words": of_strings(self._known.names),
@@ -53,7 +53,7 @@ class Spelling:
         }
 
     def learn(self, words: Iterable[str]) -> None:
-        """Know these folded words from now on."""
+        """Add folded words."""
         for word in words:
             if word in self._known or not _fit(word):
                 continue
@@ -62,8 +62,8 @@ class Spelling:
                 self._triples.setdefault(triple, array("i")).append(number)
 
     def near(self, word: str) -> list[tuple[str, int]]:
-        """Known words with their distance in letters, nearest first: at most one letter changed,
-        missing, too much or swapped with the next; two in words of six letters and more.
+        """Return known words with their edit distance, nearest first: at most one letter changed,
+        missing, added or swapped with the next; at most two for words of six letters or more.
         """
         if not _fit(word):
             return []
@@ -103,13 +103,15 @@ def _triples(word: str) -> set[str]:
 
 
 def _swapped(word: str) -> set[str]:
-    """The word with two neighbouring letters swapped, or one left out."""
+    """Return the variants of a word with two neighbouring letters swapped, or one left out."""
     swapped = {word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1)}
     return (swapped | {word[:i] + word[i + 1 :] for i in range(len(word))}) - {word}
 
 
 def _distance(one: str, other: str, most: int) -> int:
-    """How many letters to change, insert, delete or swap; more than `most` may be any figure."""
+    """Return the edit distance, counting changes, insertions, deletions and swaps; any value above
+    `most` if it exceeds that.
+    """
     if abs(len(one) - len(other)) > most:
         return most + 1
     before: list[int] = []

@@ -1,7 +1,8 @@
-"""The vector retriever: unit vectors, one row per slot, compared with a query exactly.
+"""The vector retriever: unit vectors, one row per slot, compared with a query by cosine.
 
-Up to some size with all of them; then with those that their codes (see `codes.py`) single out, and the
-rows are kept in 16 bits for each number, whose error is far below what tells two texts apart.
+Up to EXACT vectors all are compared; beyond that only those that their codes (see `codes.py`)
+select, and rows are stored as 16-bit integers, whose rounding error is far below the difference
+between two texts.
 """
 
 from __future__ import annotations
@@ -19,22 +20,23 @@ from agentd.memory.index.search.postings import Floats, Slots, best
 
 Rows = NDArray[np.float32 | np.int16]
 
-# Rows that are all compared. To compare the codes of more takes less time, and their rows half the room.
+# Up to so many rows all are compared. Beyond, comparing codes is faster, and 16-bit rows take half
+# the room.
 EXACT = 30_000
-SINGLED_OUT = 1500  # rows that are compared where there are more
-# Bytes of rows that room is taken for at once. Pages are taken as they are filled: of 4 MB and more
-# numpy asks for large ones, which would hold up to 2 MB of nothing.
+SINGLED_OUT = 1500  # rows that are compared beyond EXACT
+# Bytes allocated at once. Pages are committed as they are filled; from 4 MB on numpy asks for huge
+# pages, which could waste up to 2 MB.
 BLOCK = (4 << 20) - 1
-# Rows that are compared at once. They are copied into room that is kept: new room for thousands of rows
-# costs more, in pages that the kernel has to make zero, than comparing them does.
+# Rows compared at once. They are copied into a buffer that is kept, because the kernel zeroes the
+# pages of new ones, which costs more than the comparison.
 AT_ONCE = 128
-SLACK = np.float32(1e-6)  # a cosine made with many others may be as far from one made alone
-FINE = np.float32(32767)  # steps from 0 to 1 in 16 bits
+SLACK = np.float32(1e-6)  # possible difference between a cosine computed in a batch and alone
+FINE = np.float32(32767)  # scale of the 16-bit integers
 
 
 class Vectors:
-    """Vectors by slot; a slot without one never matches. Rows are scaled to length 1, and stand in
-    blocks of `_block` slots, so that none moves when more come.
+    """Vectors by slot; a slot without one never matches. Rows are scaled to length 1 and stored in
+    blocks of `_block` slots, so that growing moves no row.
     """
 
     def __init__(self, dimension: int, exact: int = EXACT) -> None:
@@ -47,15 +49,15 @@ class Vectors:
         self._count = 0
         self._codes: Codes | None = None
         self._compared: Floats = np.empty((AT_ONCE, dimension), np.float32)
-        self._gathered: Rows = self._compared  # one of 16 bits where rows are
+        self._gathered: Rows = self._compared  # a 16-bit buffer if rows are
 
     def __len__(self) -> int:
-        """How many slots have a vector."""
+        """Return how many slots have a vector."""
         return self._count
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]], exact: int = EXACT) -> Self:
-        """The vectors of `arrays`, whose rows stay where they are."""
+        """Build from what `arrays` returned; the rows are not copied."""
         first, codes = arrays["block0"], arrays["codes"]
         vectors = cls(first.shape[1], exact)
         count = sum(name.startswith("block") for name in arrays)
@@ -69,7 +71,7 @@ class Vectors:
         return vectors
 
     def arrays(self) -> Arrays:
-        """All of it, to be restored from; valid until the next change."""
+        """Return the contents as arrays, for `restored`; valid until the next change."""
         codes = (
             np.zeros((0, 0), np.uint64) if self._codes is None else self._codes.words(self._size)
         )
@@ -77,12 +79,12 @@ class Vectors:
         return {**blocks, "present": self.present(), "codes": codes}
 
     def present(self) -> NDArray[np.bool_]:
-        """Which of the slots up to the last that has a vector have one."""
+        """Return a mask of the slots that have a vector, up to the last one that does."""
         return self._present[: self._size]
 
     @property
     def nbytes(self) -> int:
-        """What rows and codes hold in memory; room for more rows takes none."""
+        """Bytes of rows and codes; reserved room for rows is not counted."""
         codes = 0 if self._codes is None else self._codes.nbytes
         width = self.dimension * np.dtype(self._kind).itemsize
         return self._size * width + self._present.nbytes + codes + self._compared.nbytes
@@ -105,13 +107,13 @@ class Vectors:
         self._count = int(np.count_nonzero(self._present))
 
     def remove(self, slots: Sequence[int]) -> None:
-        """Forget vectors."""
+        """Remove vectors."""
         known = [slot for slot in slots if slot < len(self._present)]
         self._present[known] = False
         self._count = int(np.count_nonzero(self._present))
 
     def scores(self, query: Floats) -> Floats:
-        """The exact cosine of every slot; -1 where there is no vector."""
+        """Return the exact cosine of every slot; -1 where there is no vector."""
         scaled = self._scaled(query)
         cosines = np.empty(self._size, np.float32)
         for number, rows in enumerate(self._blocks):
@@ -124,8 +126,8 @@ class Vectors:
     def top(
         self, query: Floats, k: int, allowed: NDArray[np.bool_] | None = None
     ) -> tuple[Slots, Floats]:
-        """The `k` slots of highest cosine, all that tie with the last among them. Above `exact`
-        slots one may be missing: on texts, one in a thousand of the first ten.
+        """Return the `k` slots of highest cosine, with all that tie with the last. Beyond `exact`
+        slots a few may be missing: on texts, one in a thousand of the first ten.
         """
         if self._codes is None:
             scores = self.scores(query)
@@ -148,8 +150,8 @@ class Vectors:
         return slots[order], cosines
 
     def some(self, query: Floats, slots: Slots) -> Floats:
-        """The cosines of some slots; 0 where there is no vector. Each is made alone: equal texts have
-        equal ones, whichever others are asked for.
+        """Return the cosines of some slots; 0 where there is no vector. Each is computed alone, so
+        equal texts have equal cosines whichever others are asked for.
         """
         known = np.flatnonzero(slots < self._size)
         known = known[self._present[slots[known]]]
@@ -162,7 +164,9 @@ class Vectors:
         return cosines
 
     def _at_once(self, slots: Slots) -> Floats:
-        """The rows of at most AT_ONCE slots in ascending order, valid until the next call."""
+        """Return the rows of at most AT_ONCE slots in ascending order; valid until the next
+        call.
+        """
         kept, compared = self._gathered[: len(slots)], self._compared[: len(slots)]
         numbers = slots // self._block
         bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(slots)]
@@ -175,7 +179,9 @@ class Vectors:
         return compared
 
     def rows(self, slots: Slots) -> Floats:
-        """The vectors of some slots, of length 1 but for rounding; zeros where there is none."""
+        """Return the vectors of some slots, of length 1 up to rounding; zeros where there is
+        none.
+        """
         found = np.zeros((len(slots), self.dimension), np.float32)
         known = slots < self._size
         known[known] = self._present[slots[known]]
@@ -183,19 +189,19 @@ class Vectors:
         return found if self._codes is None else (found / FINE).astype(np.float32)
 
     def near(self, slot: int, slots: Slots) -> Floats:
-        """The cosines of some slots to another slot's vector; 0 where either has none."""
+        """Return the cosines of some slots to another slot's vector; 0 where either has none."""
         if slot >= self._size or not self._present[slot]:
             return np.zeros(len(slots), np.float32)
         return self.some(self._take(np.array([slot]))[0], slots)
 
     def _scaled(self, query: Floats) -> Floats:
-        """The query to multiply rows with, so that cosines come out."""
+        """Return the query scaled so that its product with stored rows is the cosine."""
         unit: Floats = unit_rows(query[None, :])[0]
         return unit if self._codes is None else (unit / FINE).astype(np.float32)
 
     @property
     def _kind(self) -> type[np.float32 | np.int16]:
-        """As what rows are kept."""
+        """The dtype of stored rows."""
         return np.float32 if self._codes is None else np.int16
 
     def _set(self, slots: Slots, rows: Rows) -> None:
@@ -203,14 +209,14 @@ class Vectors:
             self._blocks[number][slots[own] - number * self._block] = rows[own]
 
     def _take(self, slots: Slots) -> Floats:
-        """The rows of slots below `_size`, as they are kept."""
+        """Return the rows of slots below `_size`, in the stored scale."""
         rows = np.empty((len(slots), self.dimension), np.float32)
         for number, own in self._by_block(slots):
             rows[own] = self._blocks[number][slots[own] - number * self._block]
         return rows
 
     def _by_block(self, slots: Slots) -> Iterator[tuple[int, Slots]]:
-        """The blocks in which slots lie, each with the places of its own among them."""
+        """Yield the blocks in which slots lie, each with the indices of its slots."""
         blocks = slots // self._block
         order = np.argsort(blocks, kind="stable")
         numbers, starts = np.unique(blocks[order], return_index=True)
@@ -230,7 +236,7 @@ class Vectors:
         self._size = max(self._size, size)
 
     def _code(self) -> None:
-        """Have codes for all rows there are, and room for more; the rows are rounded."""
+        """Compute codes for all rows and reserve room for more; round the rows to 16 bits."""
         if self._codes is not None:
             self._codes.reserve(len(self._present))
             return
@@ -245,7 +251,7 @@ class Vectors:
 
 
 def unit_rows(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rows scaled to length 1; a zero row, and one that holds what is no number, stays zero."""
+    """Scale rows to length 1; a zero row stays zero, and numbers that are not finite count as 0."""
     matrix = np.nan_to_num(np.asarray(matrix, np.float32), nan=0.0, posinf=0.0, neginf=0.0)
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)
     scaled: Floats = np.divide(matrix, norms, out=np.zeros_like(matrix), where=norms > 0)
@@ -257,5 +263,5 @@ def _rounded(rows: Rows) -> NDArray[np.int16]:
 
 
 def _widened(allowed: NDArray[np.bool_], size: int) -> NDArray[np.bool_]:
-    """A mask for `size` slots; those it does not reach are not allowed."""
+    """Extend a mask to `size` slots; slots beyond it are not allowed."""
     return np.pad(allowed[:size], (0, max(0, size - len(allowed))))

@@ -1,16 +1,16 @@
-"""Numbers for names: each is kept once, whoever asks for its number."""
+"""Numbers for names: each name is stored once, and shared."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from sys import getsizeof
 
-_NUMBER = 32  # bytes of a number as an object
+_NUMBER = 32  # bytes of an int object
 
 
 class Vocabulary(dict[str, int]):
-    """Names by number and back, counted from 0. A new name gets the next number when it is asked for in
-    brackets.
+    """A map from names to numbers, counted from 0; `names` maps back. Subscription gives a new name
+    the next number.
     """
 
     def __init__(self, names: Sequence[str] = ()) -> None:
@@ -26,5 +26,5 @@ class Vocabulary(dict[str, int]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the names and of the tables that find them."""
+        """Bytes of the names and of both tables."""
         return getsizeof(self) + getsizeof(self.names) + self._own

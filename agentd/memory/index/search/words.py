@@ -1,5 +1,5 @@
-"""Texts as keyword terms: folded, stemmed, without stop words; identifiers whole and in parts;
-scripts without spaces as pairs of letters; emoji. Any string is valid input.
+"""Turns texts into keyword terms: folded, stemmed, without stop words; identifiers whole and in
+parts; bigrams for scripts without spaces; emoji. Any string is valid input.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import Stemmer
 
 from agentd.core.text import at_first_use
 
-# Words that say too little to be searched for, per language, folded as `fold` folds.
+# Stop words per language, folded as `fold` folds.
 _ENGLISH = """
 a about after all also am an and any are aren as at be because been before being between both but by
 can cannot could couldn did didn do does doesn doing don done down during each else ever few for from
@@ -46,10 +46,10 @@ que quien se ser si sin sobre son su sus te tiene tu tus un una uno unos y yo
 STOPWORDS = frozenset(f"{_ENGLISH} {_GERMAN} {_FRENCH} {_SPANISH}".split()) - {"die", "son"}
 
 
-CACHED = 2_048  # words whose terms are kept, 300 bytes each: most words of a text are among them
-VERSION = 4  # of the rules by which texts are read; another one makes every file be indexed again
-MAX_LETTERS = 10_000  # of a query that are looked at
-MAX_TERM = 64  # letters of a term that count; longer ones are blobs
+CACHED = 2_048  # words whose terms are cached, 300 bytes each; covers most words of a text
+VERSION = 4  # version of these rules; a new one makes every file be indexed again
+MAX_LETTERS = 10_000  # characters of a query that count
+MAX_TERM = 64  # characters of a term that count; longer words are blobs
 
 # Scripts written without spaces, and Hangul, whose words carry their particles: Kana, Han, Hangul,
 # Thai, Lao, Burmese and Khmer.
@@ -59,13 +59,13 @@ _UNSPACED = (
 )
 _WORD = f"[^\\W_{_UNSPACED}]"
 _RUN = at_first_use(f"[{_UNSPACED}]+")
-# A flag is two letters; of other emoji each sign counts by itself, whatever its colour.
+# A flag is two regional indicators; any other emoji is one character, without its skin tone.
 _EMOJI = (
     "[\U0001f1e6-\U0001f1ff]{2}|[\u2600-\u27bf\u2b05-\u2b55\u231a-\u23ff\U0001f000-\U0001f0ff"
     "\U0001f300-\U0001f3fa\U0001f400-\U0001faff]"
 )
-# An unspaced run, or words held together by the marks of paths, addresses, versions and options, or
-# an emoji.
+# A run of an unspaced script, or words joined by the marks of paths, addresses, versions and
+# options, or an emoji.
 _FOUND = at_first_use(f"[{_UNSPACED}]+|{_WORD}+(?:[-_./:@#+'’]+{_WORD}+)*|{_EMOJI}")
 _FOUND_ASCII = re.compile("[A-Za-z0-9]+(?:[-_./:@#+']+[A-Za-z0-9]+)*")  # the same, twice as fast
 _PART = at_first_use(f"{_WORD}+")
@@ -77,38 +77,38 @@ _stem = Stemmer.Stemmer("english", 0).stemWord
 
 
 def terms(text: str) -> list[str]:
-    """The terms of a text in reading order, with repetitions. An identifier such as
-    `memory/2026-11-21.md` yields itself and its parts.
+    """Return the terms of a text in reading order, with repetitions. An identifier such as
+    `memory/2026-11-21.md` gives itself and its parts.
     """
     return terms_of(raw_words(text))
 
 
 def asked(text: str) -> str:
-    """What of a query is looked at: its first letters, blanks next to each other counted as one."""
+    """Return the part of a query that counts: its first characters, with runs of blanks as one."""
     return " ".join(text.split())[:MAX_LETTERS]
 
 
 def raw_words(text: str) -> list[str]:
-    """The text's words as written, in normal form C."""
+    """Return the text's words as written, in normal form C."""
     if text.isascii():
         return _FOUND_ASCII.findall(text)
     return _FOUND().findall(unicodedata.normalize("NFC", text))
 
 
 def terms_of(written: Iterable[str]) -> list[str]:
-    """The terms of words as `raw_words` finds them."""
+    """Return the terms of words that `raw_words` returned."""
     found = (_known(word) if len(word) <= MAX_TERM else _read(word) for word in written)
     return [term for own in found for term in own]
 
 
 def count_tokens(text: str) -> int:
-    """About the number of tokens that a text costs: its words and punctuation marks."""
+    """Estimate the tokens of a text: its words and punctuation marks."""
     return len(_TOKEN.findall(text))
 
 
 def is_identifier(word: str) -> bool:
-    """Whether a word is a name made for machines: letters mixed with digits or inner marks, inner
-    capitals, or a number of four digits and more.
+    """Whether a word looks like a machine-readable name: letters mixed with digits or inner marks,
+    inner capitals, or a number of four or more digits (not a year).
     """
     if _APOSTROPHE.search(word) or _RUN().match(word):
         return False
@@ -120,7 +120,7 @@ def is_identifier(word: str) -> bool:
 
 
 def fold(word: str) -> str:
-    """The word without case and diacritics."""
+    """Return the word without case and diacritics."""
     if word.isascii():
         return word.lower()
     lowered = unicodedata.normalize("NFD", word.casefold())
@@ -128,12 +128,12 @@ def fold(word: str) -> str:
 
 
 def bare(word: str) -> str:
-    """The longest piece of a word with apostrophes: `what` of what's, `école` of l'école."""
+    """Return the longest part of a word with apostrophes: `what` of what's, `école` of l'école."""
     return max(_APOSTROPHE.split(word), key=len)
 
 
 def stem(folded: str) -> str:
-    """The stem of a folded word; figures and words of other scripts stay."""
+    """Return the stem of a folded word; digits and words of other scripts stay as they are."""
     if len(folded) > 3 and folded.isascii() and folded.isalpha():
         return str(_stem(folded[:MAX_TERM]))
     return folded[:MAX_TERM]
@@ -150,7 +150,7 @@ def _read(word: str) -> tuple[str, ...]:
     if (piece := bare(word)) != word:
         return tuple(terms_of([piece]))
     parts = _PART().findall(word)
-    if not parts:  # an emoji, by its code: the database knows letters and digits only
+    if not parts:  # an emoji as its code point: the database's tokens are letters and digits
         return ("u" + "".join(f"{ord(c):x}" for c in word),)
     if len(parts) == 1:
         whole = fold(word)
