@@ -55,6 +55,11 @@ class Origin(StrEnum):
     JOB = "job"
     EMBEDDING = "embedding"  # no turn: a service computes vectors
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the user does not see what runs: nobody can be shown or asked anything."""
+        return self is not Origin.USER
+
 
 class Context(StrEnum):
     """How much of the conversation a silent turn's prompt includes."""
@@ -134,6 +139,11 @@ class TurnRequest:
     patience: timedelta = timedelta(0)  # how long to wait for a service that is away
 
     @property
+    def is_silent(self) -> bool:
+        """Whether the turn is one that nobody sees."""
+        return self.origin.is_silent
+
+    @property
     def blocks(self) -> tuple[Block, ...]:
         """The message as it is stored."""
         return spoken(self.text, self.images, self.quoted)
@@ -143,7 +153,7 @@ class TurnRequest:
         """Who wrote the message: agentd itself for silent turns, the owner in his own sessions,
         others elsewhere. A silent turn's message is tainted if it quotes something.
         """
-        if self.origin is not Origin.USER:
+        if self.is_silent:
             return TextSource(Writer.AGENT, tainted=bool(self.quoted))
         return BY_OWNER if self.kind is Kind.MAIN else BY_OTHERS
 

@@ -15,7 +15,7 @@ from agentd.core.links import FETCH, is_known
 from agentd.core.ports import Approver
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Decision, ToolCall
-from agentd.core.turn import Origin, SessionKey
+from agentd.core.turn import SessionKey
 from agentd.engine.queue import Interrupt
 from agentd.engine.settings import ToolsSettings
 
@@ -56,10 +56,10 @@ class TaintPolicy:
         is_reader = spec.effect is Effect.READ_ONLY and call.name in self.readers
         if call.name == FETCH:
             is_reader = is_reader and is_known(str(call.input.get("url", "")), call.known)
-        is_asked = spec.asks and call.origin is Origin.USER  # beats have only what the owner chose
+        is_asked = spec.asks and not call.origin.is_silent  # beats have only what the owner chose
         if not is_asked and (not call.tainted or spec.is_guarded or is_reader):
             return call, Ruling.RUN
-        return call, Ruling.ASK if call.origin is Origin.USER else Ruling.REFUSE
+        return call, Ruling.REFUSE if call.origin.is_silent else Ruling.ASK
 
 
 BY_DEFAULT = TaintPolicy(frozenset(ToolsSettings().when_tainted))
@@ -108,7 +108,7 @@ class Approvals:
         text from outside may have chosen the call, he is told so, and a yes is for this very one. Raises ToolFailed when
         nobody could be asked.
         """
-        if call.origin is not Origin.USER:
+        if call.origin.is_silent:
             return False
         if call.tainted:
             warnings = (*approval.warnings, _CHOSEN)

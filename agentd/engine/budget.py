@@ -165,7 +165,7 @@ class Charges:
         return used
 
 
-class SilentBudget:
+class OriginBudget:
     """Whether the turns of an origin have used up what they may, or their next call would. `calls` are the
     smallest that they can make, one for each service: its model and the most that it may use.
     """

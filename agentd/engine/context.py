@@ -304,7 +304,7 @@ class ContextBuilder:
         loose = [b.text for b in blocks if not b.stable]
         if request.origin is not Origin.HEARTBEAT:  # a beat's own words end in the time
             loose.append(clock_line(now))
-        if request.origin is Origin.USER and sent is not None and now - sent >= _LONG_AGO:
+        if not request.is_silent and sent is not None and now - sent >= _LONG_AGO:
             loose.append(sent_line(sent.astimezone(self._clock.zone)))
         return PromptContext(
             request=request,
@@ -313,7 +313,7 @@ class ContextBuilder:
             past=rendered,
             volatile="\n\n".join(loose),
             provider=self._provider.name,
-            choices=self._offer.kept(past.choices) if request.origin is Origin.USER else UNCHOSEN,
+            choices=UNCHOSEN if request.is_silent else self._offer.kept(past.choices),
             zone=self._clock.zone,
         )
 

@@ -43,7 +43,7 @@ from agentd.core.prompt import (
 )
 from agentd.core.redaction import Redactor
 from agentd.core.transcript import NewRow, Row, RowRole
-from agentd.core.turn import Failure, Origin, StopReason, Turn
+from agentd.core.turn import Failure, StopReason, Turn
 from agentd.engine import context as prompts
 from agentd.engine.budget import Charges
 from agentd.engine.calls import Calls
@@ -236,7 +236,7 @@ class Loop:
             context_tokens=_context_tokens(ended),
             tainted=progress.is_tainted or any(row.source.tainted for row in rows),
         )
-        if progress.context.request.origin is not Origin.USER:  # others keep what nobody was shown
+        if progress.context.request.is_silent:  # others keep what nobody was shown
             turn = replace(turn, text=self._redactor.kept(turn.text).text)
         stored = await when_space(
             self._clock, lambda: self._store.finish(receipt.turn_id, turn, rows)

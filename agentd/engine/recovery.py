@@ -50,7 +50,7 @@ class Recovery:
         for pending in await self._store.pending():
             if pending.request.origin is Origin.FLUSH:
                 continue
-            if pending.request.origin is not Origin.USER:
+            if pending.request.is_silent:
                 await self._end_silent(pending)
             elif pending.redacted:
                 await self._give_up(pending, LOST_KEY)

@@ -100,23 +100,23 @@ class Sessions:
         """
         if not self._tasks.is_open:
             raise ShuttingDown(TAKES_NO_MORE, cure="Send it again when agentd is back.")
-        if request.origin is Origin.USER and request.message_id.startswith(RESERVED):
+        if not request.is_silent and request.message_id.startswith(RESERVED):
             raise InvalidRequest(
                 f"message ids must not begin with {' or '.join(RESERVED)}", cure="Use another id."
             )
         key = (request.session, request.message_id)
         if key in self._submitted:
             return Ticket(self._submitted[key].receipt, self._submitted[key].ended)
-        if request.origin is Origin.USER:
-            self._queue.reserve(request.session)
-        else:
+        if request.is_silent:
             self._queue.enter(request.session)
+        else:
+            self._queue.reserve(request.session)
         try:
             receipt = await self._store.receive(request)
             hit("turn.received")
             submission = self._submitted.get(key)
             if submission is None and receipt.ended is None:
-                default = self._events if request.origin is Origin.USER else NullSink()
+                default = NullSink() if request.is_silent else self._events
                 submission = self._enqueue(request, receipt, sink or default)
         finally:
             self._queue.release(request.session)
@@ -132,7 +132,7 @@ class Sessions:
         runs, or else that is the next to run. False if there is none.
         """
         for (key, _), submission in self._submitted.items():
-            if key == session and submission.request.origin is Origin.USER:
+            if key == session and not submission.request.is_silent:
                 submission.interrupt.request()
                 return True
         return False
@@ -261,9 +261,7 @@ class Sessions:
             if not submission.ended.done():
                 submission.ended.set_result(turn)
             submission.sink.emit(TurnEnded(session, turn))
-            if submission.request.origin is Origin.USER and not self._context_manager.is_ample(
-                turn
-            ):
+            if not submission.request.is_silent and not self._context_manager.is_ample(turn):
                 self._look_ahead(session)
         finally:
             self._submitted.pop((session, submission.request.message_id), None)
@@ -273,7 +271,7 @@ class Sessions:
         here on, while it waits for the service, too.
         """
         session, origin = submission.request.session, submission.request.origin
-        if origin is not Origin.USER:
+        if origin.is_silent:
             return await self._in_order(submission, self._turns.run)
         line = self._queue.line(session)
         try:

@@ -11,7 +11,7 @@ from agentd.core.errors import ContextOverflow, ProviderError, ShuttingDown, Sto
 from agentd.core.ports import Clock, Inbox
 from agentd.core.times import format_duration
 from agentd.core.transcript import History
-from agentd.core.turn import Context, Failure, Origin, Turn
+from agentd.core.turn import Context, Failure, Turn
 from agentd.engine.context import ContextBuilder, PromptContext, bare
 from agentd.engine.context_manager import ContextManager
 from agentd.engine.loop import Loop
@@ -133,7 +133,7 @@ class Turns:
     async def _prepare(self, submission: Submission) -> Progress:
         request = submission.request
         past, context = await self._read_context(submission)
-        if request.origin is Origin.USER:
+        if not request.is_silent:
             async with submission.interrupt.guard():  # what is cut is made up for at the next turn
                 has_changed = await self._context_manager.make_room_before(past, context)
             if has_changed:
@@ -150,10 +150,7 @@ class Turns:
         )
 
     async def _make_room(self, submission: Submission, progress: Progress) -> bool:
-        if (
-            submission.request.context is Context.LIGHT
-            or submission.request.origin is not Origin.USER
-        ):
+        if submission.request.context is Context.LIGHT or submission.request.is_silent:
             return False
         async with submission.interrupt.guard():
             has_room = await self._context_manager.after_overflow(progress.context)

@@ -85,7 +85,7 @@ class StoredTurn:
 
     @property
     def is_silent(self) -> bool:
-        return self.request.origin is not Origin.USER
+        return self.request.is_silent
 
 
 class MemorySessions:

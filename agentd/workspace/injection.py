@@ -90,7 +90,7 @@ class Injection:
 
     async def _full(self, origin: Origin, reader: Reader, room: Room) -> tuple[ContextBlock, ...]:
         wanted = self._wanted[reader.kind]
-        if origin is not Origin.USER:
+        if origin.is_silent:
             wanted = [name for name in wanted if name != _HEARTBEAT]
         elif reader.kind is Kind.MAIN:
             wanted = [_BOOTSTRAP, *wanted]

@@ -15,7 +15,7 @@ from agentd.core.errors import ProviderError, StorageFull
 from agentd.core.message import user
 from agentd.core.prompt import Answered, Begun, Prompt, ProviderEvent, TextDelta, closing
 from agentd.core.turn import MAIN, Origin, Usage
-from agentd.engine.budget import BudgetSettings, SilentBudget
+from agentd.engine.budget import BudgetSettings, OriginBudget
 from agentd.engine.queue import Interrupt, Interrupted
 from agentd.providers.metered import Metered
 from agentd.storage.ledger import SqliteLedger
@@ -270,7 +270,7 @@ async def test_silent_turns_are_over_budget_once_even_their_smallest_call_would_
     most = Usage(0, 1000)  # 0.05
 
     async def used_up(*calls: tuple[str, Usage]) -> bool:
-        return await SilentBudget(settings, ledger, clock, Origin.HEARTBEAT, calls).is_used_up()
+        return await OriginBudget(settings, ledger, clock, Origin.HEARTBEAT, calls).is_used_up()
 
     assert not await used_up(("m", most))
     await ledger.charge(MAIN, Origin.USER, "m", Usage(0, 1200), 0.06)

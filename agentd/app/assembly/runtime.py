@@ -13,7 +13,7 @@ from agentd.core.ports import Clock, Ledger
 from agentd.core.redaction import Redactor
 from agentd.core.turn import Origin, Usage
 from agentd.engine.approvals import TaintPolicy
-from agentd.engine.budget import Budget, SilentBudget
+from agentd.engine.budget import Budget, OriginBudget
 from agentd.engine.compaction.plan import Thresholds, thresholds
 from agentd.engine.workers import Stopping
 from agentd.interfaces.mcp.mcp_settings import SEARCH
@@ -67,8 +67,8 @@ class RuntimeContext:
 
     def budget_of(
         self, ledger: Ledger, origin: Origin, calls: Sequence[tuple[str, Usage]] = ()
-    ) -> SilentBudget:
+    ) -> OriginBudget:
         """What tells how much silent turns of that origin have used, and whether they may cost no more;
-        `calls` as SilentBudget takes them.
+        `calls` as OriginBudget takes them.
         """
-        return SilentBudget(self.budget, ledger, self.clock, origin, calls)
+        return OriginBudget(self.budget, ledger, self.clock, origin, calls)

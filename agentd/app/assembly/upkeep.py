@@ -45,7 +45,7 @@ from agentd.core.errors import BudgetReached, ConfigError
 from agentd.core.health import Problem
 from agentd.core.paths import prompt
 from agentd.core.turn import Kind, Origin
-from agentd.engine.budget import SilentBudget
+from agentd.engine.budget import OriginBudget
 from agentd.interfaces.acp import declared
 from agentd.interfaces.acp.peer import Handler
 from agentd.interfaces.acp.server import Server
@@ -198,7 +198,7 @@ class Upkeep:
         would be made.
         """
         runtime, parts = self._runtime, self._parts
-        budget = SilentBudget(runtime.budget, parts.stores.ledger, runtime.clock, origin)
+        budget = OriginBudget(runtime.budget, parts.stores.ledger, runtime.clock, origin)
         is_beat = origin is Origin.HEARTBEAT
         fixed = 0 if is_beat else await parts.engine.fixed_tokens()
         own = runtime.config.heartbeat.model if is_beat else ""

@@ -23,7 +23,7 @@ CALL = "tool_call"
 _LISTED = 20  # more are found by the search alone
 _FOUND = 8
 _LINES = (120, 80, 50, 30, 0)  # characters of each description, the longest that fits
-_SILENT = frozenset({Origin.HEARTBEAT, Origin.JOB})
+_BACKGROUND = frozenset({Origin.HEARTBEAT, Origin.JOB})
 
 _SEARCH = ToolSpec(
     SEARCH,
@@ -83,7 +83,7 @@ class McpSource:
             return ()
         whole = tuple(tool.spec for tool in tools.values())
         is_small = len(whole) <= _LISTED and _size(*whole) <= self._limits.prompt_bytes
-        if is_small or request.origin in _SILENT:
+        if is_small or request.origin in _BACKGROUND:
             return whole
         room = self._limits.prompt_bytes - _size(_SEARCH)
         return _SEARCH, next(_calls(tuple(tools.values()), room))
@@ -115,7 +115,7 @@ class McpSource:
 
     async def blocks(self, request: TurnRequest) -> tuple[ContextBlock, ...]:
         """What servers say about how they are used, as the text of others that it is."""
-        if not self._offered(request) or request.origin in _SILENT:
+        if not self._offered(request) or request.origin in _BACKGROUND:
             return ()
         most = self._limits.prompt_bytes // 4
         said = [
@@ -133,15 +133,15 @@ class McpSource:
 
     def _offered(self, request: TurnRequest) -> dict[str, McpTool]:
         """The tools of such a turn by their names as services spell them."""
-        is_silent = request.origin in _SILENT
-        is_owners = request.origin is Origin.USER and request.kind is Kind.MAIN
+        is_background = request.origin in _BACKGROUND
+        is_owners = not request.is_silent and request.kind is Kind.MAIN
         # A job without a session of its own runs in an isolated one, and is the owner's all the same.
-        if not is_owners and not (is_silent and request.kind is not Kind.GROUP):
+        if not is_owners and not (is_background and request.kind is not Kind.GROUP):
             return {}
         found: dict[str, McpTool] = {}
         for server in self._of(request):
             for name, entry in server.entries().items():
-                if is_silent and name not in server.settings.silent:
+                if is_background and name not in server.settings.silent:
                     continue
                 vouched = f"{server.name}.{name}" in self._vouched
                 most, forms = self._limits.answer, self._forms

@@ -16,7 +16,7 @@ from agentd.core.ports import FormAsker, Gate
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.text import shortened
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
-from agentd.core.turn import Kind, Origin
+from agentd.core.turn import Kind
 from agentd.interfaces.mcp.catalogue import CatalogueEntry, Definition
 from agentd.interfaces.mcp.link import Fill, ServerFault
 from agentd.interfaces.mcp.schema import flat, mismatch
@@ -93,7 +93,7 @@ class McpTool:
     def _filler(self, call: ToolCall, gate: Gate) -> Fill | None:
         """What asks the owner in the middle of this call; None where nobody is to be asked."""
         forms = self._forms
-        if forms is None or call.origin is not Origin.USER or call.kind is not Kind.MAIN:
+        if forms is None or call.origin.is_silent or call.kind is not Kind.MAIN:
             return None
 
         async def fill(message: str, schema: Mapping[str, Any]) -> FormAnswer:

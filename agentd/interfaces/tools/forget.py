@@ -15,7 +15,7 @@ from agentd.core.fact import Fact
 from agentd.core.ports import FactService, Gate
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
-from agentd.core.turn import Kind, Origin
+from agentd.core.turn import Kind
 from agentd.interfaces.tools.fence import PlaceNames, places_output
 
 _CURE = "Ask the user to send “/forget …” himself."
@@ -50,7 +50,7 @@ class Forget:
         """What was erased, without saying it again, and what else mentions it. Raises ToolFailed."""
         if call.kind is not Kind.MAIN:
             raise ToolFailed("this session cannot erase facts about the owner")
-        if call.origin is not Origin.USER:
+        if call.origin.is_silent:
             raise ToolFailed("this turn runs without the user: it cannot erase facts", cure=_CURE)
         ids = [str(fact_id) for fact_id in call.input.get("ids", ())]
         query = " ".join(ids) or str(call.input.get("query", "")).strip()

@@ -146,7 +146,7 @@ class MemoryWrite:
         return path
 
     def _permit(self, call: ToolCall, change: NoteChange, *, is_entry: bool) -> None:
-        runs_alone = call.origin is not Origin.USER
+        runs_alone = call.origin.is_silent
         if (
             call.kind is not Kind.MAIN
         ):  # all its words are of others: the owner is asked for each write
@@ -193,7 +193,7 @@ class MemoryWrite:
             or (change.mode is not WriteMode.APPEND and alters_marks(before, after))
             or (change.mode is WriteMode.PATCH and await self._holds_outside(change.path, before))
         )
-        if is_hidden and not ask and (call.tainted or call.origin is not Origin.USER):
+        if is_hidden and not ask and (call.tainted or call.origin.is_silent):
             msg = f"{change.path} would hold text that nobody sees: {next(filter(_is_high, found))}"
             raise ToolFailed(msg, cure="Write it without such characters.")
         if not ask and not is_hidden:

@@ -16,7 +16,7 @@ from agentd.core.fact import Learned, Refusal
 from agentd.core.ports import FactService, Gate
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
-from agentd.core.turn import Kind, Origin
+from agentd.core.turn import Kind
 from agentd.interfaces.tools.fence import printable
 
 _SPEC = ToolSpec(
@@ -59,7 +59,7 @@ class Remember:
         """What was kept, and what it replaced. Raises ToolFailed."""
         if call.kind is not Kind.MAIN:
             raise ToolFailed("this session cannot keep facts about the owner")
-        if call.origin is not Origin.USER:
+        if call.origin.is_silent:
             raise ToolFailed(
                 "this turn runs without the user: it cannot keep facts",
                 cure="Put it into today's note with memory_write.",

@@ -20,7 +20,7 @@ from agentd.core.job import Job, NewJob, spelled
 from agentd.core.ports import Clock, Gate
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
-from agentd.core.turn import Kind, Origin
+from agentd.core.turn import Kind
 from agentd.interfaces.tools.fence import printable
 
 _TEXT = {"type": "string"}
@@ -145,7 +145,7 @@ def _permit(call: ToolCall, what: str, *, silent: bool = False) -> None:
     if call.kind is not Kind.MAIN:
         msg = f"this session cannot {what} the owner's jobs"
         raise ToolFailed(msg)
-    if not silent and call.origin is not Origin.USER:
+    if not silent and call.origin.is_silent:
         msg = f"this turn runs without the user: it cannot {what} jobs"
         raise ToolFailed(msg, cure="Ask the user to do it, with `agentd jobs`.")
 

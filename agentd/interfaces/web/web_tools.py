@@ -19,7 +19,7 @@ from agentd.interfaces.tools.fence import in_backticks
 from agentd.interfaces.web.web_faults import WebFault
 from agentd.interfaces.web.web_settings import WebSettings
 
-_SILENT = frozenset({Origin.HEARTBEAT, Origin.JOB})
+_BACKGROUND = frozenset({Origin.HEARTBEAT, Origin.JOB})
 _AROUND = 400  # characters for the fence and what stands before it
 _RESULTS, _MOST_RESULTS = 5, 20
 _LONGEST_QUERY = 400
@@ -124,10 +124,10 @@ class WebSource:
         return tool, call
 
     def _offered(self, request: TurnRequest) -> dict[str, Tool]:
-        if request.origin is Origin.USER and request.kind is Kind.MAIN:
+        if not request.is_silent and request.kind is Kind.MAIN:
             return self._tools
         # A job without a session of its own runs in an isolated one, and is the owner's all the same.
-        is_his = request.origin in _SILENT and request.kind is not Kind.GROUP
+        is_his = request.origin in _BACKGROUND and request.kind is not Kind.GROUP
         listed = self._silent if is_his else frozenset()
         return {name: tool for name, tool in self._tools.items() if name in listed}
 
