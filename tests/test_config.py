@@ -114,6 +114,16 @@ def test_a_key_in_the_wrong_table_is_sent_to_the_right_one(tmp_path: Path) -> No
     assert "it belongs to [agent]" in refusal(tmp_path, '[log]\ntimezone = "UTC"\n')
 
 
+@pytest.mark.parametrize("name", ["daily_tokens", "tokens"])
+def test_a_key_is_looked_for_in_all_tables_by_its_whole_name(tmp_path: Path, name: str) -> None:
+    told = refusal(tmp_path, f"[heartbeat]\n{name} = 1\n")
+    assert "did you mean [budget] heartbeat_daily_tokens?" in told
+
+
+def test_a_key_of_another_table_is_sent_to_where_its_very_name_is(tmp_path: Path) -> None:
+    assert "it belongs to [provider]" in refusal(tmp_path, '[agent]\nbase_url = "http://h"\n')
+
+
 def test_lines_are_found_for_dotted_and_quoted_keys_and_after_long_strings(tmp_path: Path) -> None:
     text = 'log.file = """\n[log]\nkeep = 1\n"""\n"log".keep = 0\n'
     assert "line 5: log.keep" in refusal(tmp_path, text)

@@ -125,18 +125,30 @@ def _set_in(table: Key, marks: Mapping[Key, str]) -> set[str]:
 
 
 def _unknown(key: Key, known: Collection[Key]) -> str:
-    known = [name for name in known if name != key]
-    siblings = [name[-1] for name in known if name[:-1] == key[:-1]]
-    near = difflib.get_close_matches(key[-1], siblings, n=1)
-    elsewhere = [name for name in known if name[-1] == key[-1]]
+    found = _meant(key, [name for name in known if name != key])
     hint = ""
-    if elsewhere:  # the very name says more than one that is like it
-        hint = f"; it belongs to [{'.'.join(elsewhere[0][:-1])}]"
-    elif near:
-        hint = f"; did you mean {near[0]!r}?"
+    if found and found[:-1] == key[:-1]:
+        hint = f"; did you mean {found[-1]!r}?"
+    elif found:
+        table = f"[{'.'.join(found[:-1])}]"
+        is_same = found[-1] == key[-1]
+        hint = f"; it belongs to {table}" if is_same else f"; did you mean {table} {found[-1]}?"
     elif re.search("key|token|secret|password", key[-1]):
         hint = f"; if it is a secret, {_INSTEAD}"
     return f"is no key that agentd knows{hint}"
+
+
+def _meant(key: Key, known: Collection[Key]) -> Key:
+    """The key that has every word of this one, in its own name or in that of its table; else one of the very
+    same name, which says more than one of this table that is like it. Empty where there is none.
+    """
+    wanted = set("_".join(key).split("_"))
+    whole = [one for one in known if wanted <= set("_".join(one).split("_"))]
+    found = [*sorted(whole, key=len), *(one for one in known if one[-1] == key[-1])]
+    if found:
+        return found[0]
+    siblings = [one[-1] for one in known if one[:-1] == key[:-1]]
+    return next(((*key[:-1], one) for one in difflib.get_close_matches(key[-1], siblings, n=1)), ())
 
 
 def _secrets(value: Any, key: Key = ()) -> Iterator[Key]:

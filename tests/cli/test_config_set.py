@@ -124,6 +124,12 @@ def test_a_bad_value_is_not_told_as_a_line_of_the_file(file: Path) -> None:
     assert "correct the file" not in said
 
 
+def test_a_value_that_needs_another_key_says_which_to_set_first(file: Path) -> None:
+    code, _, said = put("provider.kind", "openai")
+    assert (code, "first `agentd config set provider.model VALUE`, then this" in said) == (78, True)
+    assert put("provider.model", "m")[0] == put("provider.kind", "openai")[0] == 0
+
+
 def test_a_file_with_a_mistake_is_to_be_corrected_first(file: Path) -> None:
     file.write_text("[heartbeat\n")
     assert put("heartbeat.interval", "20m")[0] == 78

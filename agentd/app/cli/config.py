@@ -157,7 +157,7 @@ def _set_checked(file: Path, key: Sequence[str], value: str) -> Loaded:
         try:
             loaded = read_text(changed, file, os.environ)
         except ConfigError as error:
-            refused = refused or _unchanged_error(file, error)
+            refused = refused or _unchanged_error(file, key, error)
             continue
         try:
             ensure_private_dir(file.parent)
@@ -170,12 +170,18 @@ def _set_checked(file: Path, key: Sequence[str], value: str) -> Loaded:
     raise refused
 
 
-def _unchanged_error(file: Path, error: ConfigError) -> ConfigError:
-    """The mistakes that the file would have, without the lines: it has none of them."""
+def _unchanged_error(file: Path, key: Sequence[str], error: ConfigError) -> ConfigError:
+    """The mistakes that the file would have, without the lines: it has none of them. Those of other keys
+    alone say that these are to be set first.
+    """
     mistakes = [_LINE.sub("", line) for line in error.message.splitlines()[1:]]
+    names = dict.fromkeys(line.partition(" ")[0] for line in mistakes)
+    cure = "give another value; config.example.toml explains every key"
+    if ".".join(key) not in names:
+        first = " and ".join(f"`agentd config set {name} VALUE`" for name in names)
+        cure = f"first {first}, then this again"
     return ConfigError(
-        "\n  ".join([f"{file} stays as it is; the value would be a mistake:", *mistakes]),
-        cure="give another value; config.example.toml explains every key",
+        "\n  ".join([f"{file} stays as it is; the value would be a mistake:", *mistakes]), cure=cure
     )
 
 
