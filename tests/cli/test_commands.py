@@ -101,7 +101,6 @@ OPTIONS = (
         (["alerts", "ack", "7"], "alerts/ack", {"id": 7}),
         (["alerts", "test"], "alerts/test", {}),
         (["heartbeat", "pause", "2h"], "heartbeat/pause", {"duration": "2h"}),
-        (["heartbeat", "pause"], "heartbeat/pause", {}),
         (["heartbeat", "pause", "--resume"], "heartbeat/pause", {}),
         (["jobs", "list"], "jobs/list", {"past": False}),
         (
@@ -135,6 +134,16 @@ def test_a_command_asks_its_method_and_prints_the_answer_as_json(
 def test_a_pause_that_is_also_a_resume_is_a_usage_error(daemon: ScriptedDaemon) -> None:
     assert runner.invoke(app, ["heartbeat", "pause", "2h", "--resume"]).exit_code == 2
     assert daemon.calls == []
+
+
+def test_a_pause_without_a_duration_resumes_nothing_and_says_what_would(
+    daemon: ScriptedDaemon,
+) -> None:
+    refused = runner.invoke(app, ["heartbeat", "pause"])
+    said = " ".join(refused.stderr.replace("│", "").split())
+    assert (refused.exit_code, daemon.calls) == (2, [])
+    assert '"30m", "2h"' in said
+    assert "--resume lets the beats go on" in said
 
 
 def test_a_deleted_session_is_not_kept_by_the_chats_keys(daemon: ScriptedDaemon) -> None:

@@ -18,6 +18,9 @@ def _pause(
 ) -> None:
     if resume and given["duration"] is not None:
         raise typer.BadParameter("give a duration or --resume, not both")
+    if not resume and given["duration"] is None:
+        msg = 'say for how long, like "30m", "2h" or "1d12h"; --resume lets the beats go on'
+        raise typer.BadParameter(msg)
     tell(HEARTBEAT["pause"], given, as_json=as_json)
 
 

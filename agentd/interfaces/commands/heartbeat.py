@@ -165,9 +165,7 @@ class HeartbeatCommands:
     @HEARTBEAT.command(_paused)
     async def pause(
         self,
-        duration: Annotated[
-            str | None, Param('For how long, like "2h"; without it the beats go on.')
-        ] = None,
+        duration: Annotated[str | None, Param('For how long, like "30m", "2h" or "1d12h".')] = None,
     ) -> dict[str, Any]:
         """Pause the heartbeat, or let it go on."""
         until = None if duration is None else self._until(duration)
@@ -182,7 +180,8 @@ class HeartbeatCommands:
             until = now
         if until == now:
             raise InvalidRequest(
-                f"duration: {text[:100]!r} is none to wait for", cure='write it like "2h"'
+                f"duration: {text[:100]!r} is none to wait for",
+                cure='write it like "30m", "2h" or "1d12h"',
             )
         return until
 
