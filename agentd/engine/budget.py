@@ -149,14 +149,13 @@ class Charges:
         """
         await when_space(
             self.clock,
-            lambda: self.ledger.charge(
-                session,
-                origin,
-                answer.model,
-                answer.usage,
-                self.cost(answer),
-                reservation=answer.reservation,
-            ),
+            self.ledger.charge,
+            session,
+            origin,
+            answer.model,
+            answer.usage,
+            self.cost(answer),
+            reservation=answer.reservation,
         )
 
     async def tokens_since(self, since: datetime, origin: Origin) -> int:

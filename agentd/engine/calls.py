@@ -53,7 +53,7 @@ class Calls:
 
     async def outputs(self, turn_id: int) -> dict[str, ToolOutput]:
         """What the turn's calls have put out so far, by their ids."""
-        return dict(await when_space(self._clock, lambda: self._journal.outputs(turn_id)))
+        return dict(await when_space(self._clock, self._journal.outputs, turn_id))
 
     async def settle(self, turn_id: int) -> None:
         """Finish or explain what had begun and has no output, before anything runs again."""

@@ -95,7 +95,7 @@ class ContextManager:
         as much is read as an excerpt is made from.
         """
         most = int(_READ * self._compaction.limits.window * tokens.BYTES_PER_TOKEN)
-        history = await when_space(self._clock, lambda: self._store.load(session, most))
+        history = await when_space(self._clock, self._store.load, session, most)
         if history.flush_due or history.is_excerpted:
             self._owed.add(session)
         else:
@@ -145,7 +145,7 @@ class ContextManager:
             log.info("context_excerpted", session=past.session, tokens=used)
             self._owed.add(past.session)
             if not past.is_excerpted:
-                await when_space(self._clock, lambda: self._store.excerpted(past.session))
+                await when_space(self._clock, self._store.excerpted, past.session)
         return part
 
     async def after_overflow(self, context: PromptContext) -> bool:
@@ -285,7 +285,7 @@ class ContextManager:
             words = STARTED_OVER if trigger.empties else COMPACTED
             words = EXCERPTED if report.reason == EXTRACTED else words
             words = " ".join(filter(None, (words, report.unsaved_in_words())))
-            await when_space(self._clock, lambda: self._store.notice(session, words, "compaction"))
+            await when_space(self._clock, self._store.notice, session, words, "compaction")
             self._events.emit(Noticed(session, words, "compaction"))
         return report
 

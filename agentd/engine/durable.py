@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import structlog
 
@@ -13,12 +13,15 @@ from agentd.core.ports import Clock
 
 log = structlog.get_logger()
 T = TypeVar("T")
+P = ParamSpec("P")
 
 POLL_SECONDS = 1.0
 
 
-async def when_space(clock: Clock, step: Callable[[], Awaitable[T]]) -> T:
-    """The step's result; on a full disk it is tried again until there is room.
+async def when_space(
+    clock: Clock, step: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """The result of `step(*args, **kwargs)`; on a full disk it is tried again until there is room.
 
     What has been accepted must not be lost for want of space, and an answer that has been paid for
     is kept in memory until it can be stored. The step must be one transaction.
@@ -26,7 +29,7 @@ async def when_space(clock: Clock, step: Callable[[], Awaitable[T]]) -> T:
     told = False
     while True:
         try:
-            result = await step()
+            result = await step(*args, **kwargs)
         except StorageFull as error:
             if not told:
                 log.warning("disk_full", reason=error.reason, action="waiting for space")

@@ -111,7 +111,7 @@ class Loop:
     async def resume(self, progress: Progress) -> None:
         """Count an attempt, and take over the turn's rows so far with what they have used and called."""
         turn_id = progress.receipt.turn_id
-        progress.rows.extend(await when_space(self._clock, lambda: self._store.begin(turn_id)))
+        progress.rows.extend(await when_space(self._clock, self._store.begin, turn_id))
         if len(progress.rows) > 1:  # a crash, a stop or an outage has cut it before
             outputs = await self._calls.outputs(turn_id)
             progress.recount(lambda used: self._charges.price(self._provider.model, used), outputs)
@@ -157,7 +157,7 @@ class Loop:
         if not has_calls and answer.stop is not ModelStop.PAUSE:
             stop = _STOPS.get(answer.stop, StopReason.END_TURN)
             return await commit_together(self._end(progress, stop, (row,)), charged)
-        stored = when_space(self._clock, lambda: self._store.append(progress.receipt.turn_id, row))
+        stored = when_space(self._clock, self._store.append, progress.receipt.turn_id, row)
         progress.rows.append(replace(await commit_together(stored, charged), blocks=row.blocks))
         progress.shown.clear()
         hit("turn.assistant_stored")
@@ -205,7 +205,7 @@ class Loop:
     async def _answer_calls(self, progress: Progress, uses: Sequence[ToolUse]) -> None:
         row = await self._calls.run(progress, uses)
         turn_id = progress.receipt.turn_id
-        stored = await when_space(self._clock, lambda: self._store.append(turn_id, row))
+        stored = await when_space(self._clock, self._store.append, turn_id, row)
         progress.rows.append(replace(stored, blocks=row.blocks))
         hit("turn.results_stored")
 
@@ -238,9 +238,7 @@ class Loop:
         )
         if progress.context.request.is_silent:  # others keep what nobody was shown
             turn = replace(turn, text=self._redactor.kept(turn.text).text)
-        stored = await when_space(
-            self._clock, lambda: self._store.finish(receipt.turn_id, turn, rows)
-        )
+        stored = await when_space(self._clock, self._store.finish, receipt.turn_id, turn, rows)
         progress.rows.extend(stored)
         hit("turn.finished")
         return turn

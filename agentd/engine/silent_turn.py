@@ -62,7 +62,7 @@ class SilentTurns:
         request = TurnRequest(
             session, question.text, question.key, origin=Origin.FLUSH, tools=question.tools
         )
-        receipt = await when_space(self._clock, lambda: self._store.receive(request))
+        receipt = await when_space(self._clock, self._store.receive, request)
         if receipt.ended is not None:
             return self._answer(receipt.ended)
         with log_context(request, receipt):
@@ -75,7 +75,7 @@ class SilentTurns:
             turn = await self._loop.run(progress)
         except ProviderError as error:
             if error.away:  # asked again, it goes on
-                await when_space(self._clock, lambda: self._store.park(receipt.turn_id))
+                await when_space(self._clock, self._store.park, receipt.turn_id)
             else:
                 await self._loop.failed(progress, Failure.of(error))
             raise
@@ -92,7 +92,7 @@ class SilentTurns:
         """End the turn, since nobody waits for it any more: it must not go on after a restart. Returns it
         if its end had been stored just then; it would be paid for and asked again otherwise.
         """
-        receipt = await when_space(self._clock, lambda: self._store.receive(request))
+        receipt = await when_space(self._clock, self._store.receive, request)
         if receipt.ended is None:
             await self._loop.failed(progress, _GIVEN_UP)
         return receipt.ended

@@ -137,7 +137,7 @@ class Toolbox:
         most = max(0, min(self._settings.max_tool_output, room))
         output = replace(output, text=shortened(output.text, most))
         hit("tool.done")
-        await when_space(self._clock, lambda: self._journal.settle(turn_id, call.id, output))
+        await when_space(self._clock, self._journal.settle, turn_id, call.id, output)
         hit("tool.settled")
         return output
 
@@ -187,9 +187,7 @@ class Toolbox:
                 # A defect in one tool must not keep the daemon from starting.
                 log.exception("tool_crashed", tool=intent.call.name, turn=found.turn_id)
         log.info("tool_settled", tool=intent.call.name, turn=found.turn_id, error=output.is_error)
-        await when_space(
-            self._clock, lambda: self._journal.settle(found.turn_id, found.call_id, output)
-        )
+        await when_space(self._clock, self._journal.settle, found.turn_id, found.call_id, output)
 
     async def settle_open(self, turn_id: int) -> None:
         """Settle every call of the turn that was cut behind its intent, as `recover` does."""
@@ -280,15 +278,13 @@ class Toolbox:
         except Interrupted:
             if tool.spec.effect is Effect.EXTERNAL:
                 output = ToolOutput(_STOPPED, is_error=True)
-                await when_space(
-                    self._clock, lambda: self._journal.settle(turn_id, call.id, output)
-                )
+                await when_space(self._clock, self._journal.settle, turn_id, call.id, output)
             raise
 
     async def _intend(self, turn_id: int, intent: Intent) -> None:
         """Make an intent durable."""
         hit("tool.planned")
-        await when_space(self._clock, lambda: self._journal.intend(turn_id, intent))
+        await when_space(self._clock, self._journal.intend, turn_id, intent)
         hit("tool.intended")
 
 

@@ -116,7 +116,7 @@ class MemoryFlush:
         """
         budget = max(1, self._part_tokens())
         start = f"{_key(plan.session)}{plan.uncovered[0].seq}-"
-        asked = await when_space(self._clock, lambda: self._store.last_asked(plan.session, start))
+        asked = await when_space(self._clock, self._store.last_asked, plan.session, start)
         known = re.match(r"\d+", asked.removeprefix(start))
         last = int(known.group()) if known else 0
         rows = plan.uncovered
@@ -178,10 +178,10 @@ class MemoryFlush:
         return (True, "no_reply") if is_no_reply(answer.text) else (False, "wrote_nothing")
 
     async def _failed(self, session: SessionKey, reason: str) -> int:
-        return await when_space(self._clock, lambda: self._store.flush_failed(session, reason))
+        return await when_space(self._clock, self._store.flush_failed, session, reason)
 
     async def _cover(self, session: SessionKey, coverage: Coverage) -> None:
-        await when_space(self._clock, lambda: self._store.cover(session, coverage))
+        await when_space(self._clock, self._store.cover, session, coverage)
         log.info(
             "flush_done" if coverage.ok else "flush_given_up",
             session=session,

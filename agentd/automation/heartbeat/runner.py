@@ -163,7 +163,11 @@ class BeatRunner:
         # The model was paid for what it found: that waits for room on a full disk.
         beat, stored = await when_space(
             around.clock,
-            lambda: around.beats.end_beat(beat_id, findings, tokens=tokens, cost_usd=cost),
+            around.beats.end_beat,
+            beat_id,
+            findings,
+            tokens=tokens,
+            cost_usd=cost,
         )
         if stored or any(found.reason is Reason.NOTIFY for found in findings):
             self._around.wake()

@@ -154,9 +154,9 @@ class Questions:
             if later is not step:
                 # Before the end is stored: a crash between them asks once more and loses nothing.
                 todo = replace(later, due=None, missed=None)
-                await when_space(deps.clock, lambda: deps.book.pass_over(todo))
+                await when_space(deps.clock, deps.book.pass_over, todo)
         # The slot is used and the reply is paid for: it waits for room on a full disk.
-        run = await when_space(deps.clock, lambda: deps.book.end(run_id, ending, alert))
+        run = await when_space(deps.clock, deps.book.end, run_id, ending, alert)
         if alert is not None or ending.outcome is JobOutcome.ALERT:
             deps.wake()
         return run

@@ -260,14 +260,14 @@ class Compaction:
             return saving
         if saving.failure == AWAY:
             await self._lost(plan.session, left, AWAY)
-            await when_space(self._clock, lambda: self._store.set_flush_due((plan.session,)))
+            await when_space(self._clock, self._store.set_flush_due, (plan.session,))
             return saving
         last = replace(plan, uncovered=left, failures=history.flush_failures, last_try=True)
         return _Saving(saving.has_saved).then(await self._run_hooks(last, ask))
 
     async def _lost(self, session: SessionKey, rows: Sequence[Row], reason: str) -> None:
         lost = Coverage(rows[0].seq, rows[-1].seq, ok=False, reason=reason)
-        await when_space(self._clock, lambda: self._store.cover(session, lost))
+        await when_space(self._clock, self._store.cover, session, lost)
 
     async def _count_unsaved(self, session: SessionKey) -> int:
         lots = await self._given_up(session)
@@ -279,20 +279,20 @@ class Compaction:
         """The rows that no flush could save, in or out of the context, and how often each lot was tried;
         with a `reason` those that were given up for it.
         """
-        coverages = await when_space(self._clock, lambda: self._store.coverages(session))
+        coverages = await when_space(self._clock, self._store.coverages, session)
         if reason:
             coverages = tuple(one for one in coverages if one.is_settled or one.reason == reason)
         found = []
         for first, last, times in unsaved(coverages):
-            read = partial(self._store.rows, session, first, last - first + 1)
-            rows = await when_space(self._clock, read)
+            count = last - first + 1
+            rows = await when_space(self._clock, self._store.rows, session, first, count)
             lot = tuple(_spoken(row for row in rows if row.seq <= last))
             if lot:
                 found.append((lot, times))
         return found
 
     async def _load(self, session: SessionKey) -> History:
-        return await when_space(self._clock, lambda: self._store.load(session))
+        return await when_space(self._clock, self._store.load, session)
 
     def _plan(
         self, history: History, trigger: Trigger, need: Need, running: int | None, wish: str
@@ -371,7 +371,7 @@ class Compaction:
             await self._lost(plan.session, [r for r in plan.uncovered if r.seq >= left], reason)
         if left <= last:
             return reason
-        covered = await when_space(self._clock, lambda: self._store.coverages(plan.session))
+        covered = await when_space(self._clock, self._store.coverages, plan.session)
         found = next(one for one in reversed(covered) if one.first <= last <= one.last)
         return "" if found.ok else found.reason
 
@@ -397,9 +397,12 @@ class Compaction:
         saving = await self._last_chance(plan, saving, ask)
         swapped = await when_space(
             self._clock,
-            lambda: self._store.swap(
-                plan.session, plan.generation, plan.keep_from, summary, outside
-            ),
+            self._store.swap,
+            plan.session,
+            plan.generation,
+            plan.keep_from,
+            summary,
+            outside,
         )
         hit("compaction.swapped")
         return swapped, reason if swapped else "stale", saving
@@ -448,7 +451,7 @@ class Compaction:
         return await self._summariser.extract(plan.session, rows, plan.summary)
 
     async def _set_trouble(self, session: SessionKey, trouble: SummaryTrouble) -> None:
-        await when_space(self._clock, lambda: self._store.set_trouble(session, trouble))
+        await when_space(self._clock, self._store.set_trouble, session, trouble)
         if trouble.failures:
             self._troubles[session] = trouble
         else:
