@@ -1,5 +1,5 @@
-"""The facts: what is said is taken in, taken back and forgotten. Each change is made of what is known
-(`changes`), and takes its place when it is stored (`fact_state`).
+"""The book of facts: learns, undoes and forgets. Each change is computed from the known state
+(`changes`) and becomes the state when it is stored (`fact_state`).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from agentd.memory.facts.keeping import PendingForgetting, quietly
 from agentd.memory.facts.known import Digests, Known
 from agentd.memory.facts.reconcile import PageChange
 
-_OPERATION = 200  # characters that are read in the time in which one is done
+_OPERATION = 200  # characters that take as long to read as one operation to apply
 
 
 class FactBook:
-    """The facts. Nothing is read before it is first asked. `key` makes hashes of what is forgotten
-    useless to others.
+    """The facts. Nothing is read before the first request. `key` is the key of the hashes of
+    forgotten facts, which makes them useless to others.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class FactBook:
         self._not_kept: Counter[str] = Counter()
 
     def listen(self, changed: Callable[[], None]) -> None:
-        """Call this after each change, once it is durable. It must not block."""
+        """Call `changed` after each change, once it is durable. It must not block."""
         self._state.listen(changed)
 
     async def learn(
@@ -112,14 +112,14 @@ class FactBook:
         return known.chain(fact_id)
 
     async def changes(self, limit: int) -> tuple[FactChange, ...]:
-        """The newest changes first. Raises StorageError."""
+        """Return the newest `limit` changes, newest first. Raises StorageError."""
         return await self._store.changes(limit)
 
     async def undo(
         self, change: int | None = None, session: SessionKey | None = None
     ) -> FactChange:
-        """Take a change back: the newest that can be, of a session if one is given, or the one of this
-        number. Raises NotFound where there is none, InvalidRequest where it cannot be taken back.
+        """Undo a change: the one of this number, else the newest that can be undone, of a session
+        if given. Raises NotFound if there is none, InvalidRequest if it cannot be undone.
         """
 
         async def make(known: Known) -> tuple[FactChange, PageChange]:
@@ -131,7 +131,7 @@ class FactBook:
         return (await self._state.change(make))[0]
 
     async def merge(self, keep: str, others: Sequence[str]) -> FactChange:
-        """Let one fact stand for others that say the same. Raises NotFound, InvalidRequest."""
+        """Let the fact `keep` replace others that say the same. Raises NotFound, InvalidRequest."""
 
         async def make(known: Known) -> tuple[None, PageChange]:
             context = await self._state.context(known, ids=[keep, *others])
@@ -141,7 +141,7 @@ class FactBook:
         return change
 
     async def accept(self, fact_ids: Sequence[str]) -> tuple[Learned, ...]:
-        """Let proposed facts hold. Raises NotFound."""
+        """Make proposed facts active. Raises NotFound."""
 
         async def make(known: Known) -> tuple[tuple[Learned, ...], PageChange]:
             return changes.accepted(known, fact_ids, await self._state.context(known))
@@ -149,7 +149,7 @@ class FactBook:
         return _numbered(*await self._state.change(make))
 
     async def reject(self, fact_ids: Sequence[str]) -> tuple[Fact, ...]:
-        """Take proposed facts away. Raises NotFound."""
+        """Delete proposed facts. Raises NotFound."""
 
         async def make(known: Known) -> tuple[tuple[Fact, ...], PageChange]:
             return changes.rejected(known, fact_ids, self._digests, self._clock.now())
@@ -162,7 +162,9 @@ class FactBook:
         also: Sequence[int] = (),
         asked: Sequence[ForgetRequest] = (),
     ) -> ErasureReport:
-        """See Facts. Raises WorkspaceError, StorageError; what was begun is then finished by `sync`."""
+        """See Facts. Raises WorkspaceError, StorageError; an erasure that was begun is then
+        finished by `sync`.
+        """
 
         async def make(known: Known) -> tuple[None, PageChange]:
             context = await self._state.context(known)
@@ -177,8 +179,8 @@ class FactBook:
         return await self._forgetting.preview(facts, await self._store.evidence(fact_ids))
 
     async def put_aside(self, successors: Mapping[str, str]) -> tuple[Fact, ...]:
-        """Let active facts hold no longer, each for the fact named beside it or for none where that is
-        ""; gives them as they are now. What has a successor that no longer holds itself stays.
+        """End active facts: each is superseded by the fact named beside it, or ended if that is "".
+        Return them in their new state. A fact whose successor is not active stays.
         """
 
         async def make(known: Known) -> tuple[tuple[Fact, ...], PageChange]:
@@ -187,7 +189,9 @@ class FactBook:
         return (await self._state.change(make))[0]
 
     async def unlink(self, session: SessionKey) -> int:
-        """Forget that facts were said in this session; they stay. Gives how many there were."""
+        """Remove from facts that they were said in this session; the facts stay. Return how many
+        there were.
+        """
 
         async def make(known: Known) -> tuple[int, PageChange]:
             return changes.unlinked(known, session)
@@ -195,17 +199,19 @@ class FactBook:
         return (await self._state.change(make))[0]
 
     async def sync(self) -> None:
-        """Take in what the user did to the page, and erase what he forgot by it."""
+        """Take over the user's changes of the page, and erase what they forget."""
         await self._state.known()
         if self._state.is_erasing:
             await self._state.erase()
 
     async def parked(self) -> tuple[Fact, ...]:
-        """Facts whose lines are gone from the page, too many at once to be taken for forgotten."""
+        """Return the facts whose lines are gone from the page, too many at once to be taken for
+        forgotten.
+        """
         return (await self._state.known()).missing()
 
     async def restore_parked(self) -> tuple[Fact, ...]:
-        """Write their lines again."""
+        """Write the lines of parked facts again."""
 
         async def make(known: Known) -> tuple[tuple[Fact, ...], PageChange]:
             return changes.restored(known)
@@ -213,27 +219,27 @@ class FactBook:
         return (await self._state.change(make))[0]
 
     async def accept_parked(self) -> ErasureReport:
-        """Forget them, everywhere."""
+        """Forget the parked facts, everywhere."""
         return await self.forget([fact.id for fact in await self.parked()])
 
     async def rebuild(self) -> int:
-        """Make the rows anew from the page; gives how many there are. What the page cannot tell stays:
-        facts that are parked, and all that miss while lines are unreadable.
+        """Rebuild the rows from the page; return how many there are. Parked facts stay, and all
+        missing ones while some lines are unreadable.
         """
         return await self._state.rebuild()
 
     @property
     def not_kept(self) -> Mapping[str, int]:
-        """How much was not kept since the start, by reason."""
+        """How many operations were refused since the start, by reason."""
         return dict(self._not_kept)
 
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the page."""
+        """Return what is wrong with the page."""
         return self._state.problems()
 
 
 def _numbered(learned: Sequence[Learned], stored: Sequence[FactChange]) -> tuple[Learned, ...]:
-    """The results with their changes as they are stored, which are in the same order."""
+    """Return the results with their changes as stored; both are in the same order."""
     changes_made = iter(stored)
     return tuple(
         replace(one, change=next(changes_made)) if one.change is not None else one

@@ -1,4 +1,6 @@
-"""The order in which exported facts are taken in. Pure, and light: the command line orders whole files by it."""
+"""The order in which exported facts are imported. Pure and light: the command line orders whole
+files by it.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,18 @@ _OVER = ("superseded", "ended")
 
 
 def is_over(row: Mapping[str, Any]) -> bool:
-    """Whether the row says of itself that it holds no longer."""
+    """Whether the row says that its fact no longer holds."""
     return row.get("status") in _OVER
 
 
 def successors_first(
     rows: Sequence[Mapping[str, Any]],
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows with their places, none before what came for it, and what holds before all else: so a cut
-    anywhere leaves nothing that is over as if it held. What came for a row goes along with it as its
-    `successor`, by what it says and since when: ids mean nothing elsewhere, nor in another part of a file.
+    """Yield the rows with their original places: first the facts that hold, then the others, each
+    after its successor. An interrupted import therefore never makes a past fact look current.
+
+    Each row whose successor is known gets it as `successor`, by text and `valid_from`, because ids
+    have no meaning in another database or another part of the file.
     """
     named = {row["id"]: place for place, row in enumerate(rows) if isinstance(row.get("id"), str)}
 

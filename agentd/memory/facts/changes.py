@@ -1,5 +1,5 @@
-"""What each change makes of what is known: pure functions that give its result, and what it does to page
-and rows.
+"""Computes changes of the facts: pure functions that return a result and what changes on the page
+and in the rows.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from agentd.memory.facts.known import Digests, FactLookup, Known
 from agentd.memory.facts.page_entry import MOST_CHARS, clean, clean_triple
 from agentd.memory.facts.reconcile import PageChange
 
-LISTED = 1_000  # changes, the newest, that can be taken back
+LISTED = 1_000  # how many of the newest changes can be undone
 
-_FAR_TOO_LONG = 16 * MOST_CHARS  # not even looked at
+_FAR_TOO_LONG = 16 * MOST_CHARS  # refused without cleaning it first
 _KEEPS_NEW = frozenset({ChangeKind.MERGE, ChangeKind.ACCEPT})
 
 
 def objection(text: str) -> Refusal | None:
-    """Why the text must not become a fact; None if it may. What is left of something that was forgotten
-    is EMPTY.
+    """Return why a text must not become a fact; None if it may. A bare MASK, left by an erasure, is
+    EMPTY.
     """
     if text.strip() == MASK:
         return Refusal.EMPTY
@@ -54,7 +54,7 @@ def learned(
     context: OperationContext,
     marks: Mapping[SessionKey, int] | None = None,
 ) -> tuple[tuple[Learned, ...], PageChange]:
-    """The operations, one after the other. With `marks` the rows up to there are read."""
+    """Apply the operations in order. `marks` record up to which row each session has been read."""
     draft = Draft(known, context)
     results = tuple(_done(draft, operation) for operation in wanted)
     return results, PageChange(draft.write(marks), draft.facts())
@@ -63,7 +63,7 @@ def learned(
 def merged(
     known: Known, keep: str, others: Sequence[str], context: OperationContext
 ) -> tuple[None, PageChange]:
-    """One fact stands for others. Raises NotFound, InvalidRequest."""
+    """Let the fact `keep` replace the others. Raises NotFound, InvalidRequest."""
     kept, *rest = (_holding(known, i) for i in (keep, *dict.fromkeys(others)))
     if kept in rest or not rest:
         raise InvalidRequest("a fact cannot be merged with itself", cure="name the others after it")
@@ -75,7 +75,7 @@ def merged(
 def accepted(
     known: Known, fact_ids: Sequence[str], context: OperationContext
 ) -> tuple[tuple[Learned, ...], PageChange]:
-    """The proposed facts hold. Raises NotFound."""
+    """Make proposed facts active. Raises NotFound."""
     draft = Draft(known, context)
     results = tuple(operations.accept(draft, _proposed(draft, i)) for i in fact_ids)
     return results, PageChange(draft.write(), draft.facts())
@@ -84,7 +84,7 @@ def accepted(
 def rejected(
     known: Known, fact_ids: Sequence[str], digests: Digests, now: datetime
 ) -> tuple[tuple[Fact, ...], PageChange]:
-    """The proposed facts are as if they had never been there. Raises NotFound."""
+    """Delete proposed facts as if they had never existed. Raises NotFound."""
     facts = tuple(_proposed(known, i) for i in fact_ids)
     ids = tuple(fact.id for fact in facts)
     return facts, _taken_away(known, FactWrite(removed=ids, buried=taken_back(facts, digests, now)))
@@ -97,7 +97,9 @@ def forgotten(
     asked: Sequence[ForgetRequest],
     context: OperationContext,
 ) -> tuple[None, PageChange]:
-    """The facts are ids alone, and all that says them is to be erased. Raises NotFound."""
+    """Turn the facts into tombstones, and have the words that state them erased. Raises
+    NotFound.
+    """
     draft = Draft(known, context)
     draft.record(ChangeKind.FORGET, "", living(known, fact_ids))
     left = tuple(i for i in known.parked if i not in fact_ids)
@@ -112,32 +114,32 @@ def forgotten(
 def retired(
     known: Known, successors: Mapping[str, str], context: OperationContext
 ) -> tuple[tuple[Fact, ...], PageChange]:
-    """Facts hold no longer, each for the one named beside it."""
+    """End facts, each superseded by the one named beside it, or by none."""
     draft = Draft(known, context)
     gone = operations.retire(draft, successors)
     return gone, PageChange(draft.write(), draft.facts())
 
 
 def unlinked(known: Known, session: SessionKey) -> tuple[int, PageChange]:
-    """No fact was said in the session."""
+    """Remove the session as the origin of all facts said in it."""
     facts = tuple(replace(f, origin=Provenance()) for f in known if f.origin.session == session)
     return len(facts), PageChange(FactWrite(facts), written=facts)
 
 
 def ended(known: Known, now: datetime) -> PageChange | None:
-    """Facts that held until a time that has come hold no longer; None if there are none."""
+    """Mark facts as ended whose end has passed; None if there are none."""
     facts = tuple(replace(fact, status=FactStatus.ENDED) for fact in known.ended(now))
     return PageChange(FactWrite(facts), written=facts) if facts else None
 
 
 def restored(known: Known) -> tuple[tuple[Fact, ...], PageChange]:
-    """The lines that are missing on the page stand there again."""
+    """Write the missing lines on the page again."""
     missing = known.missing()
     return missing, PageChange(FactWrite(parked=()), written=missing)
 
 
 def living(known: Known, fact_ids: Sequence[str]) -> tuple[Fact, ...]:
-    """The facts of these ids. Raises NotFound where one is forgotten, or unknown."""
+    """Return the facts with these ids. Raises NotFound for one that is forgotten or unknown."""
     found = []
     for fact_id in fact_ids:
         fact = known.alive(fact_id)
@@ -148,15 +150,15 @@ def living(known: Known, fact_ids: Sequence[str]) -> tuple[Fact, ...]:
 
 
 def unknown(fact_id: str) -> NotFound:
-    """The error for an id that no fact has."""
+    """Return the error for an unknown id."""
     return NotFound(f"there is no fact {fact_id}", cure="`agentd facts list` shows all of them")
 
 
 def chosen(
     listed: Sequence[FactChange], known: Known, number: int | None, session: SessionKey | None
 ) -> FactChange:
-    """The change of that number, or else the newest that can be taken back, of the session if one is
-    given. `listed` are all changes, the newest first. Raises NotFound, InvalidRequest.
+    """Return the change of that number, else the newest that can be undone, of the session if
+    given. `listed` are all changes, newest first. Raises NotFound, InvalidRequest.
     """
     if number is None:
         return _newest(listed, known, session)
@@ -174,8 +176,8 @@ def chosen(
 
 
 def _newest(listed: Sequence[FactChange], known: Known, session: SessionKey | None) -> FactChange:
-    """The newest that can be taken back. What is older than a forgetting has to be named: who takes back
-    “the last thing” right after it means the forgetting. Raises NotFound.
+    """Return the newest change that can be undone. A change older than a forgetting must be named,
+    because a user who undoes “the last thing” right after it means the forgetting. Raises NotFound.
     """
     forgotten = max((one.id for one in listed if one.op is ChangeKind.FORGET), default=0)
     for one in listed:
@@ -194,8 +196,8 @@ def _newest(listed: Sequence[FactChange], known: Known, session: SessionKey | No
 
 
 def undone(change: FactChange, known: Known, digests: Digests, now: datetime) -> PageChange:
-    """What taking it back does to page and rows. It is the user's later word: what was said before brings
-    nothing of it again, and the facts that hold again are as if he had just said them.
+    """Return what undoing a change does to page and rows. An undo is the user's latest word:
+    earlier words do not bring the undone facts back, and restored facts count as just said.
     """
     again = [
         _restored(fact, before)
@@ -220,13 +222,13 @@ def undone(change: FactChange, known: Known, digests: Digests, now: datetime) ->
 
 
 def taken_back(facts: Iterable[Fact], digests: Digests, now: datetime) -> Mapping[bytes, datetime]:
-    """The tombstones of facts that the user does not want to be read out of his words again."""
+    """Return tombstones for facts that must not be read from the user's earlier words again."""
     names = (digests.of_taken_back(fact.text, fact.triple) for fact in facts)
     return {name: now for several in names for name in several}
 
 
 def _done(draft: Draft, operation: FactOperation) -> Learned:
-    """Do one operation, unless its words cannot be a fact's."""
+    """Apply one operation, unless its text cannot be a fact."""
     if operation.op in (Op.ADD, Op.REPLACE):
         if len(operation.text) > _FAR_TOO_LONG or len(text := clean(operation.text)) > MOST_CHARS:
             return Learned(reason=Refusal.TOO_LONG)
@@ -254,7 +256,7 @@ def _proposed(facts: FactLookup, fact_id: str) -> Fact:
 
 
 def _taken_away(known: Known, write: FactWrite) -> PageChange:
-    """What takes facts away as if they had never been there."""
+    """Return the change that deletes facts as if they had never existed."""
     left = tuple(i for i in known.parked if i not in write.removed)
     write = replace(write, parked=left)
     return PageChange(write, written=write.facts, dropped=frozenset(write.removed))
@@ -272,7 +274,7 @@ def _restored(fact: Fact, before: Before) -> Fact:
 def _why_not(
     change: FactChange, listed: Sequence[FactChange], known: Known
 ) -> tuple[str, str] | None:
-    """Why a change cannot be taken back and what to do instead; None if it can."""
+    """Return why a change cannot be undone, and what to do instead; None if it can."""
     if change.op is ChangeKind.FORGET:
         return "what was forgotten is erased", "say it again if you want it known"
     mine = {change.new, *change.old} - {""}
@@ -290,7 +292,7 @@ def _why_not(
 
 
 def _is_behind_forgetting(number: int, mine: set[str], listed: Sequence[FactChange]) -> bool:
-    """Whether something that these facts came of, or led to, was forgotten since that change."""
+    """Whether a fact connected with these by changes was forgotten after that change."""
     reached, grown = set(mine), True
     while grown:
         grown = False

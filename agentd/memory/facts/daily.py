@@ -1,8 +1,8 @@
-"""Looks at the facts once a day: what is said twice, what a later fact makes untrue, what lacks a triple,
-what is stale or too much.
+"""Reviews the facts once a day: finds duplicates, conflicts, missing triples, stale facts, and
+excess.
 
-Nothing is erased. What goes is put aside: `agentd facts list --all` shows it, `facts changes` lists what
-was joined, and `facts undo` takes that back.
+Nothing is erased. Facts are only ended or superseded: `agentd facts list --all` shows them, `facts
+changes` lists what was merged, and `facts undo` reverses it.
 """
 
 from __future__ import annotations
@@ -44,23 +44,25 @@ log = structlog.get_logger()
 
 _INSTRUCTIONS = prompt("review")
 _ASK = "Say now which of these belong together."
-_REVIEW = SessionKey("review")  # under this name the mark of the last review is kept, as a day
+_REVIEW = SessionKey("review")  # the mark under this name is the day of the last review
 _MAX_TOKENS = 2_048
 _NEW = timedelta(days=2)
-_UNDESCRIBED = timedelta(days=7)  # in which a fact without a triple is asked about
-_MOST = 60  # facts that one review begins with
-_NEAR = 4  # that are shown beside each
+_UNDESCRIBED = timedelta(days=7)  # how long a fact without a triple is asked about
+_MOST = 60  # new facts in one review
+_NEAR = 4  # similar facts shown beside each
 _MOST_OBJECTS = 200
 _MOST_PART = 200  # characters
-_STALE = timedelta(days=180)  # after which what age has left nothing of goes
+_STALE = timedelta(days=180)  # how long after reaching the lowest importance a fact is stale
 _AT_FLOOR = timedelta(days=math.log(OLDEST) / math.log(DAILY))  # the age from which it lies there
 _AGEING = frozenset({Category.PROJECT, Category.DECISION, Category.OUTCOME})
-_LEFT = 0.9  # of the cap, after an eviction
+_LEFT = 0.9  # share of the cap that stays after an eviction
 
 
 @dataclass(slots=True)
 class Findings:
-    """What is to be done. Duplicates and conflicts name the fact that stays by the one that goes."""
+    """The findings of a review. `duplicates` and `conflicts` map the fact to end to the one that
+    stays.
+    """
 
     checked: int = 0
     duplicates: dict[str, str] = field(default_factory=dict)
@@ -83,7 +85,9 @@ class Findings:
 
 
 class Review:
-    """`run` is its long life. When facts are off, nothing happens."""
+    """Reviews the facts: daily in the background (`run`, until cancelled), or on request. Does
+    nothing while facts are off.
+    """
 
     def __init__(
         self,
@@ -104,13 +108,14 @@ class Review:
         self._failure: Problem | None = None
 
     async def run(self) -> None:
-        """Do it every day, until cancelled."""
+        """Review every day, until cancelled."""
         if self._settings.enabled:
             await self._daily.run()
 
     async def validate(self, dry_run: bool) -> dict[str, Any]:
-        """What there is to do, `{checked, duplicates, conflicts, triples, stale, evicted, dry_run}`;
-        unless that alone was asked, it is done. Raises WorkspaceError, StorageError.
+        """Review the facts and carry the findings out, unless `dry_run`; return the findings as
+        `{checked, duplicates, conflicts, triples, stale, evicted, dry_run}`. Raises WorkspaceError,
+        StorageError.
         """
         async with self._looking:
             parked = {fact.id for fact in await self._book.parked()}
@@ -125,7 +130,7 @@ class Review:
         return found.as_json(dry_run=dry_run)
 
     def problems(self) -> tuple[Problem, ...]:
-        """Why it could not be done the last time."""
+        """Return why the last review failed."""
         return (*self._daily.problems(), *((self._failure,) if self._failure else ()))
 
     async def _if_due(self) -> None:
@@ -135,7 +140,7 @@ class Review:
             await self._book.learn((), marks={_REVIEW: today})
 
     async def _judge(self, found: Findings, facts: Sequence[Fact]) -> None:
-        """What the model says of the facts that are new, beside those near them."""
+        """Have the model compare the new facts with those similar to them."""
         shown = await self._shown(facts)
         if not shown:
             return
@@ -151,7 +156,7 @@ class Review:
                     max_tokens=_MAX_TOKENS,
                 )
         except (AgentdError, TimeoutError) as error:
-            # What age and number ask for is done all the same; the rest waits for tomorrow.
+            # Stale facts and excess need no model; the rest waits for tomorrow.
             reason = error.reason if isinstance(error, AgentdError) else "timeout"
             log.warning("facts_not_judged", reason=reason)
             text = f"what is known was not looked through for what is said twice: {reason}"
@@ -162,13 +167,13 @@ class Review:
         _take(found, answer.text, {fact.id: fact for fact in shown}, await self._kept_apart())
 
     async def _kept_apart(self) -> frozenset[frozenset[str]]:
-        """Pairs of facts of which one stood for the other until the user took that back."""
+        """Return the pairs of facts whose merge the user has undone."""
         listed = await self._book.changes(LISTED)
         undone = [one for one in listed if one.undone and one.new]
         return frozenset(frozenset((one.new, old)) for one in undone for old in one.old)
 
     async def _shown(self, facts: Sequence[Fact]) -> list[Fact]:
-        """The facts of the last days and those without a triple, each with those near it."""
+        """Return the facts of the last days and those without a triple, each with similar ones."""
         known = {fact.id: fact for fact in facts}
         now = self._clock.now()
         new = [
@@ -227,8 +232,8 @@ def _take(
     shown: Mapping[str, Fact],
     apart: Collection[Collection[str]],
 ) -> None:
-    """Note what the answer says of facts that were shown; what contradicts itself is left out, and so are
-    facts that are to stay `apart`.
+    """Add the answer's findings on the facts that were shown, without contradictory ones and pairs
+    to be kept `apart`.
     """
     for _, data in zip(range(_MOST_OBJECTS), objects(answer), strict=False):
         given = data.get("ids")
@@ -251,8 +256,8 @@ def _take(
 
 
 def _is_old(fact: Fact, now: datetime) -> bool:
-    """Whether it was read out of a conversation, and age has left nothing of it for long. What one is
-    and likes does not age; what one works on does.
+    """Whether a fact was read from a conversation and has been at the lowest importance for long.
+    Facts on what somebody is and likes do not age; those on work do.
     """
     if fact.source is not FactSource.EXTRACTED or fact.category not in _AGEING:
         return False
@@ -260,7 +265,9 @@ def _is_old(fact: Fact, now: datetime) -> bool:
 
 
 def _evicted(facts: Sequence[Fact], now: datetime, most: int) -> tuple[str, ...]:
-    """Those that go so that 90 % of the cap are left; what the user said himself goes last."""
+    """Return the facts to end so that 90 % of the cap are left; the user's explicit facts go
+    last.
+    """
     if len(facts) <= most:
         return ()
     count = len(facts) - math.floor(_LEFT * most)

@@ -1,4 +1,4 @@
-"""The next state of the facts, while it is made beside the present one."""
+"""A draft: the next state of the facts, built beside the present one."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from agentd.memory.facts.known import FactLookup, Known, Tombstones, comparable
 
 @dataclass(frozen=True, slots=True)
 class OperationContext:
-    """What a change needs besides the facts. `said` is what is evidence of a fact already, by its id;
-    `session` is where the change is told.
+    """What a change needs besides the facts. `said` is the existing evidence by fact id; `session`
+    is where the change is reported.
     """
 
     tombstones: Tombstones
@@ -37,19 +37,19 @@ class OperationContext:
 
 
 class Draft(FactLookup):
-    """What is known, with changes that nobody else sees, and with all that is to be stored of them. It can
-    be thrown away: the state before it stays as it is.
+    """The known facts plus changes that nobody else sees yet, and everything that must be stored
+    for them. A draft can be discarded; the state before it is unchanged.
     """
 
     def __init__(self, before: Known, context: OperationContext) -> None:
         self.before = before
         self.context = context
-        self._facts: dict[str, Fact] = {}  # that have changed
+        self._facts: dict[str, Fact] = {}  # changed facts by id
         self._by_words: dict[str, list[str]] = defaultdict(list)
         self._evidence: dict[str, list[Evidence]] = defaultdict(list)
         self._lifted: list[bytes] = []
         self._changes: list[FactChange] = []
-        self._named: dict[str, str] = {}  # names of operations to the ids of what they brought
+        self._named: dict[str, str] = {}  # operation name to the id of its fact
 
     def get(self, fact_id: str) -> Fact | None:
         """See FactLookup."""
@@ -63,22 +63,24 @@ class Draft(FactLookup):
         return (*there, *(f for f in put if f.is_alive and comparable(f.text) == words))
 
     def id_of(self, name: str) -> str:
-        """The id of what an operation of this name has brought; an id means itself."""
+        """Return the id of the fact that the operation of this name created; an id stands for
+        itself.
+        """
         return self._named.get(name, name)
 
     def standing(self, fact_id: str) -> Fact | None:
-        """The fact that held under this id, or in its place, before the draft; None if it holds no longer.
-        The ids of one answer mean the facts as they were shown: otherwise a second operation on one of
-        them would undo what the first has brought.
+        """Return the fact that held under this id, or had replaced it, before the draft; None if it
+        no longer holds. The ids in one answer refer to the facts as they were shown; otherwise a
+        second operation on one of them would undo the first.
         """
         was = self.before.current(fact_id)
         now = self.get(was.id) if was is not None else None
         return now if now is not None and now.is_active else None
 
     def meant(self, name: str, triple: Triple | None = None) -> Fact | None:
-        """The fact that an operation means by an id or a name, if it holds still: the one that stands, or
-        what the draft has brought. What took its place in the draft is meant as well if it says the same of
-        the same thing as the `triple` does.
+        """Return the fact that an operation refers to by id or name, if it still holds: the one
+        from before the draft, or one the draft created. A fact that replaced it in the draft counts
+        if its triple has the same subject and relation.
         """
         if (fact := self.standing(name)) is not None:
             return fact
@@ -89,52 +91,54 @@ class Draft(FactLookup):
         return fact if fact is not None and _is_of_one(fact.triple, triple) else None
 
     def put(self, fact: Fact) -> None:
-        """Let the fact be as it is here."""
+        """Set the fact's new state."""
         self._facts[fact.id] = fact
         ids = self._by_words[comparable(fact.text)]
         if fact.id not in ids:
             ids.append(fact.id)
 
     def name(self, name: str, fact: Fact) -> None:
-        """Let later operations mean the fact by this name."""
+        """Let later operations refer to the fact by this name."""
         self._named[name] = fact.id
 
     def sayings(self, fact_id: str) -> list[Evidence]:
-        """The words that say it, without questions that they answer."""
+        """Return the fact's evidence, without the questions that it answers."""
         said = (*self.context.said.get(fact_id, ()), *self._evidence.get(fact_id, ()))
         return [one for one in said if not one.is_context]
 
     def last_said(self, fact: Fact) -> datetime:
-        """When the user said it last."""
+        """Return when the user last stated the fact."""
         return max((fact.noted_at, *(one.at for one in self.sayings(fact.id))))
 
     def hear(self, fact_id: str, evidence: Sequence[Evidence]) -> None:
-        """Add what says the fact."""
+        """Add evidence of the fact."""
         self._evidence[fact_id] += [replace(one, fact_id=fact_id) for one in evidence]
 
     def lift(self, operation: FactOperation) -> None:
-        """Let it be said again although it was forgotten."""
+        """Remove the tombstones that forbid what the operation states."""
         self._lifted += self.context.tombstones.lifted(operation)
 
     def record(self, kind: ChangeKind, new: str, olds: Sequence[Fact]) -> FactChange:
-        """Put it into the list of changes. `olds` are the facts that it changes, as they were."""
+        """Add a change to the list of changes. `olds` are the facts it changes, in their earlier
+        state.
+        """
         before = tuple(Before(f.id, f.status, f.valid_to, f.superseded_by) for f in olds)
         change = FactChange(kind, self.context.now, self.context.session, new, before)
         self._changes.append(change)
         return change
 
     def fresh_id(self) -> str:
-        """An id that no fact has."""
+        """Return an unused id."""
         while self.get(fact_id := self.context.new_id()) is not None:
             pass
         return fact_id
 
     def facts(self) -> tuple[Fact, ...]:
-        """All that have changed, as they are now."""
+        """Return the changed facts in their new state."""
         return tuple(self._facts.values())
 
     def write(self, marks: Mapping[SessionKey, int] | None = None) -> FactWrite:
-        """What is to be stored."""
+        """Return everything that must be stored. `marks` are stored with it."""
         return FactWrite(
             self.facts(),
             evidence=tuple(chain.from_iterable(self._evidence.values())),
@@ -145,7 +149,7 @@ class Draft(FactLookup):
 
 
 def _is_of_one(one: Triple | None, other: Triple | None) -> bool:
-    """Whether both triples say the same of the same thing, with whatever value."""
+    """Whether both triples have the same subject and relation."""
     if one is None or other is None:
         return False
     return all(

@@ -1,4 +1,4 @@
-"""Facts as they are carried from one agentd to another: the JSON of `facts list`."""
+"""Imports facts from another agentd: the JSON of `facts list`."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from agentd.memory.facts.carrying import is_over, successors_first
 from agentd.memory.facts.known import comparable
 
 _CURE = "give lines as `agentd facts export` writes them"
-_Key = tuple[str, datetime]  # what is said, and since when it holds: the same facts have the same
+_Key = tuple[str, datetime]  # normalised text and start: equal for the same fact
 _Word = TypeVar("_Word", Category, FactSource)
 
 
 async def take_in(facts: FactBook, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Learn what the rows say, all at once. What held no longer when it was written out has here the same
-    end, and the same fact that came for it: that is the row of its `superseded_by`, or the fact that says
-    what its `successor` says. What is here already is left alone, and what was forgotten here stays so.
-    Gives how many were `added`, `known` and, by reason, `refused`.
+    """Learn the facts in the rows, in one change. A fact that had ended when it was exported gets
+    the same end and the same successor here: the row of its `superseded_by`, or the fact that its
+    `successor` describes. Facts that exist here are left alone, and facts forgotten here stay
+    forgotten. Returns the numbers of `added`, `known` and, by reason, `refused` facts.
 
-    Raises InvalidRequest, which names the first row that is no fact; nothing is learnt then.
+    Raises InvalidRequest, naming the first invalid row; then nothing is learnt.
     """
     read, new = await asyncio.to_thread(_read, rows, await facts.all())
     learned = await facts.learn(new)
@@ -49,7 +49,9 @@ async def take_in(facts: FactBook, rows: Sequence[Mapping[str, Any]]) -> dict[st
 def _read(
     rows: Sequence[Mapping[str, Any]], known: Sequence[Fact]
 ) -> tuple[int, list[FactOperation]]:
-    """How many rows say something, and what is new of it: what holds by its age, then what is over."""
+    """Return how many rows have facts, and operations for the new ones: those that hold by age,
+    then past ones.
+    """
     read = {
         place: _operation(_named(place, row), row)
         for place, row in enumerate(rows)
@@ -71,7 +73,7 @@ def _read(
 
 
 def _named(place: int, row: Mapping[str, Any]) -> str:
-    """What an error calls a row: its `line` in the file that it came from, where that is told."""
+    """Return the name of a row in errors: its `line` in the source file, if known."""
     line = row.get("line")
     return f"line {line}" if type(line) is int else f"facts[{place + 1}]"
 
@@ -86,7 +88,7 @@ def _successor(where: str, row: Mapping[str, Any]) -> _Key | None:
         return None
     if not isinstance(told, Mapping):
         raise _wrong(where, "successor", "is no fact")
-    if not isinstance(text := told.get("text"), str):  # it was forgotten
+    if not isinstance(text := told.get("text"), str):  # the successor was forgotten
         return None
     return comparable(text), _time(where, "successor", told.get("valid_from"))
 

@@ -1,9 +1,10 @@
-"""The one holder of what is known: level with page and rows, changed in one step.
+"""The single holder of the known facts: keeps them level with page and rows, and changes them in
+one step.
 
-A change makes the next state beside the present one. The page is changed first, the rows second, what
-finds facts third; then the next state takes the place of the present one. Until then readers see that
-one whole, and nothing needs to be undone where a step fails: what is stored is then read again. A crash
-between page and rows is made good when the page is next compared with the rows.
+A change builds the next state beside the present one. It changes the page first, then the rows,
+then the index, and then replaces the present state. Until then readers see the present state
+unchanged, and nothing has to be rolled back if a step fails: the stored state is then read again. A
+crash between page and rows is repaired when the page is next compared with the rows.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class PageNotices:
-    """What was wrong with the page when it was looked at last."""
+    """What was wrong with the page when it was last read."""
 
     troubles: tuple[Trouble, ...] = ()
     refused: tuple[Trouble, ...] = ()
     dead: int = 0
 
     def problems(self) -> tuple[Problem, ...]:
-        """The same, as `status` tells it."""
+        """Return the notices as problems for `status`."""
         found = []
         if self.troubles:
             found.append(_of_lines("facts_unreadable", "cannot be read", self.troubles))
@@ -65,7 +66,7 @@ class PageNotices:
 
 
 class FactState:
-    """What is known, as the page and the rows say it. Nothing is read before it is first asked."""
+    """The known facts, as page and rows give them. Nothing is read before the first request."""
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class FactState:
         self._forgetting = forgetting
         self._keeping = Keeping(store, workspace, digests, forgetting)
         self._changed: list[Callable[[], None]] = []
-        self._lock = asyncio.Lock()  # held by whoever makes the next state
+        self._lock = asyncio.Lock()  # held while the next state is made
         self._known = Known()
         self._digest: str | None = None  # of the page that this is level with; None: read all again
         self._is_erasing = False
@@ -94,12 +95,12 @@ class FactState:
         self._notices = PageNotices()
 
     def listen(self, changed: Callable[[], None]) -> None:
-        """Call this after each change, once it is durable. It must not block."""
+        """Call `changed` after each change, once it is durable. It must not block."""
         self._changed.append(changed)
 
     async def known(self) -> Known:
-        """What is known, level with the page if that can be read. While a change is made it is what was
-        known before it, or after it. Raises StorageError.
+        """Return the known facts, level with the page if that can be read. During a change this is
+        the state before or after it. Raises StorageError.
         """
         try:
             is_level = self._digest is not None and (await self._keeping.look())[1] == self._digest
@@ -113,9 +114,9 @@ class FactState:
     async def change(
         self, make: Callable[[Known], Awaitable[tuple[_T, PageChange]]]
     ) -> tuple[_T, tuple[FactChange, ...]]:
-        """The result of a change that is made of what the page says now, carried out, with the changes as
-        they are stored; all of it or nothing. Made again where somebody else has changed the page
-        meanwhile. Raises WorkspaceError, StorageError, and what `make` raises.
+        """Make a change from the present state and carry it out, all or nothing; return its result
+        and the changes as stored. If the page changes meanwhile, the change is made again. Raises
+        WorkspaceError, StorageError, and what `make` raises.
         """
         async with self._lock:
             for _ in range(_TRIES):
@@ -135,7 +136,9 @@ class FactState:
         ids: Sequence[str] = (),
         texts: Sequence[str] = (),
     ) -> OperationContext:
-        """What a change needs besides the facts. `ids` and `texts` name those whose evidence it asks for."""
+        """Return what a change needs besides the facts. `ids` and `texts` name the facts whose
+        evidence it needs.
+        """
         named = [fact.id for text in texts if (fact := known.saying(text)) is not None]
         current = [fact.id for i in ids if (fact := known.current(i)) is not None]
         wanted = (*ids, *current, *named)
@@ -172,11 +175,11 @@ class FactState:
 
     @property
     def is_erasing(self) -> bool:
-        """Whether something was forgotten since `erase`."""
+        """Whether something was forgotten since the last `erase`."""
         return self._is_erasing
 
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the page."""
+        """Return what is wrong with the page."""
         found = list(self._notices.problems())
         if (error := self._unreadable) is not None:
             found.insert(0, Problem("facts_page_unreadable", error.message, error.cure))
@@ -197,7 +200,7 @@ class FactState:
         return None
 
     async def _level(self) -> None:
-        """Take in what was done to the page, and let end what has an end by now. Raises EditConflict,
+        """Take over changes of the page, and end facts whose end has passed. Raises EditConflict,
         WorkspaceError, StorageError.
         """
         if self._digest is None:
@@ -210,8 +213,8 @@ class FactState:
             await self._commit(change, self._digest or "")
 
     async def _read_again(self) -> None:
-        """Take over what is stored: at the start, and where the last change has failed half-way, which may
-        have been stored nevertheless.
+        """Read the stored facts: at the start, and after a change that failed half-way and may have
+        been stored nevertheless.
         """
         before = self._known
         facts, parked = await self._store.facts(), await self._store.parked()
@@ -241,8 +244,8 @@ class FactState:
         self._notices = PageNotices(page.troubles(), lines, len(found.dead))
 
     async def _commit(self, change: PageChange, digest: str) -> tuple[FactChange, ...]:
-        """Carry out what was made of the present state and of the page of this digest, then let the next
-        state take its place. Raises EditConflict, with nothing done, if the page has another digest.
+        """Store a change made from the present state and the page with this digest, then replace
+        the state. Raises EditConflict, with nothing done, if the page has another digest.
         """
         try:
             after, stored = await self._keeping.carry_out(change, digest, self._known)
@@ -254,7 +257,7 @@ class FactState:
         except EditConflict:
             raise
         except BaseException:
-            self._digest = None  # whatever of it is stored is read again
+            self._digest = None  # to read what was stored of it
             raise
         self._known, self._digest = change.after(self._known), after
         if change.is_of_page or change.write.facts:

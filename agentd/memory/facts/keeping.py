@@ -1,4 +1,4 @@
-"""Carries a change out: on the page, then in the rows."""
+"""Stores a change: first on the page, then in the rows."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _T = TypeVar("_T")
 
 _READER = Reader(SessionKey("facts"), Kind.MAIN)
 _AUTHOR = Author("facts")
-_SHORT = 20_000  # characters that are read at once; more would keep others waiting
-_LINE = 200  # characters of a line, about
-_EDITED = 2  # characters that are read in the time in which a line is passed over
+_SHORT = 20_000  # characters that may be processed on the event loop
+_LINE = 200  # approximate length of a line
+_EDITED = 2  # characters that take as long to read as an unchanged line to copy
 
 
 class PendingForgetting(Protocol):
-    """Erases what facts said, everywhere else."""
+    """Erases the words of facts everywhere outside page and rows."""
 
     async def begin(
         self,
@@ -45,21 +45,21 @@ class PendingForgetting(Protocol):
         also: Sequence[int] = (),
         asked: Sequence[ForgetRequest] = (),
     ) -> None:
-        """Remember durably what is to be erased: their words are about to go. Repeating it is
-        harmless. `also` are numbers of mentions in the preview, `asked` the words that asked for it.
+        """Record durably what is to be erased, before its words are deleted. Repeating it is
+        harmless. `also` are numbers of mentions in the preview, `asked` the requests to forget.
         """
 
     async def carry_out(self) -> ErasureReport:
-        """Erase all that was begun."""
+        """Carry out all erasures that were begun."""
 
     async def preview(
         self, facts: Sequence[Fact], evidence: Mapping[str, Sequence[Evidence]]
     ) -> ErasureReport:
-        """What would be erased; nothing is done."""
+        """Return what would be erased, without doing it."""
 
 
 class Keeping:
-    """The page in the workspace and the rows in the store."""
+    """Writes changes to the page in the workspace and to the rows in the store."""
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class Keeping:
         self._workspace = workspace
         self._digests = digests
         self._forgetting = forgetting
-        self._page: tuple[str, Page] = ("", Page())  # as it was read last, with its digest
+        self._page: tuple[str, Page] = ("", Page())  # the page as last read, with its digest
 
     async def look(self) -> tuple[str | None, str]:
-        """The page's text, None if there is none, and its digest. Bytes that are no text stand there as
-        `surrogateescape` puts them. Raises FileUnreadable.
+        """Return the page's text (None if there is none) and its digest. Invalid UTF-8 is decoded
+        with `surrogateescape`. Raises FileUnreadable.
         """
         try:
             view = await self._workspace.read_damaged(FACTS_PATH, _READER)
@@ -87,8 +87,8 @@ class Keeping:
     async def carry_out(
         self, change: PageChange, digest: str, known: Known
     ) -> tuple[str, tuple[FactChange, ...]]:
-        """Do it; gives the page's new digest and the changes as they are stored. `known` is what was known
-        before. Raises EditConflict, with nothing done, if the page has another digest.
+        """Store the change; return the page's new digest and the changes as stored. `known` is the
+        state before. Raises EditConflict, with nothing done, if the page has another digest.
         """
         if not change.is_of_page:
             return digest, await self._save(change, known)
@@ -109,7 +109,7 @@ class Keeping:
             if intent.before != digest:
                 raise moved()
             if removed := change.write.removed:
-                # Until the rows are gone too, lines that miss are not to be taken for forgotten.
+                # Until the rows are deleted, their missing lines must not be taken for forgotten.
                 doubted = (*(change.write.parked or ()), *removed)
                 await self._store.write(FactWrite(parked=doubted))
             await self._workspace.apply(intent, _READER, _AUTHOR)
@@ -118,13 +118,13 @@ class Keeping:
             return intent.after, await self._save(change, known)
 
     async def page(self, text: str, digest: str) -> Page:
-        """The page of this text. What was read or written last is not read again."""
+        """Return the page of this text; the page read or written last is cached."""
         if self._page[0] != digest:
             self._page = digest, await parsed(text)
         return self._page[1]
 
     async def settled(self, text: str, digest: str, known: Known, now: datetime) -> Page:
-        """The same, with the copies of its lines judged by what is known."""
+        """Return the page with duplicate lines resolved by what is known."""
         page = await self.page(text, digest)
         page = await quietly(len(text), lambda: settled(page, known, now))
         self._page = digest, page
@@ -156,12 +156,12 @@ class Keeping:
 
 
 async def parsed(text: str) -> Page:
-    """The page, read without keeping others waiting."""
+    """Parse the page, in a thread if it is long."""
     return await quietly(len(text), lambda: parse(text))
 
 
 def _bytes(text: str) -> bytes:
-    """What was no text stays byte for byte."""
+    """Encode the text; bytes that were no UTF-8 come out unchanged."""
     return text.encode(errors="surrogateescape")
 
 
@@ -176,12 +176,12 @@ def _edited(page: Page, change: PageChange) -> Page:
 
 
 async def quietly(size: int, work: Callable[[], _T]) -> _T:
-    """The result of work on so many characters; much work is done in a thread."""
+    """Return the result of work on `size` characters; large work runs in a thread."""
     return work() if size <= _SHORT else await asyncio.to_thread(work)
 
 
 def moved() -> EditConflict:
-    """The error for a page that others keep changing."""
+    """Return the error for a page that others keep changing."""
     return EditConflict(
         f"{FACTS_PATH} keeps changing while facts are written to it",
         cure="close what writes to it, then try again",

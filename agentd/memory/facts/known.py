@@ -1,4 +1,4 @@
-"""The facts in memory, found by id and by what they say, and what is left of forgotten ones."""
+"""The facts in memory, by id and by words; and the keyed hashes of forgotten ones."""
 
 from __future__ import annotations
 
@@ -36,28 +36,32 @@ _age = attrgetter("noted_at", "id")
 
 
 class FactLookup(ABC):
-    """What can be asked of facts that are found by their ids and by their words."""
+    """Look-ups of facts by id and by words."""
 
     @abstractmethod
     def get(self, fact_id: str) -> Fact | None:
-        """The fact, a forgotten one too."""
+        """Return the fact, also a forgotten one; None if unknown."""
 
     @abstractmethod
     def worded(self, text: str) -> tuple[Fact, ...]:
-        """The facts with these very words, whether or not they hold; no forgotten ones."""
+        """Return the facts with exactly these words (compared as `comparable`), whether or not they
+        hold; no forgotten ones.
+        """
 
     def alive(self, fact_id: str) -> Fact | None:
-        """The fact unless it is forgotten."""
+        """Return the fact unless it is forgotten or unknown."""
         fact = self.get(fact_id)
         return fact if fact is not None and fact.is_alive else None
 
     def saying(self, text: str) -> Fact | None:
-        """The fact with these very words, one that holds rather than a proposed one."""
+        """Return the active fact with these words, else the proposed one."""
         found = [fact for fact in self.worded(text) if fact.status in _FOUND]
         return max(found, key=lambda fact: fact.is_active, default=None)
 
     def current(self, fact_id: str) -> Fact | None:
-        """The fact that holds in the place of this one, itself if it still does; None if none does."""
+        """Return the active fact that has replaced this one, or the fact itself if active; None if
+        there is none.
+        """
         fact, passed = self.alive(fact_id), {fact_id}
         while fact is not None and fact.status is FactStatus.SUPERSEDED:
             if fact.superseded_by in passed:
@@ -69,17 +73,17 @@ class FactLookup(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Known(FactLookup):
-    """All facts, and which of their lines are missing on the page. It never changes: `after` gives the
-    next state beside it. Of ten thousand facts that copies three tables of references, in less than a
+    """All facts, and which of their lines are missing on the page. Immutable: `after` returns the
+    next state, which for ten thousand facts copies three tables of references in less than a
     millisecond.
     """
 
     _tables: _Tables = field(default_factory=lambda: _Tables())
-    parked: tuple[str, ...] = ()  # ids, in the order in which their lines went
+    parked: tuple[str, ...] = ()  # ids, in the order in which their lines disappeared
 
     @classmethod
     def of(cls, facts: Iterable[Fact], parked: tuple[str, ...] = ()) -> Self:
-        """These facts."""
+        """Build the state of these facts."""
         tables = _Tables()
         for fact in facts:
             tables.put(fact)
@@ -98,18 +102,18 @@ class Known(FactLookup):
 
     @cached_property
     def active(self) -> tuple[Fact, ...]:
-        """Those that hold, the oldest first."""
+        """The active facts, oldest first."""
         return tuple(self._tables.active)
 
     def ended(self, now: datetime) -> tuple[Fact, ...]:
-        """Those that hold although they have an end which has come."""
+        """Return the active facts whose end has passed."""
         first = self._tables.first_end
         if first is None or first > now:
             return ()
         return tuple(fact for fact in self._tables.active if fact.valid_to and fact.valid_to <= now)
 
     def missing(self) -> tuple[Fact, ...]:
-        """Those whose lines are gone from the page, without being forgotten."""
+        """Return the facts whose lines are gone from the page without being forgotten."""
         return tuple(fact for i in self.parked if (fact := self.alive(i)) is not None)
 
     def get(self, fact_id: str) -> Fact | None:
@@ -121,7 +125,7 @@ class Known(FactLookup):
         return tuple(self._tables.facts[i] for i in self._tables.by_words.get(comparable(text), ()))
 
     def chain(self, fact_id: str) -> tuple[Fact, ...]:
-        """The fact with all it replaced and was replaced by, the oldest first."""
+        """Return the fact with all that it replaced and all that replaced it, oldest first."""
         before: dict[str, list[str]] = defaultdict(list)
         for fact in self:
             if fact.superseded_by:
@@ -141,9 +145,9 @@ class Known(FactLookup):
         removed: Sequence[str] = (),
         parked: tuple[str, ...] | None = None,
     ) -> Known:
-        """The next state: with these facts added, or in the place of those of their ids, and without what
-        is removed, as if it had never been there. The id of a forgotten fact stays dead. `parked` are then
-        the missing ones; None: the same.
+        """Return the next state: `changed` facts are added or replace those of the same id,
+        `removed` ones are deleted as if they had never existed. A forgotten fact stays forgotten.
+        `parked` are the missing facts then; None: unchanged.
         """
         tables = self._tables.copy()
         for fact in changed:
@@ -155,23 +159,23 @@ class Known(FactLookup):
 
 
 class _Tables:
-    """What facts are found by. They are filled before a Known has them, never after."""
+    """The tables behind a Known; they are filled before and never changed after it gets them."""
 
     def __init__(self) -> None:
         self.facts: dict[str, Fact] = {}
         self.by_words: dict[str, tuple[str, ...]] = {}  # ids
         self.active: list[Fact] = []  # by age
-        self.first_end: datetime | None = None  # of those that are active
+        self.first_end: datetime | None = None  # earliest end of an active fact
 
     def copy(self) -> Self:
-        """The same, to be changed."""
+        """Return a copy that can be changed."""
         tables = copy(self)
         tables.facts, tables.by_words = self.facts.copy(), self.by_words.copy()
         tables.active = self.active.copy()
         return tables
 
     def put(self, fact: Fact) -> None:
-        """Add it, or replace the one of its id."""
+        """Add the fact, or replace the one with its id."""
         if fact.id in self.facts:
             self._leave(fact.id)
         self.facts[fact.id] = fact
@@ -182,7 +186,7 @@ class _Tables:
             self._add_active(fact)
 
     def remove(self, fact_id: str) -> None:
-        """As if it had never been there."""
+        """Delete the fact as if it had never existed."""
         if fact_id in self.facts:
             self._leave(fact_id)
             del self.facts[fact_id]
@@ -190,13 +194,13 @@ class _Tables:
     def _add_active(self, fact: Fact) -> None:
         if self.active and _age(fact) < _age(self.active[-1]):
             insort(self.active, fact, key=_age)
-        else:  # nearly always: it is the newest
+        else:  # the usual case: it is the newest
             self.active.append(fact)
         if fact.valid_to:
             self.first_end = min(fact.valid_to, self.first_end or fact.valid_to)
 
     def _leave(self, fact_id: str) -> None:
-        """It is found by its id alone."""
+        """Remove the fact from all tables except that of ids."""
         fact = self.facts[fact_id]
         words = comparable(fact.text)
         if others := tuple(i for i in self.by_words.get(words, ()) if i != fact_id):
@@ -211,17 +215,17 @@ class _Tables:
 
 
 class Digests:
-    """Keyed hashes by which something forgotten is known again, without its words."""
+    """Keyed hashes that recognise something forgotten without storing its words."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     def of(self, text: str) -> bytes:
-        """What a sentence is known by."""
+        """Return the hash of a sentence."""
         return self._of("text", text)
 
     def of_taken_back(self, text: str, triple: Triple | None) -> tuple[bytes, ...]:
-        """What something is known by that was taken back and not erased: its words, and what it says."""
+        """Return the hashes of something undone but not erased: of its words, and of its triple."""
         fields = (triple.subject, triple.relation, triple.value) if triple else ()
         said = [self._of("said", *fields)] if fields else []
         return (self._of("taken back", text), *said)
@@ -233,7 +237,7 @@ class Digests:
 
 @dataclass(frozen=True, slots=True)
 class Tombstones:
-    """What was forgotten or taken back, each by its digest with when."""
+    """The hashes of what was forgotten or taken back, with the times."""
 
     digests: Digests
     by_digest: Mapping[bytes, datetime] = field(default_factory=dict)
@@ -244,7 +248,9 @@ class Tombstones:
         return forgotten is not None and forgotten >= at
 
     def is_forgotten(self, operation: FactOperation) -> bool:
-        """Whether the user had it erased or took it back, and has not said it since."""
+        """Whether the user has had the statement erased or taken it back, and has not made it
+        since.
+        """
         if self._is_taken_back(operation):
             return True
         if operation.is_carried or not operation.is_proven:
@@ -252,12 +258,12 @@ class Tombstones:
         return self.is_buried(operation.text, operation.at)
 
     def lifted(self, operation: FactOperation) -> list[bytes]:
-        """Those that go as the user says it again."""
+        """Return the tombstones to delete because the user makes the statement again."""
         taken_back = self.digests.of_taken_back(operation.text, operation.triple)
         return [d for d in (self.digests.of(operation.text), *taken_back) if d in self.by_digest]
 
     def _is_taken_back(self, operation: FactOperation) -> bool:
-        """Whether the user took back what these words led to, after he had said them."""
+        """Whether the user undid the result of these words after saying them."""
         if operation.is_carried:
             return False
         names = self.digests.of_taken_back(operation.text, operation.triple)
@@ -266,22 +272,25 @@ class Tombstones:
 
 
 def comparable(text: str) -> str:
-    """The sentence without what says nothing: case, widths, kinds of quotes and dashes, blanks, the
-    article of “the user”, punctuation around it. Two with the same form have the same words.
+    """Return the normal form of a sentence for comparison: no case, width, kind of quotes and
+    dashes, article of “the user”, or outer punctuation. Sentences with equal forms have the same
+    words.
     """
     said = folded(text)
     return (_USER.sub("", said) if "the user" in said else said).strip(_OUTER)
 
 
 def folded(text: str) -> str:
-    """The text with all of its words, without case, widths, kinds of quotes and dashes, and blanks."""
-    if text.isascii():  # the same in a tenth of the time
+    """Return the text without differences of case, width, quotes, dashes and blanks."""
+    if text.isascii():  # same result in a tenth of the time
         return " ".join(text.replace("`", "'").lower().split())
     text = unicodedata.normalize("NFKC", text.translate(_SAME)).casefold()
     return " ".join(unicodedata.normalize("NFKC", text).translate(_SAME).split())
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """The words of a text that name something: with a figure, or with a capital where no sentence begins."""
+    """Return the words that name something: with a digit, or capitalised where no sentence
+    begins.
+    """
     words = (one for sentence in sentences(text) for one in enumerate(_WORD.findall(sentence)))
     return tuple(w for at, w in words if any(map(str.isdigit, w)) or (at and w[:1].isupper()))

@@ -1,7 +1,7 @@
-"""When conversations are read for facts, what happens if that fails, and how changes are told.
+"""Decides when conversations are read for facts, handles failures, and reports changes.
 
-A session is read once it has rested, before a compaction, and when it is left. No turn waits for any of
-it but one whose compaction does, and none ever fails for it.
+A session is read when it has been idle for a while, before a compaction, and when it ends. No turn
+waits for this except one that waits for a compaction, and no turn fails because of it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from agentd.memory.facts.reader import Passage, PassageReader
 log = structlog.get_logger()
 
 
-TAG = "facts"  # of the notices that tell changes
-TRIES = 3  # then a passage is left unread, with a record of it
+TAG = "facts"  # tag of the notices that report changes
+TRIES = 3  # after so many failures a passage is skipped, and that is recorded
 
-_LOOK = 3600.0  # seconds between looks at all sessions
+_LOOK = 3600.0  # seconds between checks of all sessions
 _TICK = 30.0
 _PAUSES = (300.0, 1800.0, 3600.0)  # seconds after the first, second, third failure in a row
-# Failures that say nothing about the passage: it is read when they are over, however long they last.
+# Failures that are not the passage's: it is read when they are over, however long they last.
 _OUTAGES = frozenset(
     {
         "auth",
@@ -50,7 +50,9 @@ _OUTAGES = frozenset(
 
 
 class Learning:
-    """`run` is its long life; it is a CompactionHook besides. When facts are off, nothing happens."""
+    """Reads conversations for facts: in the background (`run`, until cancelled) and, as a
+    CompactionHook, before rows leave a context. Does nothing while facts are off.
+    """
 
     name = "facts"
 
@@ -68,7 +70,7 @@ class Learning:
         self._clock = clock
         self._settings = settings
         self._idle = settings.idle.total_seconds()
-        self._due: dict[SessionKey, float] = {}  # when each is to be read, by the monotonic clock
+        self._due: dict[SessionKey, float] = {}  # when each session is to be read, monotonic
         self._locks: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
         self._wake = asyncio.Event()
         self._failures: dict[SessionKey, tuple[int, int]] = {}  # of the passage from this row on
@@ -79,33 +81,35 @@ class Learning:
 
     @property
     def waiting(self) -> int:
-        """How many sessions are to be read."""
+        """How many sessions wait to be read."""
         return len(self._due)
 
     def touch(self, session: SessionKey) -> None:
-        """A turn of the session has ended: it is read when it has rested."""
+        """Have the session read once it has been idle, because one of its turns has ended."""
         if self._reads(session):
             self._put(session, self._idle)
 
     def finish(self, session: SessionKey) -> None:
-        """The session has come to an end: read it now rather than when it has rested."""
+        """Have the session read now, because it has ended."""
         if self._reads(session):
             self._due.pop(session, None)
             self._put(session, 0)
             self._wake.set()
 
     def deleted(self, session: SessionKey) -> None:
-        """The session and its mark are gone."""
+        """Forget a session that was deleted."""
         self._due.pop(session, None)
         self._failures.pop(session, None)
 
     async def forked(self, source: SessionKey, copy: SessionKey) -> None:
-        """What was read in a session is not read again in its copy. Raises StorageError."""
+        """Mark in the copy what was already read in the source. Raises StorageError."""
         if self._reads(copy):
             await self._reader.forked(source, copy)
 
     async def run(self) -> None:
-        """Read what is due, until cancelled. What a stop left unread comes first to rest again."""
+        """Read the sessions that are due, until cancelled. Rows left unread by a shutdown are read
+        when their session has been idle.
+        """
         if not self._settings.enabled:
             return
         try:
@@ -117,10 +121,10 @@ class Learning:
             tasks.create_task(self._work())
 
     async def read(self, session: SessionKey) -> None:
-        """Read all that the user has said in the session since the mark.
+        """Read everything that the user has said in the session since the mark.
 
-        Raises what `Reader.read` raises. The third failure that is a passage's own is not raised: that
-        passage is left unread, and what comes after it is read.
+        Raises what `PassageReader.read` raises, except for the third failure caused by a passage
+        itself: that passage is skipped, and reading goes on after it.
         """
         if not self._reads(session):
             return
@@ -135,19 +139,17 @@ class Learning:
                 else:
                     self._failures.pop(session, None)
                     self._outages, self._failure = 0, None
-            if self._due.get(session) == due:  # no turn has ended meanwhile
+            if self._due.get(session) == due:  # unless a turn has ended meanwhile
                 self._due.pop(session, None)
 
     async def catch_up(self) -> None:
-        """Read now each session in which something was said since it was read. Raises what `read`
-        raises.
-        """
+        """Read now every session with unread rows. Raises what `read` raises."""
         for session, is_unread in (await self._reader.is_unread()).items():
             if is_unread and self._reads(session):
                 await self.read(session)
 
     def tell(self, session: SessionKey, learned: Sequence[Learned]) -> None:
-        """Say to who watches the session, in one line, what its words have changed."""
+        """Report to those who watch the session, in one line, what its words have changed."""
         if changed := [one for one in learned if one.change is not None]:
             objects = tuple(map(_as_json, changed))
             self._sink.emit(FactsChanged(session, in_words(changed), objects))
@@ -155,36 +157,38 @@ class Learning:
     async def before_compaction(
         self, plan: CompactionPlan, ask: Callable[[Question], Awaitable[Answer]]
     ) -> None:
-        """Read the session while it is all in the context. Raises ShuttingDown."""
+        """Read the session while its rows are all in the context. Raises ShuttingDown."""
         if not self._reads(plan.session):
             return
         try:
             async with asyncio.timeout(self._settings.extraction_timeout.total_seconds()):
                 await self._attempt(plan.session)
         except TimeoutError:
-            # The rows stay where they are, and so does the mark: they are read later.
+            # Rows and mark are unchanged, so the passage is read later.
             log.warning("facts_left_for_later", session=plan.session, reason="timeout")
             self._put(plan.session, _PAUSES[0])
 
     async def _note(self, passage: Passage, learned: Sequence[Learned]) -> None:
-        """Tell it, also to who comes later. Raises StorageError, WorkspaceError."""
+        """Report the changes to those who watch, and as a notice row for later readers. Raises
+        StorageError, WorkspaceError.
+        """
         session = passage.session
         changed = [one for one in learned if one.change is not None]
         if changed and await self._sessions.exists(session):
             row = await self._sessions.notice(session, in_words(changed), TAG)
-            if row.seq == passage.last + 1:  # our own line is nothing to read
+            if row.seq == passage.last + 1:  # the notice itself need not be read
                 await self._reader.skip(replace(passage, last=row.seq))
             self.tell(session, changed)
 
     def problems(self) -> tuple[Problem, ...]:
-        """Why facts are not read at the moment, and what was left unread."""
+        """Return why facts are not read at the moment, and which passage was skipped."""
         return tuple(problem for problem in (self._failure, self._skipped) if problem)
 
     def _reads(self, session: SessionKey) -> bool:
         return self._settings.enabled and kind_of(session) is Kind.MAIN
 
     def _put(self, session: SessionKey, seconds: float) -> None:
-        """Let the session be due in so long; one that has failed waits as long as it was told to."""
+        """Make the session due in `seconds`; after a failure not before its pause is over."""
         due = self._clock.monotonic() + seconds
         if session in self._failures:
             due = max(due, self._due.get(session, 0.0))
@@ -205,20 +209,20 @@ class Learning:
     async def _work(self) -> None:
         await self._look()
         while True:
-            self._wake.clear()  # before the round: what comes in it has a round of its own
+            self._wake.clear()  # cleared first, so that a wake-up during this round starts another
             now = self._clock.monotonic()
             due = sorted((at, session) for session, at in self._due.items() if at <= now)
             for _, session in due if now >= self._rests_until else ():
                 try:
                     await self._attempt(session)
                 except ShuttingDown:
-                    return  # it goes on from the mark at the next start
+                    return  # reading goes on at the next start
                 if self._clock.monotonic() < self._rests_until:
                     break
             await self._wake.wait()
 
     async def _look(self) -> None:
-        """Find sessions with rows behind their marks: of an earlier run, imported ones."""
+        """Find sessions with unread rows: from an earlier run, or imported."""
         try:
             unread = await self._reader.is_unread()
             infos = await self._sessions.sessions()
@@ -232,7 +236,7 @@ class Learning:
                     self._put(info.key, min(max(self._idle - rested, 0.0), self._idle))
 
     async def _attempt(self, session: SessionKey) -> None:
-        """Read the session, or say when it is tried again. Raises ShuttingDown."""
+        """Read the session; on failure record when to try again. Raises ShuttingDown."""
         try:
             await self.read(session)
         except ShuttingDown:
@@ -240,7 +244,7 @@ class Learning:
         except (AgentdError, TimeoutError) as error:
             self._failed(session, error)
         except Exception as error:
-            # The boundary of work that nobody waits for: a flaw here costs facts, never a turn.
+            # Boundary of background work: a bug here costs facts, never a turn.
             log.exception("extraction_crashed", session=session)
             self._failed(session, error)
 
@@ -256,20 +260,22 @@ class Learning:
         log.warning("extraction_failed", session=session, reason=reason, again_in=pause)
         cure = "They are read later by themselves; see `agentd logs` if this stays."
         text = f"Facts could not be read out of session {session!r}: {reason}."
-        # What passes by itself has a cure for a message, which is none here.
+        # The cure of a passing error is meant for a message, not for this.
         passes = isinstance(error, ProviderError) and (error.retryable or error.away)
         own = "" if passes else getattr(error, "cure", "")
         self._failure = Problem("facts_unread", text, own or cure)
 
     @staticmethod
     def _is_its_own(error: Exception) -> bool:
-        """Whether the passage may be why it could not be read."""
+        """Whether the passage itself may be the cause of the failure."""
         if isinstance(error, ProviderError):
             return not error.retryable and error.kind not in _OUTAGES
         return not isinstance(error, AgentdError)
 
     async def _gave_up(self, passage: Passage, error: Exception) -> bool:
-        """Count a failure of the passage; True if it was the last, and the passage is left unread."""
+        """Count a failure of the passage; return True if it was the last one, and the passage was
+        skipped.
+        """
         first, failures = self._failures.get(passage.session, (passage.first, 0))
         failures = failures + 1 if first == passage.first else 1
         self._failures[passage.session] = (passage.first, failures)
@@ -296,7 +302,7 @@ class Learning:
 
 
 def in_words(changed: Sequence[Learned]) -> str:
-    """What was changed, in one line, and how it is taken back."""
+    """Describe the changes in one line, with how to undo them."""
     kept = [_kept(one.fact, one.gone) for one in changed if one.fact is not None]
     ended = [_ended(fact) for one in changed if one.fact is None for fact in one.gone]
     lead = [f"remembered: {' '.join(kept)}"] if kept else []
@@ -308,7 +314,7 @@ def _kept(fact: Fact, gone: Sequence[Fact]) -> str:
 
 
 def _ended(fact: Fact) -> str:
-    if fact.is_active and fact.valid_to is not None:  # it holds to the end of that day
+    if fact.is_active and fact.valid_to is not None:  # valid_to is the end of that day
         return f"so until {fact.valid_to - timedelta(microseconds=1):%Y-%m-%d}: {fact.text}"
     return f"no longer so: {fact.text}"
 

@@ -1,6 +1,6 @@
-"""What Unicode says of characters, as far as Python's own patterns do not know it. Pure.
+"""Unicode properties of characters that Python's own patterns lack. Pure.
 
-Importing this loads a library of 2 MB: texts of ASCII alone do without it.
+Importing this module loads a library of 2 MB; ASCII texts do not need it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,19 @@ _WORD_LETTER = regex.compile(r"[\p{L}\p{N}\p{M}]")
 
 
 def clusters(text: str) -> Iterator[tuple[int, str]]:
-    """The characters of a text as people see them, each with its place."""
+    """Yield (offset, cluster) for the grapheme clusters of a text: characters as people see
+    them.
+    """
     return ((found.start(), found[0]) for found in _CLUSTER.finditer(text))
 
 
 def folded(cluster: str) -> str:
-    """The same with one kind of quotation mark and of dash, without what is ignored by default."""
+    """Return the cluster with one kind of quotation mark and of dash, without default
+    ignorables.
+    """
     return _DASH.sub("-", _QUOTATION_MARK.sub("'", _IGNORED.sub("", cluster)))
 
 
 def is_of_word(letter: str) -> bool:
-    """Whether it is a letter, a number or a mark on one."""
+    """Whether the character is a letter, a number or a combining mark."""
     return _WORD_LETTER.match(letter) is not None

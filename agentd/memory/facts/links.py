@@ -1,9 +1,9 @@
-"""Which facts hang on which, and which of them a question asks for. Pure.
+"""Links facts by the names in their triples, and finds the chains of facts a question asks for.
+Pure.
 
-Facts are joined by the names in their triples: on “the user's sister is Klara” hangs what has Klara as
-its subject. While a subject has only one value of a relation, that relation of it names the value: “the
-user's sister”, “my sister” and “Klara” are one. No step goes through the user himself, of whom nearly
-everything is said.
+“The user's sister is Klara” links to the facts with Klara as subject. While a subject has only one
+value of a relation, that relation names the value: “the user's sister”, “my sister” and “Klara” are
+the same. No link goes through the user himself, the subject of nearly everything.
 """
 
 from __future__ import annotations
@@ -21,30 +21,31 @@ from agentd.core.fact import Fact
 from agentd.core.text import UNSPACED
 from agentd.memory.facts.known import comparable
 
-STEPS = 3  # along facts, from the one that a question finds
-MOST = 500  # facts that are looked at for one question
-BEAM = 64  # ways that are followed at each step
-STEMS = (4, 5)  # first letters by which two forms of a word are known to be one, perhaps and surely
-KNOWN_LEAST = 200  # facts: with fewer, how rare a word is says nothing yet
-WAYS_TO_SAY = 8  # relations by which one thing is called
-NAMED = 0.5  # of the weight of the words of a name or relation, that a question has to hold
-NEARNESS = 1.0  # what a cosine of 1 counts for beside all words of the question
-STEP = 0.03  # what a further fact has to bring
+STEPS = 3  # links followed from a fact that a question finds
+MOST = 500  # facts considered for one question
+BEAM = 64  # best ways that are extended at each step
+STEMS = (4, 5)  # prefix lengths by which two forms of a word match: probably, surely
+KNOWN_LEAST = 200  # with fewer facts than this, rarity is computed as if there were so many
+WAYS_TO_SAY = 8  # relations considered as names of one thing
+NAMED = 0.5  # share of the weight of a name's words that a question must contain
+NEARNESS = 1.0  # weight of a cosine of 1, where all words of the question weigh 1
+STEP = 0.03  # cost of each further fact
 MEANT, MEANT_BY_WORDS = 0.4, 0.2  # relation from which on a name is no chance, without vectors too
-CALLED = 0.15  # what it counts for that a way begins with a fact that the question calls by name
+CALLED = 0.15  # bonus for a way that begins with a fact the question names
 
 _USER = "user"
 _WORD = re.compile(f"[{UNSPACED}]+|[^\\W_{UNSPACED}]+")
 _RUN = re.compile(f"[{UNSPACED}]")
 _MY = "my "
 _OF = "'s "
-_CALLED = " name"  # ends the relation of things whose name is known: ("user", "dog name", "Rex")
+_CALLED = " name"  # ends relations such as ("user", "dog name", "Rex")
 
 
 @dataclass(frozen=True, slots=True)
 class LinkWay:
-    """Facts each of which hangs on the one before. `score` says how well they answer together, `relation`
-    how much they have to do with all that was asked: shared words and nearness in meaning, 0..2.
+    """A chain of facts, each linked to the one before. `score` is how well they answer together,
+    `relation` how closely they relate to the whole question: shared words plus highest cosine,
+    0..2.
     """
 
     facts: tuple[Fact, ...]
@@ -54,7 +55,7 @@ class LinkWay:
 
 @dataclass(frozen=True, slots=True)
 class _Joint:
-    """A fact as it is joined to others: the names at its ends, and its relation."""
+    """The linking parts of a fact: subject, relation and value, as normalised names."""
 
     subject: str
     relation: str
@@ -62,14 +63,14 @@ class _Joint:
 
     @property
     def handles(self) -> Iterator[str]:
-        """What a question can call it by."""
+        """The names by which a question can refer to the fact."""
         yield self.relation if self.subject == _USER else self.subject
         yield self.value
 
 
 class FactLinks:
-    """Active facts by the names in them. A change takes no longer where there are more facts, a question
-    only as far as more have to do with it.
+    """Active facts by the names in them. The cost of a change does not grow with the number of
+    facts; that of a question only with the facts that relate to it.
     """
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
@@ -80,10 +81,10 @@ class FactLinks:
             dict
         )  # subjects by each word of theirs
         self._by_value: dict[str, dict[str, None]] = defaultdict(dict)
-        self._by_handle: dict[str, dict[str, None]] = defaultdict(dict)  # by each word of one
+        self._by_handle: dict[str, dict[str, None]] = defaultdict(dict)  # by each word of a handle
         self._values: dict[str, Counter[str]] = defaultdict(Counter)  # by the name of a relation
-        self._holding: Counter[str] = Counter()  # facts by a word in them
-        self._nexts: dict[str, tuple[Fact, ...]] = {}  # what hangs on a fact, once it was asked for
+        self._holding: Counter[str] = Counter()  # number of facts by term
+        self._nexts: dict[str, tuple[Fact, ...]] = {}  # linked facts, computed when first needed
         for fact in facts:
             self.put(fact)
 
@@ -91,7 +92,7 @@ class FactLinks:
         return len(self._facts)
 
     def put(self, fact: Fact) -> None:
-        """Add an active fact, or replace the one of its id."""
+        """Add an active fact, or replace the one with its id."""
         self.remove(fact.id)
         self._nexts.clear()
         self._facts[fact.id] = fact
@@ -106,7 +107,7 @@ class FactLinks:
             self._longer[word][joint.subject] = None
 
     def remove(self, fact_id: str) -> None:
-        """Take it out, if it is there."""
+        """Remove the fact, if it is there."""
         if (fact := self._facts.pop(fact_id, None)) is None:
             return
         self._nexts.clear()
@@ -128,8 +129,8 @@ class FactLinks:
                     del self._longer[word]
 
     def named(self, question: str, most: int = MOST) -> list[Fact]:
-        """The facts that a question calls by name: by that of its subject or value, or, of what is said
-        of the user, by its relation.
+        """Return the facts that a question names: by subject or value, or for facts about the user
+        by relation.
         """
         asked = terms(question)
         found: dict[str, None] = {}
@@ -138,7 +139,9 @@ class FactLinks:
         return [self._facts[i] for i in found if self._is_named(self._joints[i], asked)]
 
     def around(self, starts: Iterable[Fact], steps: int = STEPS, most: int = MOST) -> list[Fact]:
-        """These facts, and what hangs on them in at most so many steps, the nearest first."""
+        """Return these facts and all that are linked to them in at most `steps` links, nearest
+        first.
+        """
         found = {fact.id: fact for fact in starts}
         layer = list(found.values())
         for _ in range(steps):
@@ -159,10 +162,10 @@ class FactLinks:
         cosines: Mapping[str, float],
         steps: int = STEPS,
     ) -> list[LinkWay]:
-        """The ways from facts on that a question finds or calls by name, the best first. They are told
-        apart by the words of the question that their facts hold, the rare ones above all, and by the
-        facts' cosines with it, 0 where there is none. Names that stand in the question by chance begin
-        none.
+        """Return the chains that begin with a fact which the question finds or names, best first.
+        They are ranked by the question's words that their facts contain, weighted by rarity, and by
+        the facts' cosines with the question (0 if missing). Facts named only by coincidence begin
+        no chain.
         """
         called = {fact.id: CALLED for fact in named}
         weigher = _Weigher({term: self._rarity(term) for term in terms(question)}, self._rarest)
@@ -206,17 +209,17 @@ class FactLinks:
         return False
 
     def _rarity(self, term: str) -> float:
-        """The weight of a word: 0 for one that no fact holds."""
+        """Return the weight of a term: 0 if no fact contains it."""
         held = self._holding[term]
         return log(1 + max(len(self), KNOWN_LEAST) / held) if held else 0.0
 
     @property
     def _rarest(self) -> float:
-        """The weight of a word that no fact holds, where all of a question counts."""
+        """The weight of a term that no fact contains, where the whole question counts."""
         return log(1 + 2 * max(len(self), KNOWN_LEAST))
 
     def _next(self, fact: Fact) -> tuple[Fact, ...]:
-        """What is said of the things that a fact is about."""
+        """Return the facts linked to a fact."""
         if fact.id not in self._nexts:
             found: dict[str, None] = {}
             if (joint := self._joints.get(fact.id)) is not None:
@@ -227,8 +230,8 @@ class FactLinks:
         return self._nexts[fact.id]
 
     def _spelled(self, name: str) -> str:
-        """The name as facts have it for a subject: itself, or the only one that has all of its words, or
-        whose words it has all: “Klara” for “Klara Voss”. "" where there is none.
+        """Return the name as it occurs as a subject: itself, or the only subject that contains all
+        of its words or whose words it contains: “Klara” for “Klara Voss”. "" if there is none.
         """
         if name in self._by_subject or _OF in name:
             return name
@@ -239,8 +242,8 @@ class FactLinks:
         return found[0] if is_clear else ""
 
     def _names(self, name: str, by: _Joint | None = None, steps: int = 1) -> Iterator[str]:
-        """The names of one thing, none for the user; `by` is a fact that has it as its value. In so many
-        steps more those follow that are made of other names of what has it.
+        """Yield the names of one thing, none for the user; `by` is a fact with it as value. With
+        `steps`, also names composed of other names of its owner.
         """
         if name == _USER:
             return
@@ -258,7 +261,7 @@ class FactLinks:
                 yield f"{subject}{_OF}{joint.relation}"
 
     def _only(self, owned: str, steps: int = STEPS) -> str:
-        """The value that a relation of something names; "" unless there is exactly one."""
+        """Return the value that a relation of something names; "" unless there is exactly one."""
         values = self._values.get(owned)
         if values is not None:
             return next(iter(values)) if len(values) == 1 else ""
@@ -268,7 +271,9 @@ class FactLinks:
 
 
 class _Weigher:
-    """How much of a question facts say: its words are bits, as many questions are put to each fact."""
+    """Computes how much of a question facts cover. The question's words are bits, because each fact
+    is checked against many questions.
+    """
 
     def __init__(self, asked: Mapping[str, float], unknown: float) -> None:
         self._bits = {term: 1 << place for place, term in enumerate(asked)}
@@ -279,18 +284,18 @@ class _Weigher:
         self._held: dict[str, int] = {}
 
     def held(self, fact: Fact) -> int:
-        """The words of the question that a fact holds."""
+        """Return the question's words that a fact contains, as bits."""
         if fact.id not in self._held:
             shared = terms(_said(fact)) & self._bits.keys()
             self._held[fact.id] = sum(self._bits[term] for term in shared)
         return self._held[fact.id]
 
     def share(self, held: int) -> float:
-        """The share that words have of the weight of those that any fact holds."""
+        """Return the weight of words as a share of the weight of those that any fact contains."""
         return self._weight(held) / self._known
 
     def whole_share(self, held: int) -> float:
-        """The share that words have of the weight of the whole question."""
+        """Return the weight of words as a share of the weight of the whole question."""
         return self._weight(held) / self._whole
 
     def _weight(self, held: int) -> float:
@@ -301,7 +306,7 @@ class _Weigher:
 
 @lru_cache(maxsize=20_000)
 def terms(text: str) -> frozenset[str]:
-    """The words of a text by their first letters; of scripts without blanks each pair of letters."""
+    """Return the prefixes of a text's words; bigrams in scripts without blanks."""
     found: set[str] = set()
     for word in _WORD.findall(comparable(text)):
         if _RUN.match(word):
@@ -322,13 +327,13 @@ def _joint(fact: Fact) -> _Joint | None:
 
 @lru_cache(maxsize=20_000)
 def _name(text: str) -> str:
-    """A name in the form in which it is compared."""
+    """Return a name in normal form."""
     name = comparable(text).replace("s' ", f"s{_OF}")
     return f"{_USER}{_OF}{name.removeprefix(_MY)}" if name.startswith(_MY) else name
 
 
 def _owned(joint: _Joint) -> str:
-    """How a relation of something is spelled as a name."""
+    """Return the relation of a subject as a name."""
     return f"{joint.subject}{_OF}{joint.relation}"
 
 

@@ -1,8 +1,7 @@
-"""The objects in a model's answer. Pure.
+"""Extracts the JSON objects of a model's answer. Pure.
 
-The answer should be a JSON array of objects. Whatever else it is, every object in it that can be
-read is read by itself: one that is damaged or cut off loses none of the others, and nothing ever
-raises.
+The answer should be a JSON array of objects. Whatever it is, every readable object in it is read by
+itself: a damaged or truncated object affects no other, and nothing raises.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_PATIENCE = 1_000_000  # characters that are looked at in vain, 100 more for each try
-_MOST_TEXT = 1_000_000  # characters of an answer that are looked at
+_PATIENCE = 1_000_000  # budget for failed parses: characters scanned, plus 100 for each try
+_MOST_TEXT = 1_000_000  # characters of an answer that are read
 _LONGEST = 16_000  # characters of one object
 _DEEPEST = 8
 
@@ -25,19 +24,21 @@ _CURLY = str.maketrans(dict.fromkeys("“”„‟＂", '"'))
 
 
 def is_list(answer: str) -> bool:
-    """Whether the answer holds objects, readable or not, or an empty list: words alone answer nothing."""
+    """Whether the answer contains an object, readable or not, or an empty list; mere words are no
+    answer.
+    """
     return _OBJECT_OR_EMPTY.search(answer, 0, _MOST_TEXT) is not None
 
 
 def objects(answer: str) -> Iterator[dict[str, Any]]:
-    """The objects of the answer, those within readable lists and objects one by one."""
+    """Yield the objects of the answer, also those nested in lists and objects."""
     text = answer[:_MOST_TEXT]
     at, patience = 0, _PATIENCE
     while patience > 0 and (start := text.find("{", at)) >= 0:
         end, is_whole = _end(text, start)
         data = _load(text[start:end]) if is_whole else None
         if data is None:
-            at = start + 1  # what is inside may be readable
+            at = start + 1  # a nested object may be readable
             patience -= end - start + 100
         else:
             yield from _inner(data)
@@ -45,14 +46,14 @@ def objects(answer: str) -> Iterator[dict[str, Any]]:
 
 
 def line(value: Any, most: int) -> str:
-    """The words of a value in one line; "" for what is no text or has more than `most` characters."""
+    """Return a string as one line; "" if it is no string or longer than `most` characters."""
     if not isinstance(value, str) or len(value) > most:
         return ""
     return " ".join(_SURROGATE.sub("", value).split())
 
 
 def number(value: Any) -> int | None:
-    """A whole number, also one that is written as text or alone in a list; None for anything else."""
+    """Return an integer, also one written as text or alone in a list; None for anything else."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, bool):
@@ -66,7 +67,9 @@ def number(value: Any) -> int | None:
 
 
 def _end(text: str, start: int) -> tuple[int, bool]:
-    """Where the object that begins at `start` ends, and True; or how far it was looked for."""
+    """Return the end of the object that begins at `start`, and True; else how far it was scanned,
+    and False.
+    """
     depth, quoted, end = 0, False, start
     for match in _SIGN.finditer(text, start, start + _LONGEST):
         sign, end = match[0], match.end()
@@ -86,7 +89,7 @@ def _end(text: str, start: int) -> tuple[int, bool]:
 
 
 def _load(text: str) -> dict[str, Any] | None:
-    """The object, after the usual slips are put right; None if it cannot be read."""
+    """Parse an object, correcting the usual mistakes; None if it cannot be read."""
     for spelling in _spellings(text):
         try:
             data = json.loads(spelling, strict=False)
@@ -106,7 +109,7 @@ def _spellings(text: str) -> Iterator[str]:
 
 
 def _inner(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The object itself, or those in it if it only holds others: then it says nothing by itself."""
+    """Yield the object itself, or the objects in it if it is only a container."""
     if _says_something(data):
         yield data
         return
@@ -122,7 +125,7 @@ def _inner(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _says_something(data: dict[str, Any]) -> bool:
-    """Whether the object is meant, whatever objects it holds besides."""
+    """Whether the object is an item itself, even if it contains other objects."""
     if any(isinstance(data.get(name), str) for name in ("content", "span")):
         return True
     return isinstance(data.get("op"), str) and ("ids" in data or "id" in data)

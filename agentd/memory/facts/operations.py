@@ -1,8 +1,8 @@
-"""What operations do to a draft of the facts: one after the other, each seen by those behind it.
+"""Applies operations to a draft of the facts, in order; each sees the results of those before it.
 
-Among the user's own words the later one holds, whoever kept the earlier one. What is said in other
-words, and what takes the place of what, whoever read the words has decided; here only times, ids and
-equal words count.
+Among the user's own words the later ones win, whoever stored the earlier ones. The reader of the
+words has already decided which statements are equal and what replaces what; here only times, ids
+and equal words count.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ from agentd.core.fact import (
 )
 from agentd.memory.facts.draft import Draft
 
-_MOST_SURE = 0.95  # however often it is said
-_TOWARDS = 0.5  # of what is missing to that, with each new saying
+_MOST_SURE = 0.95  # highest confidence, however often a fact is repeated
+_TOWARDS = 0.5  # share of the gap to that by which each repetition raises it
 
 
 def do(draft: Draft, operation: FactOperation) -> Learned:
-    """Do one operation. One that cannot be done changes nothing and says why."""
+    """Apply one operation. If it cannot be applied, nothing changes and the result gives the
+    reason.
+    """
     learned = _done(draft, operation)
     if operation.name and learned.fact is not None:
         draft.name(operation.name, learned.fact)
@@ -40,13 +42,15 @@ def do(draft: Draft, operation: FactOperation) -> Learned:
 
 
 def accept(draft: Draft, proposed: Fact) -> Learned:
-    """The user says yes to a proposed fact: it holds, as sure as what he says outright."""
+    """Accept a proposed fact on the user's word: it becomes active, with the confidence of an
+    explicit one.
+    """
     olds = _meant(draft, proposed.replaces)
     return _accept(draft, proposed, FactSource.EXPLICIT, olds, draft.context.now)
 
 
 def merge(draft: Draft, kept: Fact, others: Sequence[Fact]) -> FactChange:
-    """Let one fact stand for others that say the same; what says them says it."""
+    """Let one fact replace others that say the same; it inherits their evidence."""
     for fact in others:
         _set_aside(draft, fact, draft.context.now, kept.id)
         draft.hear(kept.id, draft.context.said.get(fact.id, ()))
@@ -54,7 +58,7 @@ def merge(draft: Draft, kept: Fact, others: Sequence[Fact]) -> FactChange:
 
 
 def edit(draft: Draft, old: Fact, operation: FactOperation) -> Learned:
-    """The user has written another sentence in the line of a fact."""
+    """Replace a fact by the sentence that the user has written in its line."""
     draft.lift(operation)
     fact = _new(draft, operation, FactStatus.ACTIVE)
     gone = _set_aside(draft, old, operation.at, fact.id)
@@ -63,8 +67,8 @@ def edit(draft: Draft, old: Fact, operation: FactOperation) -> Learned:
 
 
 def retire(draft: Draft, successors: Mapping[str, str]) -> tuple[Fact, ...]:
-    """Let facts hold no longer, each for the active one named beside it, or for none. What goes for
-    the same one, or for none, is one change.
+    """End facts, each superseded by the active one named beside it, or by none. Facts with the same
+    successor, and those with none, form one change.
     """
     gone = []
     before: dict[str, list[Fact]] = defaultdict(list)
@@ -90,7 +94,7 @@ def _done(draft: Draft, operation: FactOperation) -> Learned:
 
 
 def _state(draft: Draft, operation: FactOperation) -> Learned:
-    """Keep a new fact, in the place of others if it replaces some."""
+    """Add a new fact, which replaces others if the operation says so."""
     if draft.context.tombstones.is_forgotten(operation):
         return Learned(reason=Refusal.FORGOTTEN)
     if operation.is_over:
@@ -120,7 +124,7 @@ def _end(draft: Draft, operation: FactOperation) -> Learned:
     for old in olds:
         draft.hear(old.id, operation.evidence)
     until = operation.valid_to or operation.at
-    if until > draft.context.now:  # it holds until then
+    if until > draft.context.now:  # the facts stay active until then
         gone = tuple(replace(old, valid_to=until) for old in olds)
         for fact in gone:
             draft.put(fact)
@@ -142,7 +146,9 @@ def _repeat(draft: Draft, operation: FactOperation) -> Learned:
 
 
 def _there(draft: Draft, name: str) -> Fact | None:
-    """The fact that can be said again: a proposed one, or one that held before."""
+    """Return the fact that can be repeated: a proposed one, or one that was active before the
+    draft.
+    """
     fact = draft.get(draft.id_of(name))
     if fact is not None and fact.status is FactStatus.PROPOSED:
         return fact
@@ -150,8 +156,8 @@ def _there(draft: Draft, name: str) -> Fact | None:
 
 
 def _heard_then(draft: Draft, operation: FactOperation) -> Fact | None:
-    """The fact that was made of these very words when they were read before, and holds no longer. Only
-    what a model reads in a conversation is read again.
+    """Return the fact that an earlier reading made of these very words and that is no longer
+    active; None if there is none. Only what a model reads from a conversation can be read twice.
     """
     if not operation.name or operation.is_carried:
         return None
@@ -160,7 +166,7 @@ def _heard_then(draft: Draft, operation: FactOperation) -> Fact | None:
 
 
 def _past(draft: Draft, operation: FactOperation) -> Fact:
-    """What held once, with what came for it where that is known here."""
+    """Add a fact that no longer holds, with its successor if that is known here."""
     by = draft.id_of(operation.by)
     is_known = draft.alive(by) is not None
     fact = _new(draft, operation, FactStatus.SUPERSEDED if is_known else FactStatus.ENDED)
@@ -172,7 +178,7 @@ def _past(draft: Draft, operation: FactOperation) -> Fact:
 
 def _replace(draft: Draft, operation: FactOperation, olds: Sequence[Fact]) -> Learned:
     newer = [old for old in olds if draft.last_said(old) > operation.at]
-    if newer:  # what was said since holds: this is history
+    if newer:  # a later statement wins
         by = min(newer, key=draft.last_said)
         fact = _new(draft, operation, FactStatus.SUPERSEDED, by=by)
         return _put_aside(draft, Learned(fact, is_new=True), olds, operation)
@@ -186,7 +192,7 @@ def _replace(draft: Draft, operation: FactOperation, olds: Sequence[Fact]) -> Le
 
 
 def _confirm(draft: Draft, there: Fact, operation: FactOperation, olds: Sequence[Fact]) -> Learned:
-    """It is known in these words already; what it replaces besides goes."""
+    """Record the repetition of a known fact, and end the facts it replaces."""
     if not operation.is_proven:
         return Learned(there)
     fact = _heard_again(draft, there, operation)
@@ -196,20 +202,22 @@ def _confirm(draft: Draft, there: Fact, operation: FactOperation, olds: Sequence
 def _put_aside(
     draft: Draft, learned: Learned, olds: Sequence[Fact], operation: FactOperation
 ) -> Learned:
-    """The same, with those of the old facts gone that were not said again since."""
+    """End the old facts that were not repeated since, and return the result with them."""
     assert learned.fact is not None
     older = _not_since(draft, olds, operation)
     if not older:
         return learned
     by = learned.fact.id
     gone = tuple(_set_aside(draft, old, operation.at, by) for old in older)
-    # A known fact is not to go when the others are restored.
+    # As a merge, so that undoing it does not delete the known fact.
     kind = ChangeKind.REPLACE if learned.is_new else ChangeKind.MERGE
     return replace(learned, gone=gone, change=draft.record(kind, by, older))
 
 
 def _prove(draft: Draft, proposed: Fact, operation: FactOperation, olds: Sequence[Fact]) -> Learned:
-    """The user has said a proposed fact: it holds, as sure as what is read out of his words."""
+    """Make a proposed fact active because the user has stated it, with the confidence of its
+    source.
+    """
     draft.hear(proposed.id, operation.evidence)
     replaced = {old.id: old for old in (*_meant(draft, proposed.replaces), *olds)}
     older = _not_since(draft, tuple(replaced.values()), operation)
@@ -269,7 +277,7 @@ def _new(
 
 
 def _heard_again(draft: Draft, there: Fact, operation: FactOperation) -> Fact:
-    """The fact with one more piece of evidence, and the surer for it if that is new."""
+    """Return the fact with the new evidence, and with higher confidence if that is new."""
     known = {one.at for one in draft.sayings(there.id)}  # a copy has the time of its original
     spoken = [one for one in operation.evidence if not one.is_context]
     is_new = any(one.at not in known for one in spoken)
@@ -293,7 +301,7 @@ def _heard_again(draft: Draft, there: Fact, operation: FactOperation) -> Fact:
 
 
 def _not_since(draft: Draft, olds: Sequence[Fact], operation: FactOperation) -> list[Fact]:
-    """Those that were not said again after the words of the operation."""
+    """Return the facts that were not repeated after the words of the operation."""
     return [old for old in olds if draft.last_said(old) <= operation.at]
 
 

@@ -1,8 +1,9 @@
-"""Search that does not take for the present what facts say is past.
+"""Marks search hits that state outdated facts.
 
-What was once true stays in transcripts and notes. The owner finds it, marked with the line of the fact
-that holds now, and behind it. What counts is evidence: the rows that an old fact was said in, its exact
-sentence, the exact words that said it, and its line on the page of facts.
+What was once true stays in transcripts and notes. The owner still finds it, but marked with the
+line of the current fact, and after that. Hits are recognised by evidence only: the rows in which an
+old fact was said, its exact sentence, the exact words that stated it, and its line on the page of
+facts.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ log = structlog.get_logger()
 
 Said = Callable[[SessionKey, int], Awaitable[str]]
 
-MOST = 1_000  # facts that hold no longer, the latest, that hits are compared with
-LONGEST = 4_000  # characters of a hit that are looked at
+MOST = 1_000  # past facts, the latest, that hits are compared with
+LONGEST = 4_000  # characters of a hit that are compared
 
 _READER = Reader(SessionKey("facts"), Kind.MAIN)
-_PATIENCE = 1.0  # seconds that a search waits for facts to be level with their page
-_LETTERS = 4  # of a token
+_PATIENCE = 1.0  # seconds that a search waits until the facts are level with their page
+_LETTERS = 4  # bytes per token, about
 _PAST = frozenset({FactStatus.SUPERSEDED, FactStatus.ENDED})
 
-_INSIDE = at_first_use(f"[^\\W_{UNSPACED}]{{2}}")  # two letters of one word
+_INSIDE = at_first_use(f"[^\\W_{UNSPACED}]{{2}}")  # two characters inside one word
 
 
 class Outdated:
-    """A Recall by what another one finds. `said` gives the text of a row of a transcript, "" if there is
-    none; `max_tokens` is what a search may show that does not say.
+    """A Recall around another one. `said` returns the text of a transcript row, "" if there is
+    none; `max_tokens` limits the hits of searches that set no limit themselves.
     """
 
     def __init__(
@@ -70,8 +71,8 @@ class Outdated:
         self._quotes: dict[Evidence, str] = {}
 
     async def search(self, query: SearchQuery, reader: Reader) -> Found:
-        """See Recall. To the owner a hit that says what holds no longer names the line of the fact that
-        holds, which stands before it; or the line that says until when it held.
+        """See Recall. For the owner, a hit that states a past fact names the line of the current
+        fact, which comes before it; or the line that says until when the fact held.
         """
         found = await self._recall.search(query, reader)
         if not found.hits or audience_of(reader.session, reader.kind) != OWNER:
@@ -82,7 +83,7 @@ class Outdated:
         except TimeoutError:
             log.info("facts_too_late", seconds=self._patience)
         except AgentdError as error:
-            # The search has found what it has.
+            # The hits are returned unmarked.
             log.warning("facts_not_followed", reason=error.reason)
         if not self._past:
             return found
@@ -105,7 +106,7 @@ class Outdated:
         return await self._recall.names_outside(places)
 
     async def _follow(self) -> None:
-        """Be level with the facts, if they have changed."""
+        """Rebuild the index of past facts if the page has changed."""
         facts = await self._facts.all()
         try:
             view = await self._workspace.read_damaged(FACTS_PATH, _READER)
@@ -129,7 +130,7 @@ class Outdated:
         self._digest = view.digest
 
     async def _quoted(self, evidence: Iterable[Evidence]) -> Mapping[Evidence, str]:
-        """The words themselves, of those that say something alone."""
+        """Return the quoted words of evidence, "" for those too short to identify a fact."""
         known, self._quotes = self._quotes, {}
         for one in evidence:
             if one.session and one.end > one.start and not one.is_context:
@@ -147,8 +148,8 @@ class Outdated:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A fact that holds no longer, and what holds in its place: itself, where nothing does. The lines are
-    those of the page.
+    """A past fact and its current successor (itself if it has none), with the lines of both on the
+    page.
     """
 
     fact: Fact
@@ -160,26 +161,26 @@ class Gone:
 
     @property
     def place(self) -> str:
-        """Where it stands what holds, as `path:line`."""
+        """The line of the current fact, as `path:line`."""
         return f"{FACTS_PATH}:{self.now_line}"
 
     @property
     def is_replaced(self) -> bool:
-        """Whether another fact holds in its place."""
+        """Whether the fact has a current successor."""
         return self.now is not self.fact
 
     @property
     def topic(self) -> frozenset[str]:
-        """What both facts are about."""
+        """The terms of both facts."""
         return terms(f"{self.fact.text} {self.now.text}")
 
     def is_told_of(self, hit: Hit) -> bool:
-        """Whether a hit says, too, what holds now: it tells of the change."""
+        """Whether a hit also states the current fact, and so reports the change."""
         said = comparable(hit.chunk.text[:LONGEST])
         return bool(self.now_rows & frozenset(_rows(hit))) or self.now_words in said
 
     def hit(self, score: float) -> Hit:
-        """The line of what holds as a search finds it, for a search that did not."""
+        """Return the line of the current fact as a hit, for a search that did not find it."""
         day, line = self.now.valid_from.date(), self.now_line
         chunk = Chunk(FACTS_PATH, line, line, self.now.text, Source.NOTES, OWNERS, day)
         return Hit(chunk, score, {"current": 1.0})
@@ -187,7 +188,7 @@ class Gone:
 
 @dataclass(slots=True)
 class Past:
-    """What holds no longer, by what it is known again by. Pure."""
+    """The past facts, indexed by rows, lines and phrases. Pure."""
 
     by_row: dict[Provenance, list[Gone]] = field(default_factory=lambda: defaultdict(list))
     by_line: dict[int, Gone] = field(default_factory=dict)
@@ -195,11 +196,11 @@ class Past:
     holding: dict[Provenance, list[Fact]] = field(default_factory=lambda: defaultdict(list))
 
     def __bool__(self) -> bool:
-        """Whether anything holds no longer."""
+        """Whether there are past facts."""
         return bool(self.by_line)
 
     def add(self, gone: Gone, rows: Iterable[Provenance], phrases: Iterable[str]) -> None:
-        """A fact, the rows that it was said in, and the words that say it."""
+        """Add a fact with the rows in which it was said and the phrases that state it."""
         self.by_line[gone.line] = gone
         for row in rows:
             self.by_row[row].append(gone)
@@ -208,9 +209,8 @@ class Past:
                 self.by_word[max(words, key=len)].append((phrase, gone))
 
     def arranged(self, hits: Sequence[Hit], query: str, *, adds: bool = True) -> tuple[Hit, ...]:
-        """The hits with those marked that say what holds no longer; they, and those that tell of the
-        change, stand behind the line of what does hold, which is put there if it was not found and `adds`
-        says so.
+        """Mark the hits that state past facts. These hits, and those that report the change, come
+        after the line of the current fact, which is inserted if it was not found and `adds` is set.
         """
         asked = terms(query)
         olds = [self._gone(hit, asked) for hit in hits]
@@ -227,8 +227,8 @@ class Past:
         return tuple(order)
 
     def _gone(self, hit: Hit, asked: frozenset[str]) -> Gone | None:
-        """What the hit says that holds no longer: of several the one that was asked about; none where its
-        row says something else that was asked about, and that still holds.
+        """Return the past fact that a hit states: of several, the one the query asks about. None if
+        the hit's row also states a current fact that fits the query better.
         """
         if hit.chunk.path == FACTS_PATH:
             found = [self.by_line[line] for line in _lines(hit) if line in self.by_line]
@@ -269,7 +269,7 @@ def _past(
 
 
 def _stands_in(phrase: str, said: str) -> bool:
-    """Whether it does, as whole words where blanks tell words apart."""
+    """Whether the phrase occurs in the text, as whole words in scripts with blanks."""
     start = said.find(phrase)
     while start >= 0:
         edges = (said[max(0, start - 1) : start + 1], said[start + len(phrase) - 1 :][:2])
@@ -293,7 +293,7 @@ def _lines(hit: Hit) -> range:
 
 
 def _put_first(old: Gone, before: Hit, order: list[Hit], *, adds: bool) -> None:
-    """Let the line of what holds stand before this hit."""
+    """Put the line of the current fact before this hit."""
     first = next(n for n, hit in enumerate(order) if hit.chunk is before.chunk)
     there = next((n for n, hit in enumerate(order) if old.now_line in _lines(hit)), None)
     if there is not None:

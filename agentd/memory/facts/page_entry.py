@@ -1,9 +1,10 @@
-"""One fact as a line of markdown and back: the sentence, and behind it a comment that carries the rest. Pure.
+"""Reads and writes one fact as a line of markdown: the sentence, then a comment with the rest.
+Pure.
 
     - The user's dog is called Rex. <!-- fact id=k3f9q2ma category=personal source=explicit … -->
 
-Keys may be missing. What stands in quotes has its quotes and backslashes escaped by a backslash, and
-the fields of a triple are told apart by `|`. Neither sentence nor comment can end the comment early.
+Keys may be missing. Quoted values escape quotes and backslashes with a backslash; the fields of a
+triple are separated by `|`. Neither sentence nor comment can end the comment early.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _BROKEN = "its comment cannot be read"
 
 
 class BadLine(ValueError):
-    """A line is no fact. `str` says why, `cure` what to do about it."""
+    """The line is no fact. `str` says why, `cure` what to do about it."""
 
     def __init__(self, why: str, cure: str = "correct the line, or delete it") -> None:
         super().__init__(why)
@@ -54,8 +55,8 @@ class BadLine(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PageEntry:
-    """A fact as its line says it. What the line does not say is None, and `id` is "" for a line that
-    was written by hand.
+    """A fact as its line states it. Fields that the line lacks are None; `id` is "" for a line
+    written by hand.
     """
 
     text: str
@@ -74,12 +75,12 @@ class PageEntry:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it says all that a fact has."""
+        """Whether the line states everything a fact has."""
         needed = (self.category, self.source, self.confidence, self.since, self.noted)
         return bool(self.id) and None not in needed
 
     def status(self, now: datetime) -> FactStatus:
-        """What it says of itself, now."""
+        """Return the status that the line implies at `now`."""
         if self.is_proposed:
             return FactStatus.PROPOSED
         if self.by:
@@ -87,7 +88,7 @@ class PageEntry:
         return FactStatus.ENDED if self.until and self.until <= now else FactStatus.ACTIVE
 
     def fact(self, fact_id: str, now: datetime) -> Fact:
-        """The fact, with what is usual in the place of what is missing."""
+        """Return the fact, with defaults for missing fields."""
         source = self.source or FactSource.FILE
         since = self.since or self.noted or now
         return Fact(
@@ -108,8 +109,8 @@ class PageEntry:
 
 
 def clean(text: str) -> str:
-    """The text as one line, its whitespace one space, without control characters, those that turn its
-    direction and those that stand for damaged ones.
+    """Return the text as one line with single spaces, without control characters, direction marks
+    and replacement characters.
     """
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
@@ -118,7 +119,7 @@ def clean(text: str) -> str:
 
 
 def clean_triple(triple: Triple | None) -> Triple | None:
-    """The triple with clean fields; None if one of them says nothing."""
+    """Return the triple with clean fields; None if one of them is empty."""
     if triple is None:
         return None
     fields = [clean(part) for part in (triple.subject, triple.relation, triple.value)]
@@ -126,7 +127,7 @@ def clean_triple(triple: Triple | None) -> Triple | None:
 
 
 def bullet(fact: Fact) -> str:
-    """The line of a fact, without its end."""
+    """Return the line of a fact, without a line end."""
     triple, origin = fact.triple, fact.origin
     pairs = {
         "id": fact.id,
@@ -149,12 +150,12 @@ def bullet(fact: Fact) -> str:
 
 
 def tombstone(fact_id: str, at: datetime) -> str:
-    """The line that says of a forgotten fact no more than that."""
+    """Return the line of a forgotten fact: only its id and the time."""
     return f"<!-- forgotten id={fact_id} at={_stamp(at)} -->"
 
 
 def read_bullet(text: str, annotation: str | None) -> PageEntry:
-    """What a bullet says: its text, and the inside of its comment behind `fact`. Raises BadLine."""
+    """Parse a bullet: its text, and the content of its comment after `fact`. Raises BadLine."""
     if "<!--" in text or "-->" in text:
         raise BadLine("it has a comment that is not agentd's", "take the comment out")
     words = clean(_plain(text))
@@ -189,7 +190,7 @@ def read_bullet(text: str, annotation: str | None) -> PageEntry:
 
 
 def read_tombstone(annotation: str) -> tuple[str, datetime]:
-    """Whose it is, and since when. Raises BadLine."""
+    """Parse the comment of a tombstone: the id and the time. Raises BadLine."""
     values = _pairs(annotation)
     if not _ID.fullmatch(values.get("id", "")):
         raise BadLine("it names no id")
@@ -262,7 +263,7 @@ def _slashed(text: str, more: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """The text without anything that begins or ends a comment; `_plain` undoes it."""
+    """Escape everything that could begin or end a comment; `_plain` reverses it."""
     return _CLOSES.sub("&gt;", _OPENS.sub("&lt;", _AMPERSAND.sub("&amp;", text)))
 
 

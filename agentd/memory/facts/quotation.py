@@ -1,4 +1,4 @@
-"""Which parts of a message are quotation: words that the user shows, and does not say himself.
+"""Finds the parts of a message that are quotation: words the user shows but does not say himself.
 Pure.
 """
 
@@ -11,19 +11,19 @@ from functools import cache
 from agentd.core.spans import Span, Spans, united
 from agentd.core.text import UNSPACED, at_first_use
 
-LEAST_WORDS = 6  # between marks; what is shorter may be a name, or a word that he stresses
-LEAST_UNSPACED = 16  # characters, where no blanks tell words apart
+LEAST_WORDS = 6  # words between quotation marks; fewer may be a name or a stressed word
+LEAST_UNSPACED = 16  # the same for scripts without blanks, in characters
 
-_SHORTEST = 2 * LEAST_WORDS + 1  # characters that six words and marks take
+_SHORTEST = 2 * LEAST_WORDS + 1  # shortest span of six words with their marks
 _UNIT = at_first_use(f"(?P<unspaced>[{UNSPACED}])|[^\\W_{UNSPACED}]+(?:['’.-][^\\W_{UNSPACED}]+)*")
-_NOTHING = "\0"  # stands for characters that are known to be quotation: no sign, and in no word
+_NOTHING = "\0"  # replaces characters known to be quotation: it is no mark, and in no word
 
-# Not within or behind a word, so that no sign of inches, seconds or an apostrophe opens anything.
+# Not inside or after a word, so that signs of inches or seconds and apostrophes open nothing.
 _BEFORE = rf"(?:(?<!\w)|(?<=[{UNSPACED}]))"
 _BEHIND = rf"(?!(?![{UNSPACED}])\w)"
 
-# In all patterns here what repeats gives nothing back, and stops at the next sign that could begin the
-# same, so that no text makes them slow. The first lookahead passes over everything else at once.
+# All repetitions in these patterns are possessive and stop at the next mark that could begin the
+# same, so no text makes them slow. The first lookahead skips everything else at once.
 _SHOWN = rf"""
     (?=[ \t>`~<]) (?:
         ^[ \t]*+ (?:
@@ -40,22 +40,24 @@ _SHOWN = rf"""
 
 
 def _paired(opening: str, closing: str) -> str:
-    """Marks that differ, with others of the kind inside, one deep."""
+    """Return a pattern for marks that differ, with one level of the same kind nested."""
     inside = f"[^{opening}{closing}]"
     return f"{opening}(?:{inside}++|{opening}{inside}*+[{closing}])*+[{closing}]"
 
 
 def _same(mark: str) -> str:
-    """Marks that open and close alike, so that only blanks around them tell which they are."""
+    """Return a pattern for marks that open and close alike: only the blanks around them tell
+    which.
+    """
     return rf"{_BEFORE}{mark}(?=[^\s{mark}])[^{mark}]*+(?<=\S){mark}{_BEHIND}"
 
 
 def _single(before: str, opening: str, closing: str) -> str:
-    """Marks of which one is an apostrophe, too, where letters follow."""
+    """Return a pattern for single marks, whose closing one is an apostrophe if letters follow."""
     return rf"{before}{opening}(?:[^{opening}{closing}’]++|’(?=\w))*+[{closing}]{_BEHIND}"
 
 
-# The marks of Unicode's property Quotation_Mark but for ' alone, which nobody can tell from an apostrophe.
+# Unicode's Quotation_Mark characters, except ', which cannot be told from an apostrophe.
 _PAIRS = (
     "“”",
     "‟”",
@@ -80,17 +82,17 @@ _KINDS = (
 _MARKED = f'(?=["＂”“„‟⹂«»‹›「『｢﹁﹃〝‘‚‛])(?:{"|".join(_KINDS)})'
 
 
-@cache  # they take 15 ms to compile, and a start does without them
+@cache  # compiling takes 15 ms, which start-up saves
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What is shown by its form, and what stands between marks."""
+    """Return the patterns of quotation by form, and of quotation by marks."""
     shown = re.compile(_SHOWN, re.MULTILINE | re.IGNORECASE | re.VERBOSE)
     return shown, re.compile(_MARKED)
 
 
 def quoted_spans(text: str, marked: Sequence[Span] = ()) -> Spans:
-    """All that is quotation in a message, in order, no two touching: lines that begin with `>`, code,
-    `<data …>` fences, what was `marked` when it was sent (resources, pastes), and six words or more
-    between quotation marks. A fence that is not closed goes on to the end.
+    """Return all quotation in a message, in order, joined where spans touch: lines that begin with
+    `>`, code, `<data …>` fences, what its sender `marked` (resources, pastes), and six words or
+    more between quotation marks. An unclosed fence extends to the end.
     """
     by_form, by_marks = _patterns()
     spans = united(marked, len(text))
@@ -102,7 +104,7 @@ def quoted_spans(text: str, marked: Sequence[Span] = ()) -> Spans:
 
 
 def _without(text: str, spans: Spans) -> str:
-    """The text with nothing where the spans are; lines begin where they did."""
+    """Return the text with _NOTHING in place of the spans; line breaks stay."""
     parts: list[str] = []
     at = 0
     for start, end in spans:
@@ -113,8 +115,8 @@ def _without(text: str, spans: Spans) -> str:
 
 
 def _is_long(text: str, start: int, end: int) -> bool:
-    """Whether marks stand around more than a name or a stressed word. A character of a script without
-    blanks counts as its share of a word.
+    """Whether the marks enclose more than a name or a stressed word. A character of a script
+    without blanks counts as a fraction of a word.
     """
     missing = LEAST_WORDS * LEAST_UNSPACED
     for unit in _UNIT().finditer(text, start, end):

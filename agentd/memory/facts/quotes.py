@@ -1,9 +1,9 @@
-"""Whether the user said the words that a model quotes, and where. Pure.
+"""Checks whether the user said the words that a model quotes, and where. Pure.
 
-The rules are those of DESIGN section 9: a quote is compared after NFKC, without code points that are
-ignored by default (but the joiners), with quotation marks and dashes folded, blanks as one, without
-case, and without outer punctuation. It begins and ends with whole characters as people see them and, in
-scripts that put blanks between words, with whole words.
+The rules are those of DESIGN section 9: a quote is compared after NFKC, without default ignorables
+(except joiners), with quotation marks and dashes unified, blanks collapsed, without case and outer
+punctuation. It begins and ends at grapheme clusters and, in scripts with blanks between words, at
+words.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from agentd.core.text import UNSPACED, at_first_use
 
 _ASCII_MARKS = str.maketrans('"`', "''")
 _UNSPACED = at_first_use(f"[{UNSPACED}]")
-_NO_TYPO = at_first_use(rf"[\d{UNSPACED}]")  # in words with one of these every letter counts
+_NO_TYPO = at_first_use(rf"[\d{UNSPACED}]")  # words with one of these must match exactly
 _WORD = re.compile(r"\S+")
-_GAP = re.compile(r"(?<!\s)\s*+\[?\.{3,}+\]?\s*+")  # an ellipsis, as NFKC spells it
+_GAP = re.compile(r"(?<!\s)\s*+\[?\.{3,}+\]?\s*+")  # an ellipsis, in NFKC form
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|[。！？\n]")
 _LEAST_WORDS = 3
-_LEAST_UNSPACED = 8  # characters, where no blanks tell words apart
-_TYPO_LETTERS = 5  # letters of a word in which one may be wrong
+_LEAST_UNSPACED = 8  # the same for scripts without blanks, in characters
+_TYPO_LETTERS = 5  # least letters of a word in which one may be wrong
 
 
 class Searched:
-    """A text in which quotes are looked for; what is made of it serves for all of them. A search takes
-    time in proportion to text and quote, whatever they say.
+    """A text in which quotes are searched; prepared once for all of them. A search takes time
+    proportional to text and quote, whatever they contain.
     """
 
     def __init__(self, text: str, quotations: Sequence[Span] = ()) -> None:
@@ -39,10 +39,10 @@ class Searched:
         self._quotations = quotations
 
     def find(self, quote: str) -> Span | None:
-        """Where the quote stands in the text outside of quotations; None if it does not.
+        """Return the span of the quote in the text, outside quotations; None if it is not there.
 
-        One inner ellipsis may leave something out, if both parts have three words or more and stand in
-        one sentence. One word of five letters or more may be misspelt by one letter other than the
+        One inner ellipsis may leave something out if both parts have three words or more and lie in
+        one sentence. One word of five letters or more may be misspelt by one letter, other than the
         first.
         """
         wanted = _Folded(quote).trimmed()
@@ -59,7 +59,7 @@ class Searched:
 
     @cached_property
     def _words(self) -> list[tuple[int, str]]:
-        """The words of the folded text without punctuation around, each with its place."""
+        """The words of the folded text without outer punctuation, each with its offset."""
         words = []
         for found in _WORD.finditer(self._folded.text):
             word = _trimmed(found[0])
@@ -104,13 +104,13 @@ class Searched:
         words = [_trimmed(word) for word in wanted.split(" ")]
         said = self._words
         spoken = [word for _, word in said]
-        right = _common(words, spoken)  # from each place on, and up to each place
+        right = _common(words, spoken)  # from each offset on, and up to each offset
         left = _common(words[::-1], spoken[::-1])[::-1]
         for at in range(len(said) - len(words) + 1):
             last = at + len(words) - 1
             wrong = right[at]
             if wrong + left[last] != len(words) - 1:
-                continue  # all is as it was said, or more than one word is not
+                continue  # the words match, or more than one differs
             if _is_misspelt(words[wrong], spoken[at + wrong]):
                 yield self._folded.original(said[at][0], said[last][0] + len(said[last][1]))
 
@@ -121,8 +121,8 @@ def find(quote: str, text: str, quotations: Sequence[Span] = ()) -> Span | None:
 
 
 def is_short(quote: str) -> bool:
-    """Whether a quote has less than three words, or eight characters of a script without blanks; such
-    words say something only as the answer to a question.
+    """Whether a quote has fewer than three words, or eight characters in a script without blanks;
+    so few words have a meaning only as the answer to a question.
     """
     words = [word for one in _Folded(quote).text.split() if (word := _trimmed(one))]
     unspaced = sum(len(_UNSPACED().findall(word)) for word in words)
@@ -131,7 +131,7 @@ def is_short(quote: str) -> bool:
 
 
 def sentence_around(text: str, span: Span) -> Span:
-    """The whole sentence, or sentences, that a span lies in, without blanks around."""
+    """Return the span of the sentence or sentences that `span` lies in, without outer blanks."""
     start, end = 0, len(text)
     for found in _SENTENCE_END.finditer(text):
         if found.end() <= span[0]:
@@ -147,19 +147,21 @@ def sentence_around(text: str, span: Span) -> Span:
 
 
 def _occurrences(wanted: str, text: str) -> Iterator[int]:
-    """All places at which it stands, overlapping ones too."""
+    """Yield all offsets of `wanted`, overlapping ones included."""
     first = text.find(wanted)
     if first < 0:
         return
     yield first
     rest = text[first + 1 :]
-    if wanted in rest:  # only then all of them are worth counting
+    if wanted in rest:  # else the linear-time search is not needed
         same = _common(wanted, rest)
         yield from (first + 1 + at for at, many in enumerate(same) if many == len(wanted))
 
 
 def _common(wanted: Sequence[str], text: Sequence[str]) -> list[int]:
-    """For each place of the text how many items from there on are those that `wanted` begins with."""
+    """Return for each offset of the text the length of the common prefix of `wanted` and the text
+    from there (Z algorithm).
+    """
     both = [*wanted, None, *text]
     same = [0] * len(both)  # what the whole shares with what stands from each place on
     begin = end = 0  # of the part furthest to the right that is known to be like the beginning
@@ -174,14 +176,12 @@ def _common(wanted: Sequence[str], text: Sequence[str]) -> list[int]:
 
 
 class _Folded:
-    """A text in the form in which it is compared, and for each of its characters which characters of the
-    original it stands for.
-    """
+    """A folded text, with the original span of each of its characters."""
 
     def __init__(self, text: str) -> None:
         letters: list[str] = []
         self._starts, self._ends = array("L"), array("L")
-        # Of ASCII each character stands for itself; only a line's end may have two.
+        # In ASCII each character is a cluster, except a two-character line end.
         clusters = enumerate(text) if text.isascii() else _clusters(text)
         for start, cluster in clusters:
             for letter in _comparable(cluster):
@@ -193,15 +193,17 @@ class _Folded:
         self.text = "".join(letters)
 
     def original(self, start: int, end: int) -> Span:
-        """The characters of the original for characters of the folded text."""
+        """Return the original span of a span of the folded text."""
         return self._starts[start], self._ends[end - 1]
 
     def is_whole(self, start: int, end: int) -> bool:
-        """Whether a part begins and ends between characters as people see them, and between words."""
+        """Whether a part begins and ends between grapheme clusters and between words."""
         return not any(self._is_within(at) for at in (start, end) if 0 < at < len(self.text))
 
     def trimmed(self) -> str:
-        """The text without punctuation and blanks around, but with all of a character as people see it."""
+        """Return the text without outer punctuation and blanks, but with whole grapheme
+        clusters.
+        """
         start, end = _inner(self.text)
         while self._splits_character(start):
             start -= 1
@@ -234,7 +236,9 @@ def _is_of_word(letter: str) -> bool:
 
 
 def _without_kinds(cluster: str) -> str:
-    """With one kind of quotation mark and of dash, without what is ignored by default."""
+    """Return the cluster with one kind of quotation mark and of dash, without default
+    ignorables.
+    """
     if cluster.isascii():
         return cluster.translate(_ASCII_MARKS)
     from agentd.memory.facts.letters import folded
@@ -244,7 +248,7 @@ def _without_kinds(cluster: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def _comparable(cluster: str) -> str:
-    """One character as people see it, as it is compared; blanks are one, what is ignored is nothing."""
+    """Return the folded form of a grapheme cluster: a blank for any space, "" for ignorables."""
     shown = _without_kinds(cluster)
     if shown.isspace():
         return " "
@@ -255,7 +259,7 @@ def _comparable(cluster: str) -> str:
 
 
 def _trimmed(words: str) -> str:
-    """Without punctuation and blanks around."""
+    """Return words without outer punctuation and blanks."""
     start, end = _inner(words)
     return words[start:end]
 
@@ -274,7 +278,7 @@ def _is_outer(letter: str) -> bool:
 
 
 def _is_misspelt(mine: str, theirs: str) -> bool:
-    """Whether two words differ by one letter that is added, left out or exchanged."""
+    """Whether two words differ by one added, missing or exchanged letter."""
     short, long = sorted((mine, theirs), key=len)
     if len(long) - len(short) > 1 or short[:1] != long[:1]:
         return False

@@ -1,7 +1,7 @@
-"""What the user changed on the page of facts, and what follows for page and rows. Pure.
+"""Compares the page of facts with the rows: what the user changed, and what follows for both. Pure.
 
-A line without an id is a new fact, a line with another text a new version of its fact; a line that is
-gone is forgotten, unless many go at once.
+A line without an id is a new fact, a line with another text a new version of its fact; a fact whose
+line is gone is forgotten, unless many lines are gone at once.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from agentd.memory.facts.page_entry import PageEntry
 
 Screen = Callable[[str], Refusal | None]
 
-_MANY = 5  # lines that may go at once
-_SHARE = 0.2  # of all: a single line may go however few there are
-_REFUSED = {  # what is told, and the cure
+_MANY = 5  # lines that may disappear at once
+_SHARE = 0.2  # share of all that may; a single line may always
+_REFUSED = {  # reason and cure
     Refusal.EMPTY: ("it says nothing", "take the line out"),
     Refusal.CREDENTIAL: (
         "it holds a password or a key",
@@ -45,10 +45,11 @@ _REFUSED = {  # what is told, and the cure
 
 @dataclass(frozen=True, slots=True)
 class PageChange:
-    """One step from a state of page and rows to the next. `write` is for the rows, `written` are lines.
-    Lines without an id are meant by their index: `adopted` ones become the fact's, `cut` ones go.
-    `revived` are forgotten facts whose words stand in lines that are dropped: whoever wrote those down
-    made copies of them.
+    """One step from a state of page and rows to the next. `write` is for the rows, `written` are
+    facts whose lines are written. Lines without an id are given by index: `adopted` ones become the
+    fact's line, `cut` ones are deleted. `dropped` are ids whose lines are deleted. `revived` are
+    forgotten facts found on the page again: their words may have been copied elsewhere, so they are
+    erased once more.
     """
 
     write: FactWrite = field(default_factory=FactWrite)
@@ -58,16 +59,16 @@ class PageChange:
     dropped: frozenset[str] = frozenset()
     revived: tuple[Fact, ...] = ()
     buried: Mapping[str, datetime] = field(default_factory=dict)
-    also: tuple[int, ...] = ()  # mentions that are erased along with what is buried
-    asked: tuple[ForgetRequest, ...] = ()  # what asked for it
+    also: tuple[int, ...] = ()  # numbers of mentions to erase, too
+    asked: tuple[ForgetRequest, ...] = ()  # the requests to forget
 
     @property
     def is_of_page(self) -> bool:
-        """Whether lines change."""
+        """Whether lines of the page change."""
         return bool(self.written or self.adopted or self.cut or self.dropped or self.buried)
 
     def after(self, known: Known) -> Known:
-        """What is known once it is done."""
+        """Return the state of the facts after the change."""
         dead = [Fact.tombstone(i, at) for i, at in self.buried.items() if known.alive(i)]
         write = self.write
         return known.after((*write.facts, *dead), write.removed, write.parked)
@@ -77,22 +78,20 @@ class PageChange:
 class Differences:
     """How the page differs from the rows."""
 
-    taken: tuple[Fact, ...] = ()  # facts as the page says them
-    rewritten: tuple[Fact, ...] = ()  # those of them that it does not say completely
+    taken: tuple[Fact, ...] = ()  # facts in the state that the page gives
+    rewritten: tuple[Fact, ...] = ()  # those of them whose lines are incomplete
     edited: tuple[tuple[Placed, Fact], ...] = ()  # another text under the id of a fact
     fresh: tuple[Placed, ...] = ()  # lines without an id
-    gone: tuple[str, ...] = ()  # facts whose line the user took out
-    parked: tuple[str, ...] = ()  # those of which that is doubted
+    gone: tuple[str, ...] = ()  # facts whose lines the user deleted
+    parked: tuple[str, ...] = ()  # facts whose lines are missing, but not surely deleted
     buried: Mapping[str, datetime] = field(default_factory=dict)  # forgotten on the page alone
-    dead: tuple[Fact, ...] = ()  # forgotten facts that stand there again
-    # lines under unknown ids, and what speaks against them
+    dead: tuple[Fact, ...] = ()  # forgotten facts that are on the page again
+    # lines with unknown ids, and why they are refused
     refused: tuple[tuple[int, Refusal], ...] = ()
 
 
 def settled(page: Page, known: Known, now: datetime) -> Page:
-    """The page on which, of a line and its copies, the one stands for the fact that says what its row
-    says, wherever it stands.
-    """
+    """Resolve duplicate ids on the page: the line that best fits the row counts, wherever it is."""
 
     def fits(place: Placed) -> int:
         entry = place.line.entry
@@ -107,8 +106,9 @@ def settled(page: Page, known: Known, now: datetime) -> Page:
 def compare(
     page: Page, known: Known, now: datetime, screen: Screen, *, trusted: bool
 ) -> Differences:
-    """The differences. Unless the page is `trusted`, nothing that misses there is taken for gone.
-    Lines under unknown ids are screened, unless there are no rows at all: then the page makes them.
+    """Return the differences between page and rows. Unless the page is `trusted`, no missing line
+    counts as deleted. Lines with unknown ids are screened, unless there are no rows at all: then
+    the rows are made from the page.
     """
     taken, rewritten, edited, fresh, dead, refused = [], [], [], [], [], []
     tombstones = page.tombstones()
@@ -132,7 +132,7 @@ def compare(
             if not entry.is_complete or entry.status(now) is not said.status:
                 rewritten.append(said)
     taken += [Fact.tombstone(i, at) for i, at in tombstones.items() if known.get(i) is None]
-    # A line that is damaged is there: who takes facts that miss for forgotten does not mean it.
+    # A damaged line counts as present: whoever deletes lines to forget facts does not damage them.
     there = page.entries().keys() | tombstones.keys() | page.damaged()
     alive = [fact.id for fact in known if fact.is_alive]
     missing = [fact_id for fact_id in alive if fact_id not in there]
@@ -154,7 +154,9 @@ def compare(
 def reconciled(
     found: Differences, draft: Draft, screen: Screen
 ) -> tuple[PageChange, tuple[Trouble, ...]]:
-    """The change that follows, and the lines that are not taken. It is made in the draft."""
+    """Return the change that follows from the differences, and the refused lines. It is made in the
+    draft.
+    """
     now = draft.context.now
     by_hand = _ByHand(draft, screen)
     by_hand.refused += [_refusal(*line) for line in found.refused]
@@ -187,7 +189,7 @@ def reconciled(
 def page_facts(
     page: Page, known: Known, now: datetime, stays: Callable[[Fact], bool]
 ) -> tuple[Fact, ...]:
-    """The rows that the page makes, with those of its missing facts that stay."""
+    """Return the rows that follow from the page, plus missing facts that stay."""
     tombstones = page.tombstones()
     facts = {fact_id: Fact.tombstone(fact_id, at) for fact_id, at in tombstones.items()}
     for place in page.placed():
@@ -201,7 +203,9 @@ def page_facts(
 
 
 def said_by(place: Placed, row: Fact | None, now: datetime) -> Fact:
-    """The fact as its line says it; what is missing there is as in the row, or as is usual."""
+    """Return the fact as its line states it; missing fields come from the row, else from
+    defaults.
+    """
     entry = place.line.entry or PageEntry("")
     is_over = _is_over(place, now)
     until = entry.until or (now if is_over else None)
@@ -216,13 +220,13 @@ def said_by(place: Placed, row: Fact | None, now: datetime) -> Fact:
             since=entry.since or row.valid_from,
             noted=entry.noted or row.noted_at,
         )
-    # The user's yes to a proposed fact is to move its line up.
+    # Moving its line up is the user's acceptance of a proposed fact.
     is_proposed = entry.is_proposed and place.line.part is PagePart.PROPOSED
     return replace(entry, until=until, is_proposed=is_proposed).fact(entry.id, now)
 
 
 class _ByHand:
-    """What becomes of the lines that the user wrote or changed."""
+    """Applies the lines that the user wrote or changed."""
 
     def __init__(self, draft: Draft, screen: Screen) -> None:
         self._draft = draft
@@ -233,7 +237,9 @@ class _ByHand:
         self.refused: list[Trouble] = []
 
     def take(self, fact: Fact) -> None:
-        """A line says a fact otherwise than its row; that a proposed one holds is the user's yes to it."""
+        """Apply a line that differs from its row; a proposed fact that the page shows as active is
+        accepted.
+        """
         row = self._draft.get(fact.id)
         if row is None or row.status is not FactStatus.PROPOSED or not fact.is_active:
             self._draft.put(fact)
@@ -242,26 +248,26 @@ class _ByHand:
         self.written += [sure for sure in (learned.fact, *learned.gone) if sure is not None]
 
     def edit(self, place: Placed, row: Fact) -> None:
-        """A line has another text: a new fact replaces the one that stood there."""
+        """Apply a line with a new text: a new fact replaces the old one."""
         entry = self._accepted(place)
         if entry is not None:
             self._take(place, operations.edit(self._draft, row, self._edited(entry, row)))
 
     def add(self, place: Placed) -> None:
-        """A line has no id yet."""
+        """Apply a line without an id: a new fact."""
         entry = self._accepted(place)
         if entry is not None:
             self._take(place, operations.do(self._draft, self._operation(entry, Category.PERSONAL)))
 
     def _operation(self, entry: PageEntry, category: Category) -> FactOperation:
-        """What a line says that the user wrote by hand."""
+        """Return the operation for a line written by hand."""
         now = self._draft.context.now
         words = (Evidence(now),)
         return FactOperation(Op.ADD, now, FactSource.FILE, entry.text, category, evidence=words)
 
     def _edited(self, entry: PageEntry, row: Fact) -> FactOperation:
-        """The same of a line that said something else: what its comment says now counts. What nobody changed
-        there and was true of the old words alone (the triple, since when, how sure) does not.
+        """Return the operation for an edited line. Values changed in its comment count; unchanged
+        ones that belonged to the old words (triple, start, confidence) do not.
         """
         changed = entry.since if entry.since != row.valid_from else None
         sure = entry.confidence if entry.confidence != row.confidence else None
@@ -296,7 +302,7 @@ def _refusal(line: int, why: Refusal) -> Trouble:
 
 
 def _is_over(place: Placed, now: datetime) -> bool:
-    """Whether the line says of itself that it holds no longer."""
+    """Whether the line says that its fact no longer holds."""
     entry, part = place.line.entry, place.line.part
     ended = bool(entry and entry.until and entry.until <= now)
     return part in (PagePart.EARLIER, PagePart.FORGOTTEN) or ended

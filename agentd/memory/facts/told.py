@@ -1,9 +1,9 @@
-"""What the model is told of the facts, in the owner's own turns.
+"""Puts facts into the prompts of the owner's own turns.
 
-While all active facts are few enough, the system prompt has every one of them, as they were when the
-conversation had it last: the same bytes turn after turn, so that the service's cache holds. What has
-changed since stands before the user's words. With more facts, those stand there that the message has to
-do with, and what hangs on them.
+While all active facts fit the budget, the system prompt contains every one of them, as a snapshot
+that stays the same from turn to turn, so that the service's cache stays valid; changes since then
+come before the user's words. With more facts, the facts relevant to the message come there, and
+facts linked to them.
 """
 
 from __future__ import annotations
@@ -36,36 +36,36 @@ RELEVANT_HEADING = "## Relevant Memories"
 SOURCE = "agentd, facts the user told"
 
 IDLE = 300.0  # seconds after which services keep no cache
-SESSIONS = 256  # that are remembered
-USUAL_TOKENS = 1_000  # of a block where the settings allow no snapshot
-TEXT_CHARS = 4_000  # of a message that facts are looked for with
-LINE_BYTES = 512  # of one fact among others
+SESSIONS = 256  # sessions whose snapshots are remembered
+USUAL_TOKENS = 1_000  # budget of a block if the settings allow no snapshot
+TEXT_CHARS = 4_000  # characters of a message that facts are searched with
+LINE_BYTES = 512  # longest line of a relevant fact
 
-SECONDS = 0.5  # that a turn waits for what is found
-FIRST_SECONDS = 5.0  # that it waits for facts that are read, and the first time for the index
-MANY = 1_000  # facts that are compared off the loop
-SPREAD = 0.35  # how much less than the best one another may have to do with the turn
+SECONDS = 0.5  # seconds that a turn waits for a search
+FIRST_SECONDS = 5.0  # seconds it waits for the facts, and for the first search
+MANY = 1_000  # changed facts from which links are rebuilt in a thread
+SPREAD = 0.35  # how far a hit's relation may be below the best
 ROOM = 14  # facts at most in one block
-LINKED = 8  # of them that hang on what was found
-LEAST = 0.5  # of the best way's score
-CHANGED = 0.5  # of the tokens of all facts, that changes may take
+LINKED = 8  # of them, facts linked to the hits
+LEAST = 0.5  # share of the best way's score that a way needs
+CHANGED = 0.5  # share of the budget that changes may take before a new snapshot
 
-_COMPACTION = "compaction"  # the tag of notices that a conversation was shortened or begins anew
+_COMPACTION = "compaction"  # tag of notices that a context was compacted or emptied
 
 
 @dataclass(slots=True)
 class _Session:
-    """What a conversation has in its system prompt. `facts` is None where all would be too many."""
+    """The facts in a session's system prompt. `facts` is None if all of them would be too many."""
 
     text: str
     facts: Mapping[str, Fact] | None
-    last: float  # when it was used, monotonic seconds
-    changes: str = ""  # what is not so any more, as its last turn was told
+    last: float  # when it was last used, monotonic
+    changes: str = ""  # the changes since the snapshot, as of the last turn
 
 
 class FactsInPrompt:
-    """A ContextSource, and an EventSink that hears when conversations end a turn or begin anew.
-    `framing` tells the model what the lines are.
+    """A ContextSource for facts, and an EventSink that notices the end of turns and compactions.
+    `framing` explains the lines to the model.
     """
 
     def __init__(
@@ -84,14 +84,14 @@ class FactsInPrompt:
         self._most = settings.max_results
         self._sessions: OrderedDict[SessionKey, _Session] = OrderedDict()
         self._seen: tuple[Fact, ...] | None = None
-        self._known: dict[str, Fact] = {}  # all facts by id
+        self._known: dict[str, Fact] = {}  # all facts by id, forgotten ones included
         self._links = FactLinks()
-        self._linked: Mapping[str, Fact] = {}  # what was known when the links were made
+        self._linked: Mapping[str, Fact] = {}  # the facts that the links were built from
         self._patience = FIRST_SECONDS
 
     async def blocks(self, request: TurnRequest) -> tuple[ContextBlock, ...]:
-        """The facts as a stable block, with their changes as a volatile one; or a volatile one of those
-        that the message has to do with. None for turns that are not the owner's own.
+        """Return the facts as a stable block and their changes as a volatile one; or a volatile
+        block of the relevant facts. None for turns that are not the owner's own.
         """
         if request.kind is not Kind.MAIN or request.origin is not Origin.USER:
             return ()
@@ -109,25 +109,25 @@ class FactsInPrompt:
         return tuple(blocks)
 
     def emit(self, event: TurnEvent) -> None:
-        """Hear of turns that ended, and of conversations that begin anew or were shortened."""
+        """Note turns that ended, and drop the snapshot of a compacted session."""
         if isinstance(event, TurnEnded) and event.session in self._sessions:
             self._sessions[event.session].last = self._clock.monotonic()
         elif isinstance(event, Noticed) and event.tag == _COMPACTION:
             self.renew(event.session)
 
     def renew(self, session: SessionKey) -> None:
-        """Let the session's next turn be told the facts as they are then. Call it, too, where a session
-        is deleted.
+        """Give the session's next turn a new snapshot. Also to be called when a session is
+        deleted.
         """
         self._sessions.pop(session, None)
 
     async def _read(self) -> None:
-        """Be level with the facts."""
+        """Read the facts if they have changed."""
         try:
             async with asyncio.timeout(FIRST_SECONDS):
                 facts = await self._facts.all()
         except Exception:
-            # Whatever is wrong with what is remembered, the user gets an answer.
+            # An error in facts must not keep the user from an answer.
             log.exception("facts_not_read")
             return
         if facts is not self._seen:
@@ -135,13 +135,13 @@ class FactsInPrompt:
             self._known = {fact.id: fact for fact in facts}
 
     def _session(self, key: SessionKey, now: datetime) -> _Session:
-        """What the session is told all along, made anew where that has to be."""
+        """Return the session's snapshot, renewed if necessary."""
         found = self._sessions.pop(key, None)
         at = self._clock.monotonic()
         if found is not None and found.facts is not None:
             found.changes = self._changes(found, now)
         if found is None or at - found.last >= IDLE or self._is_stale(found):
-            found = self._snapshot(now)  # of which nothing has changed
+            found = self._snapshot(now)  # a new snapshot has no changes
         found.last = at
         self._sessions[key] = found
         while len(self._sessions) > SESSIONS:
@@ -163,8 +163,8 @@ class FactsInPrompt:
         return _Session(text, facts, 0.0) if fits else _Session("", None, 0.0)
 
     def _is_stale(self, session: _Session) -> bool:
-        """Whether something of it was forgotten, or so much has changed that to repeat it with each
-        message costs more than to begin anew.
+        """Whether a fact of the snapshot was forgotten, or so much has changed that repeating the
+        changes with each message costs more than a new snapshot.
         """
         if session.facts is None:
             return False
@@ -174,7 +174,7 @@ class FactsInPrompt:
         return tokens.of_text(session.changes) > self._budget * CHANGED
 
     def _changes(self, session: _Session, now: datetime) -> str:
-        """What is not as the session was told any more; "" if all is."""
+        """Return the changes since the session's snapshot as text; "" if there are none."""
         before = session.facts or {}
         lines: list[str] = []
         replacing: set[str] = set()
@@ -198,7 +198,7 @@ class FactsInPrompt:
         return f"- {told(fact, self._clock.zone)}"
 
     def _gone(self, fact_id: str, fact: Fact | None, new: Fact | None, *, is_told: bool) -> str:
-        """The line that says that a fact does not hold any more, and what does."""
+        """Return the line that says that a fact no longer holds, and which one does."""
         zone = self._clock.zone
         if new is not None:
             words = "" if is_told else f" {in_line(new.text)}"
@@ -208,7 +208,7 @@ class FactsInPrompt:
         return f"- [{fact_id}] no longer holds{f' since {day(ended, zone)}' if ended else ''}."
 
     def _instead(self, fact: Fact | None, now: datetime) -> Fact | None:
-        """The fact that holds in the place of this one."""
+        """Return the current fact that replaced this one."""
         passed: set[str] = set()
         while fact is not None and fact.superseded_by and fact.id not in passed:
             passed.add(fact.id)
@@ -216,12 +216,14 @@ class FactsInPrompt:
         return fact if fact is not None and passed and _holds(fact, now) else None
 
     def _holding(self, now: datetime) -> list[Fact]:
-        """All facts that hold, in the order in which they came to be known."""
+        """Return the facts that hold, oldest first."""
         found = [fact for fact in self._known.values() if _holds(fact, now)]
         return sorted(found, key=lambda fact: (fact.noted_at, fact.id))
 
     async def _relevant(self, message: str, now: datetime) -> str:
-        """The facts that a message has to do with, and what hangs on them; "" without any."""
+        """Return the facts relevant to a message, and facts linked to them, as text; "" if there
+        are none.
+        """
         message = _ends_of(message.strip())
         if not message:
             return ""
@@ -244,7 +246,7 @@ class FactsInPrompt:
         return text
 
     async def _hits(self, text: str) -> Sequence[FactHit]:
-        """What the index finds that has to do with the text; none where it takes too long."""
+        """Return the relevant facts that the index finds; empty if it takes too long."""
         patience, self._patience = self._patience, SECONDS
         found: Sequence[FactHit] = ()
         try:
@@ -253,7 +255,7 @@ class FactsInPrompt:
         except TimeoutError:
             log.info("facts_too_late", seconds=patience)
         except Exception:
-            # The same holds here.
+            # As above, the turn goes on.
             log.exception("facts_not_found")
         least = max([0.0, *(_relation(hit) - SPREAD for hit in found)])
         return [hit for hit in found if _relation(hit) >= least][: self._most]
@@ -265,12 +267,12 @@ class FactsInPrompt:
         except TimeoutError:
             log.info("facts_not_compared", seconds=SECONDS)
         except Exception:
-            # And here: words alone choose.
+            # As above; words alone decide.
             log.exception("facts_not_compared")
         return {}
 
     async def _level(self) -> FactLinks:
-        """The links of the facts as they are now."""
+        """Return the links between the present facts."""
         if self._linked is self._known:
             return self._links
         known, before = self._known, self._linked
@@ -290,7 +292,7 @@ class FactsInPrompt:
 
 
 def _linked(hits: Sequence[Fact], ways: Sequence[LinkWay]) -> list[Fact]:
-    """The facts of the best ways, as many as may stand beside what was found."""
+    """Return the facts of the best ways, as many as fit beside the hits."""
     known = {fact.id for fact in hits}
     found: dict[str, Fact] = {}
     for way in ways:
@@ -303,7 +305,7 @@ def _linked(hits: Sequence[Fact], ways: Sequence[LinkWay]) -> list[Fact]:
 
 
 def _ends_of(text: str) -> str:
-    """A long text's beginning and end: what it is about stands there, and nobody waits for the rest."""
+    """Return a long text's beginning and end, which usually tell what it is about."""
     half = TEXT_CHARS // 2
     return text if len(text) <= TEXT_CHARS else f"{text[:half]}\n{text[-half:]}"
 
@@ -313,7 +315,9 @@ def _holds(fact: Fact, now: datetime) -> bool:
 
 
 def _relation(hit: FactHit) -> float:
-    """Negative for what has too little to do with the text; an index may leave it out."""
+    """Return the relation of a hit: negative if the fact relates too little to the text, 0 if not
+    given.
+    """
     return hit.scores.get("relation", 0.0)
 
 
@@ -322,7 +326,9 @@ def _block(heading: str, framing: str, lines: Sequence[str]) -> str:
 
 
 def _clipped(text: str, most_bytes: int) -> str:
-    """The text if it fits into its bytes, else its beginning, cut between characters."""
+    """Return the text, or its beginning if it exceeds `most_bytes` in UTF-8, cut between
+    characters.
+    """
     data = text.encode(errors="replace")
     if len(data) <= most_bytes:
         return text

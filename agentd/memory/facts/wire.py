@@ -1,9 +1,9 @@
-"""The request that reads facts out of a conversation, and the answer to it. Pure.
+"""The request to a model that reads facts from a conversation, and the parsing of its answer. Pure.
 
-Messages stand there as `[1 user 2026-05-04 09:40] text` and `[2 agent …] text`, known facts as
-`[k3f9 since 2026-01-02] sentence`, one a line; further lines of a message are indented. The answer is a
-JSON array of objects `{op, content, category, message, quote, ids, subject, relation, value, valid_from,
-valid_to}`.
+In the request messages are `[1 user 2026-05-04 09:40] text` and `[2 agent …] text`, known facts are
+`[k3f9 since 2026-01-02] sentence`, one a line; further lines of a message are indented. The answer
+is a JSON array of objects `{op, content, category, message, quote, ids, subject, relation, value,
+valid_from, valid_to}`.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from agentd.engine.context import fence
 from agentd.memory.facts.model_answer import line, number, objects
 from agentd.memory.facts.quotes import Searched, is_short
 
-MOST = 100  # objects that are taken from one answer
-USER_CHARS = 8_000  # of a user's message that are shown: longer ones hold what was pasted
-AGENT_CHARS = 800  # of the agent's, from its end more than from its beginning
-_MOST_OBJECTS = 10_000  # that are looked at
+MOST = 100  # objects accepted from one answer
+USER_CHARS = 8_000  # shown of a user's message; longer ones contain pasted text
+AGENT_CHARS = 800  # shown of an agent's message, more of its end than of its beginning
+_MOST_OBJECTS = 10_000  # objects that are read at most
 _MOST_CONTENT = 1_000  # characters: a fact is a sentence
 _MOST_PART = 200  # characters of a subject, a relation or a value
 _MOST_QUOTE = 8_000
 _LEFT_OUT = "[…]"
 _DATE = re.compile(r"(\d{4})(?:[-/.](\d\d?))?(?:[-/.](\d\d?))?(?!\d)")
 _ID = re.compile(r"[\s\[]*(#?[\w-]+)")
-_YEARS = range(FIRST_YEAR + 2, LAST_YEAR - 2)  # whose ends are read again in every zone
+_YEARS = range(FIRST_YEAR + 2, LAST_YEAR - 2)  # years whose end can be represented in every zone
 _KNOWN, _SAID = "known facts", "conversation"
 _ASK = "List now what this conversation changes in what is known."
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """One message of the conversation that is read. Only clean words of the user are evidence;
-    `quotations` are characters of the text that are somebody else's words, or tell a secret of his. Those of
-    them that are `hidden` no request shows; so many sentences as are `withheld` tell secrets.
+    """One message of the conversation to be read. Only clean words of the user count as evidence.
+    `quotations` are spans of somebody else's words, or that reveal a secret; those in `hidden` are
+    never shown in a request. `withheld` counts the sentences that reveal secrets.
     """
 
     session: SessionKey
@@ -58,14 +58,14 @@ class Spoken:
 
     @property
     def is_secret(self) -> bool:
-        """Whether it tells secrets and nothing that a request could show."""
+        """Whether the message consists of secrets, so that nothing of it can be shown."""
         return bool(self.withheld) and not any(map(str.isalnum, typed(self.text, self.hidden, "")))
 
 
 @dataclass(frozen=True, slots=True)
 class WireItem:
-    """One object of an answer, as it was written. `name` is its place there, "#1" for the first, by which
-    the `ids` of later ones may mean what it brings. `message` is None if it cites none.
+    """One object of an answer, as written. `name` is its position, "#1" for the first; `ids` of
+    later objects can refer to it. `message` is None if no message is cited.
     """
 
     name: str
@@ -81,7 +81,7 @@ class WireItem:
 
 
 def request(spoken: Sequence[Spoken], known: Sequence[Fact], zone: tzinfo) -> str:
-    """The words of the request."""
+    """Return the text of the request."""
     said = "\n".join(_shown(n, one, zone) for n, one in enumerate(spoken, start=1))
     facts = "\n".join(told(fact, zone) for fact in known)
     parts = [fence(_KNOWN, facts)] if known else []
@@ -89,22 +89,22 @@ def request(spoken: Sequence[Spoken], known: Sequence[Fact], zone: tzinfo) -> st
 
 
 def told(fact: Fact, zone: tzinfo) -> str:
-    """A fact as models are told it, in one line: with its id and since when it holds."""
+    """Return a fact as models see it, in one line with its id and start date."""
     return f"[{fact.id} since {day(fact.valid_from, zone)}] {in_line(fact.text)}"
 
 
 def in_line(text: str) -> str:
-    """The text without ends of lines."""
+    """Return the text without line ends."""
     return " ".join(text.split())
 
 
 def day(at: datetime, zone: tzinfo) -> str:
-    """The owner's date of a moment."""
+    """Return the date of a moment in the owner's zone."""
     return f"{at.astimezone(zone):%Y-%m-%d}"
 
 
 def read(answer: str) -> tuple[tuple[WireItem, ...], int]:
-    """All that can be read from an answer, `MOST` at most, and how many objects could not be."""
+    """Return the items of an answer, at most `MOST`, and how many objects were not usable."""
     found: list[WireItem] = []
     dropped = 0
     for place, data in enumerate(islice(objects(answer), _MOST_OBJECTS), start=1):
@@ -123,8 +123,9 @@ def operations(
     zone: tzinfo,
     asked: Evidence | None = None,
 ) -> Iterator[FactOperation]:
-    """What the items come to, each with the words of the user that prove it, if any do. `asked` are words
-    with which he asks for something to be remembered: they prove what is quoted of them, however short.
+    """Yield an operation for each item, with the user's words that prove it, if any. `asked` are
+    words by which the user asks for something to be remembered: they prove what is quoted from
+    them, however short.
     """
     own = [Searched(one.text, one.quotations) if _is_own(one) else None for one in spoken]
     for item in items:
@@ -154,8 +155,9 @@ def operations(
 def _proof(
     item: WireItem, spoken: Sequence[Spoken], found: Sequence[Span | None]
 ) -> tuple[Evidence, ...]:
-    """The evidence for a quote that was found there: where it stands in the message that is cited, or in
-    the only other one that has it. Few words count as the answer to what the agent said before.
+    """Return the evidence for a quote, given where it was found: in the cited message, or in the
+    only other message that contains it. A short quote counts only as the answer to the agent's
+    message before it.
     """
     cited = _cited(item.message, spoken)
     places = [(at, span) for at, span in enumerate(found) if span is not None]
@@ -235,8 +237,8 @@ def _category(value: Any) -> Category:
 
 
 def _ids(value: Any) -> tuple[str, ...]:
-    """The ids of a list, or of a text with commas between, also as the request shows them: `[k3f9 since …]`,
-    and one by one as objects: `{"id": "k3f9"}`.
+    """Return the ids of a list, or of a text with commas; accepts the forms `[k3f9 since …]` and
+    `{"id": "k3f9"}`.
     """
     listed = value if isinstance(value, list) else [value]
     given = [one.get("id") if isinstance(one, dict) else one for one in listed]
@@ -264,12 +266,12 @@ def _since(text: str, zone: tzinfo) -> datetime | None:
 
 
 def _until(text: str, zone: tzinfo, since: datetime) -> datetime | None:
-    """The end of the day, the month or the year that is named; None before the beginning."""
+    """Return the end of the day, month or year named; None if it is before the beginning."""
     found, first = _DATE.match(text), _since(text, zone)
     if found is None or first is None:
         return None
     days = 1 if found[3] else 31 if found[2] else 366
     end = first + timedelta(days=days)
-    if not found[3]:  # to the first of the next month, or year
+    if not found[3]:  # the first of the next month, or year
         end = end.replace(day=1) if found[2] else end.replace(month=1, day=1)
     return end if end > since else None

@@ -1,5 +1,5 @@
-"""What the user says of his secrets: no request shows it and no fact holds it, but he can have it forgotten.
-Pure.
+"""The user's secrets in conversations: never put into a request or a fact, but the user can have
+them forgotten. Pure.
 """
 
 from __future__ import annotations
@@ -25,20 +25,22 @@ _USER = "user"
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """A secret and where the user told it. `fact` says it as a fact would, though it is none."""
+    """A secret and the places where the user told it. `fact` describes it in the form of a fact,
+    but is never stored.
+    """
 
     fact: Fact
     evidence: tuple[Evidence, ...]
 
 
 def secret_spans(text: str) -> Spans:
-    """The sentences of a text that tell a secret."""
+    """Return the spans of the sentences in a text that reveal a secret."""
     around = _Sentences(text)
     return tuple(dict.fromkeys(span for told in tellings(text) for span in around(told)))
 
 
 def told_in(session: SessionKey, rows: Iterable[Row]) -> Iterator[Withheld]:
-    """The secrets that the user tells in these rows of a conversation."""
+    """Yield the secrets that the user reveals in these rows of a conversation."""
     for row in rows:
         if not (opens_turn(row) and row.source.is_owners_own):
             continue
@@ -51,7 +53,7 @@ def told_in(session: SessionKey, rows: Iterable[Row]) -> Iterator[Withheld]:
 
 
 def joined(several: Iterable[Withheld]) -> tuple[Withheld, ...]:
-    """The same with each secret once, however often it was told, in the words of the first time."""
+    """Merge equal secrets: the fact of the first time, with all evidence."""
     found: dict[str, Withheld] = {}
     for one in sorted(several, key=lambda one: one.fact.noted_at):
         before = found.get(one.fact.id)
@@ -63,7 +65,9 @@ def joined(several: Iterable[Withheld]) -> tuple[Withheld, ...]:
 
 
 def meant(query: str, several: Sequence[Withheld]) -> tuple[Withheld, ...]:
-    """Those that a request to forget means: it says their value, or what they are called."""
+    """Return the secrets that a request to forget means: those whose value it contains, else those
+    whose name it contains.
+    """
     asked = set(_WORD.findall(folded(query)))
 
     def says(words: str) -> bool:
@@ -77,7 +81,7 @@ def meant(query: str, several: Sequence[Withheld]) -> tuple[Withheld, ...]:
 
 
 def _fact(told: Telling, words: str, row: Row) -> Fact:
-    """Its id is the same wherever the same secret is told."""
+    """Build the fact; its id is the same wherever the same secret is told."""
     name = f"{folded(told.name)}\0{told.value}".encode(errors="replace")
     return Fact(
         sha256(name).hexdigest()[:8],
@@ -92,7 +96,7 @@ def _fact(told: Telling, words: str, row: Row) -> Fact:
 
 
 class _Sentences:
-    """Those of a text, told apart once and only if something is told."""
+    """The sentences of a text, split at the first use."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -102,7 +106,7 @@ class _Sentences:
         return sentences_in(self._text)
 
     def __call__(self, told: Telling) -> Spans:
-        """The sentences in which it is told."""
+        """Return the sentences that the secret lies in."""
         first = bisect_right(self._spans, told.start, key=lambda span: span[1])
         last = bisect_left(self._spans, told.end, key=lambda span: span[0])
         return self._spans[first:last]
