@@ -184,7 +184,7 @@ class World:
         self.heartbeat = self.restart()
 
     def restart(self) -> Heartbeat:
-        self.around = around = BeatDependencies(
+        self.deps = deps = BeatDependencies(
             self.clock,
             self.beats,
             self.ledger,
@@ -201,8 +201,8 @@ class World:
         watched = WatchedEntries(
             self.settings, self.turns, self, self.clock, "Look at it.", recipients
         )
-        runner = BeatRunner(self.settings, around, "Go through the list.", watched, recipients)
-        self.heartbeat = Heartbeat(self.settings, around, runner)
+        runner = BeatRunner(self.settings, deps, "Go through the list.", watched, recipients)
+        self.heartbeat = Heartbeat(self.settings, deps, runner)
         return self.heartbeat
 
     async def read(self) -> FileView:
@@ -992,7 +992,7 @@ async def test_a_time_that_counts_as_none_is_a_problem_until_it_is_mended() -> N
 async def test_a_list_that_is_still_the_same_is_not_taken_apart_again() -> None:
     world = World("- [ ] a")
     hours, awaited = world.settings.hours(world.clock.zone), frozenset({MAIN})
-    eyes = SnapshotReader(world.around, hours, MAIN, awaited, is_on=True, patience=timedelta(0))
+    eyes = SnapshotReader(world.deps, hours, MAIN, awaited, is_on=True, patience=timedelta(0))
     first, second = await eyes.look(), await eyes.look()
     assert second.view.checklist is first.view.checklist
     world.file = "- [ ] b"

@@ -150,7 +150,7 @@ class World:
         self.file = checklist
         self.used_up = False
         settings = HeartbeatSettings()
-        around = BeatDependencies(
+        deps = BeatDependencies(
             self.clock,
             self.beats,
             self.ledger,
@@ -167,8 +167,8 @@ class World:
         watched = WatchedEntries(
             settings, self.turns, self.mailbox, self.clock, "Look at it.", recipients
         )
-        runner = BeatRunner(settings, around, "Go through it.", watched, recipients)
-        self.heartbeat = Heartbeat(settings, around, runner)
+        runner = BeatRunner(settings, deps, "Go through it.", watched, recipients)
+        self.heartbeat = Heartbeat(settings, deps, runner)
 
     async def beat(self, after: timedelta = timedelta(minutes=30)) -> Beat:
         self.clock.jump(after)

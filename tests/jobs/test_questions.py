@@ -118,7 +118,7 @@ class World:
         self.taken_meanwhile: set[SessionKey] = set()  # taken while the budget is looked at
         self.wakes = 0
         self.owned: list[asyncio.Task[JobRun | None]] = []
-        around = RunDependencies(
+        deps = RunDependencies(
             self.clock,
             self.book,
             self.turns.ledger,
@@ -130,7 +130,7 @@ class World:
         )
         settings = JobsSettings.model_validate(table)
         self.jobs = Jobs(
-            settings, around, SchedulerTriggers(), "Do it.", Recipients(("journal",), "me")
+            settings, deps, SchedulerTriggers(), "Do it.", Recipients(("journal",), "me")
         )
 
     async def own(self, work):

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from agentd.app.assembly.facts import FactParts
-from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.model import service_name
 from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.storage import Stores
@@ -24,21 +23,20 @@ from agentd.storage.ledger import SqliteServiceRecord
 @asynccontextmanager
 async def open_engine(
     runtime: RuntimeContext,
-    *,
     stores: Stores,
-    memory: Memory,
     facts: FactParts,
     completions: Completions,
     model: ProviderModel,
     tools: Offered,
-    approver: Approver,
     events: TurnAudience,
+    *,
+    approver: Approver,
 ) -> AsyncIterator[Engine]:
     """The engine, its journal repaired; no turn runs before its sessions are started.
 
     Raises ConfigError for a context window that the fixed prompt alone would fill.
     """
-    tool_source = tools.servers.tool_source
+    memory, tool_source = tools.memory, tools.servers.tool_source
     ports = EnginePorts(
         store=stores.sessions,
         journal=stores.journal,

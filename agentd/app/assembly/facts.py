@@ -57,7 +57,7 @@ _MAX_TOKENS = 2_048
 _OWNER = Reader(MAIN, Kind.MAIN)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Learnt:
     """The facts, who asks for them, who reads them out of conversations, and who looks after them."""
 
@@ -69,7 +69,7 @@ class Learnt:
     told: FactsInPrompt
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FactParts:
     """What is known of the owner; `sources`, `hooks` and `watchers` are for the engine, `work` runs on.
     Where facts are off, any text can be erased all the same.
@@ -126,9 +126,12 @@ async def open_facts(
     tell = partial(_erased, shown)
     forgetting = build_forgetting(runtime, stores, memory, graph, completions, tell, output)
     if not settings.enabled:
-        waiting = WhenEnded(forgetting.touch)
         yield FactParts(
-            forgetting, memory.recall, (waiting,), (forgetting.run,), forgetting.problems
+            forgetting=forgetting,
+            recall=memory.recall,
+            watchers=(WhenEnded(forgetting.touch),),
+            work=(forgetting.run,),
+            problems=forgetting.problems,
         )
         return
     async with LiveFacts.open(
@@ -150,17 +153,17 @@ async def open_facts(
         reader = PassageReader(stores.sessions, stores.facts, book, completions, clock, settings)
         learning = Learning(stores.sessions, reader, shown, clock, settings)
         learnt = Learnt(
-            book,
-            FactsService(book, reader, learning, stores.sessions, clock, forgetting),
-            learning,
-            Review(book, stores.facts, completions, clock, settings),
-            _proposals(runtime, stores, memory, book),
-            FactsInPrompt(book, index, clock, prompt("known"), settings),
+            book=book,
+            service=FactsService(book, reader, learning, stores.sessions, clock, forgetting),
+            learning=learning,
+            review=Review(book, stores.facts, completions, clock, settings),
+            proposals=_proposals(runtime, stores, memory, book),
+            told=FactsInPrompt(book, index, clock, prompt("known"), settings),
         )
-        yield _around(runtime, stores, memory, forgetting, index, learnt)
+        yield _assemble(runtime, stores, memory, forgetting, index, learnt)
 
 
-def _around(
+def _assemble(
     runtime: RuntimeContext,
     stores: Stores,
     memory: Memory,
@@ -183,14 +186,14 @@ def _around(
 
     tokens = runtime.config.memory_search.max_tokens
     return FactParts(
-        forgetting,
-        Outdated(memory.recall, book, stores.facts, memory.files, said, tokens),
-        (WhenEnded(learning.touch), WhenEnded(forgetting.touch), learnt.told),
-        (forgetting.run, index.run, level.run, learning.run, review.run),
-        problems,
-        learnt,
-        (learnt.told,),
-        (learning,),
+        forgetting=forgetting,
+        recall=Outdated(memory.recall, book, stores.facts, memory.files, said, tokens),
+        watchers=(WhenEnded(learning.touch), WhenEnded(forgetting.touch), learnt.told),
+        work=(forgetting.run, index.run, level.run, learning.run, review.run),
+        problems=problems,
+        learnt=learnt,
+        sources=(learnt.told,),
+        hooks=(learning,),
     )
 
 

@@ -43,7 +43,7 @@ _RESTS = 9  # times as long as it worked: it takes a tenth of the time, however 
 _WRITTEN_AFTER = 60.0  # seconds between looks at which days of the text have changed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GraphParts:
     """The graph; `work` runs on, and `service` answers, unless it is switched off. It is erased from all the
     same.
@@ -153,9 +153,18 @@ def build_graph(runtime: RuntimeContext, stores: Stores, memory: Memory) -> Grap
     if service is not None:
         memory.watching.listen(level.nudge)
         level.nudge()
-    writing = partial(_write, keeper, clock)
-    others = exchange, sharing, journal, stores.graph, records
-    return GraphParts(keeper, daily, level, writing, *others, service)
+    return GraphParts(
+        keeper=keeper,
+        daily=daily,
+        level=level,
+        writing=partial(_write, keeper, clock),
+        exchange=exchange,
+        sharing=sharing,
+        journal=journal,
+        store=stores.graph,
+        programs=records,
+        service=service,
+    )
 
 
 def _service(keeper: GraphKeeper, stores: Stores, memory: Memory, clock: Clock) -> GraphService:

@@ -36,7 +36,7 @@ _BEATS = Reader(HEARTBEAT, Kind.MAIN)
 _NOBODY = SessionKey("")  # vectors serve every session
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """The user's files and what finds things in them; `watchers` hear how turns end, `work` runs on."""
 
@@ -92,7 +92,7 @@ async def open_memory(runtime: RuntimeContext, stores: Stores) -> AsyncIterator[
         open_embedders(runtime, stores.ledger) as embedders,
         _open_index(runtime, stores, asked := patient(embedders.chain, clock)) as index,
     ):
-        yield _around(runtime, stores, files, injection, embedders, asked, index)
+        yield _assemble(runtime, stores, files, injection, embedders, asked, index)
 
 
 def _open_index(
@@ -109,7 +109,7 @@ def _open_index(
     )
 
 
-def _around(
+def _assemble(
     runtime: RuntimeContext,
     stores: Stores,
     files: Files,
@@ -148,18 +148,18 @@ def _around(
     watched = (watching.run,) if indexing.watch else ()
     audit = CoalescingWorker("audit", partial(injection.audit, Kind.MAIN))
     return Memory(
-        files,
-        injection,
-        embedders,
-        asked,
-        index,
-        indexer,
-        watching,
-        MemoryRecall(index, indexer, stores.sessions, files),
-        flush,
-        retention,
-        archiving,
-        template_lines,
+        files=files,
+        injection=injection,
+        embedders=embedders,
+        asked=asked,
+        index=index,
+        indexer=indexer,
+        watching=watching,
+        recall=MemoryRecall(index, indexer, stores.sessions, files),
+        flush=flush,
+        retention=retention,
+        archiving=archiving,
+        template=template_lines,
         watchers=(WhenEnded(indexer.touch), WhenNoticed("compaction", audit.nudge)),
         work=(*embedders.work, indexer.run, index.run, audit.run, archiving.run, *watched),
     )

@@ -30,7 +30,7 @@ from agentd.memory.deletion import SessionErasure
 from agentd.providers.assembly import ProviderModel
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     """The opened parts, in the groups in which they are built."""
 
@@ -109,15 +109,7 @@ async def open_parts(
         tools = build_tools(runtime, stores, memory, graph, facts, alerts, agenda, forms=forms)
         engine = await opened(
             open_engine(
-                runtime,
-                stores=stores,
-                memory=memory,
-                facts=facts,
-                completions=completions,
-                model=model,
-                tools=tools,
-                approver=approver,
-                events=events,
+                runtime, stores, facts, completions, model, tools, events, approver=approver
             )
         )
         erasure = _erasure(stores, memory, graph, facts, engine)
@@ -127,8 +119,20 @@ async def open_parts(
                 runtime, agenda, ticks, stores, alerts, model=model, memory=memory, engine=engine
             )
         )
-        kept = (tools, engine, erasure, schedule, Supervisor(runtime.clock))
-        yield Parts(runtime, stores, memory, graph, facts, model, alerts, *kept)
+        yield Parts(
+            runtime=runtime,
+            stores=stores,
+            memory=memory,
+            graph=graph,
+            facts=facts,
+            model=model,
+            alerts=alerts,
+            tools=tools,
+            engine=engine,
+            erasure=erasure,
+            schedule=schedule,
+            background=Supervisor(runtime.clock),
+        )
 
 
 def _erasure(

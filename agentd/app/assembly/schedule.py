@@ -86,7 +86,7 @@ def _heartbeat(
     engine: Engine,
 ) -> Heartbeat:
     settings = runtime.config.heartbeat
-    around = BeatDependencies(
+    deps = BeatDependencies(
         clock=runtime.clock,
         beats=stores.beats,
         ledger=stores.ledger,
@@ -106,13 +106,13 @@ def _heartbeat(
     watching = WatchedEntries(
         settings, engine.sessions, engine.toolbox, runtime.clock, prompt("watch"), recipients
     )
-    return Heartbeat(settings, around, BeatRunner(settings, around, text, watching, recipients))
+    return Heartbeat(settings, deps, BeatRunner(settings, deps, text, watching, recipients))
 
 
 def _jobs(
     runtime: RuntimeContext, stores: Stores, model: ProviderModel, alerts: Alerting, engine: Engine
 ) -> Jobs:
-    around = runs.RunDependencies(
+    deps = runs.RunDependencies(
         clock=runtime.clock,
         book=stores.jobs,
         ledger=stores.ledger,
@@ -125,4 +125,4 @@ def _jobs(
         wake=alerts.dispatcher.wake,
     )
     recipients = alerts.targets(Origin.JOB)
-    return Jobs(runtime.config.jobs, around, SchedulerTriggers(), prompt("job"), recipients)
+    return Jobs(runtime.config.jobs, deps, SchedulerTriggers(), prompt("job"), recipients)

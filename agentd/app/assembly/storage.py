@@ -39,7 +39,7 @@ from agentd.storage.sqlite import Database
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
     """The two databases and what they hold, and what stands beside them."""
 
@@ -100,26 +100,26 @@ async def open_stores(runtime: RuntimeContext) -> AsyncIterator[Stores]:
         await _tidy(sessions, blobs)
         note = partial(note_beside, places)
         yield Stores(
-            db,
-            Damages(places.database),
-            index_db,
-            sessions,
-            SqliteJournal(db, runtime.redactor),
-            SqliteLedger(db, clock),
-            SqliteBeats(db, clock, runtime.redactor),
-            SqliteJobStore(db, clock, runtime.redactor),
-            SqliteOutbox(db, clock),
-            SqliteChunks(index_db),
-            SqliteRetention(db),
-            TypedWords(places.chat_history),
-            SqliteFacts(db),
-            SqliteErasures(db),
-            SqliteGraph(index_db),
-            blobs,
-            Proving(db, clock),
-            backups,
-            partial(asyncio.to_thread, _quietly, note),
-            looked.is_complete,
+            db=db,
+            damages=Damages(places.database),
+            index_db=index_db,
+            sessions=sessions,
+            journal=SqliteJournal(db, runtime.redactor),
+            ledger=SqliteLedger(db, clock),
+            beats=SqliteBeats(db, clock, runtime.redactor),
+            jobs=SqliteJobStore(db, clock, runtime.redactor),
+            outbox=SqliteOutbox(db, clock),
+            chunks=SqliteChunks(index_db),
+            retention=SqliteRetention(db),
+            typed=TypedWords(places.chat_history),
+            facts=SqliteFacts(db),
+            erasures=SqliteErasures(db),
+            graph=SqliteGraph(index_db),
+            blobs=blobs,
+            proving=Proving(db, clock),
+            backups=backups,
+            note=partial(asyncio.to_thread, _quietly, note),
+            is_checked=looked.is_complete,
         )
         await asyncio.to_thread(_quietly, note)
 

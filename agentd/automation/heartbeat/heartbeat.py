@@ -37,11 +37,11 @@ class Heartbeat:
     """Keeps the schedule of beats. `runner` is what one does."""
 
     def __init__(
-        self, settings: HeartbeatSettings, around: BeatDependencies, runner: BeatRunner
+        self, settings: HeartbeatSettings, deps: BeatDependencies, runner: BeatRunner
     ) -> None:
-        self._around = around
-        self._clock = around.clock
-        self._beats = around.beats
+        self._deps = deps
+        self._clock = deps.clock
+        self._beats = deps.beats
         self.adopt(settings, runner)
         self._lock = asyncio.Lock()
         self._beats_asked = (
@@ -72,7 +72,7 @@ class Heartbeat:
         self.runner = runner
         self._hours = settings.hours(self._clock.zone)
         self._snapshots = SnapshotReader(
-            self._around,
+            self._deps,
             self._hours,
             SessionKey(settings.session),
             frozenset({runner.session, SessionKey(settings.session)}),
@@ -96,7 +96,7 @@ class Heartbeat:
         if self._beats_asked:
             return await self._skip_now(Reason.BUSY)
         with self._beating():  # from now on, not only when the work below begins
-            return await self._around.own(self._beat_by_hand(force=force))
+            return await self._deps.own(self._beat_by_hand(force=force))
 
     async def _beat_by_hand(self, *, force: bool) -> Beat:
         with self._beating():  # also when whoever asked has left
@@ -113,7 +113,7 @@ class Heartbeat:
         reason = None if isinstance(decision, Run) else decision.reason
         gates = answers(view)
         due_now = {item.hash for item in view.due}
-        used, most = await self._around.budget.tokens_today()
+        used, most = await self._deps.budget.tokens_today()
         watches = await self.runner.watches(view.checklist)
         return {
             "would_run": isinstance(decision, Run),
@@ -157,7 +157,7 @@ class Heartbeat:
         """Whether it beats, when next, and what the last beat came to."""
         state = await self._beats.heartbeat()
         last = await self._beats.beats(1)
-        used, most = await self._around.budget.tokens_today()
+        used, most = await self._deps.budget.tokens_today()
         return Standing(
             self._settings.is_on,
             self._settled(state.next_due),

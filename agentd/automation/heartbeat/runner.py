@@ -32,13 +32,13 @@ class BeatRunner:
     def __init__(
         self,
         settings: HeartbeatSettings,
-        around: BeatDependencies,
+        deps: BeatDependencies,
         prompt: str,
         watching: WatchedEntries,
         recipients: Recipients,
     ) -> None:
         self._settings = settings
-        self._around = around
+        self._deps = deps
         self._prompt = prompt
         self._watching = watching
         self._recipients = recipients
@@ -49,7 +49,7 @@ class BeatRunner:
     ) -> BeatRunner:
         """The same one under other settings."""
         watching = self._watching.adapted(settings, recipients)
-        return BeatRunner(settings, self._around, prompt, watching, recipients)
+        return BeatRunner(settings, self._deps, prompt, watching, recipients)
 
     async def run(self, beat_id: int, run: Run, sight: Snapshot, *, force: bool) -> Beat:
         """The finished beat, stored together with its alerts and what was seen. Raises StorageError."""
@@ -77,7 +77,7 @@ class BeatRunner:
         """What is known of the entries that are watched, by their hashes; none while there are no tools of
         others. Raises StorageError.
         """
-        known = await self._around.beats.watches([entry.hash for entry in checklist.entries])
+        known = await self._deps.beats.watches([entry.hash for entry in checklist.entries])
         return dict(known) if self.tools() else {}
 
     async def tell_unreadable(self, beat_id: int, error: WorkspaceError) -> Beat:
@@ -92,9 +92,9 @@ class BeatRunner:
             severity=AlertSeverity.WARNING,
         )
         found = BeatFinding(Outcome.ALERT, Reason.ALERT, text, alert=alert)
-        beat, stored = await self._around.beats.end_beat(beat_id, [found])
+        beat, stored = await self._deps.beats.end_beat(beat_id, [found])
         if stored:
-            self._around.wake()
+            self._deps.wake()
         return beat
 
     async def _ask(
@@ -120,10 +120,10 @@ class BeatRunner:
             model=settings.model or None,
             tools=TOOLS | {LOOK} if self.tools() else TOOLS,
         )
-        if request.session != HEARTBEAT and not await self._around.exists(request.session):
+        if request.session != HEARTBEAT and not await self._deps.exists(request.session):
             request = replace(request, session=MAIN)  # a beat is no way to make a conversation
         verdict = await run_background_turn(
-            self._around.turns, request, sink, settings.timeout, settings.ack_max_chars
+            self._deps.turns, request, sink, settings.timeout, settings.ack_max_chars
         )
         left = {entry.hash: entry for entry in due if entry.hash not in watches}
         named = tuple(entry for entry in _named(sink, checklist) if entry.hash in left)
@@ -146,10 +146,10 @@ class BeatRunner:
             return [seen]
         if not can_ask:
             return []
-        if self._around.breaker.is_open():
+        if self._deps.breaker.is_open():
             text = "the model's service keeps failing, so a change waits until it answers"
             return [BeatFinding(Outcome.FAILED, Reason.BREAKER_OPEN, text)]
-        if await self._around.budget.is_used_up():
+        if await self._deps.budget.is_used_up():
             text = "what beats may use in a day is used up, so a change waits for the next day"
             return [BeatFinding(Outcome.FAILED, Reason.BUDGET, text)]
         before = known if known.calls else None
@@ -158,19 +158,19 @@ class BeatRunner:
 
     async def _store(self, beat_id: int, sight: Snapshot, findings: Sequence[BeatFinding]) -> Beat:
         # No other turn of this origin runs beside a beat.
-        tokens, cost = await self._around.ledger.spent(sight.view.now, Origin.HEARTBEAT)
-        around = self._around
+        tokens, cost = await self._deps.ledger.spent(sight.view.now, Origin.HEARTBEAT)
+        deps = self._deps
         # The model was paid for what it found: that waits for room on a full disk.
         beat, stored = await when_space(
-            around.clock,
-            around.beats.end_beat,
+            deps.clock,
+            deps.beats.end_beat,
             beat_id,
             findings,
             tokens=tokens,
             cost_usd=cost,
         )
         if stored or any(found.reason is Reason.NOTIFY for found in findings):
-            self._around.wake()
+            self._deps.wake()
         return beat
 
     def _alert(self, alarm: Alarm, thoughts: str) -> NewAlert:

@@ -48,7 +48,7 @@ class SnapshotReader:
 
     def __init__(
         self,
-        around: BeatDependencies,
+        deps: BeatDependencies,
         hours: Hours,
         session: SessionKey,
         awaited: frozenset[SessionKey],
@@ -56,7 +56,7 @@ class SnapshotReader:
         is_on: bool,
         patience: timedelta,
     ) -> None:
-        self._around = around
+        self._deps = deps
         self._hours = hours
         self._session = session
         self._awaited = awaited
@@ -69,11 +69,11 @@ class SnapshotReader:
 
     async def look_for_session(self) -> None:
         """See whether the conversation that settings name is there. Raises StorageError."""
-        self.is_session_missing = not await self._around.exists(self._session)
+        self.is_session_missing = not await self._deps.exists(self._session)
 
     async def look(self) -> Snapshot:
         """Everything as it is now."""
-        around, now = self._around, self._around.clock.now()
+        deps, now = self._deps, self._deps.clock.now()
         await self.look_for_session()
         text, digest = await self._read()
         checklist, states = await self._taken_apart(text, digest)
@@ -84,19 +84,19 @@ class SnapshotReader:
             now=now,
             hours=self._hours,
             is_on=self._is_on,
-            paused_until=(await around.beats.heartbeat()).paused_until,
+            paused_until=(await deps.beats.heartbeat()).paused_until,
             is_idle=await self._is_idle(now),
-            breaker_open=around.breaker.is_open(),
-            over_budget=await around.budget.is_used_up(),
+            breaker_open=deps.breaker.is_open(),
+            over_budget=await deps.budget.is_used_up(),
             unreadable=self.unreadable,
             checklist=checklist,
             due=due,
-            busy=any(around.turns.is_busy(session) for session in self._awaited),
+            busy=any(deps.turns.is_busy(session) for session in self._awaited),
         )
         return Snapshot(view, digest, item_time)
 
     async def _is_idle(self, now: datetime) -> bool:
-        heard = await self._around.last_heard() if self._patience else None
+        heard = await self._deps.last_heard() if self._patience else None
         return heard is not None and now - heard[0] > self._patience
 
     async def peek(self, known: str) -> tuple[str, datetime | None]:
@@ -106,9 +106,9 @@ class SnapshotReader:
         text, digest = await self._read()
         if digest == known:
             return digest, None
-        now = self._around.clock.now()
+        now = self._deps.clock.now()
         checklist, states = await self._taken_apart(text, digest)
-        last = await self._around.beats.beats(1)
+        last = await self._deps.beats.beats(1)
         since = last[0].at if last else datetime.min.replace(tzinfo=UTC)
 
         def next_time() -> datetime | None:
@@ -136,11 +136,11 @@ class SnapshotReader:
             self._parsed = await offload(len(text), entries)
         _, checklist, hashes = self._parsed
         self.mistakes = checklist.mistakes
-        return checklist, await self._around.beats.items(hashes)
+        return checklist, await self._deps.beats.items(hashes)
 
     async def _read(self) -> tuple[str, str]:
         try:
-            file = await self._around.read()
+            file = await self._deps.read()
         except FileMissing:
             self.unreadable = None
             return "", ""
