@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import quantiles
 from time import perf_counter
 
-from agentd.app.daemon import attune
+from agentd.app.daemon import tune_interpreter
 from agentd.core.clock import SystemClock
 from agentd.core.search import OWNER, Chunk, Source
 from agentd.memory.index.embedding.late import packaged
@@ -44,7 +44,7 @@ _COMMONNESS = [1 / (rank + 1) for rank in range(len(_WORDS))]  # as in any langu
 
 async def rows() -> AsyncIterator[Row]:
     """Durable chunks a second; then a workspace of 10,000 files from nothing, and unchanged."""
-    attune()  # as the daemon does
+    tune_interpreter()  # as the daemon does
     with tempfile.TemporaryDirectory() as folder:
         async with Database.open(Path(folder, "rows.db"), INDEX, synchronous="NORMAL") as db:
             prepared, stored = await _durable(SqliteChunks(db), _CHUNKS, length=30)

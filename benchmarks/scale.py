@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from agentd.app.daemon import attune
+from agentd.app.daemon import tune_interpreter
 from agentd.core.search import Chunk, SearchOptions
 from agentd.memory.index.embedding.static import load
 from agentd.memory.index.search import words
@@ -78,7 +78,7 @@ async def table() -> None:
 
 async def measure(size: int) -> Figures:
     """Everything about one size."""
-    attune()  # as the daemon does
+    tune_interpreter()  # as the daemon does
     embedder, inventor = Wide(_NUMBERS), Inventor()
     texts = inventor.questions(QUESTIONS)
     texts = [f"{text} last week" if at % 20 == 0 else text for at, text in enumerate(texts)]

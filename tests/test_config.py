@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import tomli
 
-from agentd.app.config import Config, describe, example, load, placed, read
+from agentd.app.config import Config, describe, example, load, read, with_workspace
 from agentd.app.config_text import toml
 from agentd.core.errors import ConfigError
 from agentd.core.paths import daemon_places
@@ -301,7 +301,7 @@ def test_a_workspace_that_can_be_no_folder_is_refused(tmp_path: Path, place: str
     places = daemon_places({"AGENTD_HOME": str(tmp_path / "home")})
     config = Config.model_validate({"workspace": {"path": str(tmp_path / place)}})
     with pytest.raises(ConfigError, match="can be no folder") as refused:
-        placed(config, places)
+        with_workspace(config, places)
     assert "name a folder" in refused.value.cure
 
 
@@ -375,7 +375,7 @@ def test_a_state_directory_in_the_workspace_is_refused(tmp_path: Path, workspace
     places = daemon_places({"AGENTD_HOME": str(tmp_path / "home")})
     config = Config.model_validate({"workspace": {"path": str(tmp_path / workspace)}})
     with pytest.raises(ConfigError, match="is in the workspace") as refused:
-        placed(config, places)
+        with_workspace(config, places)
     assert "workspace.path" in refused.value.cure
 
 
@@ -383,6 +383,6 @@ def test_a_state_directory_in_the_workspace_is_refused(tmp_path: Path, workspace
 def test_a_workspace_beside_or_below_the_state_is_taken(tmp_path: Path, workspace: str) -> None:
     places = daemon_places({"AGENTD_HOME": str(tmp_path / "home")})
     path = str(tmp_path / workspace) if workspace else ""
-    found = placed(Config.model_validate({"workspace": {"path": path}}), places)
+    found = with_workspace(Config.model_validate({"workspace": {"path": path}}), places)
     assert found.workspace == (Path(path) if path else places.workspace)
     assert found.state_dir == places.state_dir

@@ -20,7 +20,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentd.app import daemon
-from agentd.app.daemon import Patience, run
+from agentd.app.daemon import StopTimeouts, run
 from agentd.app.sdnotify import Notifier, Watchdog
 from agentd.core.errors import AlreadyRunning, ConfigError, StorageCorrupt
 from agentd.core.health import Problem
@@ -133,7 +133,7 @@ async def living(app: FakeApp, told: Notifier, act: Callable[[], object]) -> lis
     last_resorts: list[float] = []
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         tasks.create_task(
-            run(app.open, FakeClock(), told, Patience(0.01, 4.5), last_resorts.append)
+            run(app.open, FakeClock(), told, StopTimeouts(0.01, 4.5), last_resorts.append)
         )
         await app.serving.wait()
         await FakeClock.settle()
@@ -181,7 +181,7 @@ async def test_a_signal_while_opening_ends_the_opening(manager: Manager, address
     app = FakeApp(opening=lambda: os.kill(os.getpid(), signal.SIGTERM))
     last_resorts: list[float] = []
     async with asyncio.timeout(5):
-        await run(app.open, FakeClock(), notifier(address), Patience(), last_resorts.append)
+        await run(app.open, FakeClock(), notifier(address), StopTimeouts(), last_resorts.append)
     assert app.diary == ["open"]
     assert last_resorts == [4.5]
     assert manager.heard() == ["STOPPING=1"]
@@ -191,7 +191,7 @@ async def test_an_app_that_breaks_is_closed_and_its_error_comes_out() -> None:
     app = FakeApp(error=StorageCorrupt("bad page"))
     last_resorts: list[float] = []
     with pytest.raises(ExceptionGroup) as raised:
-        await run(app.open, FakeClock(), Notifier(), Patience(), last_resorts.append)
+        await run(app.open, FakeClock(), Notifier(), StopTimeouts(), last_resorts.append)
     assert raised.group_contains(StorageCorrupt)
     assert app.diary == ["open", "serve", "close"]
     assert last_resorts == [4.5]
@@ -336,7 +336,7 @@ def test_a_second_daemon_on_the_same_state_says_so_with_code_75(
 PROCESS = """
     import asyncio, contextlib, os, signal, sys, threading
     from agentd.core.clock import SystemClock
-    from agentd.app.daemon import Patience, _new_loop, run
+    from agentd.app.daemon import StopTimeouts, _new_loop, run
     from agentd.app.sdnotify import Notifier
 
     class App:
@@ -371,7 +371,7 @@ PROCESS = """
         yield App(stop)
 
     with asyncio.Runner(loop_factory=_new_loop) as runner:
-        runner.run(run(opener, SystemClock(), Notifier(), Patience(0.1, float(sys.argv[2]))))
+        runner.run(run(opener, SystemClock(), Notifier(), StopTimeouts(0.1, float(sys.argv[2]))))
 """
 
 
@@ -431,8 +431,8 @@ def test_a_first_signal_after_the_app_asked_for_the_end_forces_nothing() -> None
 HEAPS = """
 import ctypes, sys, tempfile, threading
 if sys.argv[1]:
-    from agentd.app.daemon import share_heap
-    share_heap()
+    from agentd.app.daemon import use_one_malloc_arena
+    use_one_malloc_arena()
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 threads = [threading.Thread(target=libc.malloc, args=(1000,)) for _ in range(4)]

@@ -16,7 +16,7 @@ from agentd.app.cli.app import app
 from agentd.core.errors import ConfigError
 from agentd.core.paths import Places, daemon_places
 from agentd.interfaces.acp.listener import SocketPlace
-from agentd.storage.ownership import configuration, kept, runtime_folder, secure
+from agentd.storage.ownership import configuration, runtime_folder, secure_contents, secure_places
 
 ME = os.getuid()
 STRANGER = 4242
@@ -51,7 +51,7 @@ def given_away(path: Path) -> int:
 
 
 def test_what_is_private_is_left_as_it_is(places):
-    assert secure(places, ME) == ()
+    assert secure_places(places, ME) == ()
 
 
 @pytest.mark.parametrize("name", ["config.toml", "state", "."])
@@ -59,12 +59,12 @@ def test_what_is_private_is_left_as_it_is(places):
 def test_modes_that_let_others_in_are_mended_and_told(places, name, loose):
     path = places.config_file.parent / name
     path.chmod(loose | (0o100 if path.is_dir() else 0))
-    (told,) = secure(places, ME)
+    (told,) = secure_places(places, ME)
     assert mode(path) & 0o077 == 0
     assert told.startswith(
         f"{path.resolve()} has mode {loose | (0o100 if path.is_dir() else 0):04o}"
     )
-    assert secure(places, ME) == ()
+    assert secure_places(places, ME) == ()
 
 
 @pytest.mark.parametrize("name", ["config.toml", "state", "."])
@@ -73,7 +73,7 @@ def test_what_belongs_to_another_user_is_refused_and_left_alone(places, name):
     path.chmod(0o755)
     uid = given_away(path)
     with pytest.raises(ConfigError, match="belongs to") as error:
-        secure(places, uid)
+        secure_places(places, uid)
     assert "chown" in error.value.cure
     assert mode(path) == 0o755
 
@@ -82,10 +82,10 @@ def test_what_belongs_to_another_user_is_refused_and_left_alone(places, name):
 def test_a_daemon_opens_nothing_of_another_user(places, name):
     path = (places.state_dir.parent / name).resolve()
     path.mkdir() if name == "workspace" else path.touch(0o600)
-    assert kept(places, ME) == ()
+    assert secure_contents(places, ME) == ()
     uid = given_away(path)
     with pytest.raises(ConfigError, match="belongs to"):
-        kept(places, uid)
+        secure_contents(places, uid)
 
 
 def test_what_a_daemon_opens_is_closed_to_the_writing_of_others(places):
@@ -93,7 +93,7 @@ def test_what_a_daemon_opens_is_closed_to_the_writing_of_others(places):
     places.workspace.chmod(0o777)
     places.database.touch()
     places.database.chmod(0o666)
-    assert len(kept(places, ME)) == 2
+    assert len(secure_contents(places, ME)) == 2
     assert mode(places.workspace) == 0o755
     assert mode(places.database) == 0o600
 
@@ -104,7 +104,7 @@ def test_the_folder_around_a_configuration_named_by_hand_is_left_alone(tmp_path,
     elsewhere.chmod(0o755)
     (elsewhere / "my.toml").touch(0o644)
     moved = daemon_places({"AGENTD_HOME": str(places.state_dir.parent)}, elsewhere / "my.toml")
-    (told,) = secure(moved, ME, config_is_elsewhere=True)
+    (told,) = secure_places(moved, ME, config_is_elsewhere=True)
     assert "my.toml" in told
     assert mode(elsewhere) == 0o755
 
@@ -127,7 +127,7 @@ def test_a_link_in_the_place_of_the_runtime_folder_is_not_followed(tmp_path):
     places = daemon_places({"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)})
     assert places.socket.parent == runtime
     with pytest.raises(ConfigError, match="symbolic link"):
-        secure(places, ME)
+        secure_places(places, ME)
     with pytest.raises(ConfigError, match="symbolic link"), SocketPlace(places.socket).bound():
         pass
     assert mode(victim) == 0o755
@@ -146,7 +146,7 @@ def test_a_home_that_the_user_names_may_be_a_link(tmp_path, places):
     (tmp_path / "link").symlink_to(places.state_dir.parent)
     linked = daemon_places({"AGENTD_HOME": str(tmp_path / "link")})
     assert linked == places
-    assert secure(linked, ME) == ()
+    assert secure_places(linked, ME) == ()
 
 
 def test_a_runtime_folder_of_another_user_is_refused(tmp_path):

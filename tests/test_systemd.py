@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.app.daemon import Patience
+from agentd.app.daemon import StopTimeouts
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.core.errors import AlreadyRunning, ConfigError
 
@@ -90,7 +90,7 @@ def test_the_units_agree_with_the_daemon(path: Path) -> None:
     assert service["Type"] == "notify"
     never_again = {AlreadyRunning.exit_code, ConfigError.exit_code}
     assert set(map(int, service["RestartPreventExitStatus"].split())) == never_again
-    assert Patience().total < 5 < int(service["TimeoutStopSec"])
+    assert StopTimeouts().total < 5 < int(service["TimeoutStopSec"])
     assert int(service["WatchdogSec"]) >= 20, "a probe may take ten seconds, twice in a period"
     assert service["ExecStart"] == "/usr/bin/env agentd run"
     assert service["ExecStartPre"] == "/usr/bin/env agentd config check"

@@ -182,7 +182,7 @@ def read_text(text: str, path: Path, environ: Mapping[str, str]) -> Loaded:
     return Loaded(config, places | dict.fromkeys(variables, "environment"))
 
 
-def placed(config: Config, places: Places) -> Places:
+def with_workspace(config: Config, places: Places) -> Places:
     """The places, with the workspace where the configuration wants it. Raises ConfigError if that is no
     folder and none can be made there, or the state directory is in there: databases in use would be
     read, kept in versions and masked like notes.

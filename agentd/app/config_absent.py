@@ -25,7 +25,7 @@ _CODE = "config"
 
 def absent(config: Config, places: Places, environ: Mapping[str, str]) -> tuple[Finding, ...]:
     """A warning for each, as seen from here: a service has an environment of its own. `places` are those
-    that `placed` gives. Nothing is run, and nothing is asked over the network.
+    that `with_workspace` gives. Nothing is run, and nothing is asked over the network.
     """
     return (
         *_keys(config, places, environ),

@@ -21,7 +21,7 @@ import structlog
 
 from agentd import __version__
 from agentd.app.application import open_app
-from agentd.app.config import Config, load, placed
+from agentd.app.config import Config, load, with_workspace
 from agentd.app.confinement import confine, without_keys
 from agentd.app.logs import open_log
 from agentd.app.sdnotify import Notifier, Watchdog
@@ -31,7 +31,7 @@ from agentd.core.paths import Places, cure_of, daemon_places, ensure_private_dir
 from agentd.core.ports import Clock, Probe
 from agentd.core.redaction import names_of_secrets
 from agentd.storage.lock import state_lock
-from agentd.storage.ownership import kept, secure
+from agentd.storage.ownership import secure_contents, secure_places
 
 log = structlog.get_logger()
 
@@ -67,7 +67,7 @@ class RunningApp(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class StopTimeouts:
     """How long stopping may take, in seconds."""
 
     drain: float = 2.0
@@ -79,25 +79,25 @@ def main(config_path: Path | None = None) -> int:
     place of the configuration file.
     """
     os.umask(0o077)
-    share_heap()
+    use_one_malloc_arena()
     confine()
     notifier = Notifier.from_environ(os.environ)
     try:
         places = daemon_places(os.environ, config_path)
-        mended = secure(places, os.getuid(), config_is_elsewhere=config_path is not None)
+        mended = secure_places(places, os.getuid(), config_is_elsewhere=config_path is not None)
         config = load(places.config_file, os.environ)
-        mended += kept(placed(config, places), os.getuid())
+        mended += secure_contents(with_workspace(config, places), os.getuid())
         names = {*names_of_secrets(os.environ), *config.key_variables}
         environ = without_keys(os.environ, names)
         return _run_logged(config, places, environ, notifier, mended)
     except AgentdError as error:
-        return _reported(error)
+        return _print_error(error)
     except OSError as error:
         told = f"{error.filename or 'the system'}: {error.strerror}"
-        return _reported(AgentdError(told, cure=cure_of(error)))
+        return _print_error(AgentdError(told, cure=cure_of(error)))
 
 
-def share_heap() -> None:
+def use_one_malloc_arena() -> None:
     """Let all threads take memory from one heap of the C library; call it before there are any. Left to
     itself it makes one for each of them, and what one thread has freed no other can use: 3 MB after
     7,000 turns. They take turns with the interpreter, so they hardly ever meet there.
@@ -106,7 +106,7 @@ def share_heap() -> None:
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 
-def attune() -> None:
+def tune_interpreter() -> None:
     """Set the interpreter up for a long life. What the start made is left out of the search for
     garbage, which begins after 10,000 new objects instead of 700: a turn makes thousands and leaves
     hardly a cycle. A thread that computes gives way to the loop after a millisecond instead of five:
@@ -126,7 +126,7 @@ async def run(
     opener: Callable[[asyncio.Event], AbstractAsyncContextManager[RunningApp]],
     clock: Clock,
     notifier: Notifier,
-    patience: Patience = Patience(),
+    timeouts: StopTimeouts = StopTimeouts(),
     last_resort: Callable[[float], None] | None = None,
 ) -> None:
     """Open the app, serve until SIGTERM, SIGINT, or the app sets the event that `opener` gets, drain,
@@ -135,11 +135,11 @@ async def run(
     `last_resort` is called once, with the seconds after which the process must be gone. Raises what
     opening or serving raises.
     """
-    ending = _Ending(notifier, patience.total, last_resort or _exit_after)
+    deadline = _StopDeadline(notifier, timeouts.total, last_resort or _exit_after)
     stop, hangup = asyncio.Event(), asyncio.Event()
     opening = asyncio.timeout(None)
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(_signals(stop, hangup, opening, ending))
+        stack.enter_context(_signals(stop, hangup, opening, deadline))
         try:
             async with opening:
                 app = await stack.enter_async_context(opener(stop))
@@ -149,18 +149,20 @@ async def run(
             log.info("stopped_while_starting")
             return
         try:
-            attune()
+            tune_interpreter()
             notifier.send("READY=1", f"STATUS=agentd {__version__}")
             log.info("ready", version=__version__, pid=os.getpid())
             watchdog = Watchdog(app.probes, notifier, clock)
-            await _live(app, stop, hangup, watchdog, ending, patience)
+            await _serve_until_stopped(app, stop, hangup, watchdog, deadline, timeouts)
         finally:
-            ending.begin()
+            deadline.start()
     log.info("stopped")
 
 
-class _Ending:
-    """The way out, entered once: the manager is told and the last resort is set."""
+class _StopDeadline:
+    """The time by which the process must be gone, set once, when it is first to stop; the service manager
+    hears of the stop then.
+    """
 
     def __init__(
         self, notifier: Notifier, seconds: float, last_resort: Callable[[float], None]
@@ -168,22 +170,22 @@ class _Ending:
         self._notifier = notifier
         self._seconds = seconds
         self._last_resort = last_resort
-        self._has_begun = False
+        self._is_running = False
 
-    def begin(self) -> None:
-        if not self._has_begun:
-            self._has_begun = True
+    def start(self) -> None:
+        if not self._is_running:
+            self._is_running = True
             self._notifier.send("STOPPING=1")
             self._last_resort(self._seconds)
 
 
-async def _live(
+async def _serve_until_stopped(
     app: RunningApp,
     stop: asyncio.Event,
     hangup: asyncio.Event,
     watchdog: Watchdog,
-    ending: _Ending,
-    patience: Patience,
+    deadline: _StopDeadline,
+    timeouts: StopTimeouts,
 ) -> None:
     async with asyncio.TaskGroup() as tasks:
         work = [
@@ -193,12 +195,12 @@ async def _live(
         ]
         await stop.wait()
         log.info("stopping")
-        ending.begin()
+        deadline.start()
         try:
-            async with asyncio.timeout(patience.drain + 0.5):
-                await app.drain(patience.drain)
+            async with asyncio.timeout(timeouts.drain + 0.5):
+                await app.drain(timeouts.drain)
         except TimeoutError:
-            log.warning("drain_overran", seconds=patience.drain)
+            log.warning("drain_overran", seconds=timeouts.drain)
         for task in work:
             task.cancel()
 
@@ -217,7 +219,7 @@ async def _reload(app: RunningApp, hangup: asyncio.Event) -> None:
 
 @contextlib.contextmanager
 def _signals(
-    stop: asyncio.Event, hangup: asyncio.Event, opening: asyncio.Timeout, ending: _Ending
+    stop: asyncio.Event, hangup: asyncio.Event, opening: asyncio.Timeout, deadline: _StopDeadline
 ) -> Iterator[None]:
     """The first SIGTERM or SIGINT asks us to stop, also while opening; a second one forces it.
     SIGHUP asks for a reload.
@@ -231,7 +233,7 @@ def _signals(
             os._exit(1)
         is_terminated = True
         stop.set()
-        ending.begin()
+        deadline.start()
         with contextlib.suppress(RuntimeError):  # not opening any more
             opening.reschedule(loop.time())
 
@@ -269,7 +271,7 @@ def _run_logged(
         except Exception as error:
             # The last resort: the log has the trace, whoever started us a sentence and an exit code.
             log.critical("failed", exc_info=True)
-            return _reported(_cause(error))
+            return _print_error(_cause(error))
     return 0
 
 
@@ -284,7 +286,7 @@ def _cause(error: BaseException) -> AgentdError:
     )
 
 
-def _reported(error: AgentdError) -> int:
+def _print_error(error: AgentdError) -> int:
     cure = f"\n  what to do: {error.cure}" if error.cure else ""
     sys.stderr.write(f"agentd: {error.message}{cure}\n")
     return error.exit_code

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agentd.app import backup
-from agentd.app.config import Reaching, load, placed, reaching
+from agentd.app.config import Reaching, load, reaching, with_workspace
 from agentd.core.errors import AgentdError, ConfigError, StateMissing
 from agentd.core.paths import Places, daemon_places, ensure_private_dir, sync_directory, sync_file
 from agentd.memory.facts.known import Digests
@@ -114,7 +114,7 @@ def _as_wanted(
     own = staged.config_file
     try:
         wanted = reaching(load(own, {}))
-        there = placed(load(own, environ), places)
+        there = with_workspace(load(own, environ), places)
     except ConfigError as error:
         raise ConfigError(
             error.message.replace(str(own), f"{own.name} in {file}"),
@@ -139,7 +139,7 @@ def _as_here(places: Places, environ: Mapping[str, str], now: datetime) -> Place
         for number in count(1)
         if not os.path.lexists(path := places.state_dir / f"{name}{_numbered(number)}")
     )
-    return replace(placed(load(places.config_file, environ), places), config_file=apart)
+    return replace(with_workspace(load(places.config_file, environ), places), config_file=apart)
 
 
 def _forgotten_since(places: Places, staged: Places, now: datetime) -> int | None:

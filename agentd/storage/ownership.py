@@ -16,7 +16,9 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _ROOT = 0
 
 
-def secure(places: Places, uid: int, *, config_is_elsewhere: bool = False) -> tuple[str, ...]:
+def secure_places(
+    places: Places, uid: int, *, config_is_elsewhere: bool = False
+) -> tuple[str, ...]:
     """Look at what is there of the places, and close what the user himself has left open to others;
     what was closed, a sentence each. A configuration that was named on the command line is mended,
     the folder around it is left alone.
@@ -32,9 +34,9 @@ def secure(places: Places, uid: int, *, config_is_elsewhere: bool = False) -> tu
     return tuple(filter(None, mended))
 
 
-def kept(places: Places, uid: int) -> tuple[str, ...]:
-    """`secure` for what the daemon is about to open: the workspace, wherever the configuration wants it,
-    and the databases and keys of the state. Of a workspace others may read what its folder's mode
+def secure_contents(places: Places, uid: int) -> tuple[str, ...]:
+    """Do what `secure_places` does for what the daemon is about to open: the workspace, wherever the
+    configuration wants it, and the databases and keys of the state. Of a workspace others may read what its folder's mode
     lets them, and change nothing.
     """
     files = (places.database, places.index, places.facts_key, places.rows_key)
@@ -56,7 +58,7 @@ def kept(places: Places, uid: int) -> tuple[str, ...]:
 
 
 def owned(path: Path, uid: int) -> None:
-    """Raises ConfigError for what is there and belongs to somebody else, as `kept` does."""
+    """Raises ConfigError for what is there and belongs to somebody else, as `secure_contents` does."""
     with suppress(OSError):
         _require_owner(path, path.stat(), uid, or_root=False)
 
@@ -71,7 +73,7 @@ def configuration(path: Path, uid: int, *, mend: bool) -> str:
         return ""  # reading it tells
     _require_owner(path, found, uid, or_root=True)
     loose = _OTHERS if found.st_uid == uid else _OTHERS_WRITE
-    return _closed(path, found, loose, uid) if mend else _as_text(path, found, loose)
+    return _tighten_mode(path, found, loose, uid) if mend else _as_text(path, found, loose)
 
 
 def runtime_folder(path: Path, uid: int) -> str:
@@ -105,7 +107,7 @@ def _place(path: Path, uid: int, loose: int, *, or_root: bool = False) -> str:
     except OSError:
         return ""  # making or using it tells
     _require_owner(path, found, uid, or_root=or_root)
-    return _closed(path, found, loose if found.st_uid == uid else _OTHERS_WRITE, uid)
+    return _tighten_mode(path, found, loose if found.st_uid == uid else _OTHERS_WRITE, uid)
 
 
 def _require_owner(path: Path, found: os.stat_result, uid: int, *, or_root: bool) -> None:
@@ -116,7 +118,7 @@ def _require_owner(path: Path, found: os.stat_result, uid: int, *, or_root: bool
         )
 
 
-def _closed(path: Path, found: os.stat_result, loose: int, uid: int) -> str:
+def _tighten_mode(path: Path, found: os.stat_result, loose: int, uid: int) -> str:
     """Take these bits from the mode; what it was, "" if it had none of them. Raises ConfigError."""
     told = _as_text(path, found, loose)
     if not told:

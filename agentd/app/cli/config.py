@@ -17,7 +17,7 @@ from agentd.app.assembly.trial import try_opening
 from agentd.app.assembly.window import is_surely_enough
 from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.report import AsJson, ConfigFile, ConfigPath, reporting, show
-from agentd.app.config import Loaded, describe, load, placed, read, read_text, text_of
+from agentd.app.config import Loaded, describe, load, read, read_text, text_of, with_workspace
 from agentd.app.config_absent import absent
 from agentd.app.reload import is_live
 from agentd.core.clock import SystemClock
@@ -57,7 +57,7 @@ def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
     with reporting(as_json=as_json):
         loose = configuration(file, os.getuid(), mend=False)
         read = load(file, os.environ)
-        there = placed(read, places)
+        there = with_workspace(read, places)
         owned(there.workspace, os.getuid())
         check_model(read, os.environ)
         _check_window(read, places)

@@ -16,9 +16,9 @@ from agentd.app.assembly.model import check_model
 from agentd.app.cli.ask import fit_to_terminal, sockets
 from agentd.app.cli.declared import alone
 from agentd.app.cli.report import ConfigFile, reporting, show
-from agentd.app.config import Config, load, placed
+from agentd.app.config import Config, load, with_workspace
 from agentd.app.config_absent import absent
-from agentd.app.daemon import Patience
+from agentd.app.daemon import StopTimeouts
 from agentd.app.doctor.examine import examine
 from agentd.app.doctor.machine_checks import (
     Disk,
@@ -70,7 +70,7 @@ def _configuration(places: Places) -> list[dict[str, str]]:
     """The checks on this machine; with a configuration that cannot be used, by its defaults."""
     try:
         config = load(places.config_file, os.environ)
-        found_at = placed(config, places)
+        found_at = with_workspace(config, places)
         owned(found_at.workspace, os.getuid())
         check_model(config, os.environ)
         file = places.config_file
@@ -98,7 +98,7 @@ def _checks(places: Places, config: Config) -> Sequence[Check]:
         SocketPath(places.socket),
         Leftovers(places.state_dir, workspace, clock),
         Erased(places.state_dir, clock),
-        UnitFile((own, system_unit()), Patience().total),
+        UnitFile((own, system_unit()), StopTimeouts().total),
         Linger(own, linger_marker()),
     )
 

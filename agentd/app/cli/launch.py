@@ -107,10 +107,10 @@ async def restart(places: Places, config: Path | None) -> None:
     stopped, so that a mistake in the configuration does not cost a running daemon.
     """
     from agentd.app.assembly.model import check_model  # what `up` and `stop` need not wait for
-    from agentd.app.config import load, placed
+    from agentd.app.config import load, with_workspace
 
     read = load(places.config_file, os.environ)
-    placed(read, places)
+    with_workspace(read, places)
     check_model(read, os.environ)
     sockets = client_sockets(os.environ)
     try:
