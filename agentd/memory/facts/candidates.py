@@ -1,7 +1,8 @@
-"""Which texts may say a forgotten fact in other words, and which of the user's mention the same. Pure.
+"""Finds texts that may state a forgotten fact in other words, and the user's texts that mention it.
+Pure.
 
-A text is looked at because it shares a word with the fact that is rare in all that is kept. What is rare
-is counted; words are compared by how they begin, in scripts without blanks by pairs of letters.
+A text is considered if it shares a word with the fact that is rare in all stored texts, by actual
+counts. Words are compared by prefix, in scripts without blanks by bigrams.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ Near = tuple[str, int, int]  # path, first and last line
 
 _WORD = at_first_use(f"[{UNSPACED}]+|[^\\W_{UNSPACED}]+")
 _UNSPACED = at_first_use(f"[{UNSPACED}]")
-_STEM = 6  # letters of a word that count
-_KEPT = 300  # texts that are kept of one word, the newest
-_SHARE = 50  # a word is rare if at most every 50th text has it,
-_FEW_ASKED, _FEW_TOLD = 12, 4  # or so few, for the model's eyes and for the user's
-_EVERYWHERE = 2_000  # texts that have a word which is looked for no longer,
-_SHARE_OF_ALL = 25  # or, if that is more, so great a share of all texts as are expected
+_STEM = 6  # length of the compared prefix
+_KEPT = 300  # texts kept per word, the newest
+_SHARE = 50  # a word is rare if at most every 50th text contains it,
+_FEW_ASKED, _FEW_TOLD = 12, 4  # or at most so many texts: for candidates, and for mentions
+_EVERYWHERE = 2_000  # a word in more texts than this is no longer searched,
+_SHARE_OF_ALL = 25  # or in more than one in so many of all expected texts, if that is more
 _MOST_ASKED = 200  # candidates of one fact
 _MOST_TOLD = 50  # mentions
-_MOST_NAMING = 1_000  # texts of the user's with a name, the last that were seen, that are looked at
-_NUMBER = 3  # figures of a number that tells however often it stands
-_LINES = 20  # of a paragraph that a hit may lie in
+_MOST_NAMING = 1_000  # the user's texts that contain a name: the last ones seen
+_NUMBER = 3  # digits of a number that is significant however frequent
+_LINES = 20  # lines of a paragraph that a hit may be in
 _BLANKS = bytes(ord(chr(n).lower()) if chr(n).isalnum() else 32 for n in range(128)) + bytes(128)
 _TALK, _TYPED = "sessions/", "chat_history:"
 _BEFORE, _CLOSE = timedelta(minutes=10), timedelta(seconds=1)  # from typing to storing
@@ -44,7 +45,7 @@ _VERSION = re.compile(r"@\d+:\d+$")
 
 @dataclass(frozen=True, slots=True)
 class Also:
-    """A mention that stays unless the user names it, and the marks that it is erased by then."""
+    """A mention that stays unless the user names it, with the marks that would erase it."""
 
     mention: Mention
     marks: tuple[Mark, ...]
@@ -52,8 +53,8 @@ class Also:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A text that may say one of these facts, by their ids, and all the places that have this very text.
-    `words` are those by which it was found, none if it was found otherwise.
+    """A text that may state one of these facts (by id), with all places that contain this very
+    text. `words` are the shared words by which it was found; empty if it was found otherwise.
     """
 
     text: str
@@ -63,7 +64,7 @@ class Candidate:
 
 
 class Words:
-    """Words as they are counted, looked for in many texts."""
+    """A set of words, in counted form, to search for in many texts."""
 
     def __init__(self, wanted: frozenset[str]) -> None:
         self.wanted = wanted
@@ -74,21 +75,21 @@ class Words:
         }
 
     def found(self, text: str) -> frozenset[str]:
-        """Those that `words_of` the text has."""
+        """Return the words that the text contains."""
         if not _is_usual(text):
             return self.wanted & words_of(text)
         bare = _bare(text)
         return frozenset(word for needle, word in self._needles.items() if needle in bare)
 
     def stand_in(self, text: str) -> bool:
-        """Whether the text has any of them, or what it is the JSON of."""
+        """Whether the text contains any of the words; the text may be in JSON form."""
         if not _is_usual(text):
             return not self.wanted.isdisjoint(words_of(text))
         return any(map(_bare(text).__contains__, self._needles))
 
     def among(self, texts: Sequence[str]) -> list[int]:
-        """The numbers of those of the texts, from 0 on, of which `stand_in` is true. Nearly all need no
-        folding, and are looked through as one.
+        """Return the indices of the texts for which `stand_in` is true. Most texts need no folding
+        and are searched as one joined text.
         """
         usual = [n for n, text in enumerate(texts) if _is_usual(text)]
         found = {n for n in set(range(len(texts))).difference(usual) if self.stand_in(texts[n])}
@@ -96,7 +97,7 @@ class Words:
         bare = _bare("\n".join(texts[n] for n in usual))
         for needle in self._needles:
             at = bare.find(needle)
-            while at >= 0:  # at the blank before the word
+            while at >= 0:  # offset of the blank before the word
                 place = bisect_right(begins, at + 1) - 1
                 found.add(usual[place])
                 at = bare.find(needle, begins[place + 1] - 1)
@@ -105,35 +106,38 @@ class Words:
 
 @dataclass(slots=True)
 class Survey:
-    """What is found by looking through all texts once. `near` are lines that are near a fact in meaning,
-    by its id; `quoted` whole rows of which a part is marked, by their text. `twins` are the same marks
-    in copies of these rows: in forks of a session, and in what was typed. `asking` are the user's words that
-    name a fact to have it forgotten, by their places.
+    """The result of looking through all texts once.
 
-    A word that stands in very many texts tells nothing. As soon as that is known it is looked for no
-    longer, so that these texts need not be read; `is_sure` says afterwards whether that could be.
+    `near` are lines similar in meaning to a fact, by its id; `quoted` are whole rows of which a
+    part is marked, by their text; `twins` are the same marks in copies of these rows (forks of a
+    session, input histories); `asking` are the user's words that name a fact in order to forget it,
+    by place.
+
+    A word in very many texts has no significance: as soon as it proves common it is no longer
+    searched, so that texts with only such words need not be read. `is_sure` says afterwards whether
+    that lost nothing.
     """
 
     sought: Sequence[Sought]
     near: Mapping[str, Collection[Near]] = field(default_factory=dict)
     quoted: Mapping[str, Collection[tuple[Mark, datetime]]] = field(default_factory=dict)
-    is_thorough: bool = False  # no word is passed over
+    is_thorough: bool = False  # no word is skipped
     twins: list[Mark] = field(default_factory=list)
     asking: dict[str, Written] = field(default_factory=dict)
-    more: int = 0  # mentions that `mentions` has not given, at least
+    more: int = 0  # mentions that `mentions` left out, at least
     size: int = 0  # texts
-    counts: Counter[str] = field(default_factory=Counter)  # in how many texts each word stands
+    counts: Counter[str] = field(default_factory=Counter)  # number of texts by word
     _by_word: dict[str, deque[Written]] = field(default_factory=dict)
     _besides: dict[str, list[Written]] = field(default_factory=lambda: defaultdict(list))
     _naming: deque[Written] = field(default_factory=lambda: deque(maxlen=_MOST_NAMING))
-    _names: frozenset[str] = field(init=False)  # words that tell however often they stand
+    _names: frozenset[str] = field(init=False)  # words that are significant however frequent
     _words: Words = field(init=False)
-    _common: set[str] = field(default_factory=set)  # words that are looked for no longer
+    _common: set[str] = field(default_factory=set)  # words found to be common
     _expected: int = 0  # texts
     _places: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # to fact ids
 
     def __post_init__(self) -> None:
-        """Know which words count, and what is looked at whatever it says."""
+        """Compute the words to search for, and the places to read whatever they contain."""
         self._words = Words(frozenset(chain.from_iterable(self._told())))
         self._names = words_of(" ".join(chain.from_iterable(map(_telling_names, self.sought))))
         for one in self.sought:
@@ -167,8 +171,8 @@ class Survey:
 
     @property
     def is_sure(self) -> bool:
-        """Whether every word that was passed over is too common to count, beside others of what it is said
-        by that are not.
+        """Whether skipping common words lost nothing: each skipped word is above the limit, and no
+        sought expression consists of skipped words alone.
         """
         most = max(_FEW_ASKED, self.size // _SHARE)
         return all(self.counts[word] > most for word in self._common) and not any(
@@ -180,7 +184,7 @@ class Survey:
         self.size += count
 
     def add(self, texts: Iterable[Written]) -> None:
-        """Look at more texts. Blocks."""
+        """Look through more texts. Blocking."""
         for written in texts:
             self.size += 1
             shared = self._words.found(written.text)
@@ -200,8 +204,8 @@ class Survey:
             self._set_aside()
 
     def candidates(self, erasure: Erasure) -> tuple[Candidate, ...]:
-        """Texts of agentd's that may say one of the facts, and what is left, when this is erased, of the user's
-        words in conversations that name one; the likeliest of each first.
+        """Return agentd's texts that may state one of the facts, and the user's words in
+        conversations that name one (without what the erasure masks); the most likely first.
         """
         by_user = {w.text for w in self._all() if w.by_user}
         found: dict[str, Candidate] = {}
@@ -210,7 +214,7 @@ class Survey:
             for written in self._likeliest(one, rare, erasure):
                 text = written.text
                 if text in by_user and _VERSION.search(written.where):
-                    continue  # what the user's file says as it is now
+                    continue  # the same text is in the user's present file
                 known = found.get(text, Candidate(text, (), frozenset()))
                 found[text] = Candidate(
                     text,
@@ -222,13 +226,13 @@ class Survey:
 
     @property
     def telling(self) -> frozenset[str]:
-        """The words, as they are counted, by which a text mentions one of the facts."""
+        """The words, in counted form, by which a text mentions one of the facts."""
         return frozenset(chain.from_iterable(map(self._telling, self.sought)))
 
     def believed(self, marks: Sequence[Mark]) -> tuple[Mark, ...]:
-        """The marks without those in the user's words that name no fact, or leave nothing of what he has said
-        there, unless it is known to say one, or to ask for that: what a model takes for it whole may say
-        anything.
+        """Return the marks without doubtful ones: those in the user's words that name no fact, or
+        that leave nothing of his text, unless the text is known to state a fact or to ask to forget
+        it. A model that marks a whole text may be wrong.
         """
         known = {*self.asking, *chain.from_iterable(one.rows for one in self.sought)}
         said = {w.where: w for w in self._all() if w.by_user and w.where not in known}
@@ -242,9 +246,9 @@ class Survey:
         return tuple(mark for mark in told if mark.where not in whole)
 
     def mentions(self, erasure: Erasure, *, is_done: bool = False) -> tuple[Also, ...]:
-        """Sentences of the user's that stay and mention the same, each once, in an order that later texts
-        keep. Once it `is_done` those that agentd wrote into files, too. Of very many, those with the rarest
-        words; `more` is how many are left out then.
+        """Return the user's sentences that stay and mention the facts, each once, in an order that
+        later texts do not change; once the erasure `is_done`, also sentences that agentd wrote into
+        files. Of very many, return those with the rarest words; `more` counts the rest.
         """
         rare = self.telling
         found: list[tuple[float, Written, Span, str]] = []
@@ -267,14 +271,16 @@ class Survey:
         return tuple(self._also(n, several) for n, several in enumerate(kept, start=1))
 
     def _also(self, n: int, several: Sequence[tuple[float, Written, Span, str]]) -> Also:
-        """One mention of sentences with the same words."""
+        """Return one mention for all sentences with the same words."""
         places = tuple(dict.fromkeys(written.where for _, written, _, _ in several))
         marks = (self._marks(written, span) for _, written, span, _ in several)
         told = Mention(n, places[0], several[0][3], places[1:])
         return Also(told, tuple(dict.fromkeys(chain.from_iterable(marks))))
 
     def _marks(self, written: Written, span: Span) -> tuple[Mark, ...]:
-        """For one sentence of a text, in what was typed and in what a file was, too."""
+        """Return the marks for one sentence of a text, including its copies in input histories and
+        former versions.
+        """
         copies = (
             w.where
             for w in self._all()
@@ -284,7 +290,7 @@ class Survey:
         return tuple(Mark(where, said) for where in dict.fromkeys((written.where, *copies)))
 
     def _note_request(self, written: Written) -> None:
-        """Keep in mind what asks for a fact to be forgotten: its row, or its copy in what was typed."""
+        """Record a text that asks to forget a fact: its row, or its copy in an input history."""
         for one in self.sought:
             if written.where in one.rows:
                 self.asking[written.where] = written
@@ -298,13 +304,15 @@ class Survey:
                 self._places[written.where].add(one.id)
 
     def _told(self) -> Iterator[frozenset[str]]:
-        """The words of each thing that facts are told by: sentences, values, quotes, and names in these."""
+        """Yield the words of each expression that states a fact: sentence, value, quotes, and the
+        names in these.
+        """
         for one in self.sought:
             yield from map(words_of, (one.text, one.value, *one.quotes))
             yield words_of(" ".join(_names(one)))
 
     def _set_aside(self) -> None:
-        """Look for what turned out to be common no longer."""
+        """Stop searching for words that proved common."""
         most = max(_EVERYWHERE, max(self._expected, self.size) // _SHARE_OF_ALL)
         if common := {word for word in self._words.wanted if self.counts[word] > most}:
             self._common |= common
@@ -313,13 +321,15 @@ class Survey:
                 del self._by_word[word]
 
     def _all(self) -> Iterator[Written]:
-        """Each text that was kept, once."""
+        """Yield each kept text once."""
         several = (*self._by_word.values(), *self._besides.values(), self._naming)
         kept = chain.from_iterable(several)
         return iter({written.where: written for written in kept}.values())
 
     def _likeliest(self, one: Sought, rare: frozenset[str], erasure: Erasure) -> list[Written]:
-        """What may say the fact: its own rows and what is near it, then by the words they share."""
+        """Return the texts that may state the fact: its own rows and similar lines, then others by
+        shared words.
+        """
         found = {w.where: w for word in rare for w in self._by_word.get(word, ())}
         telling = self._telling(one)
         texts = [w for w in found.values() if not w.by_user and _is_since(w.at, one.since)]
@@ -337,8 +347,8 @@ class Survey:
         return self._rarest_of(one) | self._below(words, _FEW_ASKED)
 
     def _telling(self, one: Sought) -> frozenset[str]:
-        """Names in what the fact is about, however often they stand, and rare words of its value. The
-        rarest of these tells in any case: most texts that have it may be agentd's own.
+        """Return the significant words of a fact: names in it, however frequent, and rare words of
+        its value. The rarest word counts in any case, since most texts with it may be agentd's own.
         """
         named = _names(one)
         words = chain.from_iterable(map(words_of, (one.value, *named)))
@@ -351,8 +361,8 @@ class Survey:
         return frozenset(word for word in words if 0 < self.counts[word] <= most)
 
     def _rarest_of(self, one: Sought) -> frozenset[str]:
-        """The rarest word of the value, or else of each quote or of the sentence: one that stands nowhere,
-        if there is such a word, since what shares only the others is about something else.
+        """Return the rarest word of the value, else of each quote or of the sentence. It may be a
+        word that no text contains: then texts sharing the other words are about something else.
         """
         told = (one.value,) if one.value else one.quotes or (one.text,)
         return frozenset(chain.from_iterable(map(self._rarest, told)))
@@ -366,25 +376,27 @@ class Survey:
 
 
 def _names(one: Sought) -> tuple[str, ...]:
-    """The names and numbers in what says the fact."""
+    """Return the names and numbers in the expressions that state the fact."""
     return tuple(chain.from_iterable(map(names_in, (one.text, *one.quotes))))
 
 
 def _telling_names(one: Sought) -> tuple[str, ...]:
-    """Those that tell however often they stand: a figure or two stand in too much that is unrelated."""
+    """Return the names that are significant however frequent; numbers of one or two digits are
+    not.
+    """
     value = tuple(word for word in _WORD().findall(one.value) if word[:1].isupper())
     named = (*_names(one), *value)
     return tuple(w for w in named if not w.isdecimal() or len(w) >= _NUMBER)
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a text as they are counted."""
+    """Return the words of a text in counted form."""
     return frozenset(part for word in _WORD().findall(plain(text)) for part in _parts(word))
 
 
 def words_with(text: str, is_meant: Callable[[str], bool]) -> Iterator[str]:
-    """The words of a text that are meant, as they are written; each is judged as it is counted. Of scripts
-    without blanks these are pairs of letters.
+    """Yield the words of a text for which `is_meant` is true of the counted form, as they are
+    written; bigrams in scripts without blanks.
     """
     for word in _WORD().findall(text):
         meant = filter(is_meant, words_of(word))
@@ -392,12 +404,12 @@ def words_with(text: str, is_meant: Callable[[str], bool]) -> Iterator[str]:
 
 
 def _is_usual(text: str) -> bool:
-    """Whether the words of a text are its bytes: nothing is folded or escaped."""
+    """Whether the words of a text can be found in its bytes: it is ASCII without escapes."""
     return text.isascii() and "\\" not in text
 
 
 def _bare(text: str) -> bytes:
-    """The words of a usual text, with blanks around each."""
+    """Return the words of a usual text in lower case, each between blanks."""
     return b" " + text.encode().translate(_BLANKS) + b" "
 
 
@@ -408,25 +420,27 @@ def _parts(word: str) -> Sequence[str]:
 
 
 def _masked_in(written: Written, erasure: Erasure) -> Sequence[Span]:
-    """What is masked of a text: in the user's own files only what he names."""
+    """Return the spans to mask in a text: in the user's own files only what he named."""
     if written.is_in_file and written.by_user:
         return erasure.at(written.where).found(written.text)
     return erasure.found(written.text, written.where, begins=0)
 
 
 def _is_talk(written: Written) -> bool:
-    """Whether it was said in a conversation, or typed for one; what the user has written into files stays his."""
+    """Whether the text was said in a conversation, or typed for one; what the user wrote into files
+    stays his.
+    """
     return written.where.startswith((_TALK, _TYPED))
 
 
 def _is_left(text: str, spans: Sequence[str]) -> bool:
-    """Whether there are words in a text besides these, and besides what is masked."""
+    """Whether words remain in a text besides these spans and masks."""
     left = Erasure(spans=tuple(spans)).masked(text)
     return any(map(str.isalnum, left.replace(MASK, "")))
 
 
 def _is_copy(written: Written, at: datetime) -> bool:
-    """Whether a text like a row's is a copy of it: of the same moment, or typed just before."""
+    """Whether a text equal to a row's is its copy: of the same time, or typed just before."""
     if written.at is None or not written.where.startswith(_TYPED):
         return written.at == at
     return _BEFORE >= at - written.at >= -_CLOSE
@@ -437,7 +451,7 @@ def _is_since(at: datetime | None, since: datetime | None) -> bool:
 
 
 def _order(written: Written) -> tuple[bool, str, str, int]:
-    """Files first, by path and line; then what was said, in its order."""
+    """Return the sort key of a text: files first, by path and line; then conversations, by time."""
     path, _, line = written.where.rpartition(":")
     number = int(line) if line.isdecimal() else 0
     if not written.where.startswith("sessions/"):

@@ -44,23 +44,23 @@ from agentd.memory.facts.withheld import Withheld
 
 log = structlog.get_logger()
 
-_PATIENCE = 20.0  # seconds that somebody waits for what was just said to be read
-_TURNS = 20  # in which a quote is looked for
-_REQUESTS = 3  # turns in which it may have been asked to forget something
+_PATIENCE = 20.0  # seconds to wait until recent messages are read
+_TURNS = 20  # turns in which a quote is searched
+_REQUESTS = 3  # turns that may contain the request to forget
 _TOOL = "forget"
 _MAYBE = 5
 _MOST = 20
-_PAGE = 500  # rows that are looked through at once
+_PAGE = 500  # rows read at once
 _WORD = re.compile(r"\w+")
-_STEM = 4  # letters of which one word may go on in another ending
-_ENDING = 3  # letters of such an ending
-_TELLING = 3  # letters of a word that may say which fact is meant
-_FRAME = frozenset({"the", "user"})  # what sentences of facts begin with
+_STEM = 4  # least common prefix of two forms of a word
+_ENDING = 3  # longest ending of such a form
+_TELLING = 3  # least length of a word that may identify a fact
+_FRAME = frozenset({"the", "user"})  # words that begin most sentences of facts
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 class FactsService:
-    """Answers as port FactService says, and takes changes back."""
+    """The FactService, and undo of changes."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class FactsService:
     async def remember(
         self, text: str, session: SessionKey, quote: str = "", replaces: Sequence[str] = ()
     ) -> tuple[Learned, ...]:
-        """See FactService. While no model answers, his sentence is kept as he wrote it."""
+        """See FactService. While no model answers, the owner's sentence is kept as he wrote it."""
         found = await self._said(session, quote)
         if found is None:
             return ()
@@ -93,7 +93,7 @@ class FactsService:
             sentence = _sentence(spoken, asked)
             return await self._verbatim(sentence, session, asked) if sentence else ()
         kept = tuple(one for one in learned if one.fact is not None or one.gone)
-        self._learner.tell(session, kept)  # the call itself is the record of it
+        self._learner.tell(session, kept)  # no notice row: the tool call itself is on record
         return kept
 
     async def remember_alone(self, session: SessionKey, quote: str) -> tuple[Learned, ...]:
@@ -119,7 +119,7 @@ class FactsService:
         now = self._clock.now()
         words = Evidence(now)
         if await offload(len(text), lambda: withheld.secret_spans(text)):
-            return await self._verbatim(text, session, words, category)  # which says why not
+            return await self._verbatim(text, session, words, category)  # refused with the reason
         said = (Spoken(NO_SESSION, 0, now, text, is_user=True),)
         try:
             learned = await self._reader.read_now(said, session, words, category=category)
@@ -134,10 +134,11 @@ class FactsService:
         return await self._verbatim(sentence, session, Evidence(self._clock.now()))
 
     async def matching(self, query: str, *, every: bool = False) -> Matches:
-        """The fact of that id, or with those words; else the one that has all words of the query that
-        any other fact has, and more; with `every` all that have them. Where nothing that holds is meant,
-        so is what held once. What was said a moment ago is read
-        first: it may say what holds now. A secret that he has told is no fact, and is found all the same.
+        """Return the fact with that id, or with exactly those words; else the one that contains all
+        words of the query that any fact contains; with `every`, all facts that contain them. Past
+        facts are considered only when no current fact matches. Recent messages are read first,
+        since they may change what holds. A secret that the owner has told is no fact, but is found,
+        too.
         """
         known = await self._book.all()
         await self._caught_up()
@@ -155,7 +156,9 @@ class FactsService:
         session: SessionKey = NO_SESSION,
         typed: str = "",
     ) -> ErasureReport:
-        """See FactService. What was said and is not read yet is read first: its rows may say it, too."""
+        """See FactService. Unread messages are read first, because their rows may state the facts,
+        too.
+        """
         await self._caught_up()
         asked = await self._asked_in(session) if session else ()
         if typed:
@@ -172,36 +175,36 @@ class FactsService:
         return await self._book.preview(fact_ids)
 
     async def changes(self, limit: int) -> tuple[FactChange, ...]:
-        """The newest changes first."""
+        """Return the newest `limit` changes, newest first."""
         return await self._book.changes(limit)
 
     async def undo(
         self, change: int | None = None, session: SessionKey | None = None
     ) -> FactChange:
-        """Take back a change: that one, or the newest that can be, told in the session if one is given.
-        Raises NotFound, InvalidRequest.
+        """Undo a change: the one of this number, else the newest that can be undone, of the session
+        if given. Raises NotFound, InvalidRequest.
         """
         return await self._book.undo(change, session)
 
     async def merge(self, keep: str, others: Sequence[str]) -> FactChange:
-        """Let one fact stand for others that say the same. Raises NotFound, InvalidRequest."""
+        """Let the fact `keep` replace others that say the same. Raises NotFound, InvalidRequest."""
         return await self._book.merge(keep, others)
 
     async def pending(self) -> tuple[Fact, ...]:
-        """What waits for his yes."""
+        """Return the proposed facts, which wait for the owner's answer."""
         return tuple(f for f in await self._book.all() if f.status is FactStatus.PROPOSED)
 
     async def accept(self, fact_ids: Sequence[str]) -> tuple[Learned, ...]:
-        """Let proposed facts hold. Raises NotFound."""
+        """Make proposed facts active. Raises NotFound."""
         return await self._book.accept(fact_ids)
 
     async def reject(self, fact_ids: Sequence[str]) -> tuple[Fact, ...]:
-        """Take proposed facts away. Raises NotFound."""
+        """Delete proposed facts. Raises NotFound."""
         return await self._book.reject(fact_ids)
 
     async def counts(self) -> dict[str, Any]:
-        """`{active, proposed, refused: {reason: n}, waiting}`: what is known, what was not kept since the
-        start, and how many conversations are to be read.
+        """Return `{active, proposed, refused: {reason: n}, waiting}`: the numbers of facts, of
+        operations refused since the start, and of conversations waiting to be read.
         """
         statuses = Counter(fact.status for fact in await self._book.all())
         refused = Counter(self._book.not_kept)
@@ -217,9 +220,11 @@ class FactsService:
         }
 
     async def _asked_in(self, session: SessionKey) -> tuple[ForgetRequest, ...]:
-        """What he said last in the session, and before that as long as it came to the same tool."""
+        """Return the owner's last message in the session, and the ones before it as long as they
+        led to the same tool.
+        """
         found: list[ForgetRequest] = []
-        is_asked = True  # what the turn that goes on began with
+        is_asked = True  # the current turn began with such a request
         for row in reversed(await self._sessions.recent(session, _REQUESTS)):
             is_asked = is_asked or any(
                 isinstance(b, ToolUse) and b.name == _TOOL for b in row.blocks
@@ -234,7 +239,7 @@ class FactsService:
     async def _no_facts(
         self, ids: Sequence[str]
     ) -> tuple[tuple[Fact, ...], Mapping[str, Sequence[Evidence]]] | None:
-        """The secrets that are meant by these ids, with their evidence; None where a fact is."""
+        """Return the secrets with these ids and their evidence; None if an id is that of a fact."""
         known = {fact.id for fact in await self._book.all()}
         if not ids or any(i in known for i in ids):
             return None
@@ -243,7 +248,7 @@ class FactsService:
         return (facts, {one.fact.id: one.evidence for one in found}) if found else None
 
     async def _secrets(self) -> tuple[Withheld, ...]:
-        """Those that the owner has told in his own conversations."""
+        """Return the secrets that the owner has told in his own conversations."""
         found: list[Withheld] = []
         for info in await self._sessions.sessions():
             if kind_of(info.key) is not Kind.MAIN:
@@ -255,7 +260,7 @@ class FactsService:
         return withheld.joined(found)
 
     async def _caught_up(self) -> bool:
-        """Whether all that was said is read."""
+        """Read all unread messages; return whether that succeeded in time."""
         try:
             async with asyncio.timeout(_PATIENCE):
                 await self._learner.catch_up()
@@ -267,8 +272,9 @@ class FactsService:
     async def _said(
         self, session: SessionKey, quote: str
     ) -> tuple[tuple[Spoken, ...], Evidence] | None:
-        """The message in which the user says this, behind what the agent said before it, and the whole
-        sentence as evidence; without a quote his last message. None if he has not said it.
+        """Return the message in which the user says the quote (without a quote his last message),
+        after the agent's message before it, and the whole sentence as evidence. None if he has not
+        said it.
         """
         rows = await self._sessions.recent(session, _TURNS)
         size = sum(len(row.text) for row in rows)
@@ -306,7 +312,9 @@ class FactsService:
         return Matches(maybe=tuple(hit.fact for hit in hits))
 
     async def _earlier(self, query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-        """What these have replaced that has every word of the query that they have."""
+        """Return the past facts that these have replaced and that contain every word of the query
+        which these contain.
+        """
         found: dict[str, Fact] = {}
         for fact in facts:
             wanted = _held(_asked(query), fact)
@@ -321,13 +329,17 @@ def _holding(facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 
 def _saying_the_same(facts: Sequence[Fact], others: Sequence[Fact]) -> tuple[Fact, ...]:
-    """What held at other times in the same words: which of them is meant is no question."""
+    """Return the past facts with the same words as one of these: the query means all of them
+    alike.
+    """
     said = {comparable(fact.text) for fact in facts}
     return tuple(f for f in others if f not in facts and comparable(f.text) in said)
 
 
 def _past(facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """What held once. It is meant only by words that nothing which holds is meant by."""
+    """Facts that are superseded or ended. They are considered only when no current fact matches the
+    query.
+    """
     return tuple(f for f in facts if f.status in (FactStatus.SUPERSEDED, FactStatus.ENDED))
 
 
@@ -353,7 +365,7 @@ def _said_in(
 
 
 def _sentence(spoken: Sequence[Spoken], asked: Evidence) -> str:
-    """The words of the evidence; "" where some of them are somebody else's."""
+    """Return the words of the evidence; "" if some of them are quotation."""
     one = spoken[-1]
     if any(start < asked.end and asked.start < end for start, end in one.quotations):
         return ""
@@ -361,8 +373,8 @@ def _sentence(spoken: Sequence[Spoken], asked: Evidence) -> str:
 
 
 def _named(query: str, before: Sequence[Fact], now: Sequence[Fact]) -> Matches | None:
-    """The facts of these ids, None where the query is no ids. One that was replaced by what has just been
-    read may be meant as well as what took its place.
+    """Return the facts with these ids; None if the query is not a list of ids. For a fact that
+    recent messages have just replaced, its successor may be meant, too.
     """
     alive = {fact.id: fact for fact in now if fact.is_alive}
     named = [alive.get(word) for word in query.split()]
@@ -378,8 +390,8 @@ def _named(query: str, before: Sequence[Fact], now: Sequence[Fact]) -> Matches |
 
 
 def _all_saying(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """The facts with every word of the query that any fact has; none where it names something that no
-    fact names. “The user's …” is what is asked for only where nothing else is.
+    """Return the facts with every word of the query that any fact has; none if the query names
+    something that no fact names. “The user's …” counts only if the query has nothing else.
     """
     asked = _asked(query) or frozenset(_WORD.findall(folded(query)))
     held = {fact.id: _held(asked, fact) for fact in facts}
@@ -390,15 +402,15 @@ def _all_saying(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 
 def _meant(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """The facts with the words of the query, or else those that have most of it."""
+    """Return the facts with exactly the words of the query, or else those that match best."""
     wanted = comparable(query)
     return tuple(f for f in facts if comparable(f.text) == wanted) or _saying(query, facts)
 
 
 def _saying(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """The facts with the most words of the query, where these are all that any fact has of them and at
-    least one is rare; none where different facts have different words of it, or where it names something
-    that no fact names.
+    """Return the facts with the most words of the query, if these are all its words that any fact
+    has and at least one is rare. None if different facts have different words of it, or if it names
+    something that no fact names.
     """
     asked = _asked(query)
     held = {fact.id: _held(asked, fact) for fact in facts}
@@ -411,18 +423,18 @@ def _saying(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 
 def _asked(query: str) -> frozenset[str]:
-    """The words of a query that can tell one fact from another."""
+    """Return the words of a query that can distinguish facts."""
     return frozenset(filter(_tells, _WORD.findall(folded(query))))
 
 
 def _held(asked: frozenset[str], fact: Fact) -> frozenset[str]:
-    """Those of the words that the fact has, in whatever ending."""
+    """Return those of the words that the fact contains, ignoring endings."""
     own = frozenset(_WORD.findall(folded(fact.text)))
     return frozenset(w for w in asked if any(_is_form(w, one) for one in own))
 
 
 def _tells(word: str) -> bool:
-    """Whether a word can tell one fact from another: not “The user's …”, “is” and their like."""
+    """Whether a word can distinguish facts: not “The user's …”, “is” and the like."""
     is_short = len(word) < _TELLING and word.isalpha() and not _UNSPACED.match(word)
     return not is_short and word not in _FRAME
 
@@ -433,7 +445,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 def _is_form(word: str, other: str) -> bool:
-    """Whether two words are one, or one of them goes on in another ending."""
+    """Whether two words are equal, or differ only in a short ending."""
     if word == other:
         return True
     short, long = sorted((word, other), key=len)

@@ -89,7 +89,7 @@ class FactState:
         self._changed: list[Callable[[], None]] = []
         self._lock = asyncio.Lock()  # held while the next state is made
         self._known = Known()
-        self._digest: str | None = None  # of the page that this is level with; None: read all again
+        self._digest: str | None = None  # of the page as last read; None: read all again
         self._is_erasing = False
         self._unreadable: WorkspaceError | None = None
         self._notices = PageNotices()

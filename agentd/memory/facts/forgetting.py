@@ -1,10 +1,9 @@
-"""Forgetting everywhere: what was begun is carried on until no place says it any more.
+"""Forgets everywhere: carries erasures on until no place contains the words any more.
 
-The user's words that say a fact are masked where they stand, with their copies; where they say something
-else besides, and of what agentd wrote, a model marks the words that say it. Nothing else is touched: what
-mentions the same is listed. The words to
-be erased are kept durably until then, and go last. Doing a place twice is harmless, so after a failure or
-a crash everything that is left is done again.
+The user's words that state a fact are masked, with their copies. Where such words state something
+else, too, and in texts that agentd wrote, a model marks the words to mask. Nothing else is changed;
+other mentions are listed. The words to erase are stored durably until then, and deleted last.
+Erasing a place twice is harmless, so after a failure or crash everything left is done again.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ FindNear = Callable[[str], Awaitable[Sequence[Near]]]
 
 
 class Traces:
-    """What is known of a fact that is to be forgotten: the words that say it by their evidence, and
-    the texts that may say it in other words.
+    """Finds the traces of a fact that is to be forgotten: the words that state it by its evidence,
+    and the texts that may state it in other words.
 
-    `said` gives a row of a transcript, None if it is gone, `near` the lines nearest to a
-    sentence in meaning. Methods raise StorageError, WorkspaceError.
+    `said` returns a row of a transcript, None if it is gone; `near` the lines most similar to a
+    sentence. Methods raise StorageError, WorkspaceError.
     """
 
     def __init__(self, texts: Sequence[Writings], said: Said, near: FindNear | None) -> None:
@@ -59,8 +58,8 @@ class Traces:
         evidence: Mapping[str, Sequence[Evidence]],
         asked: Sequence[ForgetRequest] = (),
     ) -> Erasure:
-        """What is to be erased of these facts, as far as it is known without a model. `asked` are words
-        that may say them.
+        """Return what has to be erased for these facts, as far as known without a model. `asked`
+        are requests that may state them.
         """
         several = [
             await self._of_fact(fact, evidence.get(fact.id, ()), asked)
@@ -107,8 +106,8 @@ class Traces:
         )
 
     async def survey(self, erasure: Erasure, counts: Counter[str] | None = None) -> Survey:
-        """All texts looked through for these facts. `counts` is given how many texts of each place would
-        be masked without a model.
+        """Look through all texts for the facts of the erasure. `counts`, if given, gets how many
+        texts of each place would be masked without a model.
         """
         near = {one.id: await self._nearest(one.text) for one in erasure.sought}
         quoted: dict[str, list[tuple[Mark, datetime]]] = defaultdict(list)
@@ -117,7 +116,7 @@ class Traces:
                 quoted[row.text].append((mark, row.at))
         survey = Survey(erasure.sought, near, quoted)
         await self.look_through(survey, erasure, counts)
-        if not survey.is_sure:  # what says it has common words alone: all of them have to be read
+        if not survey.is_sure:  # an expression has only common words: read all texts
             survey = Survey(erasure.sought, near, quoted, is_thorough=True)
             if counts is not None:
                 counts.clear()
@@ -127,7 +126,7 @@ class Traces:
     async def look_through(
         self, survey: Survey, erasure: Erasure = _NOTHING, counts: Counter[str] | None = None
     ) -> None:
-        """Show all texts to a survey."""
+        """Feed all texts to a survey."""
         for source in self._texts:
             async for texts in source.texts(survey):
                 await asyncio.to_thread(survey.add, texts)
@@ -151,7 +150,7 @@ class Traces:
 
 
 def marks_of(shown: Sequence[Also], numbers: Sequence[int]) -> tuple[Mark, ...]:
-    """The marks of mentions that the user names by their numbers. Raises NotFound."""
+    """Return the marks of the mentions with these numbers. Raises NotFound."""
     known = {one.mention.n: one for one in shown}
     if missing := [n for n in numbers if n not in known]:
         raise NotFound(
@@ -162,7 +161,7 @@ def marks_of(shown: Sequence[Also], numbers: Sequence[int]) -> tuple[Mark, ...]:
 
 
 def _quoted(row: Written, evidence: Evidence) -> Iterator[Mark]:
-    """The user's words, without what was masked of them before."""
+    """Yield marks for the quoted words, without parts that were masked before."""
     at = evidence.start
     for words in row.text[evidence.start : evidence.end].split(MASK):
         if any(unicodedata.category(letter)[0] not in "PZC" for letter in words):
@@ -171,7 +170,7 @@ def _quoted(row: Written, evidence: Evidence) -> Iterator[Mark]:
 
 
 def _count(texts: Sequence[Written], erasure: Erasure, place: str) -> int:
-    """How many of the texts would be masked without a model."""
+    """Return how many of the texts would be masked without a model."""
     return sum(
         bool(erasure.found(one.text, one.where, begins=0))
         for one in texts
@@ -179,16 +178,16 @@ def _count(texts: Sequence[Written], erasure: Erasure, place: str) -> int:
     )
 
 
-_AGAIN = 5.0  # seconds until a place that failed is tried again
-_TURN = 60.0  # seconds until it is looked whether a turn has ended, should nobody have told
-_PATIENCE = 600.0  # seconds for one place
-_LEAST = 3  # letters or digits of a text that may be erased
+_AGAIN = 5.0  # seconds until a failed place is tried again
+_TURN = 60.0  # seconds until the next check whether a turn has ended
+_PATIENCE = 600.0  # longest time for one place, in seconds
+_LEAST = 3  # least letters and digits of a text that may be erased
 _SHARE, _FEW = (
     20,
     20,
-)  # a word is too common to be erased if more than every 20th text, and so many, have it
-_SHOWN = 50  # places that are named
-_SURVEY = "texts"  # what is left when they cannot be looked through
+)  # a word in more than every 20th text, and in more than 20, is too common to be erased
+_SHOWN = 50  # places named in a report
+_SURVEY = "texts"  # the name of the step of looking through the texts, among failed places
 _UNMARKED_CURE = (
     "nothing: a model is asked again by itself; or erase words with `agentd memory forget TEXT`"
 )
@@ -198,7 +197,7 @@ Copies = Callable[[Erasure], Awaitable[Sequence[str]]]
 
 @dataclass(frozen=True, slots=True)
 class ForgottenPlace:
-    """The Eraser of a place that has the function but not the form."""
+    """An Eraser made of a name and a function."""
 
     name: str
     work: Callable[[Erasure], Awaitable[int]]
@@ -209,13 +208,13 @@ class ForgottenPlace:
 
 
 class Forgetting:
-    """Erases what facts said, or any text, in all places, in their order. `run` is its long life, which
-    finishes what was left over.
+    """Erases what facts stated, or any text, in all places in order. `run` finishes in the
+    background what earlier tries left over.
 
-    `ask` is a request to a model, with a system prompt and a text, and raises AgentdError; `said` gives a
-    row of a transcript, None if it is gone; `near` the lines nearest to a sentence in meaning; `copies`
-    what holds words and is out of reach; `tell` is called for a session that was said to be waited for,
-    once all is erased.
+    `ask` sends a system prompt and a text to a model, and raises AgentdError; `said` returns a row
+    of a transcript, None if it is gone; `near` the lines most similar to a sentence; `copies`
+    returns backups out of reach that contain words; `tell` is called for each session that was told
+    to wait, once everything is erased.
     """
 
     def __init__(
@@ -233,8 +232,8 @@ class Forgetting:
     ) -> None:
         self._store = store
         self._tell = tell
-        self._asking: set[SessionKey] = set()  # where it was asked for,
-        self._waiting: set[SessionKey] = set()  # and where was said that it goes on
+        self._asking: set[SessionKey] = set()  # sessions in which forgetting was asked for,
+        self._waiting: set[SessionKey] = set()  # and those that were told to wait
         self._ended_at: datetime | None = None
         self._places = tuple(places)
         self._clock = clock
@@ -243,13 +242,13 @@ class Forgetting:
         self._copies = copies
         self._lock = asyncio.Lock()
         self._wake = asyncio.Event()
-        self._left: dict[str, Exception] = {}  # places that failed, and how
-        self._narrowed: set[int] = set()  # erasures
-        self._unmarked: tuple[str, ...] = ()  # places of texts that no model has looked at
+        self._left: dict[str, Exception] = {}  # failed places, with the error
+        self._narrowed: set[int] = set()  # numbers of narrowed erasures
+        self._unmarked: tuple[str, ...] = ()  # places of texts that no model has judged
         self._shown: tuple[tuple[str, ...], tuple[Also, ...]] = ((), ())  # the last preview
-        self._is_due = True  # until it is known that nothing is left over
+        self._is_due = True  # False once nothing is left
         self._next = 0.0  # monotonic time of the next try
-        self._is_touched = False  # since the last try began
+        self._is_touched = False  # whether a turn ended since the last try began
 
     async def begin(
         self,
@@ -258,9 +257,10 @@ class Forgetting:
         also: Sequence[int] = (),
         asked: Sequence[ForgetRequest] = (),
     ) -> None:
-        """Remember durably what is to be erased of these facts: their words are about to go. `also` are
-        numbers of mentions in the preview; their sentences go, too, and what the requests in `asked` say of
-        the facts. Raises NotFound for a number that is none, StorageError, WorkspaceError.
+        """Record durably what has to be erased for these facts, before their words are deleted.
+        `also` are numbers of mentions in the preview, which are erased, too, as is what the
+        requests in `asked` say of the facts. Raises NotFound for an unknown number, StorageError,
+        WorkspaceError.
         """
         erasure = await self._traces.erasure_of(facts, evidence, asked)
         if also:
@@ -275,15 +275,17 @@ class Forgetting:
             hit("erasure.begun")
 
     async def carry_out(self) -> ErasureReport:
-        """Erase all that was begun. Raises StorageError; a place that fails is done later."""
+        """Carry out all erasures that were begun. Raises StorageError; a failed place is done
+        later.
+        """
         async with self._lock:
             return await self._carry_out(frozenset())
 
     async def preview(
         self, facts: Sequence[Fact], evidence: Mapping[str, Sequence[Evidence]]
     ) -> ErasureReport:
-        """What forgetting them would do, as far as it is known before a model has looked at what agentd
-        wrote. Raises StorageError, WorkspaceError.
+        """Return what forgetting these facts would do, as far as known before a model has judged
+        agentd's texts. Raises StorageError, WorkspaceError.
         """
         whole = await self._traces.erasure_of(facts, evidence)
         erasure, besides = await self._narrow(whole)
@@ -300,8 +302,8 @@ class Forgetting:
         )
 
     async def erase_text(self, text: str) -> ErasureReport:
-        """Erase every sentence with these words, whatever facts say. Raises InvalidRequest for text
-        that says too little, StorageError, WorkspaceError.
+        """Erase every sentence that contains these words, whatever the facts are. Raises
+        InvalidRequest for a text that is too short or too common, StorageError, WorkspaceError.
         """
         words = words_of(text)
         survey = Survey([Sought("", text)], is_thorough=True)
@@ -317,26 +319,30 @@ class Forgetting:
         return await self.carry_out()
 
     async def run(self) -> None:
-        """Finish what an earlier run or a failure left, until cancelled."""
+        """Finish what an earlier run or a failure left over, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._tick())
             tasks.create_task(self._work())
 
     def touch(self, _: SessionKey) -> None:
-        """A turn has ended: erasing may have waited for it, or be about to."""
+        """Note that a turn has ended, for which an erasure may be waiting."""
         self._is_touched = True
         if self._left:
             self._next = 0.0
             self._wake.set()
 
     def status(self) -> dict[str, Any]:
-        """`{erasing, erased}`: places that are still to be erased, and when all was last, ISO or None."""
+        """Return `{erasing, erased}`: the places still to be erased, and when everything was last
+        erased (ISO, or None).
+        """
         left = (*self._left, *self._unmarked[:_SHOWN]) if self._is_due else ()
         ended = self._ended_at
         return {"erasing": list(left), "erased": ended.isoformat() if ended else None}
 
     def problems(self) -> tuple[Problem, ...]:
-        """Places that fail, and texts that no model has looked at; that a turn goes on is none."""
+        """Return the places that fail, and the texts that no model has judged. Waiting for a turn
+        is no problem.
+        """
         failed = {n: e for n, e in self._left.items() if not isinstance(e, Busy)}
         if failed:
             why = next(iter(failed.values()))
@@ -354,7 +360,9 @@ class Forgetting:
         return ()
 
     async def _narrow(self, erasure: Erasure) -> tuple[Erasure, tuple[str, ...]]:
-        """The same without what else the user's words say, and where that could not be told apart."""
+        """Return the erasure narrowed to the words that state the facts, and the places where that
+        was impossible.
+        """
         texts = await asyncio.to_thread(passages, erasure)
         if not texts:
             return erasure, ()
@@ -368,8 +376,8 @@ class Forgetting:
     async def _narrow_new(
         self, begun: Mapping[int, Erasure]
     ) -> tuple[Mapping[int, Erasure], tuple[str, ...]]:
-        """What was begun, each narrowed once and durably, and where more goes of the new ones: a later try
-        finds less of it left.
+        """Narrow each new erasure once and durably; return the open erasures, and the places where
+        whole quotes are erased. A later try would find less of the text left.
         """
         besides: list[str] = []
         for number in begun.keys() - self._narrowed:
@@ -381,7 +389,7 @@ class Forgetting:
         return await self._store.open(), tuple(besides)
 
     async def _carry_out(self, done: frozenset[str]) -> ErasureReport:
-        """Erase everywhere; the places `done` only if more is to be erased than they know. Raises
+        """Erase everywhere; the places in `done` only if the erasure has grown since. Raises
         StorageError.
         """
         self._is_touched = False
@@ -413,14 +421,14 @@ class Forgetting:
     async def _mark(
         self, begun: Mapping[int, Erasure]
     ) -> tuple[Survey | None, tuple[Candidate, ...], tuple[Candidate, ...]]:
-        """Look for other words that say it, and keep durably what is found; gives the candidates, and
-        those that are left.
+        """Find other words that state the facts, and store their marks durably. Return the survey
+        (None if it failed), the candidates, and those left unjudged.
         """
         erasure = joined(begun.values())
         try:
             survey = await self._traces.survey(erasure)
         except (AgentdError, OSError) as error:
-            # What is known is erased all the same.
+            # What is known already is erased all the same.
             log.warning("erasing_not_surveyed", error=type(error).__name__)
             self._left[_SURVEY] = error
             return None, (), ()
@@ -439,14 +447,14 @@ class Forgetting:
         return survey, candidates, left
 
     async def _visit(self, places: Sequence[Eraser], erasure: Erasure) -> dict[str, int]:
-        """How much each place had; those that fail are noted."""
+        """Erase in each place; return how many texts each had, and record failures."""
         counts: dict[str, int] = {}
         for place in places:
             try:
                 async with asyncio.timeout(_PATIENCE):
                     count = await place.erase(erasure)
             except Exception as error:
-                # The other places must not wait for this one, which is done again later.
+                # A failure must not hold up the other places; this one is done again later.
                 if not isinstance(error, Busy):
                     log.exception("erasing_failed", place=place.name)
                 self._left[place.name] = error
@@ -457,7 +465,7 @@ class Forgetting:
         return {name: count for name, count in counts.items() if count}
 
     async def _close(self, begun: Mapping[int, Erasure], report: ErasureReport) -> ErasureReport:
-        """End it if nothing is left, and say what is."""
+        """End the erasures if nothing is left; return the report with what is left."""
         if not self._left and not self._unmarked:
             hit("erasure.done")
             for number in begun:
@@ -483,8 +491,8 @@ class Forgetting:
         return replace(report, pending=pending, waits=waits)
 
     async def _backups(self, erasure: Erasure) -> tuple[str, ...]:
-        """Copies that still hold it; none when they cannot be looked for, which keeps nobody from
-        forgetting.
+        """Return backups that still contain the words; empty if they cannot be listed, which must
+        not prevent forgetting.
         """
         told = chain.from_iterable((one.text, one.value, *one.quotes) for one in erasure.sought)
         words = Erasure(spans=(*filter(None, told), *erasure.sentences))
@@ -495,7 +503,9 @@ class Forgetting:
             return ()
 
     async def _retry(self) -> None:
-        """What failed first; once it succeeds, what else is left: it may have been written to."""
+        """Try the failed places first; once they succeed, erase everywhere again, since other
+        places may have been written to.
+        """
         if self._clock.monotonic() < self._next or not self._is_due:
             return
         async with self._lock:
@@ -511,11 +521,11 @@ class Forgetting:
             await self._carry_out(frozenset(place.name for place in late))
 
     def _are_waiting(self) -> bool:
-        """Whether all places that are left wait for a turn to end."""
+        """Whether all places left only wait for a turn to end."""
         return all(isinstance(error, Busy) for error in self._left.values())
 
     def _rest(self) -> None:
-        """Say when it is tried again; at once if a turn has ended meanwhile."""
+        """Set the time of the next try; at once if a turn has ended meanwhile."""
         waits = self._are_waiting()
         pause = 0.0 if waits and self._is_touched else _TURN if waits else _AGAIN
         self._next = self._clock.monotonic() + pause

@@ -30,7 +30,7 @@ WAYS_TO_SAY = 8  # relations considered as names of one thing
 NAMED = 0.5  # share of the weight of a name's words that a question must contain
 NEARNESS = 1.0  # weight of a cosine of 1, where all words of the question weigh 1
 STEP = 0.03  # cost of each further fact
-MEANT, MEANT_BY_WORDS = 0.4, 0.2  # relation from which on a name is no chance, without vectors too
+MEANT, MEANT_BY_WORDS = 0.4, 0.2  # least relation of a name (and without vectors)
 CALLED = 0.15  # bonus for a way that begins with a fact the question names
 
 _USER = "user"

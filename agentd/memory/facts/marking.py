@@ -1,10 +1,13 @@
-"""The request that marks what says forgotten facts, the answer to it, who asks, and what of the user's words
-goes by it.
+"""The request to a model that marks the words stating forgotten facts, the parsing of its answer,
+and the effect on the user's words.
 
-Facts stand there as `[k3f9] sentence`, candidates as `[1 memory/2026-05-04.md:3] text`, with further lines
-indented. The answer is a JSON array of objects `{n, span}`: the exact words that say one of the facts. A
-quote that proves a fact may be a whole sentence. Of it those words go that are marked, and those of the
-fact's value that stand nowhere in what is marked. Only where there is neither, all of it goes, and that is told.
+In the request facts are `[k3f9] sentence` and candidates `[1 memory/2026-05-04.md:3] text`, with
+further lines indented. The answer is a JSON array of objects `{n, span}`: the exact words that
+state one of the facts.
+
+A quote that proves a fact may be a whole sentence. Of it the marked words are erased, and those of
+the fact's value that occur in no marked words. Only if there are neither, the whole quote is
+erased, and that is reported.
 """
 
 from __future__ import annotations
@@ -33,22 +36,22 @@ log = structlog.get_logger()
 Ask = Callable[[str, str], Awaitable[str]]
 
 _SYSTEM = prompt("forgetting")
-_LIMIT = 40.0  # seconds for all requests of one try: forgetting is done within a minute
-_SOON = 15.0  # of these for what is known to say it, which comes first
+_LIMIT = 40.0  # seconds for all requests of one try: forgetting should be done within a minute
+_SOON = 15.0  # of these, for texts known to state it, which come first
 _PAUSE, _LONGEST_PAUSE = 60.0, 3600.0  # seconds until the next try
 _FACTS, _CANDIDATES = "facts to forget", "candidates"
 _ASK = "Mark now what says one of these facts."
-_PORTION = 4_000  # tokens of one request, about
-_MOST_FACTS = 20  # of one request
-_LONGEST = 1_500  # characters of one candidate: of longer texts the passages that share a word
+_PORTION = 4_000  # approximate tokens of one request
+_MOST_FACTS = 20  # facts in one request
+_LONGEST = 1_500  # longest candidate shown whole; of a longer one, matching passages are
 _PASSAGE = re.compile(rf"(?s)(?=\S).{{1,{_LONGEST}}}(?=\s|\Z)|\S{{{_LONGEST}}}")
-_MOST_PASSAGES = 10  # of one text
+_MOST_PASSAGES = 10  # passages shown of one text
 _NONE = re.compile(r"\[\s*\]")
 
 
 @dataclass(frozen=True, slots=True)
 class MarkedPassage:
-    """A candidate, or a part of a long one, as it is shown."""
+    """A candidate, or a part of a long one, as it is shown to the model."""
 
     text: str
     where: tuple[str, ...]
@@ -56,7 +59,7 @@ class MarkedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What one request asks: which of the passages say one of the facts."""
+    """One request, which asks which of the passages state one of the facts."""
 
     facts: tuple[Sought, ...]
     passages: tuple[MarkedPassage, ...]
@@ -64,14 +67,14 @@ class Portion:
 
     @property
     def text(self) -> str:
-        """The words of the request."""
+        """The text of the request."""
         facts = "\n".join(f"[{one.id}] {one.text}" for one in self.facts)
         shown = "\n".join(_shown(n, one) for n, one in enumerate(self.passages, start=1))
         return "\n\n".join((fence(_FACTS, facts), fence(_CANDIDATES, shown), _ASK))
 
     def marks(self, answer: str) -> tuple[Mark, ...] | None:
-        """What the answer marks; None if it is no answer. A span that does not stand where the answer
-        says costs itself alone.
+        """Return the marks in the answer; None if it is no answer. A span that is not in its
+        passage is ignored.
         """
         items = list(objects(answer))
         if not items and not _NONE.search(answer):
@@ -89,28 +92,30 @@ class Portion:
 
 
 class Marker:
-    """Asks which words of candidates say forgotten facts. `ask` is given a system prompt and a text; without
-    it nothing is ever answered. After a failure it rests, longer each time.
+    """Asks a model which words of candidates state forgotten facts. `ask` gets a system prompt and
+    a text; with None nothing is ever answered. After a failure there is a pause, longer each time.
     """
 
     def __init__(self, ask: Ask | None, clock: Clock) -> None:
         self._ask = ask
         self._clock = clock
-        self._answered: set[tuple[str, str]] = set()  # a fact, and a text that was looked at for it
+        self._answered: set[tuple[str, str]] = set()  # fact id and text already judged for it
         self._last: tuple[tuple[Candidate, ...], tuple[Mark, ...]] = ((), ())  # that `within` gave
         self._pause = _PAUSE
         self._rests_until = 0.0
-        self.fault: AgentdError | None = None  # why not all was answered
+        self.fault: AgentdError | None = None  # why some candidates are not judged
 
     @property
     def is_resting(self) -> bool:
-        """Whether it is too early to ask again."""
+        """Whether the model may not be asked yet."""
         return self._ask is None or self._clock.monotonic() < self._rests_until
 
     async def marks(
         self, sought: Sequence[Sought], candidates: Sequence[Candidate]
     ) -> tuple[tuple[Mark, ...], tuple[Candidate, ...]]:
-        """The marks of what has not been looked at yet, and the candidates that are left."""
+        """Return the marks in the candidates that are not judged yet, and the candidates that stay
+        unjudged.
+        """
         fresh = [one for one in candidates if not self._is_answered(one)]
         if not fresh:
             self.fault = None
@@ -135,8 +140,8 @@ class Marker:
     async def within(
         self, sought: Sequence[Sought], texts: Sequence[Candidate]
     ) -> tuple[Mark, ...] | None:
-        """The marks in texts that are known to say it, the same ones again for the same texts; None where
-        nobody answers.
+        """Return the marks in texts that are known to state the facts; the same ones again for the
+        same texts. None if no model answers.
         """
         if self._ask is None or (texts != self._last[0] and self.is_resting):
             return None
@@ -151,14 +156,16 @@ class Marker:
         return self._last[1]
 
     def masked(self, candidates: Iterable[Candidate], erasure: Erasure) -> None:
-        """Candidates are masked now: what is left of them need not be looked at again."""
+        """Record that candidates have been masked, so that their remaining text need not be judged
+        again.
+        """
         for one in candidates:
             if self._is_answered(one):
                 text = erasure.masked(one.text, *one.where, begins=0)
                 self._answered |= {(fact_id, text) for fact_id in one.facts}
 
     def forget(self) -> None:
-        """All is done: keep no word of it."""
+        """Delete all remembered words, because the erasure is complete."""
         self._answered.clear()
         self._last = (), ()
         self.fault, self._pause, self._rests_until = None, _PAUSE, 0.0
@@ -194,8 +201,8 @@ class Marker:
 
 
 def _standing(span: str, text: str) -> Iterator[str]:
-    """What stands in the text of a span: whole words. Of one that begins or ends within a word, as where a
-    script writes “that” and “in” together with the next word, all of that word.
+    """Yield the whole words at which a span occurs in the text. A span that begins or ends within a
+    word, as in scripts that join particles to the next word, is extended to the word.
     """
     found = Erasure(spans=(span,)).found(text)
     if not found and (at := text.find(span)) >= 0:
@@ -209,7 +216,7 @@ def _standing(span: str, text: str) -> Iterator[str]:
 
 
 def portions(sought: Sequence[Sought], candidates: Iterable[Candidate]) -> Iterator[Portion]:
-    """Requests of bounded size for all of the candidates."""
+    """Yield requests of bounded size for all candidates."""
     left = list(candidates)
     for at in range(0, len(sought), _MOST_FACTS):
         facts = tuple(sought[at : at + _MOST_FACTS])
@@ -243,14 +250,14 @@ def _shown(n: int, passage: MarkedPassage) -> str:
     return f"[{n} {passage.where[0]}] {text}"
 
 
-_TELLING = 3  # letters of a word that tells something, in scripts that put blanks between words,
-_LONGER = 4  # and of one of a sentence, most of whose words tell nothing by themselves
-_ENDING = 3  # letters by which two forms of a word may differ
+_TELLING = 3  # least length of a significant word in scripts with blanks,
+_LONGER = 4  # and of one taken from a sentence
+_ENDING = 3  # characters by which the endings of two forms may differ
 
 
 @dataclass(frozen=True, slots=True)
 class _Quote:
-    """Words of the evidence, where they stand, and the facts that they prove."""
+    """A quote from the evidence, its places, and the facts that it proves."""
 
     text: str
     marks: tuple[Mark, ...]
@@ -258,13 +265,13 @@ class _Quote:
 
     @property
     def says_more(self) -> bool:
-        """Whether it has a telling word that none of its facts has."""
+        """Whether it has a significant word that none of its facts has."""
         own = [word for one in self.facts for word in words_of(one.text)]
         return any(not _stands_in(word, own) for word in _telling(self.text))
 
     def said(self, marks: Iterable[Mark]) -> tuple[Span, ...]:
-        """What of it says the facts: what is marked of it, and the words of their values that stand nowhere
-        in that. Who has found a value has seen what else names it.
+        """Return the spans that state the facts: the marked ones, and the words of the facts'
+        values that occur in no marked words.
         """
         places = {mark.where for mark in self.marks}
         spans = tuple(mark.span for mark in marks if mark.where in places)
@@ -275,7 +282,7 @@ class _Quote:
 
 
 def passages(erasure: Erasure) -> tuple[Candidate, ...]:
-    """The quotes that say something besides, for the request that marks what says the facts."""
+    """Return the quotes that say more than their facts, as candidates for the request."""
     return tuple(
         Candidate(
             one.text,
@@ -287,8 +294,8 @@ def passages(erasure: Erasure) -> tuple[Candidate, ...]:
 
 
 def narrowed(erasure: Erasure, marks: Collection[Mark] | None) -> tuple[Erasure, tuple[str, ...]]:
-    """What is to be erased when of quotes nothing goes but what says the facts, and the places of those that
-    go as a whole. `marks` is None where nobody could be asked.
+    """Return the erasure with quotes narrowed to the words that state the facts, and the places
+    where a quote has to be erased as a whole. `marks` is None if no model could be asked.
     """
     parts: dict[str, tuple[Span, ...]] = {}
     besides: list[str] = []
@@ -304,8 +311,8 @@ def narrowed(erasure: Erasure, marks: Collection[Mark] | None) -> tuple[Erasure,
 def still_asking(
     asking: Iterable[Written], erasure: Erasure, telling: Collection[str]
 ) -> Iterator[Mark]:
-    """The words of requests to forget that still tell a fact when all is masked: those with one of the
-    `telling` words, as they are counted.
+    """Yield marks for the words in requests to forget that still reveal a fact after masking: those
+    among the `telling` words, in counted form.
     """
     for written in asking:
         gone = erasure.found(written.text, written.where, begins=0)
@@ -315,7 +322,7 @@ def still_asking(
 
 
 def _quotes(erasure: Erasure) -> Iterator[_Quote]:
-    """The quotes that have telling words beside those of their facts."""
+    """Yield the quotes with significant words that their facts lack."""
     by_text: dict[str, list[Mark]] = {}
     for mark in erasure.marks:
         if mark.start is not None:
@@ -336,13 +343,13 @@ def _between(text: str, spans: Iterable[Span]) -> Iterator[str]:
 
 
 def _naming(text: str, values: Sequence[str]) -> tuple[Span, ...]:
-    """The words of a text that are one of these, in whatever ending."""
+    """Return the spans of the words in a text that equal one of these, ignoring endings."""
     naming = words_with(text, lambda word: _stands_in(word, values))
     return Erasure(spans=tuple(naming)).found(text)
 
 
 def _within(erasure: Erasure, parts: Mapping[str, tuple[Span, ...]]) -> Erasure:
-    """The same with parts of quotes instead of the quotes."""
+    """Return the erasure with parts of quotes in place of the quotes."""
     if not parts:
         return erasure
     words = {text: tuple(text[a:b] for a, b in spans) for text, spans in parts.items()}
@@ -368,7 +375,7 @@ def _with_parts(one: Sought, words: Mapping[str, tuple[str, ...]]) -> Sought:
 
 
 def _values(facts: Iterable[Sought]) -> list[str]:
-    """Words of the values of facts; of their sentences, where no value is known."""
+    """Return the words of the facts' values; of the sentence if a fact has no value."""
     found: list[str] = []
     for one in facts:
         found += _telling(one.value) if one.value else _telling(one.text, _LONGER)
@@ -376,14 +383,14 @@ def _values(facts: Iterable[Sought]) -> list[str]:
 
 
 def _telling(text: str, least: int = _TELLING) -> list[str]:
-    """The words of a text that tell something: short ones only where there are no others."""
+    """Return the significant words of a text; short ones only if there are no others."""
     words = words_of(text)
     telling = [w for w in words if len(w) >= least or not w.isascii() or w.isdecimal()]
     return telling or list(words)
 
 
 def _stands_in(word: str, others: Iterable[str]) -> bool:
-    """Whether a word is one of the others, in whatever ending."""
+    """Whether a word equals one of the others, ignoring endings."""
     return any(
         word == other
         or (

@@ -1,9 +1,10 @@
-"""`memory/facts.md`: lines that are facts, and whatever else the user wrote, kept as it is. Pure.
+"""The page `memory/facts.md`: lines that are facts, and other text of the user, which is kept.
+Pure.
 
-A bullet is a fact. Above the other headings it holds, below `Proposed` stands what waits for the user's
-yes, below `Earlier` what is no longer so, and below `Forgotten` there are only marks; a bullet without a comment is a new fact wherever it stands.
-Lines that nobody touched keep every byte; a line that cannot be read stays where it is and is told
-as trouble.
+A bullet is a fact. Above the special headings are the current facts, below `Proposed` those that
+wait for the user's answer, below `Earlier` past ones, and below `Forgotten` only tombstones. A
+bullet without a comment is a new fact wherever it is. Lines that nobody touched keep every byte; an
+unreadable line stays in place and is reported as trouble.
 """
 
 from __future__ import annotations
@@ -35,9 +36,7 @@ _NAMED = re.compile(r"\bid=\"?([A-Za-z0-9_-]{1,32})")
 _NOT_UTF_8 = re.compile("[\ud800-\udfff]")
 _GARBLED = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufffd]")
 _GOES_ON = re.compile(r"[ \t]+(?![-*+]\s|\d+[.)]\s)\S")
-_WRAPPED = re.compile(
-    r"(?![-*+>#<=|~`]|\d+[.)]\s)\S"
-)  # a paragraph goes on there, as Markdown reads it
+_WRAPPED = re.compile(r"(?![-*+>#<=|~`]|\d+[.)]\s)\S")  # continues a paragraph in Markdown
 _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
 _ITEM = re.compile(r"\s+[-*+]\s+\S|\s*\d{1,9}[.)]\s+\S")
 _ANNOTATED = re.compile(r"<!--\s*(?:fact|forgotten)\s")
@@ -45,7 +44,7 @@ _AS_A_FACT = "begin it with `- ` at the beginning of the line to make it a fact"
 
 
 class RepeatedId(BadLine):
-    """A line has the id of another. `entry` is what it says."""
+    """A line has the id of an earlier line. `entry` is its content."""
 
     def __init__(self, entry: PageEntry) -> None:
         super().__init__(
@@ -56,7 +55,7 @@ class RepeatedId(BadLine):
 
 
 class PagePart(Enum):
-    """A part of the page, told by the heading above."""
+    """A part of the page, determined by the heading above."""
 
     NOW = auto()
     PROPOSED = auto()
@@ -74,8 +73,8 @@ _PARTS: Final = {title.removeprefix("## ").casefold(): part for part, title in _
 
 @dataclass(frozen=True, slots=True)
 class PageLine:
-    """A line as it stands, without its end; a bullet has the lines along that go on with it. At most
-    one of `entry`, `buried` and `trouble` is set, none for other text.
+    """A line of the page, without its end; a bullet includes its continuation lines. At most one of
+    `entry`, `buried` and `trouble` is set; none for other text.
     """
 
     raw: str
@@ -83,11 +82,11 @@ class PageLine:
     entry: PageEntry | None = None
     buried: tuple[str, datetime] | None = None
     trouble: BadLine | None = None
-    is_passed_over: bool = False  # an item of a list that is no fact, though it may be meant as one
+    is_passed_over: bool = False  # a list item that is no fact, though it may be meant as one
 
     @property
     def id(self) -> str:
-        """The id of the fact that stands here, or stood here; "" if there is none."""
+        """The id of the fact or tombstone in this line; "" if there is none."""
         if self.buried is not None:
             return self.buried[0]
         return self.entry.id if self.entry else ""
@@ -95,7 +94,7 @@ class PageLine:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A line that cannot be read. `line` counts from 1."""
+    """An unreadable line. `line` counts from 1."""
 
     line: int
     why: str
@@ -107,7 +106,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A line with its place: `index` among the page's lines, `number` in the file, from 1."""
+    """A line with its position: `index` among the page's lines, `number` in the file, from 1."""
 
     index: int
     number: int
@@ -116,15 +115,17 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where things stand among the lines of a page: facts by their ids, and where lines of another part
-    begin. Of a page that changed near its end it is made anew from there on alone.
+    """The index of a page: lines of facts by id, and where runs of lines of each part begin. After
+    a change near the end only that part is recomputed.
     """
 
     at: Mapping[str, int] = field(default_factory=dict)
     runs: tuple[tuple[int, PagePart], ...] = ()
 
     def renewed(self, ids: Collection[str], lines: Sequence[PageLine], first: int) -> _Layout:
-        """The same for lines that are others from `first` on; no fact of `ids` stands before it."""
+        """Return the layout for lines that changed from `first` on; no fact of `ids` is before
+        that.
+        """
         at = dict(self.at)
         for fact_id in ids:
             at.pop(fact_id, None)
@@ -138,8 +139,8 @@ class _Layout:
         return _Layout(at, tuple(runs))
 
     def end(self, part: PagePart, size: int) -> int | None:
-        """Behind which of `size` lines the part ends, None where it is not there. What holds stands
-        before the first heading.
+        """Return the index after the last of `size` lines of the part; None if the page lacks the
+        part. Current facts end before the first heading.
         """
         ends = [*(start for start, _ in self.runs[1:]), size]
         found = [end for (_, own), end in zip(self.runs, ends, strict=False) if own is part]
@@ -148,44 +149,44 @@ class _Layout:
         return found[-1] if found else None
 
     def before(self, part: PagePart, size: int) -> int:
-        """Before which of `size` lines a part that is not there yet begins."""
+        """Return the index among `size` lines at which a missing part is to be inserted."""
         order = list(PagePart)
         behind = order[order.index(part) + 1 :]
         return next((start for start, own in self.runs if own in behind), size)
 
     def has(self, part: PagePart) -> bool:
-        """Whether a line is of the part."""
+        """Whether any line belongs to the part."""
         return any(own is part for _, own in self.runs)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The file."""
+    """A parsed page of facts."""
 
     lines: tuple[PageLine, ...] = ()
     layout: _Layout | None = field(default=None, compare=False, repr=False)
 
     def render(self) -> str:
-        """Its text."""
+        """Return the text of the page."""
         return "\n".join([line.raw for line in self.lines])
 
     def placed(self) -> Iterator[Placed]:
-        """Every line with its number."""
+        """Yield every line with its positions."""
         number = 1
         for index, line in enumerate(self.lines):
             yield Placed(index, number, line)
             number += 1 + line.raw.count("\n")
 
     def entries(self) -> Mapping[str, PageEntry]:
-        """What is said under each id."""
+        """Return the entries by fact id."""
         return {line.entry.id: line.entry for line in self.lines if line.entry and line.entry.id}
 
     def tombstones(self) -> Mapping[str, datetime]:
-        """When each forgotten fact was forgotten, by id."""
+        """Return the times of forgetting by fact id."""
         return dict(line.buried for line in self.lines if line.buried)
 
     def troubles(self) -> tuple[Trouble, ...]:
-        """The lines that cannot be read."""
+        """Return the unreadable lines."""
         return tuple(
             Trouble(place.number, str(trouble), trouble.cure)
             for place in self.placed()
@@ -193,7 +194,7 @@ class Page:
         )
 
     def passed_over(self) -> tuple[Trouble, ...]:
-        """The items of lists below others, and of numbered ones: they are no facts."""
+        """Return the nested and numbered list items, which are no facts."""
         why = "an item that is numbered or indented is no fact"
         return tuple(
             Trouble(place.number, why, _AS_A_FACT)
@@ -202,13 +203,13 @@ class Page:
         )
 
     def damaged(self) -> frozenset[str]:
-        """The ids that lines still name which cannot be read."""
+        """Return the ids that unreadable lines still contain."""
         raws = [line.raw for line in self.lines if line.trouble is not None]
         return frozenset(found for raw in raws for found in _NAMED.findall(raw))
 
     def settled(self, fits: Callable[[Placed], int]) -> Page:
-        """The page on which, of lines with the same id, the one stands for the fact that `fits` gives most
-        for, the first of several; the others are trouble.
+        """Resolve lines with the same id: the line for which `fits` returns most stands for the
+        fact, the first of several; the others become trouble.
         """
         if not any(isinstance(line.trouble, RepeatedId) for line in self.lines):
             return self
@@ -235,9 +236,9 @@ class Page:
         buried: Mapping[str, datetime] | None = None,
         dropped: Collection[str] = (),
     ) -> Page:
-        """The page with these facts, each in the part that its status asks for: in its line, or at the
-        end of the part. `adopted` gives facts to lines by their index, `cut` takes lines out by theirs,
-        `dropped` by id; `buried` leaves nothing of a fact but a mark.
+        """Return the page with these facts, each in the part for its status: in its line, or at the
+        end of the part. `adopted` assigns facts to lines by index, `cut` deletes lines by index,
+        `dropped` by id; `buried` replaces facts by tombstones.
         """
         wanted = {fact.id: fact for fact in facts}
         gone = {*dropped, *(buried or {})}
@@ -245,7 +246,7 @@ class Page:
         named = [layout.at[i] for i in wanted.keys() | gone if i in layout.at]
         touched = sorted({*named, *(adopted or {}), *cut})
         lines: list[PageLine] = []
-        kept = 0  # of our lines: of many that stay as they are, a run is taken over at once
+        kept = 0  # lines copied so far; unchanged runs are copied at once
         for index in touched:
             lines += self.lines[kept:index]
             kept = index + 1
@@ -273,7 +274,9 @@ class Page:
 
 
 def parse(text: str) -> Page:
-    """The page; never fails. Of two lines with the same id the second is trouble (see `Page.settled`)."""
+    """Parse the page; never fails. A second line with the same id is trouble (see
+    `Page.settled`).
+    """
     lines: list[PageLine] = []
     part, in_fence = PagePart.NOW, False
     seen: set[str] = set()
@@ -294,7 +297,7 @@ def parse(text: str) -> Page:
 
 
 def _joined(raws: Sequence[str]) -> Iterator[str]:
-    """The lines, a bullet together with those that go on with it."""
+    """Yield the lines, each bullet together with its continuation lines."""
     held: str | None = None
     for raw in raws:
         if held is not None and _goes_on(raw):
@@ -313,15 +316,15 @@ def _joined(raws: Sequence[str]) -> Iterator[str]:
 
 
 def _goes_on(raw: str) -> bool:
-    """Whether a line belongs to the bullet above it."""
+    """Whether a line continues the bullet above it."""
     if _GOES_ON.match(raw):
         return True
     return bool(_WRAPPED.match(raw)) and not (_NOT_UTF_8.search(raw) or _OURS.search(raw))
 
 
 def _code(raws: Sequence[str]) -> frozenset[int]:
-    """The lines of blocks of code by their indexes: no heading stands there. A fence that does not end, or
-    has a line of agentd's behind it, is none.
+    """Return the indexes of lines in code blocks, where headings do not count. A fence that does
+    not end, or is followed by a line of agentd's, begins no block.
     """
     found: set[int] = set()
     start: int | None = None
@@ -356,7 +359,7 @@ def _line(raw: str, part: PagePart, *, is_quoted: bool) -> PageLine:
 
 
 def _annotated(said: str) -> tuple[str, str] | None:
-    """The words and the annotation behind them, if there is one."""
+    """Return the words and the annotation after them; None if there is none."""
     found = _FACT.search(said) if said.endswith("-->") else None
     return (said[: found.start()].rstrip(), said[found.end() : -3].rstrip()) if found else None
 
@@ -366,7 +369,7 @@ def _title(words: str) -> str:
 
 
 def _parted(lines: Sequence[PageLine]) -> Iterator[PageLine]:
-    """The lines, each with the part that it stands in now."""
+    """Yield the lines, each with the part that it is in now."""
     part = PagePart.NOW
     code = _code([line.raw for line in lines])
     for index, line in enumerate(lines):
@@ -382,7 +385,7 @@ def _part(fact: Fact) -> PagePart:
 
 
 def _written(line: PageLine, fact: Fact) -> PageLine:
-    """The line, changed only if it says something else."""
+    """Return the line, changed only if it states something else."""
     entry = line.entry
     if entry is not None and entry.is_complete and entry.fact(entry.id, fact.noted_at) == fact:
         return line
@@ -403,7 +406,7 @@ def _grave(fact_id: str, at: datetime) -> PageLine:
 def _added(
     lines: list[PageLine], layout: _Layout, part: PagePart, added: Sequence[PageLine]
 ) -> _Layout:
-    """Put lines at the end of their part, which is made if there is none. Gives the new layout."""
+    """Insert lines at the end of their part, which is created if missing; return the new layout."""
     if not any(line.raw.strip() for line in lines):
         lines[:] = [PageLine(_TITLE), PageLine("")]
         layout = _Layout().renewed((), lines, 0)
@@ -423,14 +426,14 @@ def _added(
     if lines[-1].raw.strip():
         lines.append(PageLine("", lines[-1].part))
     first = min(first, end)
-    if is_new:  # what stands behind its heading is in it now
+    if is_new:  # lines after the new heading belong to the part now
         lines[:] = _parted(lines)
         return _Layout().renewed((), lines, 0)
     return layout.renewed((), lines, first)
 
 
 def _after_text(lines: Sequence[PageLine], end: int) -> int:
-    """Behind the last line before `end` that is not blank."""
+    """Return the index after the last non-blank line before `end`."""
     while end and not lines[end - 1].raw.strip():
         end -= 1
     return end

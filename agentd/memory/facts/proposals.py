@@ -1,7 +1,7 @@
-"""Proposals of lines for MEMORY.md and USER.md. Nothing is written without the user's yes to it.
+"""Proposes lines for MEMORY.md and USER.md. Nothing is written without the user's consent.
 
-What is proposed follows from the facts, the times they were said and the files alone. A yes is to the
-very bytes that were shown: if the file has changed since, the proposal is shown anew instead.
+Proposals follow only from the facts, the times they were said, and the files. The user accepts the
+exact bytes that were shown: if the file has changed since, the new proposal is shown instead.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ _PATHS = {
     Category.OUTCOME: MEMORY,
 }
 _TIMES = 3
-_TIMES_ASKED = 2  # where the user asked for it to be remembered
+_TIMES_ASKED = 2  # the same if the user asked to have it remembered
 _DISTINCT = 2  # days, or sessions
 _LONGEST = 512  # characters of a line
-# What may stand before a line's own words.
+# List marks, quotes and headings before a line's own words.
 _MARK = re.compile(r"\s*(?:[-*+>]\s+|#+\s+|\d+[.)]\s+)*(?:\[[ xX]\]\s+)?")
 _READER = Reader(SessionKey("proposals"), Kind.MAIN)
 
 
 class ProposalBook(Protocol):
-    """The facts."""
+    """The facts that proposals are made of."""
 
     async def all(self) -> tuple[Fact, ...]:
-        """Every fact."""
+        """Return every fact."""
 
     async def parked(self) -> Sequence[Fact]:
-        """Those of which it is in doubt whether the user wants them gone."""
+        """Return the facts that the user may want to have forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sayings:
-    """How often a fact was said, when first and last, and in which conversations."""
+    """How often a fact was said, when first and last, and in which sessions."""
 
     times: int
     first: datetime
@@ -69,7 +69,7 @@ class Sayings:
     sessions: tuple[SessionKey, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The shape in answers."""
+        """The shape in answers of commands."""
         return {
             "times": self.times,
             "first": self.first.isoformat(),
@@ -80,8 +80,8 @@ class Sayings:
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """A line that a file should have: in the place of that of the fact `instead_of`, or at its end.
-    Where the file says it already, only the old line is to go.
+    """A line that a file should have: in place of the line of the fact `instead_of`, or at the end.
+    If the file has it already, only the old line is to be deleted.
     """
 
     fact: Fact
@@ -93,8 +93,9 @@ class _Wish:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change of a file, for a fact. A yes is to its `digest`, which no other change has. `replaces`
-    is the fact whose line it takes; `problem` says why it cannot be made.
+    """A change of a file for a fact. `digest` identifies exactly this change, and is what the user
+    accepts. `replaces` is the fact whose line is replaced; `problem` says why the change cannot be
+    made.
     """
 
     id: str
@@ -126,15 +127,15 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredProposal:
-    """What became of an answer, and the proposal it was about, as it is now."""
+    """The outcome of an answer, and the proposal in its present state."""
 
     proposal: Proposal
     outcome: Outcome
 
 
 class Proposals:
-    """What may be added to the files that every turn is told. `cap` is how many characters of a file
-    prompts carry.
+    """Proposals for the files that every prompt includes. `cap` is how many characters of a file
+    prompts include.
     """
 
     def __init__(
@@ -155,8 +156,8 @@ class Proposals:
         self._shown: dict[str, str] = {}  # the digest of each proposal as it was shown last
 
     async def all(self) -> tuple[Proposal, ...]:
-        """Those that are open, and so shown: first for lines that are no longer so, then by how often
-        the fact was said. Raises WorkspaceError, StorageError.
+        """Return the open proposals, which count as shown then: first those for outdated lines,
+        then by how often the fact was said. Raises WorkspaceError, StorageError.
         """
         parked = {fact.id for fact in await self._book.parked()}
         facts = [fact for fact in await self._book.all() if fact.id not in parked]
@@ -173,8 +174,9 @@ class Proposals:
         return proposals
 
     async def accept(self, fact_id: str, digest: str | None = None) -> AnsweredProposal:
-        """Write it as it was shown, last or with this digest. With the outcome `changed` nothing was
-        written: it is another proposal by now. Raises NotFound, WorkspaceError, StorageError.
+        """Write the proposal as it was last shown, or shown with this digest. With the outcome
+        `changed` nothing was written, because it is another proposal by now. Raises NotFound,
+        WorkspaceError, StorageError.
         """
         shown = digest or self._shown.get(fact_id, "")
         proposal = await self._open(fact_id)
@@ -195,7 +197,7 @@ class Proposals:
         return AnsweredProposal(proposal, "accepted")
 
     async def reject(self, fact_id: str) -> AnsweredProposal:
-        """Never propose this again. Raises NotFound, WorkspaceError, StorageError."""
+        """Never propose this fact again. Raises NotFound, WorkspaceError, StorageError."""
         proposal = await self._open(fact_id)
         await self._answers.answer(fact_id, self._clock.now(), accepted=False)
         log.info("proposal_rejected", fact=fact_id, path=proposal.path)
@@ -245,7 +247,7 @@ class Proposals:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """All that proposals follow from."""
+    """The inputs of proposals."""
 
     facts: Known
     evidence: Mapping[str, Sequence[Evidence]]
@@ -282,18 +284,18 @@ def _sayings(state: _State, fact: Fact) -> Sayings:
 
 
 def _path_of(fact: Fact) -> str:
-    """The file for facts of this kind."""
+    """Return the file for facts of this category."""
     return _PATHS[fact.category]
 
 
 def _line_of(fact: Fact) -> str:
-    """The fact as a line of a file."""
+    """Return the fact as a line of a file."""
     return f"- {' '.join(fact.text.split())}"
 
 
 def _said(evidence: Sequence[Evidence], fact: Fact) -> Sayings:
-    """What is known of the times it was said. What was said at one moment was said once, however many
-    copies of the conversation there are, or were.
+    """Count the times a fact was said. Evidence of one moment counts once, however many copies of
+    the conversation there are.
     """
     said: dict[datetime, SessionKey] = {}
     for one in evidence:
@@ -305,7 +307,7 @@ def _said(evidence: Sequence[Evidence], fact: Fact) -> Sayings:
 
 
 def _is_said_enough(fact: Fact, sayings: Sayings, days: int) -> bool:
-    """Whether a fact was said often enough, and not all at once: on so many days, or in so many sessions."""
+    """Whether a fact was said often enough, and on different days or in different sessions."""
     if not fact.is_active or len(_line_of(fact)) > _LONGEST:
         return False
     if fact.source is FactSource.EXPLICIT and sayings.times >= _TIMES_ASKED:
@@ -314,12 +316,12 @@ def _is_said_enough(fact: Fact, sayings: Sayings, days: int) -> bool:
 
 
 def _days_of(evidence: Sequence[Evidence], zone: tzinfo) -> int:
-    """On how many days it was said."""
+    """Return on how many days it was said."""
     return len({one.at.astimezone(zone).date() for one in evidence if not one.is_context})
 
 
 def _says(text: str, fact: Fact) -> bool:
-    """Whether a line of the text, or a sentence in one, is the fact's sentence."""
+    """Whether a line of the text, or a sentence in one, states the fact's sentence."""
     wanted = comparable(fact.text)
     lines = (line[found.end() :] for line in text.splitlines() if (found := _MARK.match(line)))
     said = (one for line in lines for one in (line, *sentences(line)))
@@ -327,16 +329,14 @@ def _says(text: str, fact: Fact) -> bool:
 
 
 def _outdated(facts: Known, text: str) -> tuple[tuple[Fact, Fact], ...]:
-    """Facts whose very lines stand in the text though they no longer hold, each with the one that
-    holds instead.
-    """
+    """Return superseded facts whose lines are in the text, each with its current successor."""
     lines = {line.strip() for line in text.splitlines()}
     olds = [f for f in facts if f.status is FactStatus.SUPERSEDED and _line_of(f) in lines]
     return tuple((old, new) for old in olds if (new := facts.current(old.id)) is not None)
 
 
 def _rewritten(text: str, wish: _Wish) -> str:
-    """The file as it would be."""
+    """Return the file's text after the change."""
     if wish.instead_of is None:
         end = "\r\n" if "\r\n" in text else "\n"
         head = end if text and not text.endswith("\n") else ""
@@ -352,7 +352,7 @@ def _rewritten(text: str, wish: _Wish) -> str:
 
 
 def _diff(path: str, before: str, after: str) -> str:
-    """The change as a unified diff. A last line without an end is marked."""
+    """Return the change as a unified diff; a last line without an end is marked."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

@@ -1,6 +1,6 @@
-"""Reads what the user says and changes what is known by it: one request for each passage.
+"""Reads the user's messages and changes the facts accordingly: one request to a model per passage.
 
-The model reads, and the user's own words prove: what it answers counts as far as a quote of them stands
+The model reads, but only the user's own words prove: an item of its answer counts if its quote is
 in a clean message of the passage.
 """
 
@@ -46,20 +46,20 @@ log = structlog.get_logger()
 
 _INSTRUCTIONS = prompt("learning")
 _MAX_TOKENS = 4_096
-_PAGE = 200  # rows that are looked at together
-_SHOWN_TOKENS = 4_000  # of facts, at most: about 350
-_NEAREST = 200  # facts that are asked for with each message, where not all are shown
+_PAGE = 200  # rows read at once
+_SHOWN_TOKENS = 4_000  # tokens of facts in a request: about 350 facts
+_NEAREST = 200  # facts searched for each message, if not all can be shown
 _WORD = re.compile(r"\w+")
-_ID_TOKENS = 10  # beside the sentence: id and date
-_NEWEST = 10  # that are shown besides: what is corrected was often said just before
+_ID_TOKENS = 10  # id and date, beside the sentence
+_NEWEST = 10  # newest facts, always shown: corrections often concern what was just said
 _creation = attrgetter("noted_at", "id")
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """The next rows of a session that are to be read, up to row `last`; empty where the user says
-    nothing in them. `spoken` may begin with what the agent said before; so many sentences are `withheld`
-    because they tell a secret.
+    """The next rows of a session to be read, up to row `last`. `spoken` is empty if the user says
+    nothing in them; it may begin with the agent's message before them. `withheld` counts sentences
+    that are not shown because they reveal a secret.
     """
 
     session: SessionKey
@@ -70,8 +70,8 @@ class Passage:
 
 
 class PassageReader:
-    """Turns what was said into changes of what is known. The mark of a session moves with the changes,
-    in their transaction.
+    """Turns messages into changes of the facts. The mark of a session moves in the same transaction
+    as the changes.
     """
 
     def __init__(
@@ -95,16 +95,18 @@ class PassageReader:
 
     @property
     def malformed(self) -> int:
-        """How many items of the model's answers were none, or too many, since the start."""
+        """How many items of answers were unusable or too many, since the start."""
         return self._malformed
 
     @property
     def withheld(self) -> int:
-        """How many sentences that tell a secret were not shown to the model since the start."""
+        """How many sentences with secrets were not shown to the model, since the start."""
         return self._withheld
 
     async def next(self, session: SessionKey) -> Passage | None:
-        """What comes behind the mark; None if nothing does. Raises StorageError, NotFound."""
+        """Return the next passage after the mark; None if there is none. Raises StorageError,
+        NotFound.
+        """
         if not await self._sessions.exists(session):
             return None
         mark = (await self._store.marks()).get(session, 0)
@@ -129,17 +131,17 @@ class PassageReader:
         return Passage(session, taken[0].seq, taken[-1].seq, spoken, withheld)
 
     async def read(self, passage: Passage) -> tuple[Learned, ...]:
-        """Learn what the passage says, and move the mark behind it.
+        """Learn from the passage, and move the mark to its end.
 
         Raises ProviderError, TimeoutError, ShuttingDown, WorkspaceError, StorageError; the mark is
-        then where it was.
+        then unchanged.
         """
         marks = {passage.session: passage.last}
         operations: tuple[FactOperation, ...] = ()
         if passage.spoken:
             operations = await self._asked(passage.session, passage.spoken, FactSource.EXTRACTED)
         if not await self._sessions.exists(passage.session):
-            return ()  # it was deleted meanwhile
+            return ()  # the session was deleted meanwhile
         learned = await self._facts.learn(operations, session=passage.session, marks=marks)
         self._withheld += passage.withheld
         return learned
@@ -153,8 +155,8 @@ class PassageReader:
         hinted: Sequence[str] = (),
         category: Category | None = None,
     ) -> tuple[Learned, ...]:
-        """Learn what the user has asked to be remembered with the words `asked`, as explicit facts.
-        `hinted` are facts that the words may be about. Raises what `read` raises.
+        """Learn, as explicit facts, what the user has asked to have remembered with the words
+        `asked`. `hinted` are ids of facts that the words may concern. Raises what `read` raises.
         """
         if not any(one.is_user and not one.is_secret for one in spoken):
             return ()
@@ -165,18 +167,20 @@ class PassageReader:
         return await self._facts.learn(proven, session=session) if proven else ()
 
     async def skip(self, passage: Passage) -> None:
-        """Move the mark behind the passage unread. Raises StorageError, WorkspaceError."""
+        """Move the mark to the passage's end without reading it. Raises StorageError,
+        WorkspaceError.
+        """
         await self._facts.learn((), marks={passage.session: passage.last})
 
     async def forked(self, source: SessionKey, copy: SessionKey) -> None:
-        """What was read in a session is not read again in its copy. Raises StorageError."""
+        """Mark in the copy what was already read in the source. Raises StorageError."""
         if mark := (await self._store.marks()).get(source):
             await self._facts.learn((), marks={copy: mark})
 
     async def locate_evidence(self) -> int:
-        """Find the words in the rows of facts whose row alone is known, as facts of earlier versions
-        have it: the sentence with most of the fact's words. Gives how many were found. Raises
-        StorageError, WorkspaceError.
+        """Find the words of evidence for which only the row is known, as in facts of earlier
+        versions: the sentence that shares most words with the fact. Return how many were found.
+        Raises StorageError, WorkspaceError.
         """
         facts = {fact.id: fact for fact in await self._facts.all() if fact.is_alive}
         found: list[Evidence] = []
@@ -192,7 +196,7 @@ class PassageReader:
         return len(found)
 
     async def is_unread(self) -> Mapping[SessionKey, bool]:
-        """For each session whether rows stand behind its mark. Raises StorageError."""
+        """Return for each session whether it has rows after its mark. Raises StorageError."""
         marks = await self._store.marks()
         infos = await self._sessions.sessions()
         return {info.key: info.rows > marks.get(info.key, 0) for info in infos}
@@ -205,8 +209,8 @@ class PassageReader:
         hinted: Sequence[str] = (),
         asked: Evidence | None = None,
     ) -> tuple[FactOperation, ...]:
-        """The changes that the model reads out of the words, with their evidence. If some of them were
-        forgotten while it read, its answer is not kept, and it reads what is left.
+        """Return the operations that the model reads from the messages, with their evidence. If
+        some messages were erased meanwhile, the answer is discarded and the model reads the rest.
         """
         items, dropped, shown = await self._answered(session, spoken, hinted)
         while (now := await self._as_they_stand(spoken)) != list(spoken):
@@ -232,7 +236,9 @@ class PassageReader:
     async def _answered(
         self, session: SessionKey, spoken: Sequence[Spoken], hinted: Sequence[str]
     ) -> tuple[tuple[WireItem, ...], int, int]:
-        """What the model answers, how many objects could not be read, and how many facts it was shown."""
+        """Return the items of the model's answer, how many objects were unusable, and how many
+        facts it was shown.
+        """
         known = await self._known(spoken, hinted)
         async with asyncio.timeout(self._settings.extraction_timeout.total_seconds()):
             answer = await self._calls.ask(
@@ -255,8 +261,8 @@ class PassageReader:
         return items, dropped, len(known)
 
     async def _known(self, spoken: Sequence[Spoken], hinted: Sequence[str]) -> list[Fact]:
-        """The facts that the model is shown: all of them as long as they fit, or those nearest to what
-        was said, each message's in turn.
+        """Return the facts to show the model: all if they fit, else the hinted and the newest, then
+        those nearest to each message in turn.
         """
         active = await self._facts.active()
         shown = _fitting(active)
@@ -269,13 +275,13 @@ class PassageReader:
         return sorted(shown.values(), key=_creation)
 
     async def _before(self, session: SessionKey, first: int) -> Spoken | None:
-        """What the agent said right before a row, to which it may be the answer."""
+        """Return the agent's message just before a row, to which the row may be the answer."""
         rows = await self._sessions.rows(session, max(1, first - 4), 4) if first > 1 else ()
         spoken = [one for row in rows if row.seq < first and (one := _spoken(session, row))]
         return spoken[-1] if spoken and not spoken[-1].is_user else None
 
     async def _as_they_stand(self, spoken: Sequence[Spoken]) -> list[Spoken]:
-        """Those of the messages that are still there, as they are now."""
+        """Return the messages that still exist, in their present form."""
         now: list[Spoken] = []
         for one in spoken:
             if not one.seq:
@@ -288,7 +294,9 @@ class PassageReader:
 
 
 def spoken_in(session: SessionKey, rows: Sequence[Row]) -> tuple[Spoken, ...]:
-    """The messages of rows, in order: the user's and the agent's words, no tool calls and results."""
+    """Return the messages in rows, in order: words of user and agent, without tool calls and
+    results.
+    """
     return tuple(one for row in rows if (one := _spoken(session, row)) is not None)
 
 
@@ -322,7 +330,7 @@ def _spoken(session: SessionKey, row: Row) -> Spoken | None:
 
 
 def _sentence_like(fact: str, text: str) -> Span | None:
-    """Where the sentence stands that shares most words with the fact, two of them at least."""
+    """Return the span of the sentence that shares most words with the fact, at least two."""
     wanted = frozenset(_WORD.findall(fact.casefold()))
     best, most, at = None, 1, 0
     for sentence in sentences(text):
@@ -335,8 +343,8 @@ def _sentence_like(fact: str, text: str) -> Span | None:
 
 
 def _asked_by(spoken: Sequence[Spoken]) -> list[str]:
-    """What the user says, each message also with what the agent said before it: an answer alone tells
-    little.
+    """Return the user's messages, each also together with the agent's message before it, since a
+    bare answer says little.
     """
     texts = []
     for before, one in pairwise((None, *spoken)):
@@ -348,7 +356,7 @@ def _asked_by(spoken: Sequence[Spoken]) -> list[str]:
 
 
 def _fitting(facts: Iterable[Fact]) -> dict[str, Fact]:
-    """As many of the facts, the first ones, as fit a request."""
+    """Return the first facts that fit into a request, by id."""
     found: dict[str, Fact] = {}
     room = _SHOWN_TOKENS
     for fact in facts:
