@@ -83,6 +83,29 @@ class _Saving:
         return _Saving(self.has_saved or not failure, self.failure or failure)
 
 
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """What came of a cut: whether the old rows have left the context, why or why not, and what of them
+    was saved by then.
+    """
+
+    compacted: bool
+    reason: str
+    saving: _Saving
+
+
+@dataclass(frozen=True, slots=True)
+class _StandIn:
+    """What stands in for old rows: their summary or an extract, apart from it the summary of what came
+    from outside, and the reason of the cut that it makes possible. `failure` says why there is none.
+    """
+
+    reason: str = ""
+    summary: str = ""
+    outside: str = ""
+    failure: str = ""
+
+
 class Compaction:
     """Makes room in sessions' contexts, one at a time for each session."""
 
@@ -209,18 +232,20 @@ class Compaction:
             try:
                 saving = await self._save(plan, again, ask)
                 hit("compaction.flushed")
-                compacted, reason = False, str(trigger)
+                cut = _Cut(False, str(trigger), saving)
                 if need.cut:
-                    compacted, reason, saving = await self._cut(plan, saving, ask)
+                    cut = await self._cut(plan, saving, ask)
             except ProviderError as error:  # what is due stays due until the service is back
                 return CompactionReport(False, False, error.reason, used, used)
-            after = used
-            if compacted:
+            after, saving = used, cut.saving
+            if cut.compacted:
                 left = await self._load(session)
                 after = await off_loop(left, lambda: measure(left))
             count = await self._count_unsaved(session) if saving.failure else 0
             why = saving.failure if count else ""
-            report = CompactionReport(saving.has_saved, compacted, reason, used, after, count, why)
+            report = CompactionReport(
+                saving.has_saved, cut.compacted, cut.reason, used, after, count, why
+            )
             self._remember(plan, report)
             return report
 
@@ -375,24 +400,15 @@ class Compaction:
         found = next(one for one in reversed(covered) if one.first <= last <= one.last)
         return "" if found.ok else found.reason
 
-    async def _cut(
-        self, plan: CompactionPlan, saving: _Saving, ask: Ask
-    ) -> tuple[bool, str, _Saving]:
-        """Whether the old rows have left the context, why or why not, and what was saved by then. What could
-        not be is given up only when a summary is there to stand in for the rows.
+    async def _cut(self, plan: CompactionPlan, saving: _Saving, ask: Ask) -> _Cut:
+        """Take the old rows out of the context. What of them could not be saved is given up only when a
+        summary or an extract is there to stand in for the rows.
         """
         if not plan.trigger.empties and not _spoken(plan.old) and not plan.ends_taint:
-            return False, "nothing_to_compact", saving
-        summary, outside, reason = "", "", str(plan.trigger)
-        if not plan.trigger.empties:
-            try:
-                summary, outside = await self._tried(plan)
-            except (ProviderError, TimeoutError) as error:
-                reason = error.reason if isinstance(error, ProviderError) else "summary_timeout"
-                log.warning("summary_failed", session=plan.session, reason=reason)
-                if not await self._is_given_up(plan, error):
-                    return False, reason, saving
-                summary, reason = await self._extract(plan), EXTRACTED
+            return _Cut(False, "nothing_to_compact", saving)
+        stand_in = await self._stand_in(plan)
+        if stand_in.failure:
+            return _Cut(False, stand_in.failure, saving)
         hit("compaction.summarised")
         saving = await self._last_chance(plan, saving, ask)
         swapped = await when_space(
@@ -401,48 +417,65 @@ class Compaction:
             plan.session,
             plan.generation,
             plan.keep_from,
-            summary,
-            outside,
+            stand_in.summary,
+            stand_in.outside,
         )
         hit("compaction.swapped")
-        return swapped, reason if swapped else "stale", saving
+        return _Cut(swapped, stand_in.reason if swapped else "stale", saving)
 
-    async def _tried(self, plan: CompactionPlan) -> tuple[str, str]:
-        """What `_summaries` gives. Raises what it raises, and SummaryRefused where no further try is to
-        be made now; the owner's own wish always is one.
+    async def _stand_in(self, plan: CompactionPlan) -> _StandIn:
+        """A summary of the old rows, or an extract where no summary is to be tried now or too many have
+        failed; nothing where the context is to be emptied.
         """
-        now = self._clock.now()
-        if plan.trouble.failures and plan.trigger is not Trigger.MANUAL:
-            most = self._settings.retry_daily_tokens
-            day = now.astimezone(self._clock.zone).replace(
-                hour=0, minute=0, second=0, microsecond=0
-            )
-            if plan.trouble.holds(now):
-                raise SummaryRefused("No summary is tried at present.", kind="summary_pause")
-            if most and await self._summariser.tokens_since(day) >= most:
-                raise SummaryRefused("No summary is tried again today.", kind="summary_budget")
-        made = await self._summaries(plan)
+        if plan.trigger.empties:
+            return _StandIn(str(plan.trigger))
+        if held := await self._reason_not_to_try(plan):
+            log.warning("summary_not_tried", session=plan.session, reason=held)
+            return _StandIn(EXTRACTED, await self._extract(plan))
+        try:
+            summary, outside = await self._summaries(plan)
+        except (ProviderError, TimeoutError) as error:
+            reason = error.reason if isinstance(error, ProviderError) else "summary_timeout"
+            log.warning("summary_failed", session=plan.session, reason=reason)
+            trouble = await self._count_failure(plan, error)
+            if not _use_extract(trouble, plan.trigger):
+                return _StandIn(failure=reason)
+            return _StandIn(EXTRACTED, await self._extract(plan))
         if plan.trouble.failures:
             await self._set_trouble(plan.session, NO_TROUBLE)
-        return made
+        return _StandIn(str(plan.trigger), summary, outside)
 
-    async def _is_given_up(self, plan: CompactionPlan, error: ProviderError | TimeoutError) -> bool:
-        """Whether an extract is to stand in after this failure, which is counted if the service was there.
-
-        A turn that does not fit cannot wait for the third one.
+    async def _reason_not_to_try(self, plan: CompactionPlan) -> str:
+        """Why no summary is to be tried now after those that failed; "" if one may be. The owner's own
+        wish always is a try.
         """
-        kind = error.kind if isinstance(error, ProviderError) else "summary_timeout"
-        if kind in ("summary_pause", "summary_budget"):
-            return True
-        failures = plan.trouble.failures
+        if not plan.trouble.failures or plan.trigger is Trigger.MANUAL:
+            return ""
+        now = self._clock.now()
+        if plan.trouble.holds(now):
+            return "summary_pause"
+        most = self._settings.retry_daily_tokens
+        day = now.astimezone(self._clock.zone).replace(hour=0, minute=0, second=0, microsecond=0)
+        if most and await self._summariser.tokens_since(day) >= most:
+            return "summary_budget"
+        return ""
+
+    async def _count_failure(
+        self, plan: CompactionPlan, error: ProviderError | TimeoutError
+    ) -> SummaryTrouble:
+        """Store one more failed summary and the pause before the next try, if the service was there and
+        was asked. Returns the failures that are stored then.
+        """
         is_away = isinstance(error, ProviderError) and error.away
-        if kind not in _NOT_MADE and not is_away:
-            failures += 1
-            pause = min(_FIRST_PAUSE * 2 ** min(failures - 1, 10), _LONGEST_PAUSE)
-            word = error.fault if isinstance(error, SummaryRefused) else kind
-            trouble = SummaryTrouble(failures, word, self._clock.now() + pause)
-            await self._set_trouble(plan.session, trouble)
-        return failures >= MOST_FAILURES or plan.trigger is Trigger.OVERFLOW
+        kind = error.kind if isinstance(error, ProviderError) else "summary_timeout"
+        if kind in _NOT_MADE or is_away:
+            return plan.trouble
+        failures = plan.trouble.failures + 1
+        pause = min(_FIRST_PAUSE * 2 ** min(failures - 1, 10), _LONGEST_PAUSE)
+        word = error.fault if isinstance(error, SummaryRefused) else kind
+        trouble = SummaryTrouble(failures, word, self._clock.now() + pause)
+        await self._set_trouble(plan.session, trouble)
+        return trouble
 
     async def _extract(self, plan: CompactionPlan) -> str:
         rows = plan.old
@@ -520,6 +553,13 @@ def _problem(session: SessionKey, trouble: SummaryTrouble, clock: Clock) -> Prob
         " [compaction] summary_model to a model that writes summaries, or leave summary_prompt empty."
     )
     return Problem("summary_failed", text, cure)
+
+
+def _use_extract(trouble: SummaryTrouble, trigger: Trigger) -> bool:
+    """Whether an extract stands in once so many summaries have failed. A turn that does not fit cannot
+    wait for the last of them.
+    """
+    return trouble.failures >= MOST_FAILURES or trigger is Trigger.OVERFLOW
 
 
 def _until(moment: datetime | None, clock: Clock) -> str:

@@ -61,8 +61,8 @@ _CUT = SummaryFault("cut_off", "it was cut off before its end")
 class SummaryRefused(ProviderError):
     """The model's summary would lose too much: `fault` says how."""
 
-    def __init__(self, message: str, *, kind: str = "summary_refused", fault: str = "") -> None:
-        super().__init__(message, kind=kind)
+    def __init__(self, message: str, *, fault: str) -> None:
+        super().__init__(message, kind="summary_refused")
         self.fault = fault
 
 
