@@ -1,4 +1,4 @@
-"""What the graph answers: rows with their facts in words, for people, models and programs."""
+"""Answers of the graph: rows with their facts in words, for people, models and programs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _HEADS: Final[Mapping[QuestionKind, tuple[str, ...]]] = {
 class AnswerTriple(NamedTuple):
     """A fact with its labels."""
 
-    # A tuple, as Hop and Row are: an answer makes hundreds.
+    # NamedTuples, because an answer makes hundreds.
 
     fact: FactHash
     subject: str
@@ -55,10 +55,10 @@ class Hop(NamedTuple):
 
 
 class AnswerRow(NamedTuple):
-    """One thing found: a concept, a fact (the last of its path) or a path.
+    """One found item: a concept, a fact (the last of its path) or a path.
 
-    `start` and `label` are where the path begins and ends. `confidence` is the path's product, for a
-    fact its own; `score` what it is worth to the way it was found by. Both lie in [0, 1].
+    `start` and `label` are where the path begins and ends. `confidence` is the product over the
+    path, for a fact its own; `score` depends on the way of recall. Both are in [0, 1].
     """
 
     start: str
@@ -92,7 +92,7 @@ class AnswerRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A name about which nothing is known, and labels that look like it."""
+    """A name that is not in the graph, and labels similar to it."""
 
     name: str
     nearest: tuple[str, ...] = ()
@@ -106,9 +106,9 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class GraphAnswer:
-    """The rows, the best first. Without rows, `reason` says why. `unknown` are names of the question
-    about which nothing is known, also where others brought rows. `by` is the way they were found, which
-    says what their scores are.
+    """The rows, best first. `reason` says why there are none. `unknown` are names in the question
+    that are not in the graph, also if others gave rows. `by` is the way of recall, which defines
+    the scores.
     """
 
     kind: QuestionKind
@@ -119,8 +119,8 @@ class GraphAnswer:
 
     @property
     def triples(self) -> tuple[AnswerTriple, ...]:
-        """The facts of all rows, each once, in the order of the rows: for facts the last of each path,
-        else whole paths.
+        """The facts of all rows, each once, in the order of the rows: for facts the last one of
+        each path, else whole paths.
         """
         hops = (
             hop
@@ -135,18 +135,20 @@ class GraphAnswer:
         return frozenset(name for one in self.unknown for name in one.nearest if not self.rows)
 
     def as_prompt(self) -> str:
-        """One line `- subject predicate object` for each fact, for a model; without rows the reason."""
+        """Return one line `- subject predicate object` for each fact, for a model; without rows the
+        reason.
+        """
         return "\n".join(f"- {triple}" for triple in self.triples) or self.reason
 
     def as_table(self) -> Table:
-        """Headings, and one line of cells for each row."""
+        """Return the headings, and one line of cells for each row."""
         return (_HEADS[self.kind], *(_cells(self.kind, row) for row in self.rows))
 
 
 def one_line(text: str) -> str:
-    """The text with each run of white space and control characters as one blank. What joins letters, or
-    keeps them apart, stays: emoji, Persian and the scripts of India are written with it. The minus sign
-    of a label is the hyphen that people type.
+    """Return the text with each run of white space and control characters as one blank. Joiners
+    stay, because emoji, Persian and Indic scripts need them. The minus sign in labels becomes a
+    hyphen.
     """
     shown = (c if c.isprintable() or c in _JOINERS else " " for c in text.replace(MINUS, "-"))
     return " ".join("".join(shown).split())

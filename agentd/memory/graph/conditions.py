@@ -1,4 +1,4 @@
-"""Whether a condition of a question holds for a path. Pure."""
+"""Evaluates conditions of questions on paths. Pure."""
 
 from __future__ import annotations
 
@@ -24,22 +24,23 @@ _OPERATORS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Normalised:
-    """A condition whose names are in normal form, and what it needs to be told."""
+    """A condition with normalised names, and what it needs."""
 
     condition: Condition
     needs_labels: bool
     predicate: str | None
 
     def holds(self, fields: Fields) -> bool:
-        """It holds where a field has what `fields` says: a number, a name, or one of several names."""
+        """Whether the condition is true, given a function that returns the value of a field: a
+        number, a name, or a set of names.
+        """
         return _holds(self.condition, fields)
 
 
 def normalised(condition: Condition, resolve: Callable[[str], str] = normal_label) -> Normalised:
-    """The condition with its labels as `resolve` and its predicates as `normal_predicate` spell them.
-
-    `predicate` is the one that every path which it holds for has in its last fact, if it demands one.
-    Raises GraphError for a name that is none.
+    """Normalise the labels of a condition by `resolve` and its predicates by `normal_predicate`.
+    `predicate` of the result is the predicate that the last fact of every matching path must have,
+    if the condition demands one. Raises GraphError for an invalid name.
     """
     normal = _normal(condition, resolve)
     used = {comparison.field for comparison in _comparisons(normal)}

@@ -1,8 +1,8 @@
-"""Consolidation: what was said often enough becomes what is held to be so; what has faded goes.
+"""Consolidation: promotes what was said often enough, and deletes what has faded.
 
-A promotion is an episode like any other, with "consolidation" as its source: it does not fade, and names in
-its `refs` the episodes that it counts. Each episode is counted by one promotion at most, ever, unless that
-is taken out.
+A promotion is an episode with the source "consolidation": it does not fade, and its `refs` name the
+episodes it counts. Each episode is counted by at most one promotion, unless that promotion is
+deleted.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ from agentd.zero.hashes import context_hash, episode_hash
 
 @dataclass(frozen=True, slots=True)
 class KeptRecords:
-    """One episode that no fact says (another agent said it, or it is a promotion): its row, and what it
-    says.
-    """
+    """One kept episode (said by another agent, or a promotion): its row, and its parsed record."""
 
     row: KeptEpisode
     record: Record
@@ -49,13 +47,15 @@ class KeptRecords:
 
     @property
     def counted(self) -> frozenset[EpisodeHash]:
-        """The episodes that it counts: none unless it is a promotion."""
+        """The episodes it counts; empty unless it is a promotion."""
         if self.record.contexts[0].source != CONSOLIDATION:
             return frozenset()
         return frozenset(read_evidence(ref)[0] for ref in self.relation.refs)
 
     def says(self, erasure: Erasure) -> bool:
-        """Whether it says what is to be erased: the words stand in it, or both of its ends stand in them."""
+        """Whether the episode states what is to be erased: its text contains the words, or the
+        words contain both of its ends.
+        """
         labels = {one.hash: one.label for one in self.record.concepts}
         said = [
             labels[self.relation.subject],
@@ -77,7 +77,7 @@ class KeptRecords:
 def rows(
     record: Record, teller: str, at: datetime, receipts: Mapping[EpisodeHash, str] | None = None
 ) -> list[KeptEpisode]:
-    """The episodes of a record, one by one. `receipts` are what the chain gave for them."""
+    """Split a record into rows, one per episode. `receipts` are those of the chain."""
     return [
         KeptEpisode(
             one.episode,
@@ -91,39 +91,39 @@ def rows(
 
 
 def alone(record: Record, relation: Relation) -> Record:
-    """One episode of a record, with what it names."""
+    """Return the record of one episode and everything it names."""
     concepts = {one.hash: one for one in record.concepts}
     contexts = tuple(one for one in record.contexts if one.hash == relation.context)
     return canonical(Record(told_by(concepts, [relation]), contexts, (relation,)))
 
 
 def read_rows(kept: Iterable[KeptEpisode]) -> list[KeptRecords]:
-    """What rows say. Raises GraphError for one that is damaged."""
+    """Parse rows. Raises GraphError for a damaged one."""
     return [KeptRecords(row, read(row.said)) for row in kept]
 
 
 def valid(kept: Sequence[KeptRecords], derived: Collection[EpisodeHash]) -> list[KeptRecords]:
-    """Without the promotions that count what nobody says any more."""
+    """Return the records without promotions that count an episode which no longer exists."""
     known = {one.relation.episode for one in kept if not one.counted}.union(derived)
     return [one for one in kept if one.counted <= known]
 
 
 def ends_of(relations: Iterable[Relation]) -> set[ConceptHash]:
-    """The concepts that episodes are about."""
+    """Return the concepts that episodes are about."""
     return {end for one in relations for end in (one.subject, one.object)}
 
 
 def _words(label: str) -> str:
-    """A label as people write it."""
+    """Return a label as people write it, folded."""
     return Folded(label.replace("-", " ").replace("_", " ")).text
 
 
-MOST = 1_000  # episodes that one promotion counts: it names them all
+MOST = 1_000  # episodes that one promotion may count, since it names them all
 
 
 class Consolidation:
-    """The daily work on the graph. While it runs, nobody else takes episodes out: a promotion would
-    count what has just been forgotten.
+    """The daily consolidation. No episode may be deleted while it runs: a promotion could count
+    what has just been forgotten.
     """
 
     def __init__(self, store: GraphStore, records: GraphRecords, clock: Clock) -> None:
@@ -132,12 +132,13 @@ class Consolidation:
         self._clock = clock
 
     async def run(self) -> Consolidated:
-        """Promote, then sweep, and remember that it was done.
+        """Promote, then sweep, and record the result.
 
-        Promoted is each group of at least three episodes that say the same fact in the same scope, or
-        deny it, and are worth more than 0.1 now, as one episode with the noisy-OR of what they are
-        worth; of more than a thousand, as several. It is sure at the moment what the fact was sure before,
-        and stays so. Promotions are kept before the tables say them. Raises StorageError.
+        Each group of at least three episodes that state (or deny) the same fact in the same scope
+        and are worth more than 0.1 now is promoted to one episode, whose confidence is the noisy-OR
+        of theirs; groups of more than a thousand to several. The fact's confidence at this moment
+        does not change, but no longer fades. Promotions are stored before the tables have them.
+        Raises StorageError.
         """
         now = self._clock.now()
         made = await self._promotions(now)
@@ -163,8 +164,8 @@ class Consolidation:
 def promotion(
     traces: Sequence[Trace], concepts: Mapping[ConceptHash, Concept], now: datetime
 ) -> Record:
-    """The record that promotes episodes of one fact and scope. Its context has the time of the newest
-    of them and, as agent, a name made of all: the same evidence is the same episode.
+    """Return the record that promotes episodes of one fact and scope. Its context has the time of
+    the newest of them and, as agent, a hash of all: the same evidence gives the same episode.
     """
     refs = sorted(evidence(trace.relation.episode, trace.said) for trace in traces)
     name = sha256("\n".join(refs).encode()).hexdigest()[:16]
@@ -187,7 +188,7 @@ def promotion(
 
 
 def _portions(traces: Sequence[Trace]) -> Iterator[Sequence[Trace]]:
-    """All of them, in as few lists of about one length as MOST allows."""
+    """Split the traces into as few lists of about equal length as MOST allows."""
     count = -(-len(traces) // MOST)
     for number in range(count):
         yield traces[number::count]

@@ -1,4 +1,4 @@
-"""What is shown of the graph: tables as plain text, and pictures for Graphviz or a browser. Pure."""
+"""Draws the graph: tables as plain text, pictures for Graphviz or a browser. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 from agentd.memory.graph.answer import Table, one_line
 from agentd.memory.graph.picture import Picture
 
-WIDEST = 48  # columns of a terminal that a cell may take
+WIDEST = 48  # widest cell, in terminal columns
 _FILLS = ("#f6c667", "#bfdcf7", "#d5ecd2", "#e8e2f3")  # by depth
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = (
@@ -20,8 +20,8 @@ _STYLE = (
 
 
 def aligned(table: Table, widest: int = WIDEST) -> str:
-    """The table with its columns below each other and a line under its headings; longer cells end in
-    `…`. Columns of numbers stand right.
+    """Return the table as text with aligned columns and a line under its headings; cells wider than
+    `widest` end in `…`. Columns of numbers are right-aligned.
     """
     rows = [[_clipped(one_line(cell), widest) for cell in row] for row in table]
     widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
@@ -34,7 +34,7 @@ def aligned(table: Table, widest: int = WIDEST) -> str:
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Return how many terminal columns a text takes."""
     return sum(map(_columns, text))
 
 
@@ -66,7 +66,9 @@ def _is_number(cell: str) -> bool:
 
 
 def as_dot(picture: Picture) -> str:
-    """A digraph: nodes are filled by depth, arrows as thick as their facts are sure."""
+    """Return a Graphviz digraph: nodes are coloured by depth, arrows are as thick as their facts
+    are sure.
+    """
     caption = " · ".join(filter(None, (picture.title, picture.left_out)))
     lines = [
         "digraph agentd {",
@@ -88,13 +90,17 @@ def as_dot(picture: Picture) -> str:
 
 
 def _in_quotes(text: str) -> str:
-    r"""A string of the language. A backslash begins an escape there, and `&` an entity of HTML."""
+    """Return a quoted string of the DOT language, in which a backslash begins an escape and `&` an
+    HTML entity.
+    """
     text = one_line(text).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
 
 
 def as_html(picture: Picture) -> str:
-    """A page of HTML with the picture as a table: it loads nothing, and nothing of it runs."""
+    """Return an HTML page with the picture as a table; the page loads nothing and runs no
+    script.
+    """
     title = _words(picture.title)
     return "\n".join(
         [

@@ -1,4 +1,4 @@
-"""The text in which releases before 0.9 kept the graph: what others said there is taken in, once."""
+"""Imports, once, the text in which releases before 0.9 kept the graph: what others had said."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from agentd.zero.decompiler import decompile
 
 log = structlog.get_logger()
 
-TELLER = "earlier-graph"  # who says what nobody is named for
+TELLER = "earlier-graph"  # teller of episodes without one
 _READER = Reader(SessionKey("graph"), Kind.MAIN)
 _BEGINS = re.compile(r"^\ufeff?Graph\b", re.MULTILINE)
 _WITHDRAWN = re.compile(r"^[0-9a-f]{64}$", re.MULTILINE)
@@ -40,14 +40,14 @@ _SHARE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a file says beside facts, and how many graphs of it cannot be read."""
+    """The imported content of a file, and how many graphs in it are unreadable."""
 
     records: tuple[Record, ...]
     damaged: int
 
 
 class EarlierText:
-    """The text, as long as it has not been taken in."""
+    """The graph text of earlier releases, until it has been imported."""
 
     def __init__(
         self, workspace: NoteReader, files: TextFiles, records: GraphRecords, clock: Clock
@@ -59,8 +59,8 @@ class EarlierText:
         self._is_done = False
 
     async def take(self) -> None:
-        """Take in what others said, what they took back, and what is shared, if that was not done yet.
-        Raises WorkspaceError, StorageError.
+        """Import what others said, what they took back, and what is shared, if that was not done
+        yet. Raises WorkspaceError, StorageError.
         """
         if self._is_done:
             return
@@ -76,7 +76,7 @@ class EarlierText:
             try:
                 text = (await self._workspace.read_damaged(path, _READER)).text
             except (FileMissing, FileUnreadable, PathRefused):
-                damaged += 1  # it will not be read tomorrow either, and the graph waits for this
+                damaged += 1  # it will stay unreadable, and the graph waits for this import
                 continue
             found = await asyncio.to_thread(_read, text)
             damaged += found.damaged
@@ -117,7 +117,9 @@ def _read(text: str) -> _Found:
 
 
 def _rows(record: Record, now: datetime) -> Iterator[KeptEpisode]:
-    """What others say is kept as it is; what nobody is named for, promotions included, as that of one."""
+    """Yield the episodes to keep: those of other agents as they are, those without a teller
+    (promotions included) under TELLER.
+    """
     contexts = {one.hash: one for one in record.contexts}
     for relation in record.relations:
         context, one = contexts[relation.context], alone(record, relation)

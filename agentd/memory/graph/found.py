@@ -1,4 +1,6 @@
-"""What a walk found for one kind of question, scored: the step between paths and rows. Pure."""
+"""The results of a walk for one kind of question, with scores: the step between paths and rows.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -12,40 +14,40 @@ from agentd.memory.graph.paths import Path, PathStep, Way
 from agentd.memory.graph.query import QuestionKind
 from agentd.memory.graph.traversal import Traversal
 
-Names = Mapping[bytes, frozenset[str]]  # all that concepts are called, by their hashes
+Names = Mapping[bytes, frozenset[str]]  # all names of concepts, by hash
 
 _NAMELESS: Final = frozenset[str]()
 
 
 class Scores(Protocol):
-    """What paths are worth to a way of recall, in [0, 1]."""
+    """Scores of paths by one way of recall, in [0, 1]."""
 
     def score(self, path: Path) -> float:
-        """Of the path, or of the concept that it leads to."""
+        """Return the score of the path, or of the concept at its end."""
 
     def fact(self, path: Path) -> float:
-        """Of the last fact of the path."""
+        """Return the score of the path's last fact."""
 
 
 class Labels:
-    """The labels of concepts; one that went away since it was found is shown by its hash."""
+    """The labels of concepts; a concept that was deleted meanwhile is shown by its hash."""
 
     def __init__(self, labels: Mapping[ConceptHash, str]) -> None:
         self._labels = {one.value: label for one, label in labels.items()}
 
     def label(self, concept: ConceptHash) -> str:
-        """Its label."""
+        """Return the label of a concept."""
         known = self._labels.get(concept.value)
         return known if known is not None else f"#{concept.hex[:8]}"
 
 
 def spellings(concept: Concept) -> frozenset[str]:
-    """All that it is called: its label, and its aliases whatever their case."""
+    """Return all names of a concept: its label, and its aliases in lower case."""
     return frozenset((concept.label, *(alias.casefold() for alias in concept.aliases)))
 
 
 class GraphFound(NamedTuple):
-    """A path, what it is shown as, and its score."""
+    """A found path, the kind of row it becomes, and its score."""
 
     kind: QuestionKind
     path: Path
@@ -53,16 +55,18 @@ class GraphFound(NamedTuple):
 
     @property
     def edge(self) -> Edge:
-        """The last fact."""
+        """The last fact of the path."""
         return self.path.steps[-1].edge
 
     @property
     def confidence(self) -> float:
-        """Of the path, or of the fact if that is what was asked for."""
+        """The confidence of the path, or of the fact if facts were asked for."""
         return self.edge.confidence if self.kind is QuestionKind.FACT else self.path.confidence
 
     def fields(self, names: Names) -> Fields:
-        """What the fields of a question say about it, if its concepts have these names."""
+        """Return a function from the fields of a question to their values here, given the names of
+        concepts.
+        """
         return lambda field: self._field(field, names)
 
     def _field(self, field: str, names: Names) -> str | float | frozenset[str]:
@@ -94,8 +98,8 @@ class GraphFound(NamedTuple):
 
 
 def candidates(kind: QuestionKind, traversal: Traversal, scores: Scores) -> list[GraphFound]:
-    """All that a walk found of a kind, before any condition: a concept as often as it was arrived at,
-    a fact for each way it was walked. Where the walk began is no concept it found, but an end of paths.
+    """Return everything a walk found of a kind, before any condition: a concept once for each
+    arrival, a fact once for each direction. Seeds are no found concepts, but may be ends of paths.
     """
     if kind is QuestionKind.FACT:
         return [GraphFound(kind, path, scores.fact(path)) for path in traversal.arrivals]
@@ -105,8 +109,8 @@ def candidates(kind: QuestionKind, traversal: Traversal, scores: Scores) -> list
 
 
 def best(found: Iterable[GraphFound], by: Way = Way.PATHS) -> list[GraphFound]:
-    """Each concept and each fact once, by its best path, the highest score first, BY breadth the fewest
-    facts before that; ties by path. What was found comes in the order of its paths.
+    """Return each concept or fact once, by its best path, highest score first; for BREADTH fewest
+    facts first. Ties keep the order of paths. `found` must be in the order of its paths.
     """
     kept: dict[bytes, GraphFound] = {}
     for one in found:
@@ -116,7 +120,7 @@ def best(found: Iterable[GraphFound], by: Way = Way.PATHS) -> list[GraphFound]:
 
 
 def concepts_of(found: Iterable[GraphFound]) -> list[ConceptHash]:
-    """All that their paths go through, and both sides of their last facts: each once."""
+    """Return all concepts on the paths, and both ends of their last facts, each once."""
     seen: dict[bytes, ConceptHash] = {}
     for one in found:
         seen[one.path.start.value] = one.path.start
@@ -127,8 +131,8 @@ def concepts_of(found: Iterable[GraphFound]) -> list[ConceptHash]:
 
 
 def rows(found: Iterable[GraphFound], labels: Labels) -> tuple[AnswerRow, ...]:
-    """What was found in words."""
-    hops: dict[tuple[bytes, bool], Hop] = {}  # paths share their beginnings
+    """Return the rows of what was found."""
+    hops: dict[tuple[bytes, bool], Hop] = {}  # shared, because paths have common beginnings
 
     def hop(step: PathStep) -> Hop:
         if (known := hops.get(step.key)) is None:

@@ -1,4 +1,4 @@
-"""Names in what people write: the labels that a text may hold, and those that look like another. Pure."""
+"""Finds the labels that a text may contain, and labels similar to another. Pure."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from itertools import islice
 from agentd.core.errors import GraphError
 from agentd.core.text import UNSPACED, at_first_use
 
-MAX_WORDS = 100  # of a text that are read
-LONGEST = 5  # words of a name
-MAX_LETTERS = 60  # of a text in a script without spaces, from which names are looked for
-MOST_UNSPACED = 8  # letters of a name in such a script
-MOST_LETTERS = 32  # of a name whose misspellings are tried
+MAX_WORDS = 100  # words of a text that are read
+LONGEST = 5  # most words of a name
+MAX_LETTERS = 60  # characters read of a text in a script without spaces
+MOST_UNSPACED = 8  # most characters of a name in such a script
+MOST_LETTERS = 32  # longest name whose misspellings are tried
 
-_UNSPACED = at_first_use(f"[{UNSPACED}\uac00-\ud7af]+")  # in Korean particles stand at the word
+_UNSPACED = at_first_use(f"[{UNSPACED}\uac00-\ud7af]+")  # Korean appends particles to words
 _OUTER = ".,;:!?…()[]{}<>\"“”„«»'‘’`*"
-_ENDS = tuple(".,;:!?…)]}")  # a name does not go on behind these
+_ENDS = tuple(".,;:!?…)]}")  # no name continues after these
 _POSSESSIVE = re.compile("['’]s$", re.IGNORECASE)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-"
 
 
 @dataclass(frozen=True, slots=True)
 class NamedMention:
-    """Letters `start` to `end` of a text (without `end`), and the labels that they may be. `is_owner`:
-    they say whose something is.
+    """The characters `start` to `end` (excluded) of a text, and the labels they may stand for.
+    `is_owner`: they are a possessive.
     """
 
     start: int
@@ -36,9 +36,9 @@ class NamedMention:
 
 
 def spans(text: str, resolve: Callable[[str], str]) -> tuple[NamedMention, ...]:
-    """Every row of up to five words in the first hundred, with the labels that `resolve` makes of it;
-    and, in scripts that put no space between a word and the next, every row of up to eight letters in
-    the first sixty. What is no label is left out; so are rows across punctuation.
+    """Return every sequence of up to five words among the first hundred, with the labels that
+    `resolve` makes of it; in scripts without spaces, every sequence of up to eight characters among
+    the first sixty. Sequences that are no label, or cross punctuation, are left out.
     """
     parts = [_Word(found) for found in islice(re.finditer(r"\S+", text), MAX_WORDS)]
     found = []
@@ -55,9 +55,9 @@ def spans(text: str, resolve: Callable[[str], str]) -> tuple[NamedMention, ...]:
 def longest(
     found: Sequence[NamedMention], known: Callable[[str], bool]
 ) -> Iterator[tuple[str, NamedMention]]:
-    """The known labels among spans, from left to right: of spans that overlap, the first that begins,
-    and of those that begin together the longest; and before it those that it says it is of ("Klara" in
-    "Klara's employer"). Each label once, with its span.
+    """Yield the known labels among the spans, from left to right, each once with its span. Of
+    overlapping spans the first counts, and of those with the same start the longest, preceded by
+    its possessive ("Klara" in "Klara's employer").
     """
     best: dict[int, list[tuple[NamedMention, tuple[str, ...]]]] = {}
     for span in found:
@@ -75,8 +75,8 @@ def longest(
 
 
 def similar(label: str) -> tuple[str, ...]:
-    """Labels that this one may have been meant to be, the likeliest first: with one letter left out,
-    added, exchanged or swapped with its neighbour; and parts of it, the longer first.
+    """Return labels that may have been meant, the most likely first: with one letter missing,
+    added, exchanged or swapped with the next; then parts of the label, longer ones first.
     """
     likely: dict[str, None] = {}
     if len(label) <= MOST_LETTERS:
@@ -89,7 +89,7 @@ def similar(label: str) -> tuple[str, ...]:
 
 
 class _Word:
-    """A word as written, and without the punctuation around it."""
+    """A word as written, and without outer punctuation."""
 
     def __init__(self, found: re.Match[str]) -> None:
         self.written = written = found[0]
@@ -124,7 +124,7 @@ def _resolved(written: Iterable[str], resolve: Callable[[str], str]) -> Iterator
     for name in written:
         try:
             yield resolve(name)
-        except GraphError:  # not every row of words is a label
+        except GraphError:  # not every sequence of words is a label
             continue
 
 

@@ -1,4 +1,4 @@
-"""Ways through the graph, and the neighbours they are made of."""
+"""Paths through the graph, their steps, and the limits of walks."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import NamedTuple, Self
 
 from agentd.core.graph import ConceptHash, Edge
 
-DEPTH = 2  # facts in a row, unless a question says otherwise
+DEPTH = 2  # facts of a path, unless a question says otherwise
 MAX_DEPTH = 4
-ROUNDS = 4  # of spreading activation
+ROUNDS = 4  # rounds of spreading activation
 MAX_RESULTS = 50
-LEAST = 0.1  # confidence of a fact that is walked
+LEAST = 0.1  # least confidence of a fact that is walked
 FANOUT = 64  # facts walked from one concept
-BREADTH = 200  # concepts that are walked from in one round
+BREADTH = 200  # concepts walked from in one round
 
 
 class Way(StrEnum):
-    """How a question goes on from where it begins: PATHS along the surest path to each thing, BREADTH
-    along the one of the fewest facts, ACTIVATION along all facts at once, as far as it spreads.
+    """How a question proceeds from its start: PATHS along the surest path to each concept, BREADTH
+    along the path with the fewest facts, ACTIVATION along all facts at once by spreading.
     """
 
     PATHS = "paths"
@@ -28,7 +28,7 @@ class Way(StrEnum):
 
     @property
     def depth(self) -> int:
-        """How many facts away things may be unless the question says it; activation ends by itself."""
+        """The default number of facts to walk; spreading ends by itself."""
         return ROUNDS if self is Way.ACTIVATION else DEPTH
 
     @property
@@ -39,13 +39,12 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PathLimits:
-    """How far a walk goes.
+    """The limits of a walk.
 
-    `depth` is the number of facts in a row, at most 4, `results` the number of concepts found, at most
-    50. Facts less sure than `least` are not there. From one concept the `fanout` surest facts are
-    walked, in one round the `breadth` concepts that were reached most surely: what is beyond that is
-    not looked at, so that the work has a bound in a graph of any shape (depth · breadth · fanout).
-    Raises ValueError for a limit that has no meaning.
+    `depth` is the number of facts in a path, at most 4; `results` the number of concepts found, at
+    most 50. Facts less sure than `least` are ignored. The `fanout` surest facts are walked from one
+    concept, and the `breadth` surest concepts in one round; nothing beyond is read, so the work is
+    bounded in any graph (depth · breadth · fanout). Raises ValueError for an invalid limit.
     """
 
     depth: int = MAX_DEPTH
@@ -69,56 +68,58 @@ LIMITS = PathLimits()
 
 
 class PathStep(NamedTuple):
-    """A fact as it is walked: `forward` from its subject to its object, or back."""
+    """A fact as it is walked: `forward` from subject to object, or back."""
 
-    # A tuple, as a Path is: a question makes hundreds, and these are made three times as fast.
+    # NamedTuples, as a question makes hundreds, and they are three times as fast to make.
 
     edge: Edge
     forward: bool
 
     @property
     def source(self) -> ConceptHash:
-        """Where it begins."""
+        """The concept where the step begins."""
         return self.edge.subject if self.forward else self.edge.object
 
     @property
     def target(self) -> ConceptHash:
-        """Where it leads."""
+        """The concept where the step leads."""
         return self.edge.object if self.forward else self.edge.subject
 
     @property
     def is_loop(self) -> bool:
-        """It leads where it began."""
+        """Whether the step leads back to where it began."""
         return self.edge.subject.value == self.edge.object.value
 
     @property
     def direction(self) -> str:
-        """`out` from the subject to the object, or `in`."""
+        """`out` for subject to object, else `in`."""
         return "out" if self.forward else "in"
 
     @property
     def key(self) -> tuple[bytes, bool]:
-        """What tells it from all others: the hash of the fact, and the direction."""
+        """The identity of the step: the fact's hash, and the direction."""
         return self.edge.fact.value, self.forward
 
 
 class Path(NamedTuple):
-    """Facts in a row from `start` to `end`; `confidence` is the product of theirs, 1.0 for none."""
+    """A chain of facts from `start` to `end`; `confidence` is the product of theirs, 1.0 for
+    none.
+    """
 
     start: ConceptHash
     end: ConceptHash
     steps: tuple[PathStep, ...] = ()
     confidence: float = 1.0
-    trail: bytes = b""  # the hashes of the facts, to compare paths by
-    visited: tuple[bytes, ...] = ()  # the hashes of the concepts
+    trail: bytes = b""  # concatenated hashes of the facts, to compare paths by
+    visited: tuple[bytes, ...] = ()  # hashes of the concepts on the path
 
     @classmethod
     def at(cls, concept: ConceptHash) -> Self:
-        """The path that has not begun."""
+        """Return the empty path at a concept."""
         return cls(concept, concept, visited=(concept.value,))
 
     def then(self, step: PathStep) -> Path:
-        """One step further."""
+        """Return the path extended by a step."""
         start, _, steps, confidence, trail, visited = self
         edge, target = step.edge, step.target
         return Path(
@@ -132,32 +133,34 @@ class Path(NamedTuple):
 
     @property
     def depth(self) -> int:
-        """How many facts it has."""
+        """The number of facts."""
         return len(self.steps)
 
     def visits(self, concept: ConceptHash) -> bool:
-        """It goes through, or begins or ends there."""
+        """Whether the concept is on the path, ends included."""
         return concept.value in self.visited
 
     def before(self, other: Path) -> bool:
-        """It comes first: the surer one, then the shorter one, then by hashes."""
+        """Whether this path ranks before the other: the surer one, then the shorter one, then by
+        hashes.
+        """
         if self.confidence != other.confidence:
             return self.confidence > other.confidence
         return self.order < other.order
 
     def shorter(self, other: Path) -> bool:
-        """It comes first where the length counts before the confidence."""
+        """Whether this path ranks before the other when length counts before confidence."""
         if len(self.steps) != len(other.steps):
             return len(self.steps) < len(other.steps)
         return self.before(other)
 
     @property
     def order(self) -> tuple[float, int, bytes, bytes, bytes]:
-        """Sorts paths as `before` says."""
+        """The sort key of `before`."""
         ends = self.end.value, self.start.value
         return -self.confidence, len(self.steps), *ends, self.trail
 
     @property
     def nearness(self) -> tuple[int, tuple[float, int, bytes, bytes, bytes]]:
-        """Sorts paths as `shorter` says."""
+        """The sort key of `shorter`."""
         return len(self.steps), self.order

@@ -1,4 +1,6 @@
-"""What a picture shows as text: as texts that are read back, in levels, or as lines for a prompt."""
+"""Writes the facts of a picture as text: in forms that can be read back, in levels of detail, or as
+lines for a prompt.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from agentd.zero.record_graph import emit
 
 
 class Form(StrEnum):
-    """How a neighbourhood is told (docs/graph-forms.md). COMPACT, ZERO and L2, which is COMPACT, say
-    everything and are read back.
+    """The form of a neighbourhood (docs/graph-forms.md). COMPACT, ZERO and L2 (the same as COMPACT)
+    are complete and can be read back.
     """
 
     PICTURE = "picture"
@@ -29,7 +31,7 @@ class Form(StrEnum):
 
 
 async def as_text(store: GraphStore, edges: Sequence[Edge], form: Form) -> str:
-    """These facts as text; nothing for PICTURE. Raises GraphError as `record_of` does."""
+    """Return these facts as text; "" for PICTURE. Raises GraphError as `record_of` does."""
     match form:
         case Form.PICTURE:
             return ""
@@ -47,8 +49,8 @@ async def as_text(store: GraphStore, edges: Sequence[Edge], form: Form) -> str:
 
 
 async def record_of(store: GraphStore, edges: Sequence[Edge]) -> Record:
-    """The episodes of these facts, with their concepts and contexts. Raises GraphError for what is not
-    what its hashes say, or was erased meanwhile.
+    """Return the episodes of these facts, with their concepts and contexts. Raises GraphError if
+    the content does not match its hashes, or was erased meanwhile.
     """
     traces = await store.traces([edge.fact for edge in edges])
     relations = tuple(trace.relation for trace in traces)
@@ -63,7 +65,7 @@ async def record_of(store: GraphStore, edges: Sequence[Edge]) -> Record:
 async def _lines(
     store: GraphStore, edges: Sequence[Edge]
 ) -> tuple[Sequence[Edge], Mapping[ConceptHash, str]]:
-    """The facts, the surest first, and the labels of their ends."""
+    """Return the facts, the surest first, and the labels of their ends."""
     ends = {end for edge in edges for end in (edge.subject, edge.object)}
     labels = await store.labels(ends)
     if len(labels) < len(ends):

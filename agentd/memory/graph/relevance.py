@@ -1,4 +1,4 @@
-"""What facts have to do with a question, by letters and by meaning, and which are told."""
+"""How relevant facts are to a question, by letters and by meaning, and which of them answer it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ from agentd.memory.graph.traversal import Traversal
 
 log = structlog.get_logger()
 
-SECONDS = 1.0  # that an answer waits for an embedder
+SECONDS = 1.0  # seconds that an answer waits for the embedder
 MOST_TEXTS = 24
-MOST_NAMES = 500  # that are compared, and whose vectors are remembered
+MOST_NAMES = 500  # names that are compared, and whose vectors are cached
 
 
 class Meaning:
-    """How near names are to texts in meaning, by this embedder, which should be a quick one."""
+    """Compares names with texts by the cosine of their vectors; the embedder should be a fast
+    one.
+    """
 
     def __init__(self, embedder: Embedder, seconds: float = SECONDS) -> None:
         self._embedder = embedder
@@ -35,8 +37,8 @@ class Meaning:
     async def near(
         self, texts: Sequence[str], names: Sequence[str]
     ) -> Mapping[str, Sequence[float]]:
-        """For each name its cosines with the texts, as far as they are not too many; nothing where the
-        embedder cannot say it in time.
+        """Return for each name its cosines with the texts, up to a maximum of names and texts;
+        empty if the embedder does not answer in time.
         """
         some = list(dict.fromkeys(names))[:MOST_NAMES]
         try:
@@ -68,27 +70,27 @@ def _cosines(asked: Sequence[bytes], names: Mapping[str, bytes]) -> dict[str, li
     }
 
 
-SAME = 0.6  # of the longer of two words that they share from their beginning: forms of one word
-ALIKE = 0.45, 0.75  # cosines from which on a word means something like a relation, and means it
-LIKELY = 0.3  # what a cosine is worth that is below them
-A_STEP = 0.1  # what each fact of a path costs
-WEAK = 0.3  # below it a fact has little to do with the question
-A_JOIN = 0.3  # what it is worth that a path ends at a thing that the question names
+SAME = 0.6  # common prefix, as a share of the longer word, that makes two words forms of one
+ALIKE = 0.45, 0.75  # cosines from which a word begins to mean a relation, and surely means it
+LIKELY = 0.3  # factor for the highest cosine
+A_STEP = 0.1  # cost of each fact of a path
+WEAK = 0.3  # relevance below this counts as none
+A_JOIN = 0.3  # bonus for a path that ends at a thing the question names
 READ = 2_000  # characters of a question
-_LEAST = 3  # letters of a word of a predicate that has longer ones, and that words share
+_LEAST = 3  # least length of words in predicates that have longer ones, and of common prefixes
 _WORD = re.compile(r"[^\W_]+")
-Cosines = Mapping[str, Sequence[float]]  # of each predicate with the words of a question
+Cosines = Mapping[str, Sequence[float]]  # cosines of each predicate with the words of a question
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a question, each once."""
+    """Return the distinct words of a question."""
     found = (one for one in _WORD.findall(text[:READ].casefold()) if len(one) > 1)
     return list(dict.fromkeys(found))
 
 
 class Relevance:
-    """What predicates have to do with a question, word by word: by letters, the rarer words of predicates
-    the more, and by meaning, as far as `cosines` tells it.
+    """The relevance of predicates to a question, word by word: by letters, weighted by the rarity
+    of the predicates' words, and by meaning, as far as `cosines` are known.
     """
 
     def __init__(self, question: str, predicates: Iterable[str], cosines: Cosines) -> None:
@@ -102,22 +104,24 @@ class Relevance:
         self._likely = {name: LIKELY * max(found, default=0.0) for name, found in cosines.items()}
 
     def of(self, predicate: str) -> float:
-        """How much it has to do with the question, in [0, 1]."""
+        """Return the relevance of a predicate to the question, in [0, 1]."""
         return max(self._said.get(predicate, ()), default=0.0)
 
     def relevant(self) -> list[str]:
-        """The predicates that have much to do with it."""
+        """Return the relevant predicates."""
         return [one for one in self._said if self.of(one) >= WEAK]
 
     def worth(self, predicates: Sequence[str]) -> float:
-        """How much of the question a path with these predicates says: each of its words counts once."""
+        """Return how much of the question a path with these predicates covers; each word of the
+        question counts once.
+        """
         rows = [self._said.get(one, ()) for one in predicates]
         said = sum(max(word) for word in zip(*rows, strict=False))
         likely = self._likely.get(predicates[-1], 0.0)
         return float(said + likely - A_STEP * len(predicates))
 
     def _scores(self, weights: Mapping[str, float], cosines: Sequence[float]) -> list[float]:
-        """For each word of the question what it has to do with a predicate of these words."""
+        """Return for each word of the question its relevance to a predicate with these words."""
         low, high = ALIKE
         whole = sum(weights.values())
         found = []
@@ -140,10 +144,11 @@ def answering_paths(
     limit: int,
     beside: int | None = None,
 ) -> list[Path]:
-    """The paths that answer best, at most `limit`, each behind those that lead to it; with `beside`, no more
-    than so many facts that are no part of the best path. Behind that come the facts by which the question
-    names things: those that tell what they are to the `hub`. `starts` is how much of the question each of
-    these things is.
+    """Return the paths that answer best, at most `limit`, each after its own prefixes; with
+    `beside`, at most so many facts that are not part of the best path.
+
+    After the best path come the facts by which the question names things: those that link them to
+    the `hub`. `starts` is how many words of the question name each of these things.
     """
     worth = {
         path: relevance.worth([step.edge.predicate for step in path.steps])
@@ -175,7 +180,7 @@ def _names(
 
 
 def _name(path: Path) -> bytes:
-    """Of its last fact."""
+    """Return the hash of the last fact."""
     return path.steps[-1].edge.fact.value
 
 

@@ -1,4 +1,4 @@
-"""Spreading activation: what comes to mind with some concepts, after Collins and Loftus (1975). Pure."""
+"""Spreading activation from some concepts, after Collins and Loftus (1975). Pure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from agentd.core.ports import Walk
 from agentd.memory.graph.paths import LIMITS, ROUNDS, Path, PathLimits, PathStep
 from agentd.memory.graph.traversal import WHOLE, Adjacency, Traversal, View
 
-DECAY = 0.5  # of what a fact passes on
-THRESHOLD = 0.05  # activation from which on a concept passes it on
+DECAY = 0.5  # factor for each fact that passes activation on
+THRESHOLD = 0.05  # least activation with which a concept passes it on
 
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """Where activation came to, and how much.
+    """The result of spreading.
 
-    `levels` is the activation of every concept that has at least 0.05, in (0, 1], the highest first.
-    `traversal` tells the ways: `reached` holds for each of these the path that most of it came by,
-    `arrivals` for every fact that passed activation on to one of these, and each way it did, the path
-    that ends with it, both the most first; no path visits a concept twice. `edges` are the facts about
-    all that passed activation on.
+    `levels` is the activation of every concept with at least 0.05, in (0, 1], highest first.
+    `passed` is how much each fact passed on, by fact and direction.
+
+    In `traversal`, `reached` holds for each of these concepts the path by which most activation
+    came; `arrivals` holds for every fact that passed activation to one of them, and each direction,
+    the path that ends with it; both are sorted by activation, and no path visits a concept twice.
+    `edges` are the facts about all concepts that passed activation on.
     """
 
     levels: Mapping[ConceptHash, float]
@@ -31,11 +33,11 @@ class Activation:
     passed: Mapping[tuple[bytes, bool], float]
 
     def score(self, path: Path) -> float:
-        """The activation of where one of the paths ends, in [0.05, 1]."""
+        """Return the activation of a path's end, in [0.05, 1]."""
         return self.levels[path.end]
 
     def fact(self, path: Path) -> float:
-        """What the last fact of one of the paths passed on, in [0, 0.5]."""
+        """Return how much the last fact of a path passed on, in [0, 0.5]."""
         return self.passed[path.steps[-1].key]
 
 
@@ -47,13 +49,13 @@ def spread(
     rounds: int = ROUNDS,
     preferred: Collection[str] = (),
 ) -> Walk[Activation]:
-    """What is activated where seeds have 1.
+    """Spread activation from seeds, which have 1.
 
-    In each of at most `rounds` rounds, the concepts that have 0.05 and have not passed it on yet do so,
-    all at once: `a_j += a_i · confidence · 0.5`, at most 1. A fact carries activation once, both ways
-    only if both its ends pass on in the same round: there is no echo, and the work ends. Of `limits`,
-    `least`, `fanout` and `breadth` count, and `results` for what is reached. Facts are read once per
-    round.
+    In each of at most `rounds` rounds all concepts that have at least 0.05 and have not passed it
+    on yet do so at once: `a_j += a_i · confidence · 0.5`, at most 1. A fact carries activation
+    once; in both directions only if both of its ends pass on in the same round. So there is no
+    echo, and spreading terminates. Of `limits`, `least`, `fanout` and `breadth` apply, and
+    `results` to what is reached. Facts are read once per round.
     """
     around = Adjacency(limits, view, preferred=preferred)
     spreading = _Spreading(seeds)
@@ -67,22 +69,22 @@ def spread(
 
 
 class _Spreading:
-    """Activation on its way."""
+    """The state of spreading."""
 
     def __init__(self, seeds: Iterable[ConceptHash]) -> None:
         self._active = dict.fromkeys(sorted(set(seeds)), 1.0)
         self._best = {seed: (inf, Path.at(seed)) for seed in self._active}
         self._fired: set[ConceptHash] = set()
-        self._edges: dict[FactHash, Edge] = {}  # of what has fired
+        self._edges: dict[FactHash, Edge] = {}  # facts of the concepts that have fired
         self._spent: set[FactHash] = set()
         self._arrived: list[tuple[float, Path]] = []
 
     def firing(self) -> list[ConceptHash]:
-        """What is to pass on next, the most active first."""
+        """Return the concepts that pass on next, the most active first."""
         return [one for one in _highest(self._active) if one not in self._fired]
 
     def fire(self, around: Sequence[tuple[ConceptHash, Sequence[PathStep]]]) -> None:
-        """Let these pass on along their facts, all at once."""
+        """Let these concepts pass on activation along their facts, all at once."""
         carried = [
             (self._active[one] * step.edge.confidence * DECAY, self._best[one][1], step)
             for one, steps in around
@@ -100,7 +102,7 @@ class _Spreading:
             self._edges.update((step.edge.fact, step.edge) for step in steps)
 
     def ended(self, results: int) -> Activation:
-        """What came of it."""
+        """Return the result."""
         levels = {one: self._active[one] for one in _highest(self._active)}
         paths = (self._best[one][1] for one in levels)
         reached = tuple(path for path in paths if path.steps)[:results]
@@ -119,6 +121,6 @@ class _Spreading:
 
 
 def _highest(active: Mapping[ConceptHash, float]) -> list[ConceptHash]:
-    """Those above the threshold, the most active first."""
+    """Return the concepts above the threshold, the most active first."""
     above = [one for one, activation in active.items() if activation >= THRESHOLD]
     return sorted(above, key=lambda one: (-active[one], one))

@@ -1,4 +1,4 @@
-"""Answers and pictures as plain data, for clients, and back."""
+"""Converts answers and pictures to plain data for clients, and back."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _ARROW = ("source", "target", "predicate", "confidence")
 
 
 def answer_json(answer: GraphAnswer) -> dict[str, Any]:
-    """`{kind, by, rows, reason, unknown}`; each row is `{start, label, way, depth, confidence, score, path}`,
-    its path the facts from `start` to `label` with the direction in which each was walked.
+    """Return `{kind, by, rows, reason, unknown}`; each row is `{start, label, way, depth,
+    confidence, score, path}`, where the path has the facts from `start` to `label` with their
+    directions.
     """
     return {
         "kind": str(answer.kind),
@@ -41,7 +42,7 @@ def answer_json(answer: GraphAnswer) -> dict[str, Any]:
 
 
 def answer_of(data: Mapping[str, Any]) -> GraphAnswer:
-    """What `answer_json` made the data of."""
+    """Rebuild the answer from the data of `answer_json`."""
     rows = tuple(
         AnswerRow(
             row["start"],
@@ -57,9 +58,9 @@ def answer_of(data: Mapping[str, Any]) -> GraphAnswer:
 
 
 def picture_json(picture: Picture) -> dict[str, Any]:
-    """`{title, by, nodes: [{label, depth, score}], arrows: [{source, target, predicate, confidence, history}],
-    hidden_nodes, hidden_arrows}`; arrows name nodes by their places, and their history is
-    `{said, denied, promoted, first, last, memory}` or None.
+    """Return `{title, by, nodes: [{label, depth, score}], arrows: [{source, target, predicate,
+    confidence, history}], hidden_nodes, hidden_arrows}`; arrows refer to nodes by index, and their
+    history is `{said, denied, promoted, first, last, memory}` or None.
     """
     return {
         "title": picture.title,
@@ -72,7 +73,7 @@ def picture_json(picture: Picture) -> dict[str, Any]:
 
 
 def picture_of(data: Mapping[str, Any]) -> Picture:
-    """What `picture_json` made the data of."""
+    """Rebuild the picture from the data of `picture_json`."""
     return Picture(
         data["title"],
         tuple(PictureNode(**node) for node in data["nodes"]),
