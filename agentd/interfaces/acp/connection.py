@@ -89,6 +89,7 @@ class ClientConnection:
         self._is_stopping = False
         self._has_ended = False
         self._idle = asyncio.Event()  # no call is in flight
+        self._idle.set()
 
     async def run(self) -> None:
         """Serve until the client leaves, is dropped, or `stop` is called."""
@@ -173,7 +174,7 @@ class ClientConnection:
 
     async def _finish_calls(self, group: asyncio.TaskGroup) -> None:
         """A client that has only stopped writing still waits for its answers."""
-        if not self._in_flight or has_hung_up(self._writer.get_extra_info("socket")):
+        if has_hung_up(self._writer.get_extra_info("socket")):
             return
         try:
             async with time_limit(group, self._clock, self._settings.drop_after.total_seconds()):
@@ -292,14 +293,14 @@ class ClientConnection:
     def _hear(self, method: str, params: dict[str, Any]) -> None:
         """Raises FrameError for a greeting that asks to be bound and cannot be."""
         listener = self._access.of(self.role).notifications.get(method)
-        if method == _HELLO:  # it has no answer this way, but what it gives up it has given up
+        # A greeting has no listener and no answer this way, but what it gives up it has given up.
+        if listener is not None or method == _HELLO:
             try:
                 self.role = self.role.after(method, params)
             except InvalidRequest as error:
                 raise FrameError(frames.INVALID_REQUEST, error.message, fatal=True) from None
         if listener is None:
             return
-        self.role = self.role.after(method, params)
         try:
             listener(params, self)
         except AgentdError as error:
