@@ -1,8 +1,10 @@
-"""What facts and their evidence say to the graph: names for the same thing, and episodes. Pure.
+"""Derives the graph's content from facts and their evidence: names for the same thing, and
+episodes. Pure.
 
-Each time a fact was said is an episode of its own. The first stands, since the page of facts vouches for
-it; the others fade, reinforce it meanwhile, and are promoted where they are many. What was replaced or has
-ended is history: its episodes stay, and one that denies it says since when it is not believed.
+Each time a fact was said is an episode. The first one does not fade, since the page of facts
+vouches for it; the others fade, reinforce it meanwhile, and are promoted if they are many. A
+replaced or ended fact is history: its episodes stay, and an episode that denies it says since when
+it no longer holds.
 """
 
 from __future__ import annotations
@@ -22,30 +24,31 @@ from agentd.zero.naming import Aliases, normal_label, normal_predicate
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 
 OWNER = "user"
-OWNER_TOO = {"me": OWNER, "myself": OWNER}  # how the owner speaks of himself
+OWNER_TOO = {"me": OWNER, "myself": OWNER}  # how the owner refers to himself
 
-_OF = "'s-"  # between a thing and what it has
-_OWN = ("my-", f"the-{OWNER}{_OF}")  # what begins a name of something that the owner has
+_OF = "'s-"  # joins an owner and a relation
+_OWN = ("my-", f"the-{OWNER}{_OF}")  # prefixes of names of something that the owner has
 _NAMED = (
     "'s-name",
     "-name",
-)  # ends the relation of those whose name is known: ("user", "dog name", "Rex")
-_ROUNDS = 4  # of names that follow from others
+)  # suffixes of relations such as ("user", "dog name", "Rex")
+_ROUNDS = 4  # rounds of deriving names from other names
 
 
 class Names:
-    """The names that hold while these triples do. `own` is the owner's table, which wins over them.
+    """The names that are valid while these triples hold. `own` is the owner's table, which has
+    precedence.
 
-    While it holds that the user's sister is Klara, and no other, "sister", "my sister", "the user's
-    sister" and "sister Klara" are names of Klara's, whatever the language of the relation; and while
-    Klara's employer is Bosch, "my sister's employer" is one of Bosch's. No word of any language is known
-    here but `user`, the possessive `'s`, and what the triples of facts are written with.
+    While the user's only sister is Klara, "sister", "my sister", "the user's sister" and "sister
+    Klara" are names of Klara, in whatever language the relation is; and while Klara's employer is
+    Bosch, "my sister's employer" is a name of Bosch. No word of any language is built in except
+    `user`, the possessive `'s`, and the words in which triples are written.
     """
 
     def __init__(self, own: Aliases, triples: Iterable[Triple] = ()) -> None:
         self._own = dict(own.table)
-        self._one: Mapping[tuple[str, str], str] = {}  # what a thing has just one of
-        self._bare: Mapping[str, str] = {}  # names that do not say whose it is
+        self._one: Mapping[tuple[str, str], str] = {}  # relations with a single value
+        self._bare: Mapping[str, str] = {}  # names without an owner
         fit = [one for one in map(_written, triples) if one is not None]
         for _ in range(_ROUNDS):
             before = self._one
@@ -54,15 +57,15 @@ class Names:
                 break
 
     def resolve(self, name: str) -> str:
-        """The normal label of what a name stands for; what only says "sister" means the owner's. Raises
-        GraphError for what is no label.
+        """Return the normal label that a name stands for; a bare "sister" means the owner's. Raises
+        GraphError for an invalid label.
         """
         return self._whom(normal_label(name))
 
     def triple(self, triple: Triple) -> Triple:
-        """The triple in normal words, said of what it is about: what is told of the user as "sister's
-        employer" is Klara's employer. In a value "sister" is just a word. Raises GraphError for words
-        that are no labels.
+        """Return the triple in normal labels, about the thing it concerns: the user's "sister's
+        employer" becomes Klara's employer. In a value "sister" is an ordinary word. Raises
+        GraphError for invalid labels.
         """
         return self._told(_labels(triple))
 
@@ -88,7 +91,9 @@ class Names:
         return self._own.get(label, label)
 
     def _owned(self, label: str) -> str:
-        """What "klara's employer" is, followed from the front; the label where it is not known."""
+        """Return what "klara's employer" refers to, resolved from the front; the label itself if
+        that is unknown.
+        """
         holder, possessive, rest = label.partition(_OF)
         if not possessive:
             return label
@@ -122,7 +127,7 @@ class Names:
 
 
 class _Written(NamedTuple):
-    """A triple as labels and predicate; `has` is the relation as a label."""
+    """A triple in normal labels; `has` is the relation as a label."""
 
     subject: str
     relation: str
@@ -131,7 +136,7 @@ class _Written(NamedTuple):
 
 
 def _labels(triple: Triple) -> _Written:
-    """Raises GraphError."""
+    """Normalise a triple. Raises GraphError."""
     subject, value = normal_label(triple.subject), normal_label(triple.value)
     return _Written(
         subject, normal_predicate(triple.relation), normal_label(triple.relation), value
@@ -142,11 +147,11 @@ def _written(triple: Triple) -> _Written | None:
     try:
         return _labels(triple)
     except GraphError:
-        return None  # it is no label, and names nothing
+        return None  # not valid labels, so it names nothing
 
 
 def _relations(relation: str) -> Iterable[str]:
-    """The relation, and what it is where it only tells the name: "dog" of "dog name"."""
+    """Yield the relation, and the relation without a name suffix: "dog" for "dog name"."""
     yield relation
     for ending in _NAMED:
         if relation.endswith(ending) and relation != ending:
@@ -154,7 +159,7 @@ def _relations(relation: str) -> Iterable[str]:
             return
 
 
-SCOPE = "main"  # facts are the owner's, and seen in his sessions alone
+SCOPE = "main"  # facts are visible only in the owner's sessions
 
 _LITERAL = Aliases({})
 _SAYING = frozenset({FactStatus.ACTIVE, FactStatus.SUPERSEDED, FactStatus.ENDED})
@@ -162,11 +167,11 @@ _SAYING = frozenset({FactStatus.ACTIVE, FactStatus.SUPERSEDED, FactStatus.ENDED}
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """An episode that facts vouch for: those that say the same thing at the same time and place are
-    one. It is as sure as the surest of them, and `refs` are their ids.
+    """An episode derived from facts: facts that say the same at the same time and place share one.
+    Its confidence is the highest of theirs, and `refs` are their ids.
     """
 
-    triple: Triple  # in labels that are resolved
+    triple: Triple  # in resolved labels
     at: datetime
     source: str
     session: str
@@ -175,17 +180,17 @@ class Saying:
 
     @property
     def is_denial(self) -> bool:
-        """Whether it says that the fact holds no longer."""
+        """Whether it says that the fact no longer holds."""
         return self.source == ENDED
 
     def joined(self, other: Saying) -> Saying:
-        """Both, which are the same episode."""
+        """Merge two sayings of the same episode."""
         refs = tuple(sorted({*self.refs, *other.refs}))
         sure = max(self.confidence, other.confidence)
         return Saying(self.triple, self.at, self.source, self.session, sure, refs)
 
     def record(self) -> Record:
-        """It, compiled."""
+        """Compile the saying to a record."""
         said = self.triple.subject, self.triple.relation, self.triple.value
         one = SemanticTuple(*said, self.confidence, denied=self.is_denial, refs=self.refs)
         context = ContextMeta(self.at, self.source, SCOPE, session=self.session)
@@ -194,8 +199,9 @@ class Saying:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What the graph is to hold of the facts, under these names. `holding` are the facts that hold now,
-    by id, each with its triple in these names; `unfit` are ids of facts whose words are no labels.
+    """The graph's content from facts, under these names. `holding` are the facts that hold now, by
+    id, with their triples in these names; `unfit` are ids of facts whose words are not valid
+    labels.
     """
 
     sayings: Mapping[EpisodeHash, Saying]
@@ -207,8 +213,8 @@ class Derived:
 def derived(
     facts: Iterable[Fact], evidence: Mapping[str, Sequence[Evidence]], own: Aliases
 ) -> Derived:
-    """The episodes of all facts with a triple that are neither forgotten nor proposed. `own` is the
-    owner's table of aliases.
+    """Derive the episodes of all facts with a triple, except forgotten and proposed ones. `own` is
+    the owner's table of aliases.
     """
     known = [one for one in facts if one.status in _SAYING and one.triple is not None]
     names = Names(own, (one.triple for one in known if one.is_active and one.triple is not None))
@@ -252,7 +258,7 @@ def _put(found: dict[EpisodeHash, Saying], saying: Saying) -> None:
 
 
 def _episode(saying: Saying) -> EpisodeHash:
-    """The name that the compiler gives it."""
+    """Return the episode hash, as the compiler computes it."""
     triple = saying.triple
     said = fact_hash(triple.subject, triple.relation, triple.value)
     return episode_hash(said, context_hash(saying.at, saying.source, SCOPE, "", saying.session))

@@ -1,4 +1,4 @@
-"""What leaves the graph as a whole, and what comes into it from other agents."""
+"""Exports the graph as a whole, and imports what other agents say."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from agentd.zero.formats.records import canonical
 from agentd.zero.formats.seal import HEADER
 from agentd.zero.formats.writing import write
 
-FILE = "file"  # who says what a text says that is nobody's
+FILE = "file"  # teller of imported texts without one
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeState:
-    """The graph as it is at a moment, and as `.0c`."""
+    """The state of the graph at a moment, and its `.0c` text."""
 
     checkpoint: Checkpoint
     text: str
@@ -36,8 +36,8 @@ class ExchangeState:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What came of a message: episodes that were new, that were known, that were taken back, and that
-    did not come in because they had been taken back, or forgotten here, before.
+    """The result of taking in a message: numbers of new episodes, of known ones, of withdrawn ones,
+    and of those kept out because they had been withdrawn, or forgotten here, before.
     """
 
     new: int
@@ -48,14 +48,16 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """What a look at the chain came to, and of whom something else is kept than it says."""
+    """The verdict on the chain, and the tellers of whom something else is stored than the chain
+    says.
+    """
 
     verdict: Verdict
     changed: tuple[str, ...] = ()
 
 
 class Exchange:
-    """The graph as others get it and give to it. Methods raise WorkspaceError, StorageError."""
+    """Exchange of the graph with other agents. Methods raise WorkspaceError, StorageError."""
 
     def __init__(
         self,
@@ -74,41 +76,45 @@ class Exchange:
         self._taking = asyncio.Lock()
 
     def refresh_with(self, refresh: Callable[[], Awaitable[object]]) -> None:
-        """Await this before each answer: facts take in then what was done to their page."""
+        """Await `refresh` before each answer; it makes facts take over changes of their page."""
         self._refresh = refresh
 
     async def fresh(self) -> None:
-        """Let the graph say what the page and the text say now."""
+        """Bring the graph level with the page of facts and what others said."""
         if self._refresh is not None:
             await self._refresh()
         await self._keeper.level()
 
     async def level(self) -> None:
-        """Let what is shared follow what holds, where facts are read at all."""
+        """Bring the shares level with the facts that hold, if facts are read and anything is
+        shared.
+        """
         if self._refresh is not None and await self._sharing.is_used():
             await self.fresh()
             await self._sharing.level()
 
     async def state(self) -> ExchangeState:
-        """All that the owner may see, level with facts and text."""
+        """Return all that the owner may see, level with the facts."""
         await self.fresh()
         record = await snapshot(self._store)
         return ExchangeState(*await asyncio.to_thread(_checkpoint, record))
 
     async def since(self, old: str) -> Delta:
-        """What led to now from a state that `state` told. Raises GraphError for a text that is none."""
+        """Return the delta from a state that `state` returned earlier, as text, to now. Raises
+        GraphError for an invalid text.
+        """
         await self.fresh()
         record = await snapshot(self._store)
         return await asyncio.to_thread(lambda: diff(read(old), record))
 
     async def export(self) -> WrittenGraph:
-        """Write all of the graph's text anew. Raises GraphError."""
+        """Write the whole text of the graph anew. Raises GraphError."""
         await self.fresh()
         return await self._keeper.export()
 
     async def logged(self) -> Logged:
-        """Whether the chain is as it was written, and what others said as it was entered: with all that
-        the facts say by now.
+        """Return whether the chain is as it was written, and whether what others said is as entered
+        in it.
         """
         await self.fresh()
         verdict = await self._journal.verdict()
@@ -117,15 +123,15 @@ class Exchange:
         return Logged(verdict, await self._journal.changed(await self._keeper.receipts()))
 
     async def take(self, text: str, name: str, trust: float) -> Taken:
-        """Learn what another agent tells, which is called `name` here, in confidence times `trust`. What
-        was taken in before keeps its confidence: the same message once more changes nothing. Of what
-        the sender takes back, only what it said itself goes; nothing that went, or was forgotten here,
-        comes in again.
+        """Take in the message of another agent, called `name` here, with its confidences multiplied
+        by `trust`. What was taken in before keeps its confidence, so the same message changes
+        nothing when repeated. A sender can withdraw only what it said itself; nothing that was
+        withdrawn or forgotten here comes in again.
 
-        Additions come first and withdrawals second: after a failure between them, take it again.
-        Raises GraphError, and changes nothing, for a text that `received` refuses, for a message of
-        this agent's own, for a trust outside (0, 1] and for a name that is none, or somebody else's;
-        InvalidRequest where nothing is shared with anybody.
+        Additions come first, withdrawals second: after a failure in between, take the message
+        again. Raises GraphError, and changes nothing, for a text that `received` refuses, a message
+        of this agent itself, a trust outside (0, 1], and a name that is invalid or belongs to
+        somebody else; InvalidRequest if no space is shared.
         """
         if not self._sharing.scopes:
             raise InvalidRequest(
@@ -143,10 +149,10 @@ class Exchange:
             return await self._take(message, fresh, name)
 
     async def take_text(self, text: str, name: str, trust: float) -> Taken:
-        """Learn what a text of the graph says, `.0` or `.0c`, in confidence times `trust`: as the word of
-        who is called `name` here, who is meant by `user` there, too; without a name as that of a file. The
-        same text once more changes nothing. Raises GraphError for a text that is not what its hashes
-        say, and for a name that is none or somebody else's.
+        """Take in a graph text, `.0` or `.0c`, with its confidences multiplied by `trust`: as said
+        by `name`, who is also meant by `user` in it; without a name as said by a file. Repeating it
+        changes nothing. Raises GraphError for a text that does not match its hashes, and for a name
+        that is invalid or belongs to somebody else.
         """
         teller = self._named(name) if name else FILE
         record = await asyncio.to_thread(_read, text)
@@ -171,8 +177,8 @@ class Exchange:
         return self._journal.is_kept
 
     async def _said_by(self, sender: str, name: str) -> Mapping[str, Relation]:
-        """What this sender said before, by what it calls it. Raises GraphError where the sender is
-        known by another name, or the name is another sender's.
+        """Return what this sender said before, by the sender's own episode hash. Raises GraphError
+        if the sender is known by another name, or the name is another sender's.
         """
         relations = await self._store.episodes()
         contexts = await self._store.contexts(sorted({one.context for one in relations}))
@@ -187,7 +193,7 @@ class Exchange:
         }
 
     def _named(self, name: str) -> str:
-        """The normal label of the sender. Raises GraphError."""
+        """Return the normal label of the sender. Raises GraphError."""
         label = self._keeper.resolve(name)
         if label == OWNER:
             raise GraphError(f"{name[:40]!r} is the owner here", cure="give the sender a name")
@@ -195,8 +201,9 @@ class Exchange:
 
 
 async def snapshot(store: GraphStore) -> Record:
-    """All that the store's episodes say, in the order of their hashes. A concept that no episode speaks
-    of is no part of it: the port does not list those.
+    """Return all episodes of the store as a record, in the order of the hashes, with their concepts
+    and contexts. Concepts without an episode are not part of it, because the port does not list
+    them.
     """
     relations = await store.episodes()
     ends = {end for one in relations for end in (one.subject, one.object)}
@@ -218,7 +225,7 @@ def _check_name(context: ConceptContext, sender: str, name: str) -> None:
 
 
 def _read(text: str) -> Record:
-    """Raises GraphError."""
+    """Parse a graph text. Raises GraphError."""
     if text.lstrip().startswith(HEADER):
         return read(text)
     return merged(decompile(graph).record for graph in parse_all(text))

@@ -1,4 +1,6 @@
-"""How much a concept matters to a question: confidence, recency, frequency and connectivity in one."""
+"""The importance of a concept for a question: confidence, recency, frequency and connectivity
+combined.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ HALF_LIFE = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class ImportanceWeights:
-    """What each part counts; their sum is 1, or ValueError is raised."""
+    """The weights of the parts. Raises ValueError unless they are non-negative and sum to 1."""
 
     confidence: float = 0.35
     recency: float = 0.25
@@ -35,13 +37,13 @@ WEIGHTS = ImportanceWeights()
 
 @dataclass(frozen=True, slots=True)
 class ImportanceParts:
-    """What a score is made of, each in [0, 1].
+    """The parts of a score, each in [0, 1].
 
     `confidence` is that of the path. `recency` is 2^(−age / 7 days) of the newest episode among the
-    facts seen about the concept; what lies in the future is new. `frequency` is
-    log(1 + episodes) / log(1 + most episodes), `connectivity` log(1 + facts) / log(1 + most facts),
-    the most being that of any concept the walk reached; both are 0 where nothing was seen. Facts are
-    those the walk saw: more of them for near concepts than for those at its rim.
+    facts seen about the concept; a future time counts as new. `frequency` is log(1 + episodes) /
+    log(1 + most episodes), `connectivity` log(1 + facts) / log(1 + most facts), where "most" is the
+    maximum over the concepts the walk reached; both are 0 if nothing was seen. Facts are those the
+    walk saw: more for near concepts than for those at its edge.
     """
 
     confidence: float
@@ -50,7 +52,7 @@ class ImportanceParts:
     connectivity: float
 
     def score(self, weights: ImportanceWeights = WEIGHTS) -> float:
-        """Their weighted sum, in [0, 1]."""
+        """Return the weighted sum, in [0, 1]."""
         return (
             weights.confidence * self.confidence
             + weights.recency * self.recency
@@ -81,7 +83,7 @@ class _Seen:
 
 
 class Importance:
-    """Scores of what one walk found, told at one time."""
+    """Scores what one walk found, as of one time."""
 
     def __init__(
         self, traversal: Traversal, now: datetime, weights: ImportanceWeights = WEIGHTS
@@ -98,10 +100,10 @@ class Importance:
         self._episodes_of_most = _Shares(
             max((edge.episodes for edge in traversal.edges), default=0)
         )
-        self._rest: dict[bytes, float] = {}  # of their scores, without the path
+        self._rest: dict[bytes, float] = {}  # scores without the path's part
 
     def concept(self, path: Path) -> RankedConcept:
-        """The end of a path, scored by that path."""
+        """Return the concept at a path's end, scored by that path."""
         if self._facts is None:
             self._facts = _by_concept(self._edges)
         parts = replace(self._parts(path.end), confidence=path.confidence)
@@ -110,15 +112,15 @@ class Importance:
         return RankedConcept(path.end, score, path.depth, facts, path, parts)
 
     def score(self, path: Path) -> float:
-        """The score of `concept`, without the rest."""
+        """Return only the score of `concept`."""
         rest = self._rest.get(path.end.value)
         if rest is None:
             rest = self._rest[path.end.value] = self._score_of(path.end.value)
         return rest + self._weights.confidence * path.confidence
 
     def fact(self, path: Path) -> float:
-        """The score of the last fact of a path: recency and frequency are its own, the rest is as for
-        the concept.
+        """Return the score of a path's last fact: recency and frequency are the fact's own, the
+        rest as for the concept.
         """
         edge = path.steps[-1].edge
         seen = self._seen.get(path.end.value)
@@ -131,7 +133,7 @@ class Importance:
         return parts.score(self._weights)
 
     def _score_of(self, concept: bytes) -> float:
-        """What the parts come to that do not depend on a path."""
+        """Return the weighted sum of the parts that do not depend on a path."""
         weights = self._weights
         if (seen := self._seen.get(concept)) is None:
             return 0.0
@@ -142,7 +144,7 @@ class Importance:
         )
 
     def _parts(self, concept: ConceptHash) -> ImportanceParts:
-        """The parts that do not depend on a path."""
+        """Return the parts that do not depend on a path."""
         if (seen := self._seen.get(concept.value)) is None:
             return ImportanceParts(0.0, 0.0, 0.0, 0.0)
         return ImportanceParts(
@@ -156,19 +158,21 @@ class Importance:
 def rank(
     traversal: Traversal, now: datetime, weights: ImportanceWeights = WEIGHTS
 ) -> tuple[RankedConcept, ...]:
-    """What a walk reached, the most important first; ties by depth, then by hash."""
+    """Return the concepts that a walk reached, the most important first; ties by depth, then by
+    hash.
+    """
     importance = Importance(traversal, now, weights)
     ranked = [importance.concept(path) for path in traversal.reached]
     return tuple(sorted(ranked, key=lambda one: (-one.score, one.depth, one.concept)))
 
 
 def recency(newest: datetime, now: datetime) -> float:
-    """2^(−age / 7 days), 1 for what is new or lies in the future."""
+    """Return 2^(−age / 7 days), 1 for a time in the future."""
     return 1.0 if newest >= now else float(0.5 ** ((now - newest) / HALF_LIFE))
 
 
 class _Shares(dict[int, float]):
-    """What a count is of the most, from 0 to 1; each is computed once."""
+    """Maps a count to its log-scaled share of the maximum, 0 to 1; each is computed once."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""What happens to the graph, entered into a chain, if one is kept, that nobody changes unseen.
+"""The chain of the graph: a tamper-evident log of what happens to the graph, if one is kept.
 
-Each entry is hashed with the one before. It holds no content, only salted digests, so erasing content
-leaves it valid.
+Each entry is hashed together with the one before. Entries hold no content, only salted digests, so
+erasing content leaves the chain valid.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ _HEAD = re.compile(r"(0|[1-9][0-9]{0,11}) ([0-9a-f]{64})\n")
 
 
 class EntryHash(Digest):
-    """Names an entry by what it says and by all entries before it."""
+    """Identifies an entry by its content and all entries before it."""
 
     __slots__ = ()
 
 
-START = EntryHash(bytes(SIZE))  # stands before the first entry
+START = EntryHash(bytes(SIZE))  # precedes the first entry
 
 
 class ChainFiles(Protocol):
-    """Where the chain is kept, by paths in the workspace. When a method returns, what it did is durable;
-    any may raise WorkspaceError or StorageError.
+    """The files of the chain, by path in the workspace. What a method did is durable when it
+    returns; any may raise WorkspaceError or StorageError.
     """
 
     async def read(self, path: str) -> bytes | None:
-        """The whole file; None if there is none."""
+        """Return the whole file; None if there is none."""
 
     async def append(self, path: str, data: bytes) -> None:
-        """Put the bytes behind the file's last; a crash may leave a part of them."""
+        """Append the bytes to the file; a crash may leave a part of them."""
 
     async def replace(self, path: str, data: bytes) -> None:
-        """Make them the file: whole, or not at all."""
+        """Replace the file by these bytes, whole or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalReceipt:
-    """What proves later that an entry is about some content. `salt` is kept with the content and
-    erased with it: from then on nobody can tell what the entry was about, not even by guessing.
+    """Proves later that an entry is about some content. `salt` is stored with the content and
+    erased with it: then nobody can find out what the entry was about, not even by guessing.
     """
 
     number: int
@@ -75,8 +75,8 @@ class JournalReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a look at the chain came to. `bad` is the number of the first entry that is not as it was
-    written, or is missing; 0 stands for the head record, and None says that all is well.
+    """The result of checking the chain. `bad` is the number of the first entry that was changed or
+    is missing; 0 means the head record, None that all is well.
     """
 
     entries: int
@@ -89,7 +89,7 @@ class Verdict:
         return self.bad is None
 
     def check(self) -> None:
-        """Raises StorageCorrupt, which names the place, unless it is sound."""
+        """Raise StorageCorrupt, naming the place, unless the chain is sound."""
         if not self.is_sound:
             what = f"entry {self.bad} of {LOG}" if self.bad else HEAD
             raise StorageCorrupt(
@@ -99,7 +99,7 @@ class Verdict:
 
 
 class JournalChain:
-    """The log and its head record, which says how long the log is and how it ends."""
+    """The log, and its head record, which holds the number of entries and the hash of the last."""
 
     def __init__(
         self,
@@ -111,20 +111,20 @@ class JournalChain:
         self._clock = clock
         self._salt = salt
         self._lock = asyncio.Lock()
-        self._end: tuple[int, EntryHash] | None = None  # None: what the files hold is not known
+        self._end: tuple[int, EntryHash] | None = None  # None: the files have to be read
 
     async def append(self, kind: str, content: bytes) -> JournalReceipt:
-        """Add an entry about the content; durable when this returns. `kind` is a word of small letters
-        and `_`, such as `inserted`.
+        """Add an entry about the content; durable when this returns. `kind` is a word of lower-case
+        letters and `_`, such as `inserted`.
 
-        What a crash left of an entry that was being written is taken away first. Raises StorageCorrupt,
+        The remains of an entry that a crash interrupted are removed first. Raises StorageCorrupt,
         and adds nothing, when the chain is not sound.
         """
         if not _KIND.fullmatch(kind):
             raise GraphError(f"{kind[:40]!r} is no kind of entry", cure="use small letters and _")
         async with self._lock:
             if self._end and await self._files.read(HEAD) != _head(*self._end):
-                self._end = None  # it was put back, or moved away to begin a new chain
+                self._end = None  # the file was restored, or moved away to begin a new chain
             count, last = self._end or await self._recovered()
             self._end = None
             salt = self._salt()
@@ -137,7 +137,7 @@ class JournalChain:
             return JournalReceipt(count + 1, salt)
 
     async def verify(self) -> Verdict:
-        """Whether the chain is as it was written, from the files as they are now."""
+        """Check the present files: return whether the chain is as it was written."""
         async with self._lock:
             found = judged(await self._files.read(LOG), await self._files.read(HEAD)).verdict
             if not found.is_sound:
@@ -145,8 +145,8 @@ class JournalChain:
             return found
 
     async def proven(self, many: Sequence[tuple[bytes, JournalReceipt]]) -> list[bool]:
-        """For each content whether its receipt's entry is about it. Raises StorageCorrupt when the chain
-        is not sound.
+        """Return for each content whether the entry of its receipt is about it. Raises
+        StorageCorrupt when the chain is not sound.
         """
         async with self._lock:
             found = judged(await self._files.read(LOG), await self._files.read(HEAD))
@@ -154,7 +154,7 @@ class JournalChain:
         return [_is_of(content, receipt, found.digests) for content, receipt in many]
 
     async def _recovered(self) -> tuple[int, EntryHash]:
-        """The number and the hash of the last entry, once the files agree."""
+        """Make the files agree, and return the number and hash of the last entry."""
         log = await self._files.read(LOG)
         found = judged(log, await self._files.read(HEAD))
         found.verdict.check()
@@ -167,8 +167,8 @@ class JournalChain:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the files hold. `whole` is how many bytes of the log are whole entries; `is_behind` says that
-    the head record has yet to be brought up to the last entry.
+    """The state of the files. `whole` is the length in bytes of the complete entries; `is_behind`:
+    the head record has still to be brought up to the last entry.
     """
 
     verdict: Verdict
@@ -179,13 +179,13 @@ class Judged:
 
 
 def digest(content: bytes, salt: bytes) -> str:
-    """What an entry says of content: the keyed hash HMAC-SHA256 (RFC 2104) with the salt as key."""
+    """Return the digest of content in an entry: HMAC-SHA256 (RFC 2104) with the salt as key."""
     return hmac.digest(salt, content, "sha256").hex()
 
 
 def judged(log: bytes | None, head: bytes | None) -> Judged:
-    """The chain in these bytes. What stands behind the entry that the head record names is what a crash
-    leaves, and no fault: whole entries that fit count, the rest does not.
+    """Check the chain in these bytes. What follows the entry in the head record is left by a crash,
+    and no fault: complete entries that fit count, the rest does not.
     """
     named = _named(log, head)
     if isinstance(named, Verdict):
@@ -218,7 +218,9 @@ def judged(log: bytes | None, head: bytes | None) -> Judged:
 
 
 def _named(log: bytes | None, head: bytes | None) -> tuple[int, EntryHash] | Verdict:
-    """How many entries there are and how they end, as the head record says."""
+    """Return the number of entries and the hash of the last, from the head record; a Verdict if it
+    is missing or unreadable.
+    """
     if head is None:
         return Verdict(0, 0, "the head record is missing") if log else (0, START)
     found = _HEAD.fullmatch(head.decode("ascii", "replace"))
@@ -245,8 +247,8 @@ _RECEIPT = re.compile(r"([1-9][0-9]{0,11}) ([0-9a-f]{64})")
 
 
 class GraphJournal:
-    """The chain of the graph; without one nothing is entered. That it cannot be written, or is broken,
-    holds up nobody: `problems` says so.
+    """The journal of the graph; without a chain nothing is entered. A chain that is broken or
+    cannot be written holds up nothing, but is reported by `problems`.
     """
 
     def __init__(self, chain: JournalChain | None = None) -> None:
@@ -259,8 +261,8 @@ class GraphJournal:
         return self._chain is not None
 
     async def enter(self, kind: str, content: bytes) -> str:
-        """Enter that this happens to the content; durable when it returns. Gives the receipt, which is
-        to be kept beside the content and erased with it: "" where nothing could be entered.
+        """Enter that this happens to the content; durable when it returns. Return the receipt,
+        which has to be stored with the content and erased with it: "" if nothing could be entered.
         """
         if self._chain is None:
             return ""
@@ -273,7 +275,7 @@ class GraphJournal:
         return f"{receipt.number} {receipt.salt.hex()}"
 
     async def verdict(self) -> Verdict:
-        """Whether the chain is as it was written. Raises StorageError, WorkspaceError."""
+        """Check the chain. Raises StorageError, WorkspaceError."""
         if self._chain is None:
             return Verdict(0)
         found = await self._chain.verify()
@@ -286,15 +288,15 @@ class GraphJournal:
         return found
 
     async def look(self) -> None:
-        """The same for those who only want it to be among the problems."""
+        """Check the chain only in order to report problems; raises nothing of that kind."""
         try:
             await self.verdict()
         except (StorageError, WorkspaceError) as error:
             self._fail(error)
 
     async def changed(self, receipts: Sequence[tuple[str, str, Record]]) -> tuple[str, ...]:
-        """Of records, each with who says it and its receipt, those who say something else by now than
-        was entered. Raises StorageCorrupt when the chain is not sound, WorkspaceError.
+        """Return the tellers whose records no longer match their entries; `receipts` are (teller,
+        receipt, record). Raises StorageCorrupt when the chain is not sound, WorkspaceError.
         """
         if self._chain is None:
             return ()
@@ -304,7 +306,7 @@ class GraphJournal:
         return tuple(dict.fromkeys(found))
 
     def problems(self) -> tuple[Problem, ...]:
-        """That the chain is broken, or cannot be written."""
+        """Return that the chain is broken or cannot be written; empty if neither."""
         if self._failure is None:
             return ()
         text = f"what happens to the graph is not entered in its chain: {self._failure.message}"
@@ -316,7 +318,7 @@ class GraphJournal:
 
 
 def _receipt(text: str) -> JournalReceipt:
-    """What `enter` gave; one that proves nothing for any other text."""
+    """Parse a receipt of `enter`; any other text gives one that proves nothing."""
     found = _RECEIPT.fullmatch(text)
     return (
         JournalReceipt(int(found[1]), bytes.fromhex(found[2])) if found else JournalReceipt(0, b"")

@@ -1,4 +1,6 @@
-"""The one owner of the graph: it keeps tables and text level with the facts, and with what others said."""
+"""The only writer of the graph: keeps tables and text level with the facts and with what others
+said.
+"""
 
 from __future__ import annotations
 
@@ -38,32 +40,32 @@ from agentd.zero.naming import DEFAULT_ALIASES, Aliases, parse_aliases
 log = structlog.get_logger()
 
 ALIASES = f"{GRAPH_FOLDER}/aliases.md"
-AT_ONCE = 500  # episodes that come to the tables in one go
+AT_ONCE = 500  # episodes inserted in one transaction
 
 _READER = Reader(SessionKey("graph"), Kind.MAIN)
-_SHOWN = 5  # ids of facts that cannot be in the graph
+_SHOWN = 5  # ids of unfit facts that are named
 
 
 class KnownFacts(Protocol):
-    """Where the facts are read, as FactStore has it. Methods raise StorageError."""
+    """The source of facts, as in FactStore. Methods raise StorageError."""
 
     async def facts(self) -> Sequence[Fact]:
-        """All of them, forgotten ones as ids."""
+        """Return all facts, forgotten ones included."""
 
     async def evidence(self, fact_ids: Sequence[str]) -> Mapping[str, Sequence[Evidence]]:
-        """The words that say each of these."""
+        """Return the evidence of each of these facts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What the tables are to hold."""
+    """What the tables should hold."""
 
     derived: Derived
     kept: tuple[KeptRecords, ...]
     forgotten: frozenset[str]  # ids of facts
 
     def gone(self, held: Mapping[EpisodeHash, Held]) -> dict[EpisodeHash, Held]:
-        """What of it is not to be there, or is to say something else."""
+        """Return the stored episodes that should not be there, or have another content."""
         due = {
             name: Held(one.confidence, one.is_denial, one.refs, one.at)
             for name, one in self.derived.sayings.items()
@@ -74,14 +76,16 @@ class _Wanted:
         return {name: one for name, one in held.items() if due.get(name) != one}
 
     def fresh(self, held: Mapping[EpisodeHash, Held], now: datetime) -> list[Saying]:
-        """The sayings that are not there. What has faded is not said again by a table that was lost."""
+        """Return the sayings that are missing, except faded ones, which a rebuilt table need not
+        have.
+        """
         sayings = self.derived.sayings.items()
         return [one for name, one in sayings if name not in held and _is_alive(one, now)]
 
 
 class GraphKeeper:
-    """Tables and text of the graph. Unless it is `fed` with facts, what they no longer say is only taken
-    out. Nothing is read before `level`.
+    """Tables and text of the graph. If not `fed` with facts, it only deletes what they no longer
+    say. Nothing is read before `level`.
     """
 
     def __init__(
@@ -110,10 +114,10 @@ class GraphKeeper:
         self._lock = asyncio.Lock()
         self._own = Aliases({**DEFAULT_ALIASES, **OWNER_TOO})
         self._names = Names(self._own)
-        self._alias_text: str | None = ""  # None: it could not be read
-        self._kept: tuple[KeptRecords, ...] | None = None  # None: to be read again
+        self._alias_text: str | None = ""  # None: unreadable
+        self._kept: tuple[KeptRecords, ...] | None = None  # None: must be read again
         self._is_due = True
-        self._forgotten = 0  # episodes that went with their facts and were not reported yet
+        self._forgotten = 0  # episodes deleted with forgotten facts, not reported yet
         self._unfit: tuple[str, ...] = ()
         self._mistake: AgentdError | None = None  # in the table of aliases
         self._failure: AgentdError | None = None
@@ -124,16 +128,18 @@ class GraphKeeper:
         return "graph"
 
     def touch(self) -> None:
-        """Facts have changed; `level` takes that in. Never blocks."""
+        """Note that facts have changed, for the next `level`. Never blocks."""
         self._is_due = True
 
     def resolve(self, name: str) -> str:
-        """The normal label of the concept that a name stands for. Raises GraphError for what is none."""
+        """Return the normal label of the concept that a name stands for. Raises GraphError for an
+        invalid name.
+        """
         return self._names.resolve(name)
 
     async def level(self) -> None:
-        """Let the tables say what the facts say, and what others said. Raises WorkspaceError,
-        StorageError, GraphError for what is kept damaged; then it is tried again the next time.
+        """Bring the tables level with the facts and with what others said. Raises WorkspaceError,
+        StorageError, GraphError for damaged records; then the next call tries again.
         """
         async with self._lock:
             await self._level()
@@ -143,12 +149,14 @@ class GraphKeeper:
         await self._text.write()
 
     async def export(self) -> WrittenGraph:
-        """Write all of the text anew. Raises what `level` does."""
+        """Write the whole text anew. Raises what `level` does."""
         await self.level()
         return await self._text.write_all()
 
     async def erase(self, erasure: Erasure) -> int:
-        """See Eraser; counts episodes, those of facts that were forgotten since the last time included."""
+        """See Eraser; return the number of episodes, including those of facts forgotten since the
+        last call.
+        """
         async with self._lock:
             await self._level()
             gone = [one for one in await self._read_kept() if one.says(erasure)]
@@ -158,7 +166,7 @@ class GraphKeeper:
         return taken + len(gone)
 
     async def consolidate(self) -> Consolidated:
-        """The work of every day: see Consolidation. Raises what `level` does."""
+        """Do the daily consolidation, see Consolidation. Raises what `level` does."""
         async with self._lock:
             self._is_due = True
             await self._level()
@@ -172,13 +180,13 @@ class GraphKeeper:
         return done
 
     async def said(self) -> Derived:
-        """What the facts say, in the names of now. Raises StorageError."""
+        """Return what the facts say, in the present names. Raises StorageError."""
         async with self._lock:
             await self._read_aliases()
             return await self._derived(await self._facts.facts())
 
     async def add(self, record: Record, relations: Sequence[Relation], teller: str) -> Inserted:
-        """Take in what others say: these of the record's. Raises what `level` does."""
+        """Add these relations of the record, as said by `teller`. Raises what `level` does."""
         wanted = {one.episode for one in relations}
         fresh = rows(record, teller, self._clock.now())
         async with self._lock:
@@ -190,37 +198,39 @@ class GraphKeeper:
             return await self._insert(parts)
 
     async def withdraw(self, episodes: Collection[EpisodeHash]) -> int:
-        """Take these out of what others said; how many were there. Raises what `level` does."""
+        """Delete these episodes of others; return how many existed. Raises what `level` does."""
         async with self._lock:
             await self._level()
             gone = [one for one in await self._read_kept() if one.relation.episode in episodes]
             return await self._take_out(gone, "taken_back")
 
     async def kept_out(self) -> frozenset[str]:
-        """The names of what other agents said that was taken back, or forgotten here: it does not come
-        in again. Raises StorageError.
+        """Return the names of other agents' episodes that were withdrawn, or forgotten here, and
+        are not accepted again. Raises StorageError.
         """
         return await self._records.withdrawn()
 
     async def receipts(self) -> Sequence[tuple[str, str, Record]]:
-        """What others said that was entered in the chain: who says it, under which receipt, and what.
-        Raises StorageError, GraphError.
+        """Return (teller, receipt, record) for everything others said that was entered in the
+        chain. Raises StorageError, GraphError.
         """
         async with self._lock:
             kept = await self._read_kept()
         return [(one.row.teller, one.row.receipt, one.record) for one in kept if one.row.receipt]
 
     async def counts(self) -> GraphCounts:
-        """How much there is."""
+        """Return how many records of each kind there are."""
         return await self._store.counts()
 
     async def last(self) -> Consolidated | None:
-        """What was consolidated last."""
+        """Return the last consolidation; None if there was none."""
         found = await self._store.consolidations(1)
         return found[0] if found else None
 
     def problems(self) -> tuple[Problem, ...]:
-        """Mistakes in the table of aliases, facts that are no part of the graph, and why it is behind."""
+        """Return mistakes in the table of aliases, facts that cannot be in the graph, and why the
+        graph is behind.
+        """
         found = []
         if self._mistake is not None:
             text = f"{ALIASES} is not used: {self._mistake.message}"
@@ -255,7 +265,7 @@ class GraphKeeper:
             async with self._text.changing(one.said for one in gone.values()):
                 await self._store.remove(sorted(gone))
             self._forgotten += sum(not wanted.forgotten.isdisjoint(o.refs) for o in gone.values())
-            held = await self._store.held()  # promotions went with what they count
+            held = await self._store.held()  # promotions were deleted with what they count
         if self._is_fed:
             fresh = await asyncio.to_thread(wanted.fresh, held, self._clock.now())
             await self._add_sayings(fresh)
@@ -307,7 +317,7 @@ class GraphKeeper:
     async def _take_out(
         self, gone: Sequence[KeptRecords], kind: str, *, traceless: bool = False
     ) -> int:
-        """Out of what is kept and of the tables, for good."""
+        """Delete records and their episodes in the tables, for good."""
         names = [ref for one in gone if one.row.teller for ref in one.relation.refs]
         episodes = [one.relation.episode for one in gone]
         if gone:
@@ -318,17 +328,17 @@ class GraphKeeper:
             return await self._store.remove(episodes, traceless=traceless)
 
     async def _entered(self, row: KeptEpisode) -> KeptEpisode:
-        """It, entered in the chain if one is kept."""
+        """Return the row with its receipt, after entering it in the chain, if one is kept."""
         receipt = await self._journal.enter("taken", row.said.encode())
         return KeptEpisode(row.episode, row.teller, row.at, row.said, receipt)
 
     async def _read_aliases(self) -> None:
-        """The table as it stands; one with a mistake changes nothing."""
+        """Read the table of aliases; one with a mistake changes nothing."""
         try:
             text = (await self._workspace.read(ALIASES, _READER)).text
         except FileMissing:
             text = ""
-        except WorkspaceError as error:  # nobody waits for it, least of all who forgets
+        except WorkspaceError as error:  # must hold up nobody, least of all forgetting
             self._alias_text, self._mistake = None, error
             return
         if text == self._alias_text:
@@ -348,6 +358,6 @@ def _compiled(sayings: Sequence[Saying]) -> list[Record]:
 
 
 def _is_alive(saying: Saying, now: datetime) -> bool:
-    """Whether it has not faded."""
+    """Whether the saying has not faded."""
     age = (now - saying.at).total_seconds()
     return saying.source != SAID or faded(saying.confidence, age) >= LEAST

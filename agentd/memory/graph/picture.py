@@ -1,5 +1,5 @@
-"""A neighbourhood of the graph as nodes and arrows, which agentd/memory/graph/drawing.py draws; and what the
-sayings of facts tell besides how sure it is: how often, since when, and whether it lasts. Pure.
+"""A neighbourhood of the graph as nodes and arrows, drawn by agentd/memory/graph/drawing.py; and
+the history of facts: how often they were said, since when, and whether they last. Pure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agentd.memory.graph.answer import Table, one_line
 from agentd.memory.graph.paths import Path, Way
 from agentd.memory.graph.traversal import Traversal
 
-ARROWS_PER_NODE = 2  # more make a picture that nobody can read
+ARROWS_PER_NODE = 2  # more would make an unreadable picture
 _HISTORY = ("said", "denied", "promoted", "first", "last", "memory")
 
 
@@ -26,10 +26,11 @@ SEMANTIC, EPISODIC = "semantic", "episodic"
 class FactHistory:
     """How a fact came to be known.
 
-    `said` are the independent sayings of it: those of one context, and all of another agent's, counted
-    once, and those that faded away after a promotion counted with it; `denied` those against it. `first` and `last` are when. It
-    `stands` where something that does not fade says it: then it belongs to semantic memory, else to
-    episodic.
+    `said` is the number of independent sayings of it: those of one context count once, as do all of
+    another agent; sayings that faded after a promotion count with it. `denied` is the number
+    against it. `first` and `last` are the times of the first and last saying. The fact `stands` if
+    an episode that does not fade states it: then it belongs to semantic memory, else to episodic
+    memory.
     """
 
     said: int
@@ -41,14 +42,12 @@ class FactHistory:
 
     @property
     def memory(self) -> str:
-        """Where it is kept."""
+        """The kind of memory the fact belongs to."""
         return SEMANTIC if self.stands else EPISODIC
 
 
 def histories(traces: Iterable[Trace]) -> Mapping[FactHash, FactHistory]:
-    """The history of each fact that these are the episodes of. An episode that is there twice counts
-    once.
-    """
+    """Return the history of each fact with these episodes. A duplicate episode counts once."""
     by_fact: dict[FactHash, list[Trace]] = {}
     for trace in {trace.relation.episode: trace for trace in traces}.values():
         by_fact.setdefault(trace.relation.fact, []).append(trace)
@@ -69,7 +68,9 @@ def _history(traces: list[Trace]) -> FactHistory:
 
 
 def _count(trace: Trace) -> int:
-    """How many sayings it adds: its promotion counts what was promoted."""
+    """Return how many sayings an episode adds: a promoted one adds none, because its promotion
+    counts it.
+    """
     return trace.observations - trace.is_promoted
 
 
@@ -81,7 +82,7 @@ def _times(trace: Trace) -> list[datetime]:
 
 @dataclass(frozen=True, slots=True)
 class PictureNode:
-    """A concept: `depth` facts away from where the walk began, and its score, there 1."""
+    """A concept, `depth` facts away from the start of the walk, with its score (1 at the start)."""
 
     label: str
     depth: int
@@ -90,8 +91,8 @@ class PictureNode:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A fact from one node to another, or the same, by their places in the picture. Its history is None
-    until it is told, and where the fact was erased meanwhile.
+    """A fact from one node to another, or to itself, by indices in the picture. `history` is None
+    until it is added, and if the fact was erased meanwhile.
     """
 
     source: int
@@ -103,8 +104,9 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What is drawn, found by a way that says what the scores are. `hidden_nodes` and `hidden_arrows` count what was found and left out; `edges` are
-    the facts of the arrows, in their order.
+    """What is drawn; `by` is the way it was found, which defines the scores. `hidden_nodes` and
+    `hidden_arrows` count what was found and left out; `edges` are the facts of the arrows, in the
+    same order.
     """
 
     title: str
@@ -117,20 +119,20 @@ class Picture:
 
     @property
     def left_out(self) -> str:
-        """What is not shown, in words, or nothing."""
+        """What is not shown, in words; "" if everything is."""
         parts = [(self.hidden_nodes, "concept"), (self.hidden_arrows, "fact")]
         said = [f"{count} more {word}{'s' * (count > 1)}" for count, word in parts if count]
         return f"{' and '.join(said)} not shown" if said else ""
 
     def with_history(self, histories: Mapping[FactHash, FactHistory]) -> Picture:
-        """The same, with the histories of its facts."""
+        """Return the picture with the histories of its facts."""
         both = zip(self.arrows, self.edges, strict=True)
         arrows = (replace(arrow, history=histories.get(edge.fact)) for arrow, edge in both)
         return replace(self, arrows=tuple(arrows))
 
     def as_table(self) -> Table:
-        """Headings, and one line of cells for each arrow, the surest first; with histories where they
-        were told.
+        """Return the headings, and one line of cells for each arrow, the surest first; with
+        histories if there are any.
         """
         arrows = sorted(self.arrows, key=lambda a: (-a.confidence, a.source, a.target, a.predicate))
         told = any(arrow.history for arrow in arrows)
@@ -155,8 +157,9 @@ def neighbourhood(
     most: int,
     by: Way = Way.PATHS,
 ) -> Picture:
-    """Where a walk began, and at most `most` other concepts: the first of those `ranked` by paths to them
-    and scores, each with what lies on its path. Arrows are the facts of those paths, and the surest others between the same concepts.
+    """Build a picture of the start of a walk and at most `most` other concepts: the first of those
+    `ranked` by path and score, each with the concepts on its path. Arrows are the facts of those
+    paths, and the surest others between the same concepts.
     """
     shown, needed = _shown(traversal, ranked, most)
     inside = [e for e in traversal.edges if e.subject in shown and e.object in shown]
@@ -181,7 +184,7 @@ def neighbourhood(
 def _shown(
     traversal: Traversal, ranked: Iterable[tuple[Path, float]], most: int
 ) -> tuple[list[ConceptHash], set[Edge]]:
-    """The concepts in the picture, and the facts that hold them together."""
+    """Return the concepts in the picture, and the facts of their paths."""
     seen = {one for edge in traversal.edges for one in (edge.subject, edge.object)}
     seeds = [seed for seed in traversal.seeds if seed in seen]
     shown = dict.fromkeys(seeds)
@@ -195,7 +198,7 @@ def _shown(
 
 
 def _hops(traversal: Traversal) -> dict[ConceptHash, int]:
-    """How many facts lie between each concept and where the walk began."""
+    """Return how many facts lie between each concept and the start of the walk."""
     beside: defaultdict[ConceptHash, set[ConceptHash]] = defaultdict(set)
     for edge in traversal.edges:
         beside[edge.subject].add(edge.object)

@@ -1,4 +1,4 @@
-"""Graphs as programs of the memory: hashed, run one behind the other, and their states kept."""
+"""Runs graphs as programs of a memory: in order, with stored states."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ from agentd.zero.values import value_of
 class ZeroRuntime:
     """Runs graphs for a memory.
 
-    `key` is what Sign and Verify use; without it they are refused. The clock bounds the time of
-    a run.
+    `key` is used by Sign and Verify; without it they are refused. `clock` bounds the time of a run.
     """
 
     def __init__(
@@ -49,55 +48,55 @@ class ZeroRuntime:
         self._limits = limits or ProgramLimits()
 
     def hash(self, data: bytes) -> Hash32:
-        """The SHA-256 of the bytes."""
+        """Return the SHA-256 of the bytes."""
         return Hash32(sha256(data).digest())
 
     def execute_graph(
         self, source: str | bytes, inputs: Mapping[str, object]
     ) -> Mapping[str, Value]:
-        """Run the graph of a `.0` text and return its outputs by id; then what it saves and stores
-        is kept. A run that fails keeps nothing. Raises ZeroError.
+        """Run the graph of a `.0` text, store what it saves, and return its outputs by id. A run
+        that fails stores nothing. Raises ZeroError.
         """
         return self.run(parse(source), inputs).outputs
 
     def run(self, graph: Graph, inputs: Mapping[str, object]) -> Execution:
-        """The same for a graph that was parsed, with all that came of it. Raises ZeroError."""
+        """Do the same for a parsed graph, and return the whole execution. Raises ZeroError."""
         run = execute(graph, inputs, host=self._host, limits=self._limits)
         if run.saved or run.stored:
             self._store.keep(run.saved, run.stored)
         return run
 
     def load_state(self, key: str) -> Value:
-        """The value kept under the key; None if there is none, or Null was saved."""
+        """Return the value stored under the key; None if there is none, or Null was saved."""
         return self._store.load(key)
 
     def save_state(self, key: str, value: object) -> None:
-        """Keep a value under the key. Raises ZeroError for what is no value."""
+        """Store a value under the key. Raises ZeroError for an invalid value."""
         self._store.keep({key: value_of(value)}, ())
 
 
 class RuntimeStore(Protocol):
-    """Where a runtime keeps states and statements."""
+    """The store of a runtime's states and statements."""
 
     def load(self, key: str) -> Value:
-        """The value kept under the key, None if there is none."""
+        """Return the value stored under the key, None if there is none."""
 
     def recall(
         self, label: str, *, predicate: str, depth: int, limit: int
     ) -> Sequence[SemanticTuple]:
-        """The statements around a concept, the surest first, at most `limit`, no more than `depth`
-        steps away; with this predicate alone unless it is empty.
+        """Return at most `limit` statements around a concept, at most `depth` steps away, the
+        surest first; only those with `predicate`, unless it is empty.
         """
 
     def keep(self, states: Mapping[str, Value], statements: Sequence[SemanticTuple]) -> None:
-        """Keep all of it or, raising, nothing."""
+        """Store all of it, or raise and store nothing."""
 
 
 _STATES, _STATEMENTS = "states", "statements"
 
 
 class ProgramMemory:
-    """A RuntimeStore in memory, which can be written as text and read again."""
+    """A RuntimeStore in memory that can be written as text and read again."""
 
     def __init__(self) -> None:
         self._states: dict[str, Value] = {}
@@ -105,7 +104,9 @@ class ProgramMemory:
 
     @classmethod
     def read(cls, text: str) -> ProgramMemory:
-        """What `text` wrote; empty for "". Raises GraphError for any other text."""
+        """Read the text that `text` returned; "" gives an empty memory. Raises GraphError for any
+        other text.
+        """
         memory = cls()
         if not text:
             return memory
@@ -118,7 +119,7 @@ class ProgramMemory:
         return memory
 
     def text(self) -> str:
-        """All that is kept, as `.0` text; "" where nothing is."""
+        """Return everything stored as `.0` text; "" if there is nothing."""
         if not (self._states or self._said):
             return ""
         said = [
@@ -134,13 +135,13 @@ class ProgramMemory:
         return write(Graph("state", nodes, (_STATES, _STATEMENTS)))
 
     def load(self, key: str) -> Value:
-        """As RuntimeStore says."""
+        """See RuntimeStore."""
         return self._states.get(key)
 
     def recall(
         self, label: str, *, predicate: str, depth: int, limit: int
     ) -> Sequence[SemanticTuple]:
-        """As RuntimeStore says. Raises GraphError for what is no label or predicate."""
+        """See RuntimeStore. Raises GraphError for an invalid label or predicate."""
         wanted = normal_predicate(predicate) if predicate else ""
         said = [one for one in self._said if not wanted or one[2] == wanted]
         known = {normal_label(label)}
@@ -150,7 +151,7 @@ class ProgramMemory:
         return sorted(found, key=lambda one: -one.confidence)[:limit]
 
     def keep(self, states: Mapping[str, Value], statements: Sequence[SemanticTuple]) -> None:
-        """As RuntimeStore says. Raises GraphError for what is no label or predicate."""
+        """See RuntimeStore. Raises GraphError for an invalid label or predicate."""
         said = [
             (
                 one,
@@ -170,12 +171,12 @@ def run_all(
     memory: ProgramMemory | None = None,
     key: bytes = b"",
 ) -> Sequence[dict[str, object]]:
-    """What the graphs of a text come to, in their order: `{name, outputs, confidence, hash}`, the
-    outputs as JSON can say them. A graph knows what those before it saved and stored, and what `memory`
-    has kept. Sign and Verify use the `key`.
+    """Run the graphs of a text in order; return for each `{name, outputs, confidence, hash}`, with
+    outputs as JSON values. A graph sees what those before it saved, and what `memory` holds. Sign
+    and Verify use the `key`.
 
-    Raises ZeroError with the place, GraphError for a statement without names, and InvalidRequest for an
-    input that no graph asks for.
+    Raises ZeroError with the place, GraphError for a statement without names, and InvalidRequest
+    for an input that no graph asks for.
     """
     graphs = parse_all(data)
     types = [node.type for graph in graphs for node in graph.nodes]
@@ -188,7 +189,7 @@ def run_all(
 
 
 def _statement(value: Value) -> SemanticTuple:
-    """Raises GraphError."""
+    """Parse a statement. Raises GraphError."""
     if isinstance(value, Map):
         words = [value.get(name) for name in ("subject", "predicate", "object")]
         sure = value.get("confidence")
@@ -209,7 +210,9 @@ def _outcome(runtime: ZeroRuntime, graph: Graph, inputs: Mapping[str, object]) -
 
 
 def _plain(value: Value) -> object:
-    """The value as JSON says it: Bytes and hashes as digits, a Confidence as a number."""
+    """Return the value as JSON: bytes and hashes as hexadecimal digits, a Confidence as a
+    number.
+    """
     match value:
         case Map():
             return {name: _plain(item) for name, item in value.items()}

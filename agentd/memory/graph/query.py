@@ -29,7 +29,7 @@ from typing import Final, TypeAlias
 from agentd.core.errors import QueryError
 from agentd.memory.graph.paths import DEPTH, MAX_RESULTS, Way
 
-MAX_LENGTH = 8_000  # characters of a question
+MAX_LENGTH = 8_000  # longest question, in characters
 KEYWORDS: Final = frozenset(("FIND", "WHERE", "FROM", "BY", "DEPTH", "LIMIT", "AND", "OR", "NOT"))
 
 _CURE = 'ask for example: FIND concept WHERE predicate = needs FROM "my agent" DEPTH 2 LIMIT 10'
@@ -45,7 +45,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 class TokenKind(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     WORD = auto()
     NUMBER = auto()
@@ -64,7 +64,9 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of a question: `text` as it stands there, `word` without its quotes. Places count from 1."""
+    """A token of a question: `text` as written, `word` without quotes. Line and column count from
+    1.
+    """
 
     kind: TokenKind
     text: str
@@ -74,12 +76,12 @@ class Token:
 
     @property
     def keyword(self) -> str:
-        """The keyword that it is, in capitals, or nothing."""
+        """The keyword in capitals; "" if the token is none."""
         word = self.text.upper()
         return word if self.kind is TokenKind.WORD and word in KEYWORDS else ""
 
     def error(self, message: str) -> QueryError:
-        """The error that tells of this place."""
+        """Return an error that points to this token."""
         return QueryError(message, cure=_CURE, line=self.line, column=self.column)
 
     def __str__(self) -> str:
@@ -90,13 +92,13 @@ class Token:
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The tokens of a question, and then the one that is its end. Raises QueryError for a sign that
-    begins none, for a quote that is never closed, and for a text that is too long.
+    """Yield the tokens of a question, then an END token. Raises QueryError for an unexpected sign,
+    an unclosed quote, and a text that is too long.
     """
     if len(text) > MAX_LENGTH:
         message = f"a question has at most {MAX_LENGTH} characters, not {len(text)}"
         raise QueryError(message, cure=_CURE, line=1, column=1)
-    at, line, begin = 0, 1, 0  # where we are, its line, where that line begins
+    at, line, begin = 0, 1, 0  # offset, its line, offset of that line
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
@@ -122,7 +124,7 @@ def _stray(sign: str, line: int, column: int) -> QueryError:
     return QueryError(message, cure=_CURE, line=line, column=column)
 
 
-MAX_NESTING = 32  # NOTs and parentheses inside each other
+MAX_NESTING = 32  # most nested NOTs and parentheses
 MAX_NAMES = 20
 LIMIT = 10
 CLAUSES: Final = ("WHERE", "FROM", "BY", "DEPTH", "LIMIT")
@@ -144,7 +146,7 @@ NUMBER_FIELDS: Final = {
 
 
 class QuestionKind(StrEnum):
-    """What is asked for."""
+    """The kind of result a question asks for."""
 
     CONCEPT = "concept"
     FACT = "fact"
@@ -166,21 +168,21 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """What must not hold."""
+    """A condition that must be false."""
 
     condition: Condition
 
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
-    """What must hold all together."""
+    """Conditions that must all be true."""
 
     conditions: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Disjunction:
-    """Of which one must hold."""
+    """Conditions of which at least one must be true."""
 
     conditions: tuple[Condition, ...]
 
@@ -190,9 +192,9 @@ Condition: TypeAlias = Comparison | Negation | Conjunction | Disjunction
 
 @dataclass(frozen=True, slots=True)
 class GraphQuery:
-    """A question; `names` are as they were written. Without names it is asked of all facts with the
-    predicate that `where` demands. Raises QueryError for a way that finds nothing of this kind, or has
-    nowhere to begin.
+    """A parsed question; `names` are as written. Without names it asks about all facts with the
+    predicate that `where` demands. Raises QueryError for a way that finds no results of this kind,
+    or needs names.
     """
 
     kind: QuestionKind = QuestionKind.CONCEPT
@@ -208,12 +210,12 @@ class GraphQuery:
 
 
 def parse(text: str) -> GraphQuery:
-    """The question that a text asks. Raises QueryError, with line and column, for any other text."""
+    """Parse a question. Raises QueryError, with line and column, for any other text."""
     return _Parser(tokens(text)).query()
 
 
 class _Parser:
-    """Reads tokens from left to right; what comes next is always known."""
+    """A recursive-descent parser with one token of lookahead."""
 
     def __init__(self, found: Iterator[Token]) -> None:
         self._found = found
@@ -223,7 +225,7 @@ class _Parser:
     def query(self) -> GraphQuery:
         self._keyword("FIND")
         kind = self._kind()
-        places: dict[str, Token] = {}  # of the clauses: what stands behind each
+        places: dict[str, Token] = {}  # by clause: the token after its keyword
         where: Condition | None = None
         names: tuple[str, ...] = ()
         by, limit = Way.PATHS, LIMIT
@@ -243,7 +245,7 @@ class _Parser:
                     limit = _within(self._whole("LIMIT"), "LIMIT", MAX_RESULTS)
         if wrong := _unfit(by, kind, names):
             raise places["BY"].error(wrong)
-        far = places.get("DEPTH")  # how far one may go, the way says
+        far = places.get("DEPTH")  # the maximum depends on the way
         depth = _within(far, "DEPTH", by.most) if far else by.depth
         return GraphQuery(kind, where, names, depth, limit, by)
 
@@ -360,7 +362,7 @@ def _within(token: Token, clause: str, most: int) -> int:
 
 
 def _unfit(by: Way, kind: QuestionKind, names: Collection[str]) -> str:
-    """Why a question asked in this way has no meaning, or nothing."""
+    """Return why a question cannot be asked in this way; "" if it can."""
     if by is not Way.PATHS and not names:
         return f"BY {by} goes on from names, and the question has no FROM"
     if by is Way.ACTIVATION and kind is QuestionKind.PATH:
@@ -383,7 +385,7 @@ def _expected(seen: Collection[str]) -> str:
 
 
 def _blanks(token: Token) -> str:
-    """A hint for who wrote a name of several words."""
+    """Return a hint for names of several words; "" if it does not apply."""
     if token.kind in (TokenKind.WORD, TokenKind.NUMBER) and not token.keyword:
         return "; a name of several words stands in quotes"
     return ""

@@ -1,4 +1,6 @@
-"""Recollection: questions to the graph, and what it knows about the things that a text names."""
+"""Recall from the graph: answers queries, and finds what it knows about the things that a text
+names.
+"""
 
 from __future__ import annotations
 
@@ -32,25 +34,25 @@ from agentd.memory.graph.spreading import spread
 from agentd.memory.graph.traversal import Traversal, View, along, best_paths, fewest_hops
 from agentd.zero.naming import Aliases, normal_label
 
-STATED = 500  # facts looked at for a question that begins nowhere
-LOOKED_AT = 100  # facts of a concept that are counted, to say why none was walked
-NEAREST = 3  # labels that are proposed for an unknown name
+STATED = 500  # facts considered for a query without names
+LOOKED_AT = 100  # facts counted to explain why none was walked
+NEAREST = 3  # labels proposed for an unknown name
 
 _USUAL = Aliases()
 
 Scopes = Sequence[str] | None
 Near = Callable[
     [Sequence[str], Sequence[str]], Awaitable[Mapping[str, Sequence[float]]]
-]  # texts, names: the best
+]  # texts, names: cosines by name
 
 
 class Recollection:
-    """What the graph knows. `resolve` leads from a name as people write it to a normal label, `near` tells
-    the cosines of each of some names with each of some texts.
+    """Recall from the graph. `resolve` turns a name as people write it into a normal label, `near`
+    returns the cosines of names with texts.
 
-    `scopes` names the audiences whose facts may be used; None means all. A concept without a fact in
-    them is treated like one that does not exist, and things are known by their labels alone: that
-    something has another name is a fact as well, and nobody knows any more who was told it.
+    `scopes` are the audiences whose facts may be used; None means all. With scopes, a concept
+    without a fact in them is treated as if it did not exist, and concepts have no names but their
+    labels, because an alias is information as well, and nobody knows any more who was told it.
     """
 
     def __init__(
@@ -69,11 +71,11 @@ class Recollection:
         self._limits = limits
 
     async def answer(self, query: GraphQuery | str, *, scopes: Scopes = None) -> GraphAnswer:
-        """The answer to a question (agentd/memory/graph/query.py), the best rows first.
+        """Answer a query (agentd/memory/graph/query.py), the best rows first.
 
-        Concepts and paths are found by their best path, facts once each; which is the best, and the
-        score, is up to the way (agentd/graph/ways.py). Raises QueryError for a text in another language
-        and for a question without a beginning, GraphError for a name that is no label.
+        Concepts and paths are found by their best path, facts once each; the way of the query
+        (`Way`) decides which path is best, and the score. Raises QueryError for a text that is no
+        query and for a query without a start, GraphError for an invalid name.
         """
         asked = parse(query) if isinstance(query, str) else query
         resolve = self._resolver(scopes)
@@ -102,11 +104,11 @@ class Recollection:
         owner: str = "",
         beside: int | None = None,
     ) -> GraphAnswer:
-        """The facts that answer a text, along ways of up to four facts from the concepts that it names
-        (labels and other names of up to five words): first those whose relations it says in letters or by
-        meaning, each behind what leads to it; with `beside`, no more than so many that are no part of the
-        best way. `owner` is the label of whoever asks:
-        ways begin there, too, along relations that the text says, and none leads through it.
+        """Return the facts that answer a text, along paths of up to four facts from the concepts
+        that it names (labels and aliases of up to five words). First come those whose relations the
+        text mentions in letters or by meaning, each after the facts that lead to it; with `beside`,
+        at most so many that are not part of the best path. `owner` is the label of the asker: paths
+        begin there, too, along relations that the text mentions, and none leads through it.
         """
         starts = await self._starts(text, scopes)
         hub = await self._called([owner], scopes) if owner else ()
@@ -142,9 +144,9 @@ class Recollection:
         scopes: Scopes = None,
         by: Way = Way.PATHS,
     ) -> Picture:
-        """What is around these names, as far as the way goes or `depth` says, with at most so many other
-        concepts. Without a known name the picture is empty, and its title says so. Raises GraphError for
-        a name that is no label.
+        """Return the neighbourhood of these names, up to `depth` or the default of the way, with at
+        most `most` other concepts. Without a known name the picture is empty, and its title says
+        so. Raises GraphError for an invalid name.
         """
         seeds, unknown = await self._seeds(names, scopes)
         far = by.depth if depth is None else depth
@@ -160,7 +162,7 @@ class Recollection:
         return neighbourhood(f"Around {', '.join(names)}{how}", traversal, ranked, labels, most, by)
 
     async def _starts(self, text: str, scopes: Scopes) -> dict[ConceptHash, float]:
-        """The concepts that a text names, each with how many of its words do that."""
+        """Return the concepts that a text names, each with how many of its words name it."""
         spans = mentions.spans(text, self._resolver(scopes))
         wanted = sorted({label for span in spans for label in span.labels})
         names: dict[str, list[Concept]] = {}
@@ -228,17 +230,19 @@ class Recollection:
         *,
         about: Collection[str] = (),
     ) -> _Reached:
-        """What is around seeds; `about` are the predicates that the question is about."""
+        """Walk from seeds; `about` are the predicates that the question is about."""
         now = self._clock.now()
         walk = _reach(seeds, by, depth, self._limits, view, now, preferred=about)
         return await self._store.walk(walk)
 
     def _resolver(self, scopes: Scopes) -> Callable[[str], str]:
-        """How a name as people write it leads to a label: the owner's own aliases are his alone."""
+        """Return the function from names to labels: the owner's aliases apply only if all scopes
+        are visible.
+        """
         return self._resolve if scopes is None else _USUAL.resolve
 
     async def _called(self, names: Sequence[str], scopes: Scopes) -> Sequence[Concept]:
-        """The concepts with these normal names."""
+        """Return the concepts with these normal names."""
         found = await self._store.named(names)
         if scopes is None:
             return found
@@ -248,7 +252,9 @@ class Recollection:
     async def _seeds(
         self, names: Sequence[str], scopes: Scopes
     ) -> tuple[dict[ConceptHash, str], Sequence[str]]:
-        """The concepts with these names, each with the name as written, and the names without one."""
+        """Return the concepts with these names, each with the name as written; and the names
+        without a concept.
+        """
         resolve = self._resolver(scopes)
         labels = {name: resolve(name) for name in names}
         seeds: dict[ConceptHash, str] = {}
@@ -261,7 +267,7 @@ class Recollection:
         return seeds, tuple(missing)
 
     async def _weak(self, seeds: Sequence[ConceptHash], view: View) -> str:
-        """Why a walk from concepts with facts took none of them, or nothing."""
+        """Return why a walk from concepts with facts used none of them; "" if they have none."""
         if not seeds:
             return ""
         edges = await self._store.edges(seeds, scopes=view.scopes, now=view.now, most=LOOKED_AT)
@@ -289,7 +295,7 @@ class Recollection:
         return rows(found, Labels(await self._store.labels(concepts_of(found))))
 
     async def _names(self, found: Sequence[GraphFound], view: View) -> Names:
-        """What the concepts are called; by others than the owner, by their labels alone."""
+        """Return the names of concepts: with scopes, only their labels."""
         if view.scopes is not None:
             labels = await self._store.labels(concepts_of(found))
             return {one.value: frozenset([label]) for one, label in labels.items()}
@@ -303,7 +309,7 @@ def _place(names: Sequence[str]) -> Callable[[str], int]:
 
 
 def _unseen(seeds: dict[ConceptHash, str], traversal: Traversal) -> list[str]:
-    """The names of which the walk saw no fact."""
+    """Return the names of seeds for which the walk saw no fact."""
     seen = {edge.subject.value for edge in traversal.edges}
     seen |= {edge.object.value for edge in traversal.edges}
     return sorted({*seeds.values()} - {name for one, name in seeds.items() if one.value in seen})
@@ -311,17 +317,15 @@ def _unseen(seeds: dict[ConceptHash, str], traversal: Traversal) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Reached:
-    """The facts that were walked, and the scores that the way gives: the importance along its paths,
-    or activation.
-    """
+    """What a walk reached, with the scores of its way: importance along paths, or activation."""
 
     by: Way
     traversal: Traversal
     scores: Scores
 
     def ranked(self, now: datetime) -> Sequence[tuple[Path, float]]:
-        """The path to each concept that was reached, with its score: the highest first, BY breadth the
-        fewest facts before that.
+        """Return the path to each reached concept with its score, the highest first; for BREADTH
+        fewest facts first.
         """
         if self.by is Way.ACTIVATION:
             return [(path, self.scores.score(path)) for path in self.traversal.reached]
@@ -339,8 +343,9 @@ def _reach(
     *,
     preferred: Collection[str] = (),
 ) -> Walk[_Reached]:
-    """What is at most `depth` facts away from seeds, scored at this time. `preferred` are predicates
-    that the question is about (Adjacency). Raises ValueError for a depth that the way does not go.
+    """Walk to everything at most `depth` facts away from seeds, and score it as of `now`.
+    `preferred` are predicates that the question is about (see Adjacency). Raises ValueError for a
+    depth beyond that of the way.
     """
     if by is Way.ACTIVATION:
         if not 1 <= depth <= by.most:

@@ -1,4 +1,6 @@
-"""What is asked of the graph, by people, commands and models; and what a session last dealt with."""
+"""Answers questions to the graph from people, commands and models; and remembers what a session
+last dealt with.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,12 @@ from agentd.memory.graph.wire import answer_json, picture_json
 log = structlog.get_logger()
 
 
-_AROUND = 36  # characters shown on each side of the place
+_AROUND = 36  # characters shown on each side of the error
 
 
 def pointed(question: str, error: QueryError) -> QueryError:
-    """The same error with the line of the question in its message, and `^` below the place. One that
-    has none is about what is missing, and that would stand behind the last word.
+    """Return the error with the line of the question in its message, and `^` below its place. An
+    error without a place is about something missing, and is placed after the last word.
     """
     if not error.line:
         words = question.rstrip().split("\n")
@@ -51,13 +53,13 @@ def pointed(question: str, error: QueryError) -> QueryError:
     return QueryError(f"{error.message}\n{shown}", cure=error.cure)
 
 
-CAPACITY = 20  # episodes of one session
-SESSIONS = 256  # that are remembered, those used last
+CAPACITY = 20  # episodes remembered per session
+SESSIONS = 256  # sessions remembered, the most recently used
 
 
 class WorkingMemory:
-    """The last episodes of each session, the oldest out first, for as long as the process lives. Raises
-    ValueError for a capacity below one.
+    """The last episodes of each session, oldest dropped first; in memory only. Raises ValueError
+    for a capacity below one.
     """
 
     def __init__(self, capacity: int = CAPACITY, sessions: int = SESSIONS) -> None:
@@ -68,7 +70,7 @@ class WorkingMemory:
         self._sessions: OrderedDict[SessionKey, OrderedDict[EpisodeHash, Relation]] = OrderedDict()
 
     def add(self, session: SessionKey, episodes: Iterable[Relation]) -> None:
-        """Take episodes in, the newest last. One that is there becomes the newest."""
+        """Add episodes, the newest last. A known one becomes the newest."""
         held = self._sessions.setdefault(session, OrderedDict())
         self._sessions.move_to_end(session)
         for relation in episodes:
@@ -80,7 +82,7 @@ class WorkingMemory:
             self._sessions.popitem(last=False)
 
     def peek(self, session: SessionKey, n: int = CAPACITY) -> tuple[Relation, ...]:
-        """The last `n`, or all where there are fewer, the newest last; nothing changes. Raises
+        """Return the last `n` episodes, or all if there are fewer, the newest last. Raises
         ValueError for a negative `n`.
         """
         if n < 0:
@@ -89,12 +91,12 @@ class WorkingMemory:
         return held[max(0, len(held) - n) :]
 
     def drop(self, session: SessionKey) -> None:
-        """Let go of the whole session."""
+        """Forget the session."""
         self._sessions.pop(session, None)
 
 
-OWNER = "user"  # who asks, where all may be seen
-BESIDE = 5  # facts that a model is told beside those of the best way
+OWNER = "user"  # the label of the asker, if everything is visible
+BESIDE = 5  # facts given to a model beside those of the best path
 _KINDS = frozenset(form for kind in Wanted for form in (kind.value, f"{kind.value}s"))
 
 Scopes = Sequence[str] | None
@@ -102,8 +104,9 @@ Scopes = Sequence[str] | None
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a session recalled. `is_foreign` says that others than the owner said some of it, or that they
-    alone have named what is proposed for an unknown name; `tellers` which other agents said what.
+    """What a session recalled. `is_foreign`: others than the owner said some of it, or they alone
+    have named a label proposed for an unknown name. `tellers` are the other agents, with what each
+    said.
     """
 
     answer: GraphAnswer
@@ -112,7 +115,7 @@ class Recalled:
 
 
 class GraphService:
-    """The graph, made level before each answer; where that fails, what was known answers."""
+    """The graph, brought level before each answer; if that fails, the last known state answers."""
 
     def __init__(
         self,
@@ -129,7 +132,7 @@ class GraphService:
         self._working = WorkingMemory()
 
     def refresh_with(self, refresh: Callable[[], Awaitable[object]]) -> None:
-        """Await this before each answer: facts take in then what was done to their page."""
+        """Await `refresh` before each answer; it makes facts take over changes of their page."""
         self._refresh = refresh
 
     async def ask(
@@ -140,9 +143,9 @@ class GraphService:
         scopes: Scopes = None,
         beside: int | None = None,
     ) -> GraphAnswer:
-        """The answer to a question that begins with FIND, or the facts that answer any other text, at
-        most `limit`, and with `beside` so many that the best way does not need. Raises QueryError that
-        shows the place of a mistake, GraphError for a name that is no label.
+        """Answer a question that begins with FIND, or return the facts that answer any other text,
+        at most `limit`; with `beside`, at most so many that are not part of the best path. Raises
+        QueryError that shows the place of a mistake, GraphError for an invalid name.
         """
         await self._fresh()
         if not is_query(question):
@@ -156,8 +159,9 @@ class GraphService:
             raise pointed(question, error) from None
 
     async def recall(self, question: str, session: SessionKey, kind: Kind) -> Recalled:
-        """The answer for a session: the owner's see all, any other what was said in it alone. A text
-        that names nothing known is about what the session recalled last. Raises as `ask` does.
+        """Answer for a session: the owner's sees everything, any other only what was said in it. A
+        text that names nothing known is taken to be about what the session recalled last. Raises as
+        `ask` does.
         """
         scopes = None if kind is Kind.MAIN else (session,)
         answer = await self.ask(question, scopes=scopes, beside=BESIDE)
@@ -174,7 +178,9 @@ class GraphService:
     async def tellers(
         self, answer: GraphAnswer, traces: Sequence[Trace] | None = None
     ) -> Mapping[str, Sequence[str]]:
-        """The names of other agents, each with what of the owner's answer it says."""
+        """Return the other agents by name, each with the facts in the owner's answer that it
+        says.
+        """
         if traces is None:
             traces = await self._store.traces([triple.fact for triple in answer.triples])
         told = {trace.relation.context for trace in traces if trace.source == SHARED}
@@ -198,8 +204,8 @@ class GraphService:
         scopes: Scopes = None,
         by: Way = Way.PATHS,
     ) -> Picture:
-        """What is around a name, as far as the way goes or `depth` says, each fact with its history.
-        Raises GraphError for a name that is no label.
+        """Return the neighbourhood of a name, up to `depth` or the default of the way, with the
+        history of each fact. Raises GraphError for an invalid name.
         """
         await self._fresh()
         picture = await self._recollection.picture(
@@ -209,13 +215,13 @@ class GraphService:
         return picture.with_history(histories(await self._store.traces(facts, scopes=scopes)))
 
     async def as_text(self, picture: Picture, form: record.Form) -> str:
-        """What the owner's picture shows as text in this form. Raises GraphError where it was erased
+        """Return the owner's picture as text in this form. Raises GraphError if a fact was erased
         meanwhile.
         """
         return await record.as_text(self._store, picture.edges, form)
 
     def deleted(self, session: SessionKey) -> None:
-        """A session was deleted: nothing is known any more of what it recalled."""
+        """Forget what a deleted session recalled."""
         self._working.drop(session)
 
     async def _are_named_by_others(self, labels: Collection[str]) -> bool:
@@ -230,7 +236,7 @@ class GraphService:
         return False
 
     async def _last(self, session: SessionKey) -> str:
-        """The names of what the session dealt with last, the newest first."""
+        """Return the labels of what the session dealt with last, the newest first."""
         held = reversed(self._working.peek(session))
         ends = dict.fromkeys(end for one in held for end in (one.object, one.subject))
         labels = await self._store.labels(ends)
@@ -241,26 +247,28 @@ class GraphService:
             if self._refresh is not None:
                 await self._refresh()
             await self._keeper.level()
-        except AgentdError as error:  # `status` names it
+        except AgentdError as error:  # reported by `status`
             log.warning("graph_not_level", reason=error.reason)
 
 
 class GraphAnswers:
-    """What the owner asks of the graph, answered in plain data (agentd/memory/graph/wire.py)."""
+    """The owner's questions to the graph, answered as plain data (agentd/memory/graph/wire.py)."""
 
     def __init__(self, service: GraphService) -> None:
         self._service = service
 
     async def ask(self, question: str, limit: int) -> dict[str, Any]:
-        """The answer, and which other agents say what of it. Raises as `GraphService.ask` does."""
+        """Return the answer, and which other agents say parts of it. Raises as `GraphService.ask`
+        does.
+        """
         answer = await self._service.ask(question, limit=limit)
         return {**answer_json(answer), "tellers": await self._service.tellers(answer)}
 
     async def around(
         self, name: str, depth: int | None, most: int, by: str, form: str
     ) -> dict[str, Any]:
-        """A picture, with its text where `form` is another than that. Raises InvalidRequest for a depth
-        that the way does not have, and as `GraphService.picture` and `GraphService.as_text` do.
+        """Return a picture, with its text if `form` is a text form. Raises InvalidRequest for a
+        depth beyond that of the way, and as `GraphService.picture` and `GraphService.as_text` do.
         """
         way, wanted = Way(by), record.Form(form)
         if depth is not None and depth > way.most:
@@ -275,8 +283,8 @@ class GraphAnswers:
 
 
 def is_query(text: str) -> bool:
-    """Whether a text is meant as a question of the graph's language: it begins with FIND in capitals, or
-    in any case before what can be found.
+    """Whether a text is meant as a query: it begins with FIND in capitals, or in any case if a kind
+    of result follows.
     """
     first, *rest = text.split(maxsplit=2) or [""]
     if first == "FIND":

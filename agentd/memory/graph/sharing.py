@@ -1,7 +1,7 @@
-"""What the owner shares of the facts, and the messages that tell it.
+"""The facts that the owner shares, and the messages that announce them.
 
-A fact is shared under a salt of its own, which is a part of what others are told. So what it was told
-as is known by a hash that says nothing once the fact is forgotten and the salt with it.
+Each share has a salt of its own, which is part of what others are sent. So the hash under which a
+fact was sent reveals nothing once the fact is forgotten and the salt deleted.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from agentd.zero.hashes import context_hash, episode_hash, fact_hash
 from agentd.zero.naming import Aliases
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 
-MOST = 2_000  # facts of one space, and as many that are taken back
+MOST = 2_000  # most facts of one space, and most withdrawn ones that are remembered
 
 _LITERAL = Aliases({})
 
-Name = Callable[[str, str, str], EpisodeHash]  # of a fact's id, a space and a salt
+Name = Callable[[str, str, str], EpisodeHash]  # arguments: fact id, space, salt
 
 
 @dataclass(frozen=True, slots=True)
 class ShownFacts:
-    """A fact that is shared in a space; `is_sent`: a message has said it."""
+    """A fact shared in a space; `is_sent`: a message has announced it."""
 
     space: str
     fact: Fact
@@ -46,7 +46,7 @@ class ShownFacts:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message: the text, how many facts it says and how many it takes back."""
+    """A message: its text, and the numbers of facts it announces and withdraws."""
 
     text: str
     facts: int
@@ -54,9 +54,9 @@ class Sent:
 
 
 class Sharing:
-    """The shared facts. `spaces` are those that the owner has named, `agent` gives the name by which
-    this agent tells messages of its own. Unless it is `fed` with facts, no more are shared. Methods
-    raise StorageError.
+    """The shared facts. `spaces` are those that the owner has named; `agent` returns the name of
+    this agent in its messages. If not `fed` with facts, nothing more is shared. Methods raise
+    StorageError.
     """
 
     def __init__(
@@ -90,11 +90,11 @@ class Sharing:
         return frozenset(map(scope_of, self._spaces))
 
     async def agent(self) -> str:
-        """The name by which this agent tells its own messages."""
+        """Return the name of this agent in its messages."""
         return await self._agent()
 
     async def shown(self) -> tuple[ShownFacts, ...]:
-        """All that is shared."""
+        """Return all shared facts."""
         async with self._lock:
             shares, known = await self._level()
         return tuple(
@@ -104,12 +104,12 @@ class Sharing:
         )
 
     async def share(self, name: str, space: str | None = None) -> tuple[ShownFacts, ...]:
-        """Share the facts of the page that are about a name now; those that come later are not. Gives
-        all of them, shared before or not. No space is the only one that there is.
+        """Share the present facts about a name, but no later ones; return all of them, newly shared
+        or not. Without `space` the only space is meant.
 
-        Raises InvalidRequest for a space that the owner has not named and for one with too many facts,
-        FactsOff where facts are switched off, NotFound where no fact is about it, GraphError for a name
-        that is no label.
+        Raises InvalidRequest for a space that the owner has not named or that would have too many
+        facts, FactsOff if facts are switched off, NotFound if no fact is about the name, GraphError
+        for an invalid name.
         """
         space = self._checked(space)
         if not self._is_fed:
@@ -142,8 +142,8 @@ class Sharing:
         )
 
     async def unshare(self, name: str, space: str | None = None) -> tuple[ShownFacts, ...]:
-        """Share the facts about a name no longer, in one space or in any; the next message takes them
-        back. Gives those it ended for. Raises NotFound where none is shared, GraphError.
+        """Stop sharing the facts about a name, in one space or in all; the next message withdraws
+        them. Return the shares that ended. Raises NotFound if none is shared, GraphError.
         """
         async with self._lock:
             shares, known = await self._level()
@@ -163,8 +163,8 @@ class Sharing:
         return tuple(ShownFacts(one.space, known.facts[one.fact][0], one.is_sent) for one in gone)
 
     async def send(self, space: str, *, whole: bool = False) -> Sent:
-        """The message for a space: what is new since the last one, or all. What it says counts as sent
-        from then on. Raises InvalidRequest.
+        """Return the message for a space: what is new since the last one, or with `whole`
+        everything. Its contents count as sent from then on. Raises InvalidRequest.
         """
         space = self._checked(space)
         async with self._lock:
@@ -181,7 +181,7 @@ class Sharing:
         return Sent(text, len(said), len(gone))
 
     async def erase(self, _: Erasure) -> int:
-        """See Eraser; what is forgotten is shared no longer, and counted."""
+        """See Eraser: end the shares of forgotten facts, and return how many."""
         async with self._lock:
             before = await self._store.shares()
             if not any(not one.is_gone for one in before):
@@ -195,15 +195,15 @@ class Sharing:
             return any(not one.is_gone for one in await self._store.shares())
 
     async def level(self) -> None:
-        """Let what is shared follow what holds. The facts are those of the page: who calls it has let
-        them be read, since what is not there yet would be taken back.
+        """Bring the shares level with the facts that hold. The caller must have had the facts read,
+        because a missing fact is withdrawn.
         """
         async with self._lock:
             if before := await self._store.shares():
                 await self._level(before)
 
     def _checked(self, space: str | None) -> str:
-        """A space that the owner has named. Raises InvalidRequest."""
+        """Return a space that the owner has named. Raises InvalidRequest."""
         if space is None and len(self._spaces) == 1:
             return self._spaces[0]
         if space is None and self._spaces:
@@ -231,18 +231,20 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The facts that hold, and how this agent tells them."""
+    """The facts that hold, and how this agent announces them."""
 
     said: Derived
     agent: str
 
     @property
     def facts(self) -> Mapping[str, tuple[Fact, Triple]]:
-        """By id."""
+        """The facts with their triples, by id."""
         return self.said.holding
 
     def about(self, name: str) -> set[str]:
-        """The ids of those with this subject or value. Raises GraphError for a name that is no label."""
+        """Return the ids of the facts with this subject or value. Raises GraphError for an invalid
+        name.
+        """
         label = self.said.names.resolve(name)
         ends = ((one, {triple.subject, triple.value}) for one, (_, triple) in self.facts.items())
         return {one for one, labels in ends if label in labels}
@@ -265,7 +267,9 @@ class _Known:
 
 
 def kept(shares: Iterable[Share]) -> tuple[Share, ...]:
-    """Those that are worth keeping: of what is taken back in a space, the newest."""
+    """Return the shares worth keeping: all, but of the withdrawn ones only the newest MOST per
+    space.
+    """
     found: list[Share] = []
     gone: dict[str, int] = {}
     for share in reversed(tuple(shares)):
@@ -278,8 +282,8 @@ def kept(shares: Iterable[Share]) -> tuple[Share, ...]:
 def _told_of(
     triple: Triple, at: datetime, sure: float, scope: str, agent: str, salt: str
 ) -> Record:
-    """What others are told of a fact with this triple, in normal words: an episode of the scope, at the
-    time from which it holds.
+    """Return what others are sent of a fact with this normal triple: an episode in the scope, at
+    the time since which the fact holds.
     """
     said = SemanticTuple(triple.subject, triple.relation, triple.value, sure)
     where = ContextMeta(at, SHARED, scope, agent, salt)
@@ -287,7 +291,7 @@ def _told_of(
 
 
 def _name_of(triple: Triple, at: datetime, scope: str, agent: str, salt: str) -> EpisodeHash:
-    """The name of what `told_of` says."""
+    """Return the episode hash of what `_told_of` returns."""
     said = fact_hash(triple.subject, triple.relation, triple.value)
     return episode_hash(said, context_hash(at, SHARED, scope, agent, salt))
 
@@ -295,8 +299,8 @@ def _name_of(triple: Triple, at: datetime, scope: str, agent: str, salt: str) ->
 def _settled(
     shares: Iterable[Share], holding: Collection[str], name: Name, salt: Callable[[], str]
 ) -> tuple[Share, ...]:
-    """The shares as they are now that these facts hold: what no longer holds is taken back, and what is
-    called otherwise by now is taken back and shared anew.
+    """Return the shares as they have to be now that these facts hold: a fact that no longer holds
+    is withdrawn, and one with a new hash is withdrawn and shared anew.
     """
     kept: list[Share] = []
     for share in shares:

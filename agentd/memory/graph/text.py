@@ -1,7 +1,8 @@
-"""`memory/graph/YYYY-MM-DD.0`: what was said on each day (UTC) as `.0` text, for the owner and for others.
+"""Writes `memory/graph/YYYY-MM-DD.0`: what was said on each day (UTC) as `.0` text, for the owner
+and others to read.
 
-It is written and never read: the tables are made from facts, and from what others said. What others said
-stands behind the user's own, in graphs of its own, so that its lines can be told from his.
+The text is never read back: the tables are made from facts and from what others said. What others
+said comes after the user's own, in separate graphs, so that its lines can be distinguished.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ from agentd.core.workspace import GRAPH_FOLDER
 from agentd.zero.formats.records import canonical, told_by
 from agentd.zero.record_graph import emit
 
-TOGETHER: Final = 25  # episodes in one graph of the text: fewer take much more of it
+TOGETHER: Final = 25  # episodes in one graph of the text: fewer would make the text much longer
 
-_NOTE = "graph_text_due"  # of texts under "graph_due" nobody noted what of them is from outside
+_NOTE = "graph_text_due"  # texts noted under "graph_due" lack the record of lines from outside
 _DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?:-\d{1,6})?\.0")
 
 
@@ -49,41 +50,42 @@ T = TypeVar("T")
 
 
 class TextFiles(Protocol):
-    """Files of the workspace that agentd alone writes. Methods raise WorkspaceError."""
+    """Files of the workspace that only agentd writes. Methods raise WorkspaceError."""
 
     async def replace(self, path: str, data: bytes, outside: Collection[bytes] = ()) -> None:
-        """Make these bytes the file, durably: whole, or not at all. The lines `outside` are from outside,
-        and known as that before they stand there.
+        """Write the file durably, whole or not at all. The lines in `outside` are recorded as from
+        outside before they are in the file.
         """
 
     async def delete(self, path: str) -> None:
-        """Take the file away, if it is there."""
+        """Delete the file, if it exists."""
 
     async def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder; none if it is not there."""
+        """Return the names of the files in a folder; empty if it does not exist."""
 
 
 class Notes(Protocol):
-    """What is kept beside the tables, and lost with them. Methods raise StorageError."""
+    """Values stored beside the tables, and lost with them. Methods raise StorageError."""
 
     async def meta(self, name: str) -> str:
-        """What was noted under the name; "" if nothing."""
+        """Return the value stored under the name; "" if there is none."""
 
     async def set_meta(self, name: str, value: str) -> None:
-        """Note something."""
+        """Store a value under the name."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenGraph:
-    """How many files say the graph now, and how many episodes they say."""
+    """How many files the graph's text has now, and how many episodes they contain."""
 
     files: int
     episodes: int
 
 
 class GraphText:
-    """The text. Which days of it are to be written is noted before the tables change, and struck out when
-    that is done: whatever is cut short, no day is forgotten. Methods raise WorkspaceError, StorageError.
+    """Keeps the text up to date. The days to be rewritten are noted before the tables change and
+    struck out when they are written, so that an interruption forgets no day. Methods raise
+    WorkspaceError, StorageError.
     """
 
     def __init__(self, files: TextFiles, store: GraphStore, notes: Notes) -> None:
@@ -92,12 +94,12 @@ class GraphText:
         self._notes = notes
         self._writing = asyncio.Lock()
         self._is_changed = True  # since it was last written; after a start nobody knows
-        self._changing = Counter[str]()  # days whose tables are being changed
-        self._late: set[str] = set()  # days that were noted while the text was being written
+        self._changing = Counter[str]()  # days being changed in the tables, with counts
+        self._late: set[str] = set()  # days noted while the text was being written
 
     @asynccontextmanager
     async def changing(self, times: Iterable[datetime]) -> AsyncIterator[None]:
-        """Remember that the block changes what was said at these times."""
+        """Note that the block changes what was said at these times."""
         days = Counter({_day(at).isoformat() for at in times})
         self._changing += days
         self._late.update(days)
@@ -112,7 +114,7 @@ class GraphText:
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Remember what the block changes, whatever that is."""
+        """Find out and note which days the block changes."""
         before = await self._store.held()
         async with self.changing([]), self._writing:
             due = await self._due()
@@ -123,18 +125,18 @@ class GraphText:
                 await self._notes.set_meta(_NOTE, json.dumps(sorted(days | due)))
 
     async def write(self) -> None:
-        """Write the days that have changed; all of them where that is not known."""
+        """Write the days that have changed; all days if that is not known."""
         async with self._writing:
             if self._is_changed:
                 await self._done(self._write_due())
 
     async def write_all(self) -> WrittenGraph:
-        """Write all of it, and take away what is no part of it any more."""
+        """Write all days, and delete files of days without episodes."""
         async with self._writing:
             return await self._done(self._write_all())
 
     async def _done(self, work: Awaitable[T]) -> T:
-        """It; what is cut short is done again the next time."""
+        """Await the work; if it is interrupted, it is done again the next time."""
         is_done = False
         try:
             found = await work
@@ -173,11 +175,11 @@ class GraphText:
         self._is_changed = False
 
     async def _end(self) -> None:
-        """Strike out what is written."""
+        """Strike out the days that were written."""
         await self._notes.set_meta(_NOTE, json.dumps(sorted(self._late)))
 
     async def _due(self) -> set[str] | None:
-        """The days whose text is to be written; None where all of it is."""
+        """Return the days to be written; None for all."""
         noted = await self._notes.meta(_NOTE)
         return set(json.loads(noted)) if noted else None
 
@@ -198,8 +200,8 @@ def written(
     concepts: Mapping[ConceptHash, Concept],
     contexts: Mapping[ContextHash, ConceptContext],
 ) -> tuple[bytes, frozenset[bytes]]:
-    """These episodes as `.0` text, some in each graph, with what they tell of their concepts; and which
-    lines of it are from outside: those that only stand where others than the user speak.
+    """Return these episodes as `.0` text, several per graph, with their part of the concepts; and
+    the lines from outside: those that occur only in what others said.
     """
     own: list[Relation] = []
     others: list[Relation] = []
@@ -225,7 +227,7 @@ def _records(
 
 
 def _changed(before: Mapping[EpisodeHash, Held], after: Mapping[EpisodeHash, Held]) -> set[str]:
-    """The days of which something else is said."""
+    """Return the days whose episodes differ."""
     names = before.keys() | after.keys()
     differ = (name for name in names if before.get(name) != after.get(name))
     found = ((before.get(name), after.get(name)) for name in differ)

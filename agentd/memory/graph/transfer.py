@@ -1,4 +1,6 @@
-"""What agents tell each other of their graphs: shared spaces alone, checked, and believed in part."""
+"""The messages that agents exchange about their graphs: only shared spaces, checked, and believed
+in part.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,9 @@ from agentd.zero.formats.records import canonical, told_by
 from agentd.zero.hashes import concept_hash, context_hash, episode_hash, fact_hash
 from agentd.zero.naming import normal_label, normal_predicate
 
-SPACE = "space:"  # begins the scope of what is shared; any other scope is private
-MAIN = "main"  # the scope of what the owner alone sees
-OWNER = "user"  # what each agent calls its own owner
+SPACE = "space:"  # prefix of shared scopes; all other scopes are private
+MAIN = "main"  # the scope that only the owner sees
+OWNER = "user"  # each agent's label for its own owner
 NOTHING = Record()
 
 _AGENT = re.compile(r"[0-9a-f]{16}")
@@ -38,8 +40,8 @@ _Context = Callable[[ConceptContext, str], ConceptContext]
 
 @dataclass(frozen=True, slots=True)
 class ShareMessage:
-    """What another agent says, checked, and which episodes of its own it takes back. `sender` is how it
-    names itself, "" where it says nothing.
+    """A checked message of another agent: its episodes, and those of its own that it withdraws.
+    `sender` is how it names itself, "" if it has no episodes.
     """
 
     sender: str
@@ -48,17 +50,17 @@ class ShareMessage:
 
 
 def scope_of(space: str) -> str:
-    """The scope of what is said in a space."""
+    """Return the scope of a space."""
     return f"{SPACE}{space}"
 
 
 def shared(state: Record, scopes: Collection[str]) -> Record:
-    """What of a state may be told to those who share these spaces.
+    """Return the part of a state that may be sent to those who share these spaces.
 
-    These are the episodes said in them, and of concepts what these episodes tell: times and confidence
-    are theirs. Aliases and refs stay here, because nobody knows any more who said them where, and so
-    do promotions, which each agent makes for itself. Raises GraphError for a space that is none: its
-    scope does not begin with `space:`.
+    It has the episodes said in these scopes, and concepts with only the times and confidence that
+    these episodes give. Aliases and refs are left out, because nobody knows any more who said them
+    where; promotions too, because each agent makes its own. Raises GraphError for a scope that does
+    not begin with `space:`.
     """
     _check_scopes(scopes)
     contexts = {
@@ -73,19 +75,19 @@ def shared(state: Record, scopes: Collection[str]) -> Record:
 
 
 def message(state: Record, scopes: Collection[str], withdrawn: Collection[EpisodeHash] = ()) -> str:
-    """What to tell those who share these spaces, as text: a delta that leads from nothing to what of the
-    state may be told, and takes back the `withdrawn` episodes.
+    """Return the message to those who share these spaces, as text: a delta from nothing to the part
+    of the state that may be sent, which withdraws the `withdrawn` episodes.
 
-    Raises GraphError as `shared` does, and for a state that is not what its hashes say.
+    Raises GraphError as `shared` does, and for a state that does not match its hashes.
     """
     told = diff(NOTHING, shared(state, scopes))
     return write_delta(replace(told, episodes=tuple(sorted(withdrawn))))
 
 
 def received(text: str, scopes: Collection[str], now: datetime) -> ShareMessage:
-    """The message of another agent. Raises GraphError for a text that `read_delta` refuses, for one with
-    anything that `message` would not write of facts that are shared in these spaces, for one of the
-    future, and for one that does not lead from nothing to the state that it names.
+    """Parse and check the message of another agent. Raises GraphError for a text that `read_delta`
+    refuses, for content that `message` would not write for these spaces, for times in the future,
+    and for a delta that does not lead from nothing to the state that it names.
     """
     _check_scopes(scopes)
     delta = read_delta(text)
@@ -106,17 +108,16 @@ def received(text: str, scopes: Collection[str], now: datetime) -> ShareMessage:
 
 
 def homed(message: ShareMessage, name: str, trust: float) -> Record:
-    """What the message says, as it is kept here: said by `name`, in confidence times `trust`, with the
-    sender's name of each episode as its ref. What the sender calls `user` is called `name` here.
-
-    Raises GraphError for a trust outside (0, 1], and for a name that is no label in normal form.
+    """Return the message's episodes as they are stored here: said by `name`, with confidence times
+    `trust`, and with the sender's episode hash as ref. The sender's `user` is called `name` here.
+    Raises GraphError for a trust outside (0, 1], and for a name that is not a normal label.
     """
     return _homed(message.record, name, trust, name, _context_here)
 
 
 def imported(record: Record, name: str, trust: float, owner: str = "") -> Record:
-    """What a text of the graph says, as it is kept here: for the owner alone, else as `homed` does. What it
-    calls `user` is called `owner` here, or stays what it is. Raises as that does.
+    """Return the episodes of a graph text as they are stored here: visible to the owner alone, else
+    as in `homed`. Its `user` is called `owner` here, or stays `user`. Raises as `homed` does.
     """
     return _homed(record, name, trust, owner or OWNER, _context_imported)
 
@@ -140,7 +141,7 @@ def _homed(record: Record, name: str, trust: float, owner: str, context: _Contex
 
 
 def sender_of(context: ConceptContext) -> str:
-    """How the agent names itself that said this; "" where nobody else did."""
+    """Return how the agent that said this names itself; "" if it is not from another agent."""
     return context.session.partition(":")[0] if context.source == SHARED else ""
 
 

@@ -1,8 +1,8 @@
-"""Walks through the graph: what is reached from some concepts, and on which way. Pure.
+"""Walks through the graph: which concepts are reached from some concepts, and by which path. Pure.
 
-Facts are walked both ways, from subject to object and back. Concepts that a walk begins at are not
-among those it reaches, but their own facts are. All that comes back is sorted after the search, ties
-by hash, so that the same graph always gives the same answer.
+Facts are walked in both directions. The seeds of a walk are not among the concepts it reaches, but
+their own facts are. Results are sorted after the search, ties by hash, so the same graph always
+gives the same answer.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _ORDER, _NEARNESS = attrgetter("order"), attrgetter("nearness")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What of the graph is seen: the facts of these audiences (None: of all), as sure as they are at
-    `now` (None: as they were when they were said).
+    """The visible part of the graph: the facts of these audiences (None: of all), with their
+    confidence at `now` (None: as they were said).
     """
 
     scopes: Sequence[str] | None = None
@@ -34,10 +34,10 @@ WHOLE = View()
 
 
 class Adjacency:
-    """The facts around concepts, each concept asked for once.
+    """The facts around concepts, read once for each concept.
 
-    `preferred` are the predicates that a question is about: of their facts another `fanout` are taken
-    per concept, so that a concept with many others does not hide them.
+    `preferred` are the predicates that a question is about: another `fanout` of their facts are
+    taken per concept, so that many other facts do not hide them.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Adjacency:
         self._steps: dict[bytes, tuple[PathStep, ...]] = {}
 
     def load(self, concepts: Iterable[ConceptHash]) -> Generator[Around, Sequence[Edge], None]:
-        """Ask for the facts about those that were not asked for yet: once, or not at all."""
+        """Request the facts about the concepts that were not loaded yet, in one request or none."""
         wanted = {c.value: c for c in concepts if c.value not in self._steps}
         if not wanted:
             return
@@ -63,7 +63,7 @@ class Adjacency:
             self._steps[concept] = self._chosen(steps)
 
     def steps(self, concept: ConceptHash) -> tuple[PathStep, ...]:
-        """The steps from a concept that was loaded. A fact about itself is one step."""
+        """Return the steps from a loaded concept. A fact about itself is one step."""
         return self._steps[concept.value]
 
     def _chosen(self, steps: list[PathStep]) -> tuple[PathStep, ...]:
@@ -80,7 +80,7 @@ class Adjacency:
 def _around(
     concepts: Iterable[bytes], edges: Iterable[Edge], least: float
 ) -> dict[bytes, list[PathStep]]:
-    """The steps from each concept along what is sure enough."""
+    """Return the steps from each concept along facts that are sure enough."""
     found: dict[bytes, list[PathStep]] = {concept: [] for concept in concepts}
     for edge in edges:
         if edge.confidence < least:
@@ -95,13 +95,12 @@ def _around(
 
 @dataclass(frozen=True, slots=True)
 class Traversal:
-    """What a walk found.
+    """The result of a walk.
 
-    `reached` holds the best path to each concept, the surest first, at most `Limits.results`.
-    `arrivals` holds for every fact that was walked, and each way it was walked, the best path that
-    ends with it; a path visits no concept twice, but a fact of a concept about itself is an arrival
-    too. `edges` holds every fact that was walked, once. All are sorted, the surest first (but see
-    `fewest_hops`).
+    `reached` holds the best path to each concept, the surest first, at most `PathLimits.results`.
+    `arrivals` holds for every walked fact and direction the best path that ends with it; a path
+    visits no concept twice, except that a fact of a concept about itself is an arrival, too.
+    `edges` holds every walked fact once. All are sorted, the surest first (but see `fewest_hops`).
     """
 
     seeds: tuple[ConceptHash, ...]
@@ -118,8 +117,8 @@ class Traversal:
         *,
         is_nearest: bool = False,
     ) -> Self:
-        """The walk with these arrivals, in any order. `is_nearest`: those of fewer facts come first, then
-        the surer ones.
+        """Build the result from arrivals in any order. With `is_nearest`, paths of fewer facts come
+        first, then the surer ones.
         """
         order = _NEARNESS if is_nearest else _ORDER
         ends = tuple(sorted(arrivals, key=order))
@@ -128,7 +127,7 @@ class Traversal:
         begun = sorted(seeds)
         reached = {
             seed.value: Path.at(seed) for seed in begun
-        }  # the first path to each is the best
+        }  # the first path to each concept is the best one
         for path in ends:
             reached.setdefault(path.end.value, path)
         paths = list(reached.values())[len(begun) :][:results]
@@ -143,13 +142,13 @@ def best_paths(
     preferred: Collection[str] = (),
     hub: ConceptHash | None = None,
 ) -> Walk[Traversal]:
-    """To every concept the path whose product of confidences is the largest, in at most
-    `limits.depth` steps. Paths may end at the `hub`, which most is about; they do not lead through it,
-    and those that begin there go along `preferred` predicates alone.
+    """Walk to every concept by the path with the largest product of confidences, within
+    `limits.depth` steps. Paths may end at the `hub`, the concept that most facts are about, but do
+    not lead through it; those that begin there use `preferred` predicates only.
 
-    A search by rounds (Bellman and Ford) and no search by priority (Dijkstra): with a bound on the
-    depth, the surest path to a concept may be too long to go on from, while a shorter one is not. Facts
-    are read once per round.
+    The search goes by rounds (Bellman-Ford) and not by priority (Dijkstra): with a bound on the
+    depth, the surest path to a concept may be too long to continue while a shorter one is not.
+    Facts are read once per round.
     """
     return _walk(seeds, limits, view, preferred, hub=hub)
 
@@ -161,14 +160,16 @@ def fewest_hops(
     *,
     preferred: Collection[str] = (),
 ) -> Walk[Traversal]:
-    """To every concept the shortest path, and the surest of those: breadth first. Paths of fewer facts
-    come first. Facts are read once per round.
+    """Walk to every concept by the shortest path, of several the surest: breadth first. Paths of
+    fewer facts come first. Facts are read once per round.
     """
     return _walk(seeds, limits, view, preferred, is_nearest=True)
 
 
 def along(edges: Iterable[Edge], limits: PathLimits = LIMITS) -> Traversal:
-    """The walk of one step along each of these facts, both ways: without seeds."""
+    """Return the walk of one step along each of these facts, in both directions; it has no
+    seeds.
+    """
     sure = [edge for edge in edges if edge.confidence >= limits.least]
     steps = [PathStep(edge, forward) for edge in sure for forward in (True, False)]
     paths = (Path.at(s.source).then(s) for s in steps if s.forward or not s.is_loop)
