@@ -61,7 +61,7 @@ def upkeep():
 def ask(upkeep):
     clock = FakeClock(NOW)
     book = MemoryJobStore(clock)
-    agenda = Agenda(JobsSettings(), book, SchedulerTriggers(), clock, lambda: None)
+    agenda = Agenda(JobsSettings(), book, SchedulerTriggers(), clock)
     beats = MemoryBeats(clock)
     heartbeat = HeartbeatJob(Heartbeat(), beats, lambda: timedelta(minutes=30))
     graph = ConsolidationJob(upkeep, timedelta(days=1))

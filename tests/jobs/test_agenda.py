@@ -24,7 +24,8 @@ class Desk:
         self.wakes = 0
         settings = JobsSettings.model_validate(table)
         book = MemoryJobStore(self.clock)
-        self.agenda = Agenda(settings, book, SchedulerTriggers(), self.clock, self.wake)
+        self.agenda = Agenda(settings, book, SchedulerTriggers(), self.clock)
+        self.agenda.listen(self.wake)
 
     def wake(self) -> None:
         self.wakes += 1

@@ -34,7 +34,7 @@ class Desk:
     def __init__(self) -> None:
         self.clock = FakeClock(zone="Europe/Berlin")
         book = MemoryJobStore(self.clock)
-        self.agenda = Agenda(JobsSettings(), book, SchedulerTriggers(), self.clock, lambda: None)
+        self.agenda = Agenda(JobsSettings(), book, SchedulerTriggers(), self.clock)
         self.create = ScheduleCreate(self.agenda, self.clock)
         self.list = ScheduleList(self.agenda)
         self.cancel = ScheduleCancel(self.agenda)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -47,8 +47,10 @@ class Parts:
     schedule: Schedule
     background: Supervisor
 
-    def problems(self) -> tuple[Problem, ...]:
-        """All that any of them says is wrong."""
+    def problems(
+        self, *, without: Iterable[Callable[[], Iterable[Problem]]] = ()
+    ) -> tuple[Problem, ...]:
+        """Tell what any part says is wrong, but for what those say that are named in `without`."""
         stores, memory, schedule = self.stores, self.memory, self.schedule
         asked = (
             self.model,
@@ -74,7 +76,9 @@ class Parts:
             self.background,
         )
         told = (problem for part in asked for problem in part.problems())
-        return tuple(dict.fromkeys(told))  # several may have met the same one
+        left_out = {problem for problems in without for problem in problems()}
+        # Several may have met the same one.
+        return tuple(problem for problem in dict.fromkeys(told) if problem not in left_out)
 
 
 @asynccontextmanager
@@ -105,7 +109,7 @@ async def open_parts(
         events = _watchers(shown, memory, facts)
         alerts = await opened(open_alerting(runtime, stores, clients, events))
         # Tools need the agenda, and the schedule, which is opened last, needs the engine with its tools.
-        agenda = build_agenda(runtime, stores, wake=lambda: schedule.scheduler.poke())
+        agenda = build_agenda(runtime, stores)
         tools = build_tools(runtime, stores, memory, graph, facts, alerts, agenda, forms=forms)
         engine = await opened(
             open_engine(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -61,6 +61,7 @@ async def open_schedule(
     await jobs.recover()
     signs = LifeSigns(heartbeat, runtime.places.life_sign, runtime.clock)
     scheduler = Scheduler(runtime.clock, {"heartbeat": signs, **jobs.lines, **others})
+    agenda.listen(scheduler.poke)
     yield Schedule(agenda, heartbeat, jobs, scheduler)
     await _say_good_bye(signs)  # not after a failure: that is to be missed
 
@@ -72,9 +73,9 @@ async def _say_good_bye(signs: LifeSigns) -> None:
         log.warning("life_sign_not_left", error=str(error))
 
 
-def build_agenda(runtime: RuntimeContext, stores: Stores, wake: Callable[[], None]) -> Agenda:
-    """The list of jobs; `wake` is called when it has changed."""
-    return Agenda(runtime.config.jobs, stores.jobs, SchedulerTriggers(), runtime.clock, wake)
+def build_agenda(runtime: RuntimeContext, stores: Stores) -> Agenda:
+    """The list of jobs; what changes in it is told to the scheduler that is opened with it."""
+    return Agenda(runtime.config.jobs, stores.jobs, SchedulerTriggers(), runtime.clock)
 
 
 def _heartbeat(

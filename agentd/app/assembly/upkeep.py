@@ -184,11 +184,16 @@ class Upkeep:
     def _problems(self) -> tuple[Problem, ...]:
         """What parts say that no other check looks at."""
         parts, memory = self._parts, self._parts.memory
-        alerts = parts.alerts.dispatcher
-        watched = (parts.model, memory.embedders, memory.files, parts.facts, alerts)
-        others = (*watched, parts.tools.servers)
-        looked_at = {problem for part in others for problem in part.problems()}
-        return tuple(problem for problem in parts.problems() if problem not in looked_at)
+        return parts.problems(
+            without=(
+                parts.model.problems,
+                memory.embedders.problems,
+                memory.files.problems,
+                parts.facts.problems,
+                parts.alerts.dispatcher.problems,
+                parts.tools.servers.problems,
+            )
+        )
 
     def _used_up(self, origin: Origin) -> Callable[[], Awaitable[bool]]:
         return self._runtime.budget_of(self._parts.stores.ledger, origin).is_used_up

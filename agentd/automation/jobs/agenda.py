@@ -85,7 +85,7 @@ def job_of_order(order: Order, now: datetime, zone: ZoneInfo, settings: JobsSett
 
 
 class Agenda:
-    """Takes orders and tells what will happen. `wake` is called when the due times have changed."""
+    """Takes orders for jobs, and tells when they will run."""
 
     def __init__(
         self,
@@ -93,12 +93,15 @@ class Agenda:
         book: JobStore,
         triggers: Triggers,
         clock: Clock,
-        wake: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._book = book
         self._triggers = triggers
         self._clock = clock
+        self._wake: Callable[[], None] = lambda: None
+
+    def listen(self, wake: Callable[[], None]) -> None:
+        """Have this called, from now on, when due times have changed. It must not block."""
         self._wake = wake
 
     def read(self, order: Order) -> tuple[NewJob, datetime]:

@@ -208,7 +208,7 @@ class Talk:
     def may_schedule(self) -> Agenda:
         """Offer the tool for jobs from now on; returns where they go."""
         book = MemoryJobStore(self.clock)
-        agenda = Agenda(JobsSettings(), book, SchedulerTriggers(), self.clock, lambda: None)
+        agenda = Agenda(JobsSettings(), book, SchedulerTriggers(), self.clock)
         tool = ScheduleCreate(agenda, self.clock)
         self.tools[tool.spec.name] = tool
         return agenda
