@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -42,6 +42,26 @@ _BASES = 4  # of the last turns, the running one among them
 STARTED_OVER = "A new conversation begins here; what was said before stays searchable."
 
 
+@dataclass(slots=True)
+class _SessionState:
+    """What is known of a session's context between its turns. `unfinished` are the turns whose end is not
+    stored, `basis` is the generation of the context that each of the last turns ran on, `fixed` the tokens
+    that all calls carry. Its flush `is_due` while room is made in the background, and room `is_owed` to
+    it whatever its turns used.
+    """
+
+    unfinished: set[int] = field(default_factory=set)
+    basis: dict[int, int] = field(default_factory=dict)
+    fixed: int = 0
+    is_due: bool = False
+    is_owed: bool = False
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether to forget it would change more than an estimate."""
+        return bool(self.unfinished) or self.is_due or self.is_owed
+
+
 class ContextManager:
     """Decides when `Compaction` is asked for room, and tells the session what came of it."""
 
@@ -67,13 +87,8 @@ class ContextManager:
         self._grants = grants
         self._background = background
         self._idle_reset = idle_reset
-        self._unfinished: dict[SessionKey, set[int]] = {}
-        # Of the sessions used last: turn to generation of its context, and what all calls carry.
-        self._basis: OrderedDict[SessionKey, dict[int, int]] = OrderedDict()
-        self._fixed: OrderedDict[SessionKey, int] = OrderedDict()
+        self._states: OrderedDict[SessionKey, _SessionState] = OrderedDict()  # the last used last
         self._weighed: tuple[object, int] = (None, 0)  # what all calls carried at last, its tokens
-        self._due: set[SessionKey] = set()
-        self._owed: set[SessionKey] = set()  # room must be made whatever their turns used
 
     def restore(self, sessions: Sequence[SessionInfo]) -> None:
         """Know what the store says of the sessions at a start."""
@@ -81,14 +96,11 @@ class ContextManager:
 
     def expect(self, session: SessionKey, turn_id: int) -> None:
         """From now on the rows of this turn are unfinished: nothing may show, flush or cut them."""
-        self._unfinished.setdefault(session, set()).add(turn_id)
+        self._state(session).unfinished.add(turn_id)
 
     def ended(self, session: SessionKey, turn_id: int) -> None:
         """The turn's end is stored."""
-        unfinished = self._unfinished[session]
-        unfinished.discard(turn_id)
-        if not unfinished:
-            del self._unfinished[session]
+        self._state(session).unfinished.discard(turn_id)
 
     async def past(self, session: SessionKey, turn_id: int) -> History:
         """The session's context for the turn: what has ended before it. Of one that is far too long only
@@ -96,15 +108,11 @@ class ContextManager:
         """
         most = int(_READ * self._compaction.limits.window * tokens.BYTES_PER_TOKEN)
         history = await when_space(self._clock, self._store.load, session, most)
-        if history.flush_due or history.is_excerpted:
-            self._owed.add(session)
-        else:
-            self._owed.discard(session)
-        basis = self._basis.get(session, {})
-        basis[turn_id] = history.generation
-        _remember(self._basis, session, basis)
-        while len(basis) > _BASES:
-            del basis[next(iter(basis))]
+        state = self._state(session)
+        state.is_owed = history.flush_due or history.is_excerpted
+        state.basis[turn_id] = history.generation
+        while len(state.basis) > _BASES:
+            del state.basis[next(iter(state.basis))]
         unended = self._unended(session) | {turn_id}
         return await off_loop(history, lambda: without_turns(history, unended))
 
@@ -117,7 +125,7 @@ class ContextManager:
         """
         request = context.request
         limits = self._compaction.limits
-        _remember(self._fixed, request.session, self._weigh(context))
+        self._state(request.session).fixed = self._weigh(context)
         if self._is_over(past):
             await self._make_room(request.session, Trigger.IDLE, request.blocks)
             return True
@@ -143,7 +151,7 @@ class ContextManager:
         part = await off_loop(past, lambda: self._compaction.excerpt(past, used))
         if part is not past:
             log.info("context_excerpted", session=past.session, tokens=used)
-            self._owed.add(past.session)
+            self._state(past.session).is_owed = True
             if not past.is_excerpted:
                 await when_space(self._clock, self._store.excerpted, past.session)
         return part
@@ -161,7 +169,7 @@ class ContextManager:
         answered = turn.stop_reason is StopReason.END_TURN
         used = turn.usage.total_tokens
         is_small = 0 < used < self._compaction.limits.flush_at
-        return answered and is_small and turn.session not in self._owed
+        return answered and is_small and not self._known(turn.session).is_owed
 
     async def ahead(self, session: SessionKey, trigger: Trigger) -> None:
         """Make room between turns if the next one would need it. Never raises for a failure."""
@@ -174,7 +182,8 @@ class ContextManager:
         except Exception:
             # Nobody waits for this, and the next turn will ask for room itself.
             log.exception("background_room_crashed", session=session)
-        self._due.discard(session)
+        if session in self._states:
+            self._states[session].is_due = False
 
     async def _ahead(self, session: SessionKey, trigger: Trigger) -> None:
         if trigger is Trigger.THRESHOLD and self._compaction.is_working(session):
@@ -184,12 +193,14 @@ class ContextManager:
         is_due = need.flush or need.cut or history.flush_due
         if not self._background or not is_due:
             return
-        self._due.add(session)
+        self._state(session).is_due = True
         await self._make_room(session, trigger, ())
 
     async def store_due(self) -> None:
         """Store which sessions' flushes are due, for the next start."""
-        due, self._due = tuple(self._due), set()
+        due = tuple(session for session, state in self._states.items() if state.is_due)
+        for session in due:
+            self._states[session].is_due = False
         if not due:
             return
         try:
@@ -218,10 +229,10 @@ class ContextManager:
             )
         async with self._queue.visit(session), self._compaction.alone(session):
             await self._store.delete(session)
-            for kept in (self._basis, self._fixed):
-                kept.pop(session, None)
-            self._due.discard(session)
-            self._owed.discard(session)
+            unfinished = self._known(session).unfinished  # of turns that came meanwhile
+            self._states.pop(session, None)
+            if unfinished:
+                self._state(session).unfinished = unfinished
             self._compaction.forget(session)
             self._grants.end(session)
 
@@ -324,24 +335,33 @@ class ContextManager:
         """Tokens of the next request. What a turn used says nothing if the context was swapped under
         it: it still ran on the old one.
         """
-        fixed = self._fixed.get(history.session, 0)
-        basis = self._basis.get(history.session, {})
+        state = self._known(history.session)
         rows = tuple(
             replace(r, usage=None)
-            if basis.get(r.turn_id or 0, history.generation) != history.generation
+            if state.basis.get(r.turn_id or 0, history.generation) != history.generation
             else r
             for r in history.rows
         )
-        return tokens.of_next_request(replace(history, rows=rows), incoming, fixed)
+        return tokens.of_next_request(replace(history, rows=rows), incoming, state.fixed)
 
     def _unended(self, session: SessionKey) -> frozenset[int]:
         """The turns whose rows nothing may touch yet."""
-        return frozenset(self._unfinished.get(session, ()))
+        return frozenset(self._known(session).unfinished)
 
+    def _state(self, session: SessionKey) -> _SessionState:
+        """The state of a session, to be changed. Of all but the sessions used last only what is needed is
+        kept.
+        """
+        state = self._states.setdefault(session, _SessionState())
+        self._states.move_to_end(session)
+        while len(self._states) > _SESSIONS:
+            oldest = next(iter(self._states))
+            if self._states[oldest].is_needed:
+                self._states.move_to_end(oldest)
+                break  # the next use of a session looks at the next one
+            del self._states[oldest]
+        return state
 
-def _remember(known: OrderedDict[SessionKey, T], session: SessionKey, value: T) -> None:
-    """Know it of this session, and of the others used last."""
-    known[session] = value
-    known.move_to_end(session)
-    if len(known) > _SESSIONS:
-        known.popitem(last=False)
+    def _known(self, session: SessionKey) -> _SessionState:
+        """The state of a session, to be read, by any thread; an empty one if nothing is known."""
+        return self._states.get(session) or _SessionState()
