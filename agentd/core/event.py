@@ -1,4 +1,4 @@
-"""What a running turn tells those who watch it: a closed set of frozen events."""
+"""The events of a running turn, for those who watch it: a closed set of frozen classes."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ class FactHit:
 class Refusal(StrEnum):
     """Why an operation changed nothing."""
 
-    CREDENTIAL = "secret"  # it looks like a key or tells a password
+    CREDENTIAL = "secret"  # it looks like a key or reveals a password
     EMPTY = "empty"
     FORGOTTEN = "forgotten"  # the user had it erased or took it back, and has not said it since
     TOO_LONG = "too_long"

@@ -22,7 +22,7 @@ NAMES: tuple[str, ...] = (
     "turn.assistant_stored",  # the assistant message is durable, no tool has run
     "tool.planned",  # a tool is about to make its intent durable
     "tool.intended",  # the intent is durable, the effect has not begun
-    "file.temp_written",  # the new content stands in a temporary file
+    "file.temp_written",  # the new content is in a temporary file
     "file.replaced",  # the rename is done, the directory is not synced
     "tool.done",  # the effect is done, the result is not durable
     "tool.settled",  # the result is durable
@@ -33,7 +33,7 @@ NAMES: tuple[str, ...] = (
     "compaction.flushed",  # coverage is recorded, the summary not yet asked for
     "compaction.summarised",  # the summary is there, nothing is swapped
     "compaction.swapped",  # the new context is durable
-    "session.deleted",  # no byte of the session is left in the store, its words stand elsewhere
+    "session.deleted",  # the store holds no byte of the session, other places still hold its words
     "store.deleted",  # rows or what is indexed of them are deleted, their bytes still stand on the disk
     "beat.begun",  # the beat is recorded as running
     "beat.verdict",  # the reply is judged, no alert is stored
@@ -44,7 +44,7 @@ NAMES: tuple[str, ...] = (
     "graph.written",  # the graph's tables have new facts, its text does not
     "erasure.begun",  # what is to be erased is recorded, nothing of it is erased
     "erasure.place_done",  # one place is done, perhaps not the next
-    "erasure.done",  # all places are done, the record still stands
+    "erasure.done",  # all places are done, the record still exists
     "alert.stored",  # the alert is durable, no sink has it
     "alert.sent",  # a sink took it, the delivery is not recorded
 )

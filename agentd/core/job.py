@@ -45,7 +45,7 @@ Schedule = At | Every | Cron
 
 
 class JobKind(StrEnum):
-    """What happens in a slot."""
+    """What a job does in a slot."""
 
     REMIND = "remind"  # the text itself is the alert
     ASK = "ask"  # the text is put to the model in silence; its reply may be an alert
@@ -121,11 +121,11 @@ class JobOutcome(StrEnum):
 class JobReason(StrEnum):
     """The reason for a run's outcome."""
 
-    REMINDER = "reminder"  # the text was told
-    ALERT = "alert"  # the reply was told
-    NOTIFY = "notify"  # the model told it itself
+    REMINDER = "reminder"  # the text was sent as an alert
+    ALERT = "alert"  # the reply was sent as an alert
+    NOTIFY = "notify"  # the model sent an alert itself, with the notify tool
     ACK = "ack"  # the reply said that nothing needs the owner
-    DUPLICATE = "duplicate"  # the reply was told within 24 hours
+    DUPLICATE = "duplicate"  # an equal alert was sent within 24 hours
     BUDGET = "budget"
     BREAKER_OPEN = "breaker_open"
     BUSY = "busy"

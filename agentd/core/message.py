@@ -23,7 +23,7 @@ class Writer(StrEnum):
 
     OWNER = "owner"
     AGENT = "agent"  # the model, a tool, or agentd itself
-    OTHER = "other"  # somebody who reads along, or a stranger
+    OTHER = "other"  # another member of a group, or a stranger
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class Message:
 
 
 def user(text: str) -> Message:
-    """A user's message of one text block."""
+    """Return a user's message of one text block."""
     return Message(Role.USER, (Text(text),))
 
 
@@ -193,13 +193,13 @@ def spoken(text: str, images: tuple[Image, ...] = (), quoted: Spans = ()) -> tup
 
 
 def assistant(text: str, *tool_uses: ToolUse) -> Message:
-    """An assistant's message of a text block (if any) and tool calls."""
+    """Return an assistant's message of a text block (if any) and tool calls."""
     words: tuple[Block, ...] = (Text(text),) if text else ()
     return Message(Role.ASSISTANT, (*words, *tool_uses))
 
 
 def encode_block(block: Block) -> dict[str, Any]:
-    """The block as a JSON object."""
+    """Return the block as a JSON object."""
     match block:
         case Text(text, quoted):
             words: dict[str, Any] = {"type": "text", "text": text}
@@ -265,10 +265,10 @@ def _is_pair(data: Any) -> bool:
 
 
 def encode_blocks(blocks: Iterable[Block]) -> list[dict[str, Any]]:
-    """All blocks as JSON objects."""
+    """Return all blocks as JSON objects."""
     return [encode_block(b) for b in blocks]
 
 
 def decode_blocks(data: Iterable[JsonObject]) -> tuple[Block, ...]:
-    """All blocks from JSON objects. Raises ValueError."""
+    """Parse all blocks from JSON objects. Raises ValueError."""
     return tuple(decode_block(d) for d in data)

@@ -59,7 +59,7 @@ class Charge:
     cost_usd: float
 
     def as_json(self) -> dict[str, Any]:
-        """A row of the export."""
+        """Return a row of the export."""
         return {
             "at": self.at.isoformat(),
             "session": str(self.session),

@@ -29,7 +29,7 @@ class ToolSpec:
     input_schema: JsonObject  # JSON Schema, `additionalProperties: false`
     effect: Effect
     kind: str = "other"  # of the Agent Client Protocol: read, edit, search, think, other
-    short_schema: JsonObject | None = None  # told in light prompts; the whole one is checked
+    short_schema: JsonObject | None = None  # sent in light prompts; calls are still checked in full
     asks: bool = False  # each call needs the owner's approval, where he can be asked
     is_guarded: bool = False  # handles taint itself: marks what it writes, or asks for approval
     is_owners: bool = False  # groups and isolated sessions do not have it

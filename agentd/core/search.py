@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 from agentd.core.turn import MAIN, Kind, SessionKey, kind_of
 
 SHARED = ""  # the scope of chunks that every session may find
-OWNERS = str(MAIN)  # the scope of what the owner's sessions alone may find; others are session keys
+OWNERS = str(MAIN)  # scope of what only the owner's sessions may find; others are session keys
 
 
 class Source(StrEnum):
@@ -48,7 +48,7 @@ def audience_of(session: SessionKey, kind: Kind) -> Audience:
     if kind is Kind.MAIN:
         return OWNER
     scope = scope_of(session)
-    return PUBLIC if scope == OWNERS else Audience(scope)  # the kind of the turn is what counts
+    return PUBLIC if scope == OWNERS else Audience(scope)  # decided by the kind of the turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class EmptyReason(StrEnum):
     BELOW_THRESHOLD = "below_threshold"
     NOTHING_FITS = "nothing_fits"  # there are hits, but probably none answers
     BUDGET = "budget"  # the best hit does not fit `max_tokens`; shorter ones may
-    SCOPE = "scope"  # what was asked for is not for this kind of session, whatever there is
+    SCOPE = "scope"  # this kind of session may not find what was asked for
 
 
 class Lack(StrEnum):

@@ -30,7 +30,7 @@ class Kind(StrEnum):
     """Who can read a session."""
 
     MAIN = "main"  # the owner alone: `main`, `chat:*`, heartbeats
-    GROUP = "group"  # others read along
+    GROUP = "group"  # other people can read it
     ISOLATED = "isolated"  # a task on its own, without the owner's memory
 
 

@@ -1,4 +1,4 @@
-"""Deleting a session everywhere, and erasing what is too old."""
+"""Deletes a session everywhere, and erases rows that are too old."""
 
 from __future__ import annotations
 
@@ -21,25 +21,27 @@ log = structlog.get_logger()
 
 _EVERY = timedelta(days=1)
 _AGAIN = timedelta(hours=1)  # after a failure
-_QUIET = timedelta(days=7)  # for how long a clock is believed that no new row speaks for
+_QUIET = timedelta(days=7)  # how far a clock may be ahead of the newest row and still be trusted
 
 
 class Deletions(Protocol):
-    """The deletions whose words may still stand elsewhere, by number."""
+    """The deletions whose words other places may still hold, by number."""
 
     async def unerased(self) -> Mapping[int, SessionKey]:
-        """All of them. Raises StorageError."""
+        """Return all of them. Raises StorageError."""
 
     async def erased(self, deletion: int) -> None:
-        """Nothing is left of this one. Raises StorageError."""
+        """Delete the record of one, because no place holds its words any more. Raises
+        StorageError.
+        """
 
 
 class SessionErasure:
-    """Deletes a session in the store, which remembers that with the same commit, and then what the other
-    `places` have of it, by their names for the user. Doing a place twice is harmless: whatever a crash, a
-    failure or a client that leaves has cut short is done at the next `tick`.
+    """Deletes a session in the store, which records the deletion in the same commit, and then in
+    the other `places`, given by their names for the user. Erasing a place twice is harmless: what a
+    crash, a failure or a client that leaves has interrupted is done at the next `tick`.
 
-    Also a Tick: it looks once a minute for what is left over.
+    It is also a Tick, which checks once a minute for anything left over.
     """
 
     def __init__(
@@ -52,15 +54,15 @@ class SessionErasure:
         self._deletions = deletions
         self._places = places
         self._lock = asyncio.Lock()
-        self._left: dict[int, dict[str, Exception]] = {}  # places that failed, and how
+        self._left: dict[int, dict[str, Exception]] = {}  # failed places, with the error
 
     async def delete(self, session: SessionKey) -> None:
-        """Erase the session and what any place has of it; `main` is emptied and stays.
+        """Erase the session in the store and in every place; `main` is emptied and stays.
 
-        When this returns, no file of the daemon's state holds a byte of it. Notes that were made from
-        it are the user's and stay. One whose deletion is not finished may be deleted again. Raises
-        NotFound, Busy, ShuttingDown, and StorageError, also where the session is gone and a place has
-        failed: that is tried again by itself.
+        When this returns, no file of the daemon's state holds a byte of it. Notes made from the
+        session are the user's and stay. A session whose deletion is unfinished may be deleted
+        again. Raises NotFound, Busy, ShuttingDown, and StorageError, also if the session is gone
+        but a place has failed: that place is retried automatically.
         """
         try:
             await self._sessions.delete(session, self._finish)
@@ -70,17 +72,17 @@ class SessionErasure:
             await self._finish(session)
 
     async def tick(self) -> None:
-        """Finish what is left over; of what failed before, the places that failed."""
+        """Finish unfinished deletions; where some places failed before, only in those."""
         async with self._lock:
             for number, session in (await self._deletions.unerased()).items():
                 await self._carry_out(number, session)
 
     async def next_due(self) -> datetime | None:
-        """Never at a set time: a look a minute is enough."""
+        """Return None: a check every minute is enough."""
         return None
 
     def problems(self) -> tuple[Problem, ...]:
-        """Places that still have what was deleted."""
+        """Return the places that still hold deleted text."""
         faults = {name: fault for left in self._left.values() for name, fault in left.items()}
         if not faults:
             return ()
@@ -97,14 +99,14 @@ class SessionErasure:
                     raise _told(f"session {session!r} is deleted, yet its text", self._left[number])
 
     async def _carry_out(self, number: int, session: SessionKey) -> None:
-        """Erase it in every place, each on its own, and end the deletion if nothing is left."""
+        """Erase in every place, independently, and end the deletion if nothing is left."""
         failed: dict[str, Exception] = {}
         for name in tuple(self._left.get(number, self._places)):
             try:
                 await self._places[name](session)
             except Exception as error:
-                # The other places must not wait for this one, which is done again.
-                if number not in self._left:  # once; `problems` says it from then on
+                # A failure must not hold up the other places; this one is done again.
+                if number not in self._left:  # logged once; `problems` reports it from then on
                     log.exception("deleting_failed", place=name)
                 failed[name] = error
         if failed:
@@ -126,27 +128,27 @@ def _told(what: str, faults: Mapping[str, Exception]) -> StorageError:
 
 
 class OldRows(Protocol):
-    """Where conversations are kept."""
+    """The store of rows, as retention uses it."""
 
     async def newest(self, now: datetime) -> datetime | None:
-        """When the newest row was stored that is not later than `now`; None if there is none."""
+        """Return the time of the newest row that is not later than `now`; None if there is none."""
 
     async def survey(self, before: datetime) -> Aged:
-        """What is older than the moment."""
+        """Return what is older than `before`."""
 
     async def remove(self, before: datetime, sessions: Sequence[SessionKey]) -> None:
-        """Erase what may go of these sessions, down to the bytes."""
+        """Erase the old rows of these sessions that may go, down to the bytes."""
 
 
 class Retention:
-    """A Tick: works at the start and then once a day, unless `days` is 0.
+    """A Tick that erases old rows at the start and then once a day, unless `days` is 0.
 
-    The index lets go of a session before the store does and takes up again what is left: a crash
-    anywhere in between leaves rows that the next run erases, and never words that search still knows
-    of rows that are gone. `others` erase what is as old and kept elsewhere.
+    A session is removed from the index before the store erases its rows, and what is left is
+    indexed again. After a crash in between some old rows are left, which the next run erases, but
+    search never knows rows that are gone. `others` erase what is as old and stored elsewhere.
 
-    What a clock that is years ahead would erase is lost for good. So days are counted back from now, but no
-    further on than from a week after the newest row.
+    A clock that is years ahead must not erase everything. So the days are counted back from now, or
+    from a week after the newest row if that is earlier.
     """
 
     def __init__(
@@ -168,13 +170,13 @@ class Retention:
         self._failure: Problem | None = None
 
     def adopt(self, days: int) -> None:
-        """Keep conversations for as many days from now on."""
+        """Keep conversations for this many days from now on."""
         if days != self._days:
             self._days = days
             self._due = self._clock.now()
 
     async def tick(self) -> None:
-        """Erase what has become too old, if it is time for that."""
+        """Erase what has become too old, if a run is due."""
         now = self._clock.now()
         self._due = min(self._due, now + _EVERY)  # a clock that was ahead does not put it off
         if not self._days or now < self._due:
@@ -191,11 +193,11 @@ class Retention:
             self._failure = None
 
     async def next_due(self) -> datetime | None:
-        """When it is time again; None while everything is kept."""
+        """Return when the next run is due; None while everything is kept."""
         return min(self._due, self._clock.now() + _EVERY) if self._days else None
 
     async def run(self) -> None:
-        """Erase what is too old now. Raises StorageError; what is left then goes the next time."""
+        """Erase now what is too old. Raises StorageError; the rest is erased at the next run."""
         now = self._clock.now()
         newest = await self._rows.newest(now)
         today = now if newest is None else min(now, newest + _QUIET)
@@ -217,11 +219,11 @@ class Retention:
         )
 
     def status(self) -> Retained:
-        """What it came to when it last ran, unless everything is kept by now."""
+        """Return the result of the last run, unless everything is kept now."""
         if not self._days or self._last is None:
             return Retained(self._days)
         return Retained(self._days, self._last, self._found.rows, self._found.kept)
 
     def problems(self) -> tuple[Problem, ...]:
-        """Why old rows are still there."""
+        """Return why old rows are still there."""
         return (self._failure,) if self._failure and self._days else ()

@@ -1,4 +1,4 @@
-"""The silent flush: before rows leave a context, the model may save what they say."""
+"""The flush: before rows leave a context, a silent turn lets the model save what they say."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _APPEND_HINT = (
     "Write only by appending to today's note, memory/YYYY-MM-DD.md; all other files are read-only."
 )
 _SILENCE_HINT = "If there is nothing to store, reply with NO_REPLY alone."
-RESULT_CHARS = 2_000  # kept of a tool's result
+RESULT_CHARS = 2_000  # characters of a tool's result that are shown
 _CHARS_PER_TOKEN = 2  # of a piece: keeps wide scripts below the budget in most cases
 _SMALLEST = 64
-TRIES = 3  # then the rows are cut unsaved, with a record of it
+TRIES = 3  # after so many failures the rows are cut unsaved, which is recorded
 # A conversation that is sent to a model must not begin with the model's own words.
 _EARLIER = "(The beginning of this conversation has been looked at already.)"
-# Said with a question about what came from outside.
+# Added to a question about text from outside.
 _APART = (
     "\nThe user's own words in this part have been looked at already. Save only what the text from"
     " outside (results of tools, attachments, words of others) adds to them."
@@ -52,8 +52,9 @@ Ask = Callable[[Question], Awaitable[Answer]]
 
 
 class MemoryFlush:
-    """A compaction hook. Every row it is shown is covered exactly once: by a success, or by the
-    record of its third failure. `part_tokens` is how much conversation one question may carry.
+    """A CompactionHook that flushes. Every row is covered exactly once: by a success, or by the
+    record of its third failure. `part_tokens` returns how many tokens of conversation one question
+    may hold.
     """
 
     name = "memory_flush"
@@ -73,9 +74,9 @@ class MemoryFlush:
         self._daily_dir = daily_dir
 
     async def before_compaction(self, plan: CompactionPlan, ask: Ask) -> None:
-        """Offer the uncovered rows to memory. One try a call, or all that are left when this is the
-        last chance. Raises StorageError, ShuttingDown, ProviderError while the service is away; a failed
-        try is recorded instead.
+        """Flush the uncovered rows: one try per call, or all remaining tries when this is the last
+        chance. A failed try is recorded. Raises StorageError, ShuttingDown, and ProviderError while
+        the service is away.
         """
         if not plan.uncovered:
             return
@@ -103,16 +104,16 @@ class MemoryFlush:
                 first, failures = part.covered + 1, 0
 
     def _useless(self, session: SessionKey) -> str:
-        """Why there is no point in asking; "" if there is one."""
+        """Return why a flush has no point; "" if it has."""
         # The daily notes belong to the owner: nothing said among others is written there.
         if kind_of(session) is not Kind.MAIN:
             return NO_MEMORY
         return "" if self._settings.enabled else DISABLED
 
     async def _parts(self, plan: CompactionPlan) -> tuple[FlushPart, ...]:
-        """What to ask about. A crash may have cut an earlier flush of these rows with half of it
-        written down, or all of it; asked again about the very same rows, it goes on where it was.
-        Rows that have come since are asked about on their own.
+        """Return the parts to ask about. A crash may have interrupted an earlier flush of these
+        rows; asking about the very same rows again resumes it. Rows added since are asked about
+        separately.
         """
         budget = max(1, self._part_tokens())
         start = f"{_key(plan.session)}{plan.uncovered[0].seq}-"
@@ -131,8 +132,8 @@ class MemoryFlush:
     async def _try(
         self, plan: CompactionPlan, part: FlushPart, failures: int, ask: Ask
     ) -> tuple[bool, str]:
-        """Whether a part was saved, and the word for it. What came from outside is asked about apart, so
-        that what the rest gives is free of it.
+        """Flush a part; return whether it succeeded, and the reason. Text from outside is asked
+        about separately, so that it does not taint what the rest gives.
         """
         # A turn that ended badly keeps its key, so each further try has its own; the count is
         # stored, so a restart asks under the same key again.
@@ -168,7 +169,7 @@ class MemoryFlush:
             return False, "timeout"
         except ProviderError as error:
             if error.away:
-                raise  # nothing has been tried yet
+                raise  # this does not count as a try
             return False, error.reason
         except AgentdError as error:
             return False, error.reason
@@ -194,8 +195,8 @@ class MemoryFlush:
 def flush_prompt(
     settings: MemoryFlushSettings, now: datetime, zone: str, folder: str = _FOLDER
 ) -> tuple[str, str]:
-    """System and user text for `now`, a time in the owner's zone, with daily notes in `folder`.
-    Prompts of the user's own get the rules that they lack.
+    """Return system and user text of a flush at `now`, in the owner's zone, with daily notes in
+    `folder`. The user's own prompts get the rules that they lack.
     """
     system = settings.system_prompt.strip() or _SYSTEM
     user = settings.user_prompt.strip() or _USER
@@ -214,9 +215,8 @@ def flush_prompt(
 
 
 def split(rows: Sequence[Row], budget: int) -> tuple[FlushPart, ...]:
-    """The rows in order, in as few parts as fit `budget` tokens each. A tool call and its result
-    always stay in the same part. A row of words that is too large for any part is given in
-    several.
+    """Split the rows, in order, into as few parts as fit `budget` tokens each. A tool call and its
+    result stay in the same part. A text row too large for any part is split into pieces.
     """
     parts: list[FlushPart] = []
     held: list[Row] = []
@@ -237,14 +237,14 @@ def split(rows: Sequence[Row], budget: int) -> tuple[FlushPart, ...]:
 
 
 def clip(row: Row) -> Row:
-    """The row with long tool results cut, and words for its images."""
+    """Return the row with long tool results cut and images replaced by their labels."""
     return replace(row, blocks=tuple(map(_clip_block, row.blocks)))
 
 
 @dataclass(frozen=True, slots=True)
 class FlushPart:
-    """Rows that are asked about at once. `covered` is the last row that is done with when this part
-    is: a row given in pieces is done with its last one. `piece` counts those pieces from 1.
+    """Rows for one question. `covered` is the last row that is done when this part is done: a row
+    in pieces is done with its last piece. `piece` counts these pieces from 1.
     """
 
     rows: tuple[Row, ...]
@@ -253,7 +253,7 @@ class FlushPart:
 
     @property
     def name(self) -> str:
-        """`first-last`, with `.n` for a piece of one row: the same for the same rows and budget."""
+        """`first-last`, with `.n` for a piece of one row: equal for equal rows and budget."""
         span = f"{self.rows[0].seq}-{self.rows[-1].seq}"
         return f"{span}.{self.piece}" if self.piece else span
 
@@ -267,7 +267,7 @@ def _clip_block(block: Block) -> Block:
 
 
 def _units(rows: Sequence[Row]) -> Iterator[tuple[Row, ...]]:
-    """Runs of rows that must stay together: up to where every call has its result."""
+    """Yield runs of rows that must stay together, up to where every call has its result."""
     unit: list[Row] = []
     waiting: set[str] = set()
     for row in rows:
@@ -286,7 +286,7 @@ def _is_words(row: Row) -> bool:
 
 
 def _quoted(row: Row) -> list[Span]:
-    """What its sender marked in the words of all blocks."""
+    """Return the quoted spans of all text blocks, as spans of the row's text."""
     spans: list[Span] = []
     offset = 0
     for block in row.blocks:

@@ -1,4 +1,4 @@
-"""Search and reading, as tools and commands use them: a session finds only what it may."""
+"""Search and reading for tools and commands: a session finds only what it may see."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from agentd.memory.index.transcripts import as_lines, path_of, session_at
 log = structlog.get_logger()
 
 _OWNER = Reader(SessionKey("recall"), Kind.MAIN)
-_BEHIND = re.compile("[:@]")  # what begins a line, a row or a version behind a path
+_BEHIND = re.compile("[:@]")  # begins a line, row or version after a path
 _PATIENCE = 2.0  # seconds that a search waits for notes to be indexed
-_PERHAPS_MISSED = frozenset(  # for what is not indexed yet
+_PERHAPS_MISSED = frozenset(  # reasons to be doubted while something is not indexed
     {EmptyReason.NO_MATCH, EmptyReason.NOTHING_INDEXED, EmptyReason.NOTHING_FITS}
 )
 
 
 class MemoryRecall:
-    """The owner's sessions find everything, others shared notes and what was said in themselves, with no
-    more work for that than if there were nothing else.
+    """The Recall: the owner's sessions find everything, others shared notes and what was said in
+    their own session, at no more cost than if there were nothing else.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ class MemoryRecall:
         self._patience = patience
 
     async def search(self, query: SearchQuery, reader: Reader) -> Found:
-        """The best hits first. A note saved a moment ago is found, where there is room to index it.
-        Raises StorageError when what is indexed cannot be read.
+        """See Recall. A note saved a moment ago is found, if the disk has room to index it. Raises
+        StorageError when the index cannot be read.
         """
         wanted = frozenset(Source) if query.sources is None else query.sources
         audience = audience_of(reader.session, reader.kind)
@@ -79,7 +79,7 @@ class MemoryRecall:
         except TimeoutError:
             late = True
         except StorageFull as error:
-            # What is indexed is found all the same; the indexer itself tells that it stands still.
+            # Search goes on with what is indexed; the indexer itself reports the problem.
             log.warning("notes_not_indexed", reason=error.reason)
             self._indexer.hint()
             late = True
@@ -87,15 +87,17 @@ class MemoryRecall:
             return Found((), Lack.INDEXING)
         found = await self._index.search(replace(query, sources=wanted), audience)
         if self._index.epoch != epoch:
-            self._indexer.hint()  # it was found damaged
+            self._indexer.hint()  # the index was found damaged
         reason = found.reason
-        # Whether anything of the owner's waits to be indexed must not show to others.
+        # Others must not learn whether anything of the owner's waits to be indexed.
         if is_owner and (late or (self._indexer.is_behind and reason in _PERHAPS_MISSED)):
             reason = heavier(reason, Lack.INDEXING)
         return replace(found, reason=reason)
 
     async def read(self, path: str, reader: Reader) -> FileView:
-        """A workspace file, or a transcript. Raises FileMissing, FileUnreadable, PathRefused."""
+        """Read a workspace file or a transcript. Raises FileMissing, FileUnreadable,
+        PathRefused.
+        """
         session = session_at(path)
         if session is None:
             return await self._workspace.read(path, reader)
@@ -110,7 +112,9 @@ class MemoryRecall:
         return FileView(path, text, hashlib.sha256(text.encode()).hexdigest())
 
     async def is_outside(self, path: str, first: int, last: int, text: str) -> bool:
-        """See Recall. The lines are judged whole: a mark stands at the end, which a cut may hide."""
+        """See Recall. Whole lines are judged, because a mark at the end may be cut off in
+        `text`.
+        """
         session = session_at(path)
         if session is not None:
             named = await self.names_outside([path])
@@ -134,7 +138,9 @@ class MemoryRecall:
         return await self._workspace.names_outside([p for place in places for p in _paths(place)])
 
     async def _tells_names(self, page: str, first: int, last: int) -> bool:
-        """Whether one of these lines of the page of facts names a transcript as text from outside has."""
+        """Whether one of these lines of the page of facts refers to a transcript that text from
+        outside has named.
+        """
         placed = (await parsed(page)).placed()
         entries = [one.line.entry for one in placed if first <= one.number <= last]
         origins = {entry.origin.session for entry in entries if entry and entry.origin.session}
@@ -151,6 +157,6 @@ class MemoryRecall:
 
 
 def _paths(place: str) -> Iterator[str]:
-    """What of a place may be its path: names may end like lines and versions do."""
+    """Yield the possible paths in a place: a file name may itself end like a line or version."""
     yield place
     yield from (place[: sign.start()] for sign in _BEHIND.finditer(place))

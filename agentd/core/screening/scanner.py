@@ -55,7 +55,7 @@ class Suspicion:
         }
 
 
-_MANY = 16  # in one text, wherever they stand: more can carry a word
+_MANY = 16  # in one text; more of them can spell a word
 _OVERRIDE = re.compile("[\u202d\u202e]")
 _RUN = re.compile(f"[{IGNORABLE}]+")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")

@@ -147,8 +147,8 @@ class FactState:
         return OperationContext(tombstones, self._new_id, self._clock.now(), said, session)
 
     async def rebuild(self) -> int:
-        """Make the rows anew from the page; gives how many there are. What the page cannot tell stays:
-        facts that are parked, and all that miss while lines are unreadable.
+        """Rebuild the rows from the page; return how many there are. Facts that the page cannot
+        account for stay: parked ones, and all missing ones while some lines are unreadable.
         """
         async with self._lock:
             known = await asyncio.to_thread(Known.of, await self._store.facts())
@@ -169,7 +169,7 @@ class FactState:
             return len(self._known)
 
     async def erase(self) -> ErasureReport:
-        """Erase everywhere what was forgotten."""
+        """Carry out the erasures of what was forgotten; return the report."""
         self._is_erasing = False
         return await self._forgetting.carry_out()
 

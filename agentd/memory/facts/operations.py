@@ -278,7 +278,7 @@ def _new(
 
 def _heard_again(draft: Draft, there: Fact, operation: FactOperation) -> Fact:
     """Return the fact with the new evidence, and with higher confidence if that is new."""
-    known = {one.at for one in draft.sayings(there.id)}  # a copy has the time of its original
+    known = {one.at for one in draft.sayings(there.id)}  # copies have the time of their original
     spoken = [one for one in operation.evidence if not one.is_context]
     is_new = any(one.at not in known for one in spoken)
     draft.hear(there.id, operation.evidence)

@@ -163,8 +163,8 @@ def _common(wanted: Sequence[str], text: Sequence[str]) -> list[int]:
     from there (Z algorithm).
     """
     both = [*wanted, None, *text]
-    same = [0] * len(both)  # what the whole shares with what stands from each place on
-    begin = end = 0  # of the part furthest to the right that is known to be like the beginning
+    same = [0] * len(both)  # length of the common prefix with the whole, by offset
+    begin = end = 0  # bounds of the rightmost match of a prefix
     for at in range(1, len(both)):
         size = min(end - at, same[at - begin]) if at < end else 0
         if at + size >= end:
@@ -255,7 +255,7 @@ def _comparable(cluster: str) -> str:
     shown = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", shown).casefold())
     return "".join(
         c for c in shown if not c.isspace()
-    )  # some accents stand on a blank of their own
+    )  # some accents decompose to a blank and a mark
 
 
 def _trimmed(words: str) -> str:

@@ -191,7 +191,7 @@ class FactsInPrompt:
             is_news = fact.id not in before or before[fact.id].text != fact.text
             if is_news and fact.id not in replacing:
                 lines.append(self._line(fact))
-        framing = "" if session.text else self._framing  # once is enough
+        framing = "" if session.text else self._framing  # the system prompt has it already
         return _block(CHANGED_HEADING, framing, lines) if lines else ""
 
     def _line(self, fact: Fact) -> str:

@@ -42,7 +42,7 @@ class KeptRecords:
 
     @property
     def relation(self) -> Relation:
-        """The episode."""
+        """The episode that the record holds."""
         return self.record.relations[0]
 
     @property

@@ -23,7 +23,7 @@ from agentd.memory.settings import IndexSettings
 log = structlog.get_logger()
 
 
-_EVERY = 30.0  # seconds between looks at everything
+_EVERY = 30.0  # seconds between scans of everything
 _GATHER = 0.25  # seconds to collect changes: indexing many costs about as much as one
 _RESTS = 9  # the next scan of notes alone waits so many times the last one's duration,
 _LONGEST = 2.0  # but at most so many seconds; a search before then scans the notes itself

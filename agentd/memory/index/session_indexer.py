@@ -29,7 +29,7 @@ class TranscriptDelta:
     octets: int = 0
 
     def is_reached(self, rows: Sequence[Row]) -> bool:
-        """Whether these rows are to be indexed now."""
+        """Whether these rows have to be indexed now."""
         if not self.messages and not self.octets:
             return True
         said = [row.text for row in rows if row.role.is_spoken]

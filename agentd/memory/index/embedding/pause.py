@@ -43,7 +43,7 @@ class Pause:
             )
 
     def failed(self, fault: EmbedderFault) -> None:
-        """Count a failure."""
+        """Count a failure; from `after` failures in a row on, begin or double the pause."""
         self.fault = fault
         self._failures += 1
         if self._failures >= self._after:

@@ -63,7 +63,9 @@ def within(costs: Sequence[int], budget: int | None, limit: int) -> list[int]:
 
 
 def _grown(unit: PackedUnit, head: Mapping[int, PackedUnit], taken: set[int]) -> tuple[int, ...]:
-    """The unit with its neighbours, alternately before and after, while they are in the head."""
+    """Return the unit with its neighbours as slots in reading order, extended alternately before
+    and after while they are in the head.
+    """
     group = [unit.slot]
     tokens = unit.tokens
     ends = {"before": unit, "after": unit}

@@ -136,7 +136,7 @@ _CLOSING = re.compile(
 )
 
 
-# What makes of a named day the edge of a longer time.
+# Words that make a date the edge of a longer period.
 _EDGE = re.compile(
     r"\b(?:before|after|since|until|till|by|vor|nach|seit|bis|avant|apres|depuis|antes de|"
     r"despues de|desde|hasta)\s+(?:the\s+|dem\s+|zum\s+|le\s+|el\s+)?$"

@@ -105,7 +105,7 @@ class LiveFacts:
 
     @property
     def pending(self) -> int:
-        """How many facts have no vector of the best embedder yet."""
+        """The number of facts without a vector of the best embedder."""
         return self._chain.left
 
     async def settle(self) -> None:

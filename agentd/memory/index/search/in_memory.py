@@ -171,7 +171,7 @@ class Mirror:
         self.last = 0
         self.done: dict[str, int] = {}
         self.unsaved = (
-            0  # how much was added, removed and given vectors since it was written to a file
+            0  # changes since it was written to a file: chunks added or removed, vectors set
         )
         self.unfilled: set[str] = set()  # models that may lack new vectors
         self._spare = spare
