@@ -21,11 +21,11 @@ from agentd.core.ports import Embedder
 from agentd.core.turn import MAIN, TurnRequest
 from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.told import FactsInPrompt
-from agentd.memory.index.embedding.late import packaged
+from agentd.memory.index.embedding.late import packaged_static
 from agentd.memory.index.embedding.static import load
 from agentd.memory.index.search.fact_search import SLICE
 from agentd.memory.index.search.facts_in_memory import FactMirror
-from agentd.memory.index.search.patient_embedder import packed
+from agentd.memory.index.search.patient_embedder import to_float16
 from benchmarks import embedder, fact_questions
 from benchmarks.fact_chains import Held, found_in
 from benchmarks.invented import Inventor
@@ -67,7 +67,7 @@ async def measure() -> Figures:
         embedders = [best] if best else []
         with_vectors = await _judged(embedders)
         usual = await _usual(embedders)
-    by_table = await _judged([packaged()])
+    by_table = await _judged([packaged_static()])
     words_alone = await _judged([])
     return {
         "usual": usual,
@@ -118,7 +118,7 @@ async def _many() -> Figures:
     mirror = FactMirror(0.35, 50)
     for start in range(0, MANY, SLICE):
         facts = [_fact(start + at, text) for at, text in enumerate(inventor.texts(SLICE))]
-        vectors = packed(await embedder.embed([fact.text for fact in facts]))
+        vectors = to_float16(await embedder.embed([fact.text for fact in facts]))
         mirror.put(facts)
         mirror.put_vectors(embedder.model, {f.id: v for f, v in zip(facts, vectors, strict=True)})
     held = (_resident() - before) / 1e6

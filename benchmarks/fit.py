@@ -164,7 +164,7 @@ def _far(homes: Mapping[str, Sequence[Listed]], weights: Weights, answerable: Fl
     some = [one for each in homes.values() for one in each]
     told = [has_answer(answerable, one.vector) for one in some if one.vector is not None]
     found = _evidence(some, weights.structured["both"], told)
-    sure = np.array([confidence.answered(each, weights) for each in found])
+    sure = np.array([confidence.answer_probability(each, weights) for each in found])
     nearest = np.array([one.cosines.max() for one in some], np.float64)
     right = _truth(some)
     counts = np.where(right, USUAL / (1 - USUAL), 1.0)

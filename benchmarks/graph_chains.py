@@ -16,10 +16,10 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from agentd.core.fact import Category, Fact, FactSource, Triple
-from agentd.memory.graph.derive import Names, derived
+from agentd.memory.graph.derive import Names, derive
 from agentd.memory.graph.recall import Recollection
 from agentd.memory.graph.relevance import Meaning
-from agentd.memory.index.embedding.late import packaged
+from agentd.memory.index.embedding.late import packaged_static
 from agentd.storage.graph_store import SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
@@ -132,10 +132,10 @@ async def rows() -> AsyncIterator[Row]:
         folder = stack.enter_context(TemporaryDirectory())
         db = await stack.enter_async_context(Database.open(Path(folder) / "index.db", INDEX))
         store, clock = SqliteGraph(db), FakeClock(NOW)
-        known = derived([_fact(n, one) for n, one in enumerate(world())], {}, Aliases({}))
+        known = derive([_fact(n, one) for n, one in enumerate(world())], {}, Aliases({}))
         await store.insert([one.record() for one in known.sayings.values()])
         for name, near in (
-            ("with the word table", Meaning(packaged()).near),
+            ("with the word table", Meaning(packaged_static()).near),
             ("by letters alone", None),
         ):
             asked = Recollection(store, clock, resolve=known.names.resolve, near=near)

@@ -21,9 +21,9 @@ import toktok
 from agentd.core.graph import ConceptHash, Edge, Record
 from agentd.zero import compiler, parse
 from agentd.zero.decompiler import decompile
-from agentd.zero.delta import apply, diff, merged, read_delta, write_delta
+from agentd.zero.delta import apply, diff, merge_records, read_delta, write_delta
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.writing import WritingLevel, at_level, grouped, write
+from agentd.zero.formats.writing import WritingLevel, at_level, group_by_subject, write
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
 from benchmarks import machine
 from benchmarks.row import Row
@@ -219,7 +219,7 @@ def measured(concepts: int) -> Measured:
     began = perf_counter()
     graphs = [compiler.compile(day) for day in source]
     compiling = perf_counter() - began
-    record = merged(graph.record for graph in graphs)
+    record = merge_records(graph.record for graph in graphs)
     edges, labels = _edges(record), {one.hash: one.label for one in record.concepts}
     old = _without_a_tenth(record)
     change = diff(old, record)
@@ -241,7 +241,7 @@ def measured(concepts: int) -> Measured:
         ),
         "markdown lines": (lambda: _markdown(edges, labels), lambda _: "facts, two digits"),
         "plain sentences": (lambda: _sentences(edges, labels), lambda _: "facts"),
-        "prompt": (lambda: grouped(edges, labels), lambda _: "facts, two digits"),
+        "prompt": (lambda: group_by_subject(edges, labels), lambda _: "facts, two digits"),
     }
     texts = [graph.graph_text for graph in graphs]
     forms = {".0, verbose": _verbose(texts, record, compiling)}
@@ -255,7 +255,7 @@ def measured(concepts: int) -> Measured:
 
 def _verbose(texts: Sequence[str], record: Record, seconds: float) -> Form:
     """The text of each day, one behind the other."""
-    kept = _whole(merged(decompile(parse(text)).record for text in texts) == record)
+    kept = _whole(merge_records(decompile(parse(text)).record for text in texts) == record)
     tokens, chars = sum(map(count_tokens, texts)), sum(map(len, texts))
     return Form(".0, verbose", tokens, chars, 1e6 * seconds / len(record.relations), kept)
 

@@ -16,7 +16,7 @@ from time import perf_counter
 from agentd.app.daemon import tune_interpreter
 from agentd.core.clock import SystemClock
 from agentd.core.search import OWNER, Chunk, Source
-from agentd.memory.index.embedding.late import packaged
+from agentd.memory.index.embedding.late import packaged_static
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.index.search.audiences import Mirrors
 from agentd.memory.index.search.entries import entry
@@ -104,7 +104,7 @@ async def _workspace(folder: Path) -> AsyncIterator[tuple[Indexer, Indexer, Live
     files = Files(folder / "workspace", WorkspaceSettings(), clock, {}, folder / "versions")
     async with (
         Database.open(folder / "index.db", INDEX, synchronous="NORMAL") as db,
-        LiveIndex.open(SqliteChunks(db), clock, patient([packaged()], clock)) as index,
+        LiveIndex.open(SqliteChunks(db), clock, patient([packaged_static()], clock)) as index,
     ):
         sessions = MemorySessions(clock)
         one, other = (Indexer(index, files, sessions, clock) for _ in range(2))

@@ -86,7 +86,7 @@ class SessionErasure:
         faults = {name: fault for left in self._left.values() for name, fault in left.items()}
         if not faults:
             return ()
-        fault = _told("what was deleted", faults)
+        fault = _failure("what was deleted", faults)
         return (Problem("deletion_pending", fault.message, fault.cure),)
 
     async def _finish(self, session: SessionKey) -> None:
@@ -96,7 +96,9 @@ class SessionErasure:
                     continue
                 await self._carry_out(number, session)
                 if number in self._left:
-                    raise _told(f"session {session!r} is deleted, yet its text", self._left[number])
+                    raise _failure(
+                        f"session {session!r} is deleted, yet its text", self._left[number]
+                    )
 
     async def _carry_out(self, number: int, session: SessionKey) -> None:
         """Erase in every place, independently, and end the deletion if nothing is left."""
@@ -116,7 +118,7 @@ class SessionErasure:
         self._left.pop(number, None)
 
 
-def _told(what: str, faults: Mapping[str, Exception]) -> StorageError:
+def _failure(what: str, faults: Mapping[str, Exception]) -> StorageError:
     first = next(iter(faults.values()))
     told, cure = type(first).__name__, ""
     if isinstance(first, AgentdError):

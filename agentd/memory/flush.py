@@ -144,13 +144,15 @@ class MemoryFlush:
         clean, outside = await offload(
             len(rows), lambda: (cleaned(plan.session, rows), from_outside(rows)), light=ROWS
         )
-        saved, reason = await self._asked(plan, clean, f"{key}{again}", "", ask)
+        saved, reason = await self._ask_model(plan, clean, f"{key}{again}", "", ask)
         if saved and outside:
-            saved, other = await self._asked(plan, outside, f"{key}-outside{again}", _APART, ask)
+            saved, other = await self._ask_model(
+                plan, outside, f"{key}-outside{again}", _APART, ask
+            )
             reason = other if not saved or other == _STORED else reason
         return saved, reason
 
-    async def _asked(
+    async def _ask_model(
         self, plan: CompactionPlan, rows: Sequence[Row], key: str, more: str, ask: Ask
     ) -> tuple[bool, str]:
         now = self._clock.now().astimezone(self._clock.zone)
@@ -285,7 +287,7 @@ def _is_words(row: Row) -> bool:
     return all(isinstance(block, Text) for block in row.blocks)
 
 
-def _quoted(row: Row) -> list[Span]:
+def _quoted_spans(row: Row) -> list[Span]:
     """Return the quoted spans of all text blocks, as spans of the row's text."""
     spans: list[Span] = []
     offset = 0
@@ -298,7 +300,7 @@ def _quoted(row: Row) -> list[Span]:
 
 def _pieces(row: Row, budget: int) -> Iterator[FlushPart]:
     size = max(_SMALLEST, budget * _CHARS_PER_TOKEN)
-    text, quoted = row.text, _quoted(row)
+    text, quoted = row.text, _quoted_spans(row)
     source = BY_OWNER if row.source.is_owners_own else row.source  # each is tainted by its own
     starts = range(0, len(text), size)
     for number, start in enumerate(starts, 1):

@@ -27,7 +27,7 @@ from agentd.core.search import (
 )
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.core.workspace import FACTS_PATH, FileView, Reader
-from agentd.memory.facts.keeping import parsed
+from agentd.memory.facts.keeping import parse_page
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.index.transcripts import as_lines, path_of, session_at
 
@@ -141,7 +141,7 @@ class MemoryRecall:
         """Whether one of these lines of the page of facts refers to a transcript that text from
         outside has named.
         """
-        placed = (await parsed(page)).placed()
+        placed = (await parse_page(page)).placed()
         entries = [one.line.entry for one in placed if first <= one.number <= last]
         origins = {entry.origin.session for entry in entries if entry and entry.origin.session}
         return await self.names_outside([path_of(session) for session in origins])

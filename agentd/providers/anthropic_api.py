@@ -22,7 +22,7 @@ from agentd.core import strict
 from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.secrets import Secret
-from agentd.providers.faults import certificates, failure, refused, unreachable
+from agentd.providers.faults import certificates, failure, refusal_error, unreachable
 from agentd.providers.pictures import blind
 from agentd.providers.provider_settings import ServiceSettings
 
@@ -69,7 +69,7 @@ class AnthropicApi:
         """The stream's events as parsed JSON. Raises ProviderError for every failure of the service or
         of the way to it; what goes wrong before a request is sent is none.
         """
-        count, encode = len(body["messages"]), partial(_encoded, {**body, "stream": True})
+        count, encode = len(body["messages"]), partial(_encode, {**body, "stream": True})
         content = await offload(count, encode, light=ROWS)
         try:
             stream = await self._client.post(
@@ -85,7 +85,7 @@ class AnthropicApi:
                     if event.data:
                         yield await offload(len(event.data), partial(strict.loads, event.data))
         except anthropic.APIStatusError as error:
-            raise _reported(error, body, self._cures) from None
+            raise _error_of(error, body, self._cures) from None
         except anthropic.APIConnectionError as error:
             raise failure(_network_kind(error.__cause__)) from None
         except (anthropic.AnthropicError, httpx2.HTTPError, httpx2.StreamError) as error:
@@ -95,7 +95,7 @@ class AnthropicApi:
             raise failure("bad_stream", type(error).__name__) from None
 
 
-def _encoded(body: dict[str, Any]) -> bytes:
+def _encode(body: dict[str, Any]) -> bytes:
     """The body in bytes. What an older version stored may be no Unicode; it is sent in readable form."""
     try:
         return to_json(body, inf_nan_mode="null")
@@ -104,15 +104,15 @@ def _encoded(body: dict[str, Any]) -> bytes:
         return to_json(strict.as_unicode(body), inf_nan_mode="null")
 
 
-def _reported(
+def _error_of(
     error: anthropic.APIStatusError, body: dict[str, Any], cures: dict[str, str]
 ) -> ProviderError:
-    said, headers = _said(error), error.response.headers
+    said, headers = _error_text(error), error.response.headers
     kind = str(error.type or "")
-    return refused(error.status_code, kind, said, headers, body=body, cures=cures)
+    return refusal_error(error.status_code, kind, said, headers, body=body, cures=cures)
 
 
-def _said(error: anthropic.APIStatusError) -> str:
+def _error_text(error: anthropic.APIStatusError) -> str:
     """What the kind is recognised by: the whole error body, since only a part of it is text."""
     return error.body if isinstance(error.body, str) else json.dumps(error.body, default=str)
 

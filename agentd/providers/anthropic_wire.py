@@ -21,7 +21,7 @@ from agentd.core.message import (
 from agentd.core.prompt import Answered, ModelStop, Prompt, TextDelta, ThoughtDelta, ToolSpec
 from agentd.core.strict import as_unicode, is_unicode, joined
 from agentd.core.turn import Usage
-from agentd.providers.faults import failure, reported
+from agentd.providers.faults import failure, reported_fault
 from agentd.providers.pictures import NO_PICTURES, Pictures
 from agentd.providers.provider_settings import ServiceSettings
 from agentd.providers.received import (
@@ -180,7 +180,7 @@ class AnthropicAssembly:
         kind = event["type"]
         if kind == "error":
             error = event["error"]
-            raise reported(str(error.get("type")), error, "reported inside the answer")
+            raise reported_fault(str(error.get("type")), error, "reported inside the answer")
         if kind == "message_start":
             self._start(event["message"])
         elif not self.is_begun and kind != "ping":
@@ -280,7 +280,7 @@ class _Part:
             return None
         piece = _str(self.raw.get("text") or "")
         written.add(piece)
-        return self._said(piece)
+        return self._show(piece)
 
     def add(self, delta: Json, written: WrittenAnswer) -> TextDelta | ThoughtDelta | None:
         """Take a piece, which counts as `written`; what of it can be shown at once comes back."""
@@ -293,7 +293,7 @@ class _Part:
             piece = _str(delta[source])
             written.add(piece)
             if kind == "text_delta" and self.kind == "text":
-                return self._said(piece)
+                return self._show(piece)
             self._pieces.setdefault(target, []).append(piece)
             if kind == "thinking_delta" and (thought := self._shown.feed(piece)):
                 return ThoughtDelta(thought)
@@ -337,7 +337,7 @@ class _Part:
             self._drop("half of a surrogate pair")
         return Opaque(PROVIDER, raw) if self.is_known else None
 
-    def _said(self, piece: str) -> TextDelta | None:
+    def _show(self, piece: str) -> TextDelta | None:
         words = self._shown.feed(piece)
         self._words.append(words)
         return TextDelta(words) if words else None

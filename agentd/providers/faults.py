@@ -352,7 +352,7 @@ _OF_THE_REQUEST = frozenset(
 )  # may be about its contents
 
 
-def refused(
+def refusal_error(
     status: int,
     error_type: str,
     text: str,
@@ -387,7 +387,9 @@ def refused(
     return error
 
 
-def reported(error_type: str, error: object, where: str, *, status: int = 200) -> ProviderError:
+def reported_fault(
+    error_type: str, error: object, where: str, *, status: int = 200
+) -> ProviderError:
     """The error for an error object in an answer that began well, or in a response of status 200."""
     text = json.dumps(error)
     kind = kind_of(status, error_type, text)

@@ -96,14 +96,14 @@ class Metered:
             if not answered:
                 if (said or begun) and used is None:
                     # A service that had begun to answer has counted the input.
-                    used = Usage(most_of(await _sent(prompt), 0).input_tokens, said)
+                    used = Usage(most_of(await _prompt_tokens(prompt), 0).input_tokens, said)
                 if used is not None or held is not None:
                     await self._charge_cut(prompt, used or Usage(), held)
 
     async def _set_aside(self, prompt: Prompt, caps: Sequence[Cap]) -> int:
         """The id of a reservation for the most that the call can use. Raises ProviderError (`budget`)."""
         model = prompt.model or self.model
-        most = most_of(await _sent(prompt), prompt.max_tokens or self._max_tokens)
+        most = most_of(await _prompt_tokens(prompt), prompt.max_tokens or self._max_tokens)
         cost = self._limits.price(model, most)
         try:
             return await self._ledger.reserve(prompt.origin, model, most, cost, caps)
@@ -130,5 +130,5 @@ def most_of(input_tokens: int, max_tokens: int) -> Usage:
     return Usage(round(input_tokens * _MARGIN), max_tokens)
 
 
-async def _sent(prompt: Prompt) -> int:
+async def _prompt_tokens(prompt: Prompt) -> int:
     return await offload(len(prompt.messages), partial(tokens.of_prompt, prompt), light=ROWS)

@@ -25,7 +25,7 @@ from agentd.providers.openai_wire import (
 )
 from agentd.providers.pictures import with_pictures
 from agentd.providers.provider_settings import ServiceSettings
-from agentd.providers.remote import LateApi, drain, limited
+from agentd.providers.remote import LateApi, drain, limit_duration
 
 if TYPE_CHECKING:
     import httpx
@@ -82,7 +82,7 @@ class OpenAIProvider:
         build = partial(request_body, seen, self._settings, model, pictures)
         body = await offload(len(seen.messages), build, light=ROWS)
         try:
-            async with contextlib.aclosing(self._heard(api, body, assembly)) as heard:
+            async with contextlib.aclosing(self._stream_events(api, body, assembly)) as heard:
                 async for shown in heard:
                     yield shown
             usage = await self._used(seen, assembly)
@@ -93,12 +93,12 @@ class OpenAIProvider:
             raise
         yield answer
 
-    async def _heard(
+    async def _stream_events(
         self, api: OpenAIApi, body: Json, assembly: OpenAIAssembly
     ) -> AsyncGenerator[ProviderEvent, None]:
         """That the answer has begun, and what of it can be shown; the assembly has all of it then."""
         is_told = False
-        events = limited(api.events(body), self._settings.call_timeout)
+        events = limit_duration(api.events(body), self._settings.call_timeout)
         async with contextlib.aclosing(events):
             async for data in events:
                 news = assembly.feed(data)

@@ -20,8 +20,8 @@ from agentd.core.errors import ProviderError
 from agentd.core.offloading import ROWS, offload
 from agentd.core.secrets import Secret
 from agentd.core.settings import OPENAI_URL
-from agentd.providers.faults import certificates, failure, refused, unreachable
-from agentd.providers.openai_wire import cures, error_in, error_word, reported_error
+from agentd.providers.faults import certificates, failure, refusal_error, unreachable
+from agentd.providers.openai_wire import cures, error_in, error_of, error_word
 from agentd.providers.provider_settings import ServiceSettings
 
 log = structlog.get_logger()
@@ -107,7 +107,7 @@ class OpenAIApi:
         """The data of the stream's events. Raises ProviderError for every failure of the service or
         of the way to it; what goes wrong before a request is sent is none.
         """
-        content = await offload(len(body["messages"]), partial(_encoded, body), light=ROWS)
+        content = await offload(len(body["messages"]), partial(_encode, body), light=ROWS)
         try:
             async with self._client.stream("POST", self._url, content=content) as response:
                 if response.status_code != 200:
@@ -126,23 +126,23 @@ class OpenAIApi:
     async def _refusal(self, response: httpx.Response, body: dict[str, Any]) -> ProviderError:
         text = await _body(response)
         word = error_word(_error(text))
-        return refused(
+        return refusal_error(
             response.status_code, word, text, response.headers, body=body, cures=self._cures
         )
 
 
-def _encoded(body: dict[str, Any]) -> bytes:
+def _encode(body: dict[str, Any]) -> bytes:
     """The body in bytes. What an older version stored may be no Unicode; it is sent in readable form."""
     try:
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
         log.warning("request_mended", cause="half of a surrogate pair")
-        return _encoded(strict.as_unicode(body))
+        return _encode(strict.as_unicode(body))
 
 
 async def _no_stream(response: httpx.Response) -> ProviderError:
     error = _error(await _body(response))
-    return reported_error(error, "HTTP 200") if error else failure("bad_stream", "no event stream")
+    return error_of(error, "HTTP 200") if error else failure("bad_stream", "no event stream")
 
 
 async def _body(response: httpx.Response) -> str:

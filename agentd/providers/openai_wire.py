@@ -13,7 +13,7 @@ from agentd.core.message import Block, Image, Message, Role, Text, ToolResult, T
 from agentd.core.prompt import Answered, ModelStop, Prompt, TextDelta, ThoughtDelta, ToolSpec
 from agentd.core.strict import as_unicode
 from agentd.core.turn import Usage
-from agentd.providers.faults import failure, is_known, reported
+from agentd.providers.faults import failure, is_known, reported_fault
 from agentd.providers.pictures import NO_PICTURES, Pictures, blind
 from agentd.providers.provider_settings import ServiceSettings
 from agentd.providers.received import (
@@ -271,7 +271,7 @@ class OpenAIAssembly:
 
     def _feed(self, chunk: Json) -> Iterator[Shown]:
         if error := error_in(chunk):
-            raise reported_error(error, "reported inside the answer")
+            raise error_of(error, "reported inside the answer")
         self._model = model_name(chunk.get("model"), self._model)
         self.usage = _usage(chunk.get("usage")) or self.usage
         for choice in chunk.get("choices") or ():
@@ -295,16 +295,16 @@ class OpenAIAssembly:
             yield from self._text(words)
         if refusal:
             self._is_refusal = True
-            yield from self._said([TextDelta(as_unicode(refusal))])
+            yield from self._record([TextDelta(as_unicode(refusal))])
         for piece in pieces:
             self._call(piece)
 
-    def _said(self, shown: list[Shown]) -> list[Shown]:
+    def _record(self, shown: list[Shown]) -> list[Shown]:
         self._words += (event.text for event in shown if isinstance(event, TextDelta))
         return shown
 
     def _text(self, words: str) -> list[Shown]:
-        return self._said(self._tags.feed(words) if self._tags else [TextDelta(words)])
+        return self._record(self._tags.feed(words) if self._tags else [TextDelta(words)])
 
     def _stopped(self, reason: str) -> Iterator[Shown]:
         self._stop = reason
@@ -313,7 +313,7 @@ class OpenAIAssembly:
         if words := self._content.end():
             yield from self._text(words)
         if self._tags:
-            yield from self._said(self._tags.end())
+            yield from self._record(self._tags.end())
 
     def _call(self, piece: Json) -> None:
         """Add a piece to its call: the one of its index, unless a new id begins another one, or a name where
@@ -369,12 +369,12 @@ def error_in(body: Json) -> object:
     return body.get("error") or (body if body.get("object") == "error" else None)
 
 
-def reported_error(error: object, where: str) -> ProviderError:
+def error_of(error: object, where: str) -> ProviderError:
     """The error for an error object in a response of status 200."""
     word = error_word(error)
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 600 else 200
-    return reported(word, error, where, status=status)
+    return reported_fault(word, error, where, status=status)
 
 
 def cures(table: str) -> dict[str, str]:

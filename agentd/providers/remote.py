@@ -67,7 +67,9 @@ _TURN = 0.01  # seconds of events that have come, before others have theirs
 _LINGER = 0.5  # seconds that a complete answer waits for the end of its response
 
 
-async def limited(events: AsyncGenerator[E, None], longest: timedelta) -> AsyncGenerator[E, None]:
+async def limit_duration(
+    events: AsyncGenerator[E, None], longest: timedelta
+) -> AsyncGenerator[E, None]:
     """The events, as long as the whole call takes no longer than that.
 
     The limit is set anew around every wait, for one that spanned a yield could cancel the consumer.

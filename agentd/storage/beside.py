@@ -45,12 +45,12 @@ def look_beside(places: Places, now: datetime) -> None:
     """Tell what has gone, end the notice of a configuration that is there again, and note what is there.
     Raises OSError.
     """
-    before, here = _noted(places.state_dir), _seen(places)
+    before, here = _read_note(places.state_dir), _read_state(places)
     damages = Damages(places.database)
     for damage in damages.all():
         if damage.problem.code == _CONFIG_LOST and here.content > _left(damage.folder):
             shutil.rmtree(damage.folder)  # it was put back
-    _tell(places, _gone(places, before, here), here.content, now)
+    _tell(places, _losses(places, before, here), here.content, now)
     if before != here:
         _keep(places.state_dir, here)
 
@@ -59,13 +59,13 @@ def look_before_new(places: Places, now: datetime) -> None:
     """Tell, as `look_beside` does, that the configuration has gone: for who writes a new one in its place
     unasked, after which nobody could see it any more. Raises OSError.
     """
-    gone = () if places.config_file.exists() else _config_gone(places, _noted(places.state_dir))
+    gone = () if places.config_file.exists() else _config_gone(places, _read_note(places.state_dir))
     _tell(places, gone, _COMMENTS, now)
 
 
 def note_beside(places: Places) -> None:
     """Note what has come since; that something has gone is left to the next start. Raises OSError."""
-    before, here = _noted(places.state_dir), _seen(places)
+    before, here = _read_note(places.state_dir), _read_state(places)
     now = Beside(
         here.config,
         max(here.content, before.content if here.config == before.config else 0),
@@ -124,7 +124,7 @@ def _config_gone(places: Places, before: Beside) -> Iterator[Problem]:
     yield Problem(_CONFIG_LOST, text, cure)
 
 
-def _gone(places: Places, before: Beside, here: Beside) -> Iterator[Problem]:
+def _losses(places: Places, before: Beside, here: Beside) -> Iterator[Problem]:
     if here.content == _NOTHING:
         yield from _config_gone(places, before)
     is_spoilt = places.facts_key.exists() and not here.facts_key
@@ -135,14 +135,14 @@ def _gone(places: Places, before: Beside, here: Beside) -> Iterator[Problem]:
     if before.versions and not here.versions:
         text = f"{places.versions} is gone: files of the workspace have no former versions any more"
         yield Problem("versions_lost", text, "put the folder back from a backup, if you need them")
-    elif emptied := list(_emptied(places.versions)):
+    elif emptied := list(_emptied_files(places.versions)):
         names = ", ".join(emptied[:_MOST_NAMED])
         more = f" and {len(emptied) - _MOST_NAMED} more" if len(emptied) > _MOST_NAMED else ""
         text = f"former versions of files were emptied: {names}{more}"
         yield Problem("versions_lost", text, "put them back from a backup, or delete these files")
 
 
-def _seen(places: Places) -> Beside:
+def _read_state(places: Places) -> Beside:
     config, versions = places.config_file, places.versions
     lines = config.read_bytes().split(b"\n") if config.is_file() else []
     lines = [line.strip() for line in lines if line.strip()]
@@ -157,7 +157,7 @@ def _seen(places: Places) -> Beside:
     )
 
 
-def _emptied(versions: Path) -> Iterator[str]:
+def _emptied_files(versions: Path) -> Iterator[str]:
     """Lists of versions and contents, named by their hashes, with nothing in them: all are written whole
     or not at all.
     """
@@ -169,7 +169,7 @@ def _emptied(versions: Path) -> Iterator[str]:
                     yield f"{folder.name}/{file.name}"
 
 
-def _noted(state_dir: Path) -> Beside:
+def _read_note(state_dir: Path) -> Beside:
     try:
         return Beside(**json.loads(note_of(state_dir).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):

@@ -40,7 +40,7 @@ class FileBlobs:
     @asynccontextmanager
     async def keep(self, pictures: Sequence[bytes]) -> AsyncIterator[tuple[Image, ...]]:
         """See Blobs. Raises StorageError, StorageFull, with nothing promised."""
-        images = tuple([await asyncio.to_thread(_described, data) for data in pictures])
+        images = tuple([await asyncio.to_thread(_describe, data) for data in pictures])
         names = [image.sha256 for image in images]
         self._kept.update(names)
         try:
@@ -127,7 +127,7 @@ class FileBlobs:
         return self._folder / name[:2] / name
 
 
-def _described(data: bytes) -> Image:
+def _describe(data: bytes) -> Image:
     kind = picture.media_type(data)
     if kind is None:
         raise InvalidRequest(

@@ -56,7 +56,7 @@ class TypedWords:
         yield [
             Written(f"{_WHERE}{at}", words, _time(at.encode()), by_user=True)
             for entry in entries
-            for at, words in (_typed(entry),)
+            for at, words in (_split_entry(entry),)
             if words
         ]
 
@@ -83,7 +83,7 @@ class TypedWords:
     def _erase_words(self, erasure: Erasure) -> int:
         with self._alone():
             old = self._entries()
-            new = [_masked(entry, erasure) for entry in old]
+            new = [_mask(entry, erasure) for entry in old]
             if new != old:
                 self._replace(b"".join(new))
         return sum(one != other for one, other in zip(old, new, strict=True))
@@ -128,11 +128,11 @@ class TypedWords:
         )
 
 
-def _typed(entry: bytes) -> tuple[str, str]:
+def _split_entry(entry: bytes) -> tuple[str, str]:
     """When an entry was typed, as it says, and its words."""
     found = _ENTRY.search(entry)
-    at = _decoded(found[1]) if found else ""
-    lines = _decoded(entry).split("\n")
+    at = _decode(found[1]) if found else ""
+    lines = _decode(entry).split("\n")
     typed = (line.removeprefix(_MARK) for line in lines if line.startswith(_MARK))
     return at, "\n".join(typed)
 
@@ -140,12 +140,12 @@ def _typed(entry: bytes) -> tuple[str, str]:
 def _session(entry: bytes) -> str:
     """Where an entry was typed, "" if it does not say."""
     found = _ENTRY.search(entry)
-    return _decoded(found[2] or b"") if found else ""
+    return _decode(found[2] or b"") if found else ""
 
 
-def _masked(entry: bytes, erasure: Erasure) -> bytes:
+def _mask(entry: bytes, erasure: Erasure) -> bytes:
     """The entry with the words masked; its lines stay as they are otherwise."""
-    at, words = _typed(entry)
+    at, words = _split_entry(entry)
     spans = erasure.found(words, f"{_WHERE}{at}", begins=0)
     if not spans:
         return entry
@@ -154,7 +154,7 @@ def _masked(entry: bytes, erasure: Erasure) -> bytes:
     return b"".join(rest) + "".join(typed).encode("utf-8", "surrogateescape")
 
 
-def _decoded(entry: bytes) -> str:
+def _decode(entry: bytes) -> str:
     return entry.decode("utf-8", "surrogateescape")
 
 

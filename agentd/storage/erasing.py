@@ -106,7 +106,7 @@ def clear(conn: sqlite3.Connection, path: Path) -> None:
     """
     _cut(conn, path)
     try:
-        is_blank = _blanked(conn, path)
+        is_blank = _try_blank(conn, path)
     except (NotPlainError, OSError):
         is_blank = False
     if not is_blank:
@@ -138,7 +138,7 @@ def blank(descriptor: int, shape: PageShape) -> int:
     """
     changed = 0
     zeros = bytes(shape.page_size)
-    unused = _unused(descriptor, shape)
+    unused = _unused_spans(descriptor, shape)
     for first in range(0, shape.count * shape.page_size, _PART):
         part = os.pread(descriptor, _PART, first)
         for at in range(0, len(part), shape.page_size):
@@ -221,7 +221,7 @@ def _gaps(part: bytes, at: int, shape: PageShape, header: int) -> Iterator[Span]
         free = following
 
 
-def _unused(descriptor: int, shape: PageShape) -> dict[int, list[Span]]:
+def _unused_spans(descriptor: int, shape: PageShape) -> dict[int, list[Span]]:
     """The unused bytes of the pages that hold nothing, by their numbers."""
     found: dict[int, list[Span]] = {}
     trunk = shape.first_free
@@ -258,7 +258,7 @@ def _cut(conn: sqlite3.Connection, path: Path) -> None:
         ) from error
 
 
-def _blanked(conn: sqlite3.Connection, path: Path) -> bool:
+def _try_blank(conn: sqlite3.Connection, path: Path) -> bool:
     """Whether the file could be blanked, and is worth it. Raises NotPlainError, OSError, StorageError."""
     if not isinstance(conn, SqliteConnection) or conn.descriptor is None:
         return False

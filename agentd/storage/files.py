@@ -109,7 +109,7 @@ def _is_shaped(conn: sqlite3.Connection, schema: Schema) -> bool:
 
 def _read(conn: sqlite3.Connection, seconds: float) -> SoundnessLook:
     for pragma in ("integrity_check", "quick_check"):
-        with _limited(conn, seconds):
+        with _time_limit(conn, seconds):
             try:
                 (told,) = conn.execute(f"PRAGMA {pragma}(1)").fetchone()
             except sqlite3.OperationalError as error:
@@ -122,7 +122,7 @@ def _read(conn: sqlite3.Connection, seconds: float) -> SoundnessLook:
 
 
 @contextmanager
-def _limited(conn: sqlite3.Connection, seconds: float) -> Iterator[None]:
+def _time_limit(conn: sqlite3.Connection, seconds: float) -> Iterator[None]:
     """Interrupt what the connection does when the time is over."""
     timer = threading.Timer(seconds, conn.interrupt)
     timer.start()
@@ -196,18 +196,18 @@ def _connect(
     _private_file(path)
     try:
         try:
-            return _opened(path, schema, synchronous, guard)
+            return _open_connection(path, schema, synchronous, guard)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_IOERR:
                 raise
             # A full disk has no room for the file by which connections share the index of the log. To a
             # connection that is alone it is in memory: what is stored can be read, and a write says why not.
-            return _opened(path, schema, synchronous, guard, alone=True)
+            return _open_connection(path, schema, synchronous, guard, alone=True)
     except sqlite3.Error as error:
         raise translate(error, path) from error
 
 
-def _opened(
+def _open_connection(
     path: Path,
     schema: Schema,
     synchronous: Synchronous,
@@ -349,7 +349,7 @@ class IntegrityWatch:
         return _Look((seen.st_dev, seen.st_ino), seen.st_size, seen.st_mtime_ns, commits)
 
 
-def lost_file(path: Path, *, derived: bool) -> Problem:
+def lost_file_problem(path: Path, *, derived: bool) -> Problem:
     """What to tell while a database's file is gone."""
     text = f"{path.name} was deleted or exchanged while agentd runs"
     if derived:
@@ -361,7 +361,7 @@ def lost_file(path: Path, *, derived: bool) -> Problem:
     )
 
 
-def copied(conn: sqlite3.Connection, path: Path) -> Path:
+def copy_database(conn: sqlite3.Connection, path: Path) -> Path:
     """A new file beside `path` with all that the connection sees, whether its own file has a name or
     not. Raises sqlite3.Error, OSError.
     """

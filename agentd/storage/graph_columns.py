@@ -160,7 +160,7 @@ def relation_of(row: Sequence[Any]) -> Relation:
     )
 
 
-def held_of(row: Sequence[Any]) -> tuple[EpisodeHash, Held]:
+def held_episode(row: Sequence[Any]) -> tuple[EpisodeHash, Held]:
     """What is held of an episode, by its hash."""
     name, sure, denied, refs, said = row
     return EpisodeHash(name), Held(sure, bool(denied), tuple(json.loads(refs)), moment(said))
@@ -213,13 +213,13 @@ class Worth:
 
     def left(self, now: int | None) -> float:
         """Its confidence at a time, or as it was said."""
-        return left(self.confidence, self.since, self.until, now)
+        return faded_confidence(self.confidence, self.since, self.until, now)
 
 
 _WEIGHT = attrgetter("weight")
 
 
-def left(confidence: float, since: int, until: int | None, now: int | None) -> float:
+def faded_confidence(confidence: float, since: int, until: int | None, now: int | None) -> float:
     """What is left of a confidence at a time, or all of it without one."""
     if now is None or until is None:
         return confidence

@@ -241,7 +241,7 @@ def _insert_concepts(
         if after != before:
             stronger.append((*after, number))
     conn.executemany(_STRENGTHEN, stronger)
-    fresh = _numbered(conn, "concepts", united, ids)
+    fresh = _assign_ids(conn, "concepts", united, ids)
     conn.executemany(_CONCEPT, ((ids[name], name, *united[name]) for name in fresh))
     return ids, len(fresh)
 
@@ -254,12 +254,12 @@ def _insert_relations(
     """The numbers of episodes, and how many facts and episodes are new."""
     contexts = _insert_contexts(conn, {c.hash.value: c for _, c in said.values()})
     episodes = _ids(conn, "episodes", said)
-    new = _numbered(conn, "episodes", said, episodes)
+    new = _assign_ids(conn, "episodes", said, episodes)
     episodes[LONE] = 0
     relations = {said[name][0].fact.value: said[name][0] for name in new}
     facts = _ids(conn, "facts", relations)
     old_facts = set(facts.values())
-    new_facts = _numbered(conn, "facts", relations, facts)
+    new_facts = _assign_ids(conn, "facts", relations, facts)
     counted = {row[0] for row in among(conn, _COUNTED, new)}
     rows, worth = [], dict[int, list[Worth]]()
     for name in new:
@@ -301,7 +301,7 @@ def _insert_contexts(
     conn: sqlite3.Connection, contexts: dict[bytes, ConceptContext]
 ) -> dict[bytes, int]:
     ids = _ids(conn, "contexts", contexts)
-    fresh = _numbered(conn, "contexts", contexts, ids)
+    fresh = _assign_ids(conn, "contexts", contexts, ids)
     conn.executemany(_CONTEXT, ((ids[name], *context_row(contexts[name])) for name in fresh))
     return ids
 
@@ -309,7 +309,7 @@ def _insert_contexts(
 def _insert_predicates(conn: sqlite3.Connection, names: set[str]) -> dict[str, int]:
     query = "SELECT name, id FROM graph_predicates WHERE name IN (?)"
     ids: dict[str, int] = dict(among(conn, query, names))
-    fresh = _numbered(conn, "predicates", names, ids)
+    fresh = _assign_ids(conn, "predicates", names, ids)
     conn.executemany(_PREDICATE, [(ids[name], name) for name in fresh])
     return ids
 
@@ -319,7 +319,7 @@ def _ids(conn: sqlite3.Connection, table: str, hashes: Iterable[bytes]) -> dict[
     return dict(among(conn, _NUMBERS.replace("TABLE", table), hashes))
 
 
-def _numbered(
+def _assign_ids(
     conn: sqlite3.Connection, table: str, names: Iterable[_Name], ids: dict[_Name, int]
 ) -> list[_Name]:
     """Those that have no number, in order; now they have the next ones."""

@@ -33,7 +33,7 @@ from agentd.storage.graph_columns import (
     concept_of,
     context_of,
     end_of,
-    held_of,
+    held_episode,
     moment,
     relation_of,
     ticks,
@@ -116,7 +116,7 @@ class SqliteGraph:
 
     async def held(self) -> Mapping[EpisodeHash, Held]:
         """See GraphStore."""
-        return await self._db.read(lambda conn: dict(map(held_of, conn.execute(_HELD))))
+        return await self._db.read(lambda conn: dict(map(held_episode, conn.execute(_HELD))))
 
     async def said_on(self, day: date) -> Sequence[Relation]:
         """See GraphStore."""
@@ -232,7 +232,7 @@ class SqliteGraph:
             names = {fact.value for fact in facts}
             numbers = [row[0] for row in rows.among(conn, _OF_FACTS, names)]
             found = map(trace_of, rows.among(conn, _TRACES, numbers))
-            return _sorted(t for t in found if scopes is None or t.scope in scopes)
+            return _in_order(t for t in found if scopes is None or t.scope in scopes)
 
         return await self._db.read(look)
 
@@ -246,7 +246,7 @@ class SqliteGraph:
                 if trace.effective(now) > SURVIVING:
                     said = trace.relation
                     groups.setdefault((said.fact, trace.scope, said.denied), []).append(trace)
-            return _sorted(t for group in groups.values() if len(group) >= GROUP for t in group)
+            return _in_order(t for group in groups.values() if len(group) >= GROUP for t in group)
 
         return await self._db.read(look)
 
@@ -259,7 +259,7 @@ class SqliteGraph:
         """See GraphStore."""
         gone: list[Relation] = []
         touched: set[int] = set()  # told again at last, a hub once instead of each time
-        near = await self._db.read(lambda conn: _ended(conn, now))
+        near = await self._db.read(lambda conn: _faded_episodes(conn, now))
         for start in range(0, len(near), SWEPT):
             some = near[start : start + SWEPT]
             gone += await self._db.write(partial(_sweep, near=some, now=now, touched=touched))
@@ -310,7 +310,7 @@ def _facts_about(conn: sqlite3.Connection, concepts: Iterable[ConceptHash]) -> s
     return {row[0] for query in _ABOUT for row in rows.among(conn, query, wanted)}
 
 
-def _ended(conn: sqlite3.Connection, now: datetime) -> list[int]:
+def _faded_episodes(conn: sqlite3.Connection, now: datetime) -> list[int]:
     """The episodes that have faded, or nearly. They are looked for once a day, in all: an index of the
     ends would cost more than that at every insert.
     """
@@ -344,5 +344,5 @@ def _touch(conn: sqlite3.Connection, since: Mapping[bytes, int]) -> int:
     return len(found)
 
 
-def _sorted(traces: Iterable[Trace]) -> list[Trace]:
+def _in_order(traces: Iterable[Trace]) -> list[Trace]:
     return sorted(traces, key=lambda trace: trace.relation.episode)

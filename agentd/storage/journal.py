@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from agentd.core.redaction import Redactor
 from agentd.core.tool import Intent, OpenCall, ToolOutput
 from agentd.storage.codec import dump_intent, dump_output, load_intent, load_output
-from agentd.storage.redacting import kept_intent, kept_output
+from agentd.storage.redacting import redact_intent, redact_output
 from agentd.storage.sqlite import Database
 
 _INTEND = """
@@ -37,13 +37,13 @@ class SqliteJournal:
 
     async def intend(self, turn_id: int, intent: Intent) -> None:
         """See Journal."""
-        text, data = dump_intent(kept_intent(intent, self._redactor))
+        text, data = dump_intent(redact_intent(intent, self._redactor))
         values = (turn_id, intent.call.id, text, data)
         await self._db.execute(_INTEND, values)
 
     async def settle(self, turn_id: int, call_id: str, output: ToolOutput) -> None:
         """See Journal. The intent has done its work and is erased."""
-        values = (turn_id, call_id, dump_output(kept_output(output, self._redactor)))
+        values = (turn_id, call_id, dump_output(redact_output(output, self._redactor)))
         await self._db.execute(_SETTLE, values)
 
     async def outputs(self, turn_id: int) -> Mapping[str, ToolOutput]:

@@ -14,7 +14,7 @@ KEY_BYTES = 32
 _FORGOTTEN = "take it from a backup; without it, what was forgotten may be learnt again: delete it"
 
 
-def kept_key(file: Path, cure: str = _FORGOTTEN) -> bytes:
+def load_key(file: Path, cure: str = _FORGOTTEN) -> bytes:
     """The key in the file, made when it is first asked for. Raises StorageError, with the cure for a file
     that is no key.
     """

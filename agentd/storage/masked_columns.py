@@ -31,7 +31,7 @@ def _json(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
     return text if masked == data else dumps(masked)
 
 
-def _watched(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
+def _mask_watched(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
     """What calls answered; a digest of such words would tell them to who guesses. A call that says them
     itself is not made again, so that its entry is looked at anew.
     """
@@ -113,7 +113,7 @@ COLUMNS: Mapping[str, Mapping[str, _Change]] = {
     "coverages": {"reason": _text},
     "calls": {"output": _json},
     "beats": {"text": _text, "reason": _text},
-    "watches": {"calls": _watched, "told": _text, "failure": _text},
+    "watches": {"calls": _mask_watched, "told": _text, "failure": _text},
     "jobs": {"text": _text},
     "job_runs": {"text": _text, "reason": _text},
     "alerts": {"text": _text},

@@ -161,7 +161,7 @@ class Masking:
                 yield texts
 
     async def _mask(self, erasure: Erasure) -> int:
-        known = {table: _Known() for table in COLUMNS} | {"rows": await self._known(erasure)}
+        known = {table: _Known() for table in COLUMNS} | {"rows": await self._rows_with(erasure)}
         guilty: dict[str, _Known] = {}
         sessions: set[int] = set()
         for table in sorted(known, key=lambda table: table != "rows"):
@@ -184,7 +184,7 @@ class Masking:
         _, counts = await self._walk(self._db.write, _mask_rows, table, erasure, guilty)
         return sum(counts)
 
-    async def _known(self, erasure: Erasure) -> _Known:
+    async def _rows_with(self, erasure: Erasure) -> _Known:
         """The rows of transcripts that have these words, as far as `texts` has found out."""
         looked, self._looked = self._looked, _Known()
         excerpts = (one.text for one in erasure.excerpts)
@@ -234,7 +234,7 @@ def _step(
     last: int | None
     if after == _KNOWN:
         last = known.last
-        found = _marked(conn, table, erasure, 0, last).union(known.rows)
+        found = _marked_rows(conn, table, erasure, 0, last).union(known.rows)
     else:
         last, found = _suspects(conn, table, erasure, after)
     rows: Sequence[sqlite3.Row] = ()
@@ -257,7 +257,7 @@ def _suspects(
     found = [(row["place"], row[name]) for row in rows for name in columns]
     texts = [(place, text) for place, text in found if isinstance(text, str)]
     guilty = {texts[n][0] for n in _glimpses([text for _, text in texts], erasure)}
-    return last, guilty | _marked(conn, table, erasure, after, last)
+    return last, guilty | _marked_rows(conn, table, erasure, after, last)
 
 
 def _guilty(
@@ -267,11 +267,11 @@ def _guilty(
     return {
         row["place"]: (row["session_id"],) if table == "rows" else ()
         for row in rows
-        if _changed(row, table, erasure)
+        if _masked_columns(row, table, erasure)
     }
 
 
-def _changed(row: sqlite3.Row, table: str, erasure: Erasure) -> Mapping[str, str]:
+def _masked_columns(row: sqlite3.Row, table: str, erasure: Erasure) -> Mapping[str, str]:
     """What is to stand in its columns instead."""
     places = _places(row)
     new = {
@@ -303,7 +303,7 @@ def _glimpses(texts: Sequence[str], erasure: Erasure) -> Iterator[int]:
                 waiting += (some[:half], some[half:])
 
 
-def _marked(
+def _marked_rows(
     conn: sqlite3.Connection, table: str, erasure: Erasure, after: int, last: int
 ) -> set[int]:
     """The rows behind one and up to another that marks name."""
@@ -334,7 +334,7 @@ def _mask_rows(
     """Mask them; gives how many were changed."""
     count = 0
     for row in rows:
-        if not (new := _changed(row, table, erasure)):
+        if not (new := _masked_columns(row, table, erasure)):
             continue
         count += 1
         values = ", ".join(f"{name} = ?" for name in new)

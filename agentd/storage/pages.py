@@ -51,7 +51,7 @@ class Pages:
     def __init__(self, file: Buffer, log: Buffer = b"") -> None:
         self._file = file
         self.size = _page_size(file, log)
-        self._newer, committed = _committed(log, self.size)
+        self._newer, committed = _committed_pages(log, self.size)
         self.count = committed or -(-len(file) // self.size)
 
     def page(self, number: int) -> bytes:
@@ -158,7 +158,7 @@ def _plausible(file: Buffer, size: int) -> float:
     return sum(file[start] in set(PageKind) for start in starts) / max(1, len(starts))
 
 
-def _committed(log: Buffer, size: int) -> tuple[Mapping[int, bytes], int]:
+def _committed_pages(log: Buffer, size: int) -> tuple[Mapping[int, bytes], int]:
     """The newest pages of whole commits, and how many pages the database has by the last of them; as
     SQLite reads the log.
     """

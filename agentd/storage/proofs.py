@@ -22,7 +22,7 @@ import structlog
 
 from agentd.core.health import Problem
 from agentd.core.paths import sync_directory
-from agentd.storage.keys import kept_key
+from agentd.storage.keys import load_key
 
 log = structlog.get_logger()
 
@@ -174,7 +174,7 @@ def commits_in(ring: Path) -> Mapping[int, Commit]:
     return {}
 
 
-def named(conn: sqlite3.Connection, commits: Sequence[Commit]) -> list[str]:
+def describe_commits(conn: sqlite3.Connection, commits: Sequence[Commit]) -> list[str]:
     """What came with the commits and is not in the database, in words: rows by session, then
     messages.
     """
@@ -253,7 +253,7 @@ class Guard:
         """
         if self._seals is None:
             cure = "put it back from a backup, or delete it: the rows are sealed anew then"
-            self._seals = Seals(kept_key(key_of(self._path), cure), self._checks)
+            self._seals = Seals(load_key(key_of(self._path), cure), self._checks)
         self._seals.attach(conn)
         key_id = self._seals.key_id
         commits, sealed, known = conn.execute(

@@ -28,22 +28,22 @@ from agentd.core.turn import (
 )
 
 
-def kept_request(request: TurnRequest, redactor: Redactor) -> tuple[TurnRequest, int]:
+def redact_request(request: TurnRequest, redactor: Redactor) -> tuple[TurnRequest, int]:
     """The request, and how many keys its text held."""
     kept = redactor.kept(request.text)
     if not kept.cuts:
         return request, 0
-    quoted = _moved(request.quoted, kept)
+    quoted = _moved_spans(request.quoted, kept)
     return replace(request, text=kept.text, quoted=quoted), len(kept.cuts)
 
 
-def kept_row(row: NewRow, redactor: Redactor) -> NewRow:
+def redact_row(row: NewRow, redactor: Redactor) -> NewRow:
     """The row; the very one where there is nothing to replace."""
     blocks = tuple(_blocks(row.blocks, redactor))
     return row if blocks == row.blocks else replace(row, blocks=blocks)
 
 
-def kept_turn(turn: Turn, redactor: Redactor) -> Turn:
+def redact_turn(turn: Turn, redactor: Redactor) -> Turn:
     """The outcome."""
     failure = turn.failure
     return replace(
@@ -57,14 +57,14 @@ def kept_turn(turn: Turn, redactor: Redactor) -> Turn:
     )
 
 
-def kept_intent(intent: Intent, redactor: Redactor) -> Intent:
+def redact_intent(intent: Intent, redactor: Redactor) -> Intent:
     """The intent; the bytes of its file change are what the tool has made of such a call."""
     name, arguments = redactor.kept(intent.call.name).text, redactor.plain(intent.call.input)
     call = replace(intent.call, name=name, input=arguments)
     return replace(intent, call=call)
 
 
-def kept_output(output: ToolOutput, redactor: Redactor) -> ToolOutput:
+def redact_output(output: ToolOutput, redactor: Redactor) -> ToolOutput:
     """The answer of a tool."""
     return replace(output, text=redactor.kept(output.text).text)
 
@@ -74,7 +74,7 @@ def _blocks(blocks: Iterable[Block], redactor: Redactor) -> Iterator[Block]:
         match block:
             case Text(text, quoted):
                 kept = redactor.kept(text)
-                yield Text(kept.text, _moved(quoted, kept)) if kept.cuts else block
+                yield Text(kept.text, _moved_spans(quoted, kept)) if kept.cuts else block
             case ToolUse(name=name, input=arguments):
                 kept, plain = redactor.kept(name), redactor.plain(arguments)
                 is_same = plain == arguments and not kept.cuts
@@ -89,6 +89,6 @@ def _blocks(blocks: Iterable[Block], redactor: Redactor) -> Iterator[Block]:
                 yield block
 
 
-def _moved(quoted: Spans, kept: KeptSecrets) -> Spans:
+def _moved_spans(quoted: Spans, kept: KeptSecrets) -> Spans:
     spans = ((kept.moved(start), kept.moved(end)) for start, end in quoted)
     return united(spans, len(kept.text))

@@ -25,7 +25,7 @@ from agentd.storage.damages import MARK, Damages
 from agentd.storage.files import SECONDS, SoundnessLook, look, open_file, read_only
 from agentd.storage.keys import KEY_BYTES
 from agentd.storage.migrations import Schema
-from agentd.storage.proofs import Seals, commits_in, key_of, named, ring_of
+from agentd.storage.proofs import Seals, commits_in, describe_commits, key_of, ring_of
 from agentd.storage.salvage import Salvaged, salvage
 from agentd.storage.sqlite_errors import translate
 
@@ -170,10 +170,10 @@ def _unproven(path: Path, backup: Path | None) -> Problem | None:
             if conn.execute(_COUNTS).fetchone():  # else of a version that did not count
                 commits, key_id = conn.execute("SELECT commits, key_id FROM proof").fetchone()
             lost = [ring[number] for number in sorted(ring) if number > commits]
-            names = named(conn, lost)
+            names = describe_commits(conn, lost)
     except sqlite3.Error as error:
         raise translate(error, path) from error
-    cure = f"send again what is missing; {_advised(backup)}" if backup else "send it again"
+    cure = f"send again what is missing; {_backup_advice(backup)}" if backup else "send it again"
     if lost:
         count = max(ring) - commits
         told = ", ".join(names[:_MOST_NAMED]) or "none of them a row or a message"
@@ -223,7 +223,7 @@ def _record(path: Path, problem: Problem, now: datetime) -> None:
     damages.record(folder, Problem(problem.code, problem.text, cure), now)
 
 
-def _advised(backup: Path) -> str:
+def _backup_advice(backup: Path) -> str:
     return f"the newest backup is {backup}: `agentd stop`, then `agentd restore {backup} --force`"
 
 
@@ -249,17 +249,17 @@ def _move(path: Path, folder: Path) -> None:
 def _problem(
     path: Path, folder: Path, damage: str, found: Salvaged, backup: Path | None
 ) -> Problem:
-    told = f"salvaged, and in use, are {_counted(found.found)}"
+    told = f"salvaged, and in use, are {_row_counts(found.found)}"
     count = sum(found.refused.values())
     lost = f"; {count} more that were read had no place any more" if count else ""
     cure = f"compare with what you remember; {folder} keeps the damaged files, and removing that folder ends this notice"
     if backup is not None:
-        cure = f"{cure}; {_advised(backup)}"
+        cure = f"{cure}; {_backup_advice(backup)}"
     text = f"{path.name} was damaged ({damage}): {told}{lost}; what could not be read is lost but for a backup"
     return Problem("state_salvaged", text, cure)
 
 
-def _counted(rows: Mapping[str, int]) -> str:
+def _row_counts(rows: Mapping[str, int]) -> str:
     named = [f"{name}: {rows.get(table, 0)}" for table, name in _NAMED.items()]
     others = sum(rows.values()) - sum(rows.get(table, 0) for table in _NAMED)
     return f"{', '.join(named)}, others: {others}"

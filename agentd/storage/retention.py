@@ -136,7 +136,7 @@ def _look(conn: sqlite3.Connection, session: int, first: int, at: datetime) -> _
     for span in spans:
         if not _is_old(span, stamp(at)):
             continue
-        if reason := _unsaved(span, coverages):
+        if reason := _why_unsaved(span, coverages):
             kept[reason] += len(span)
         else:
             removable.append(span)
@@ -165,7 +165,7 @@ def _is_old(span: Sequence[sqlite3.Row], before: str) -> bool:
     )
 
 
-def _unsaved(span: Sequence[sqlite3.Row], coverages: Sequence[Coverage]) -> str:
+def _why_unsaved(span: Sequence[sqlite3.Row], coverages: Sequence[Coverage]) -> str:
     """Why the span must stay; "" if it need not. Notices and summaries are our own words."""
     for seq in (row["seq"] for row in span if RowRole(row["role"]).is_spoken):
         covering = [c for c in coverages if c.first <= seq <= c.last]

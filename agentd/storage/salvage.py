@@ -151,7 +151,7 @@ def salvage(damaged: Path, target: Path, schema: Schema) -> Salvaged:
     """
     with ExitStack() as stack:
         pages = Pages(
-            _mapped(damaged, stack), _mapped(damaged.with_name(f"{damaged.name}-wal"), stack)
+            _map_file(damaged, stack), _map_file(damaged.with_name(f"{damaged.name}-wal"), stack)
         )
         with closing(sqlite3.connect(target, isolation_level=None)) as conn:
             version = _version(pages, schema)
@@ -167,7 +167,7 @@ def salvage(damaged: Path, target: Path, schema: Schema) -> Salvaged:
     return told
 
 
-def _mapped(path: Path, stack: ExitStack) -> Buffer:
+def _map_file(path: Path, stack: ExitStack) -> Buffer:
     if not path.is_file() or not path.stat().st_size:
         return b""
     file = stack.enter_context(path.open("rb"))

@@ -26,7 +26,7 @@ from agentd.core.turn import MAIN, PendingTurn, Receipt, SessionKey, Turn, TurnR
 from agentd.storage import inbox, transcript
 from agentd.storage.codec import stamp
 from agentd.storage.proofs import digest_of, is_proven
-from agentd.storage.redacting import kept_request, kept_row, kept_turn
+from agentd.storage.redacting import redact_request, redact_row, redact_turn
 from agentd.storage.sqlite import Database
 from agentd.storage.transcript import ContextCache, find_session, require_session
 
@@ -75,7 +75,7 @@ class SqliteSessions:
         now = self._clock.now()
 
         def take(conn: sqlite3.Connection) -> Receipt:
-            kept, redacted = kept_request(request, self._redactor)
+            kept, redacted = redact_request(request, self._redactor)
             return inbox.receive(conn, kept, now, redacted)
 
         return await self._db.write(take)
@@ -90,7 +90,7 @@ class SqliteSessions:
         now = self._clock.now()
 
         def add(conn: sqlite3.Connection) -> Row:
-            return inbox.append(conn, turn_id, kept_row(row, self._redactor), now)
+            return inbox.append(conn, turn_id, redact_row(row, self._redactor), now)
 
         return await self._db.write(add)
 
@@ -103,8 +103,8 @@ class SqliteSessions:
         now = self._clock.now()
 
         def end(conn: sqlite3.Connection) -> tuple[Row, ...]:
-            kept = [kept_row(row, self._redactor) for row in rows]
-            return inbox.finish(conn, turn_id, kept_turn(turn, self._redactor), kept, now)
+            kept = [redact_row(row, self._redactor) for row in rows]
+            return inbox.finish(conn, turn_id, redact_turn(turn, self._redactor), kept, now)
 
         return await self._db.write(end)
 
@@ -127,7 +127,7 @@ class SqliteSessions:
     async def notice(self, session: SessionKey, text: str, tag: str) -> Row:
         """See SessionStore. Raises NotFound."""
         now = self._clock.now()
-        new = kept_row(NewRow(RowRole.NOTICE, (Text(text),), tag=tag), self._redactor)
+        new = redact_row(NewRow(RowRole.NOTICE, (Text(text),), tag=tag), self._redactor)
 
         def add(conn: sqlite3.Connection) -> Row:
             found = transcript.require_session(conn, session, now)
@@ -152,7 +152,7 @@ class SqliteSessions:
             if found["generation"] != generation:
                 return False
             for new in summary_rows(session, summary, outside):
-                transcript.add_row(conn, found["id"], kept_row(new, self._redactor), now)
+                transcript.add_row(conn, found["id"], redact_row(new, self._redactor), now)
             conn.execute(_SWAP, (keep_from, well_formed(summary), found["id"]))
             return True
 
@@ -249,7 +249,7 @@ class SqliteSessions:
         StorageError.
         """
         before = self._clock.now() - _UNUSED_FOR
-        if not await self._db.read(lambda conn: transcript.unused(conn, before)):
+        if not await self._db.read(lambda conn: transcript.unused_sessions(conn, before)):
             return 0
         return await self._db.write(lambda conn: transcript.drop_unused(conn, before))
 
@@ -293,7 +293,7 @@ class SqliteSessions:
 
     async def said(self, session: SessionKey, after: int, limit: int) -> tuple[Row, ...]:
         """See SessionStore."""
-        return await self._db.read(lambda conn: transcript.said_rows(conn, session, after, limit))
+        return await self._db.read(lambda conn: transcript.user_rows(conn, session, after, limit))
 
     async def add_rows(self, session: SessionKey, rows: Sequence[tuple[NewRow, datetime]]) -> int:
         """See SessionStore. Returns how many rows the session now has.
@@ -311,7 +311,7 @@ class SqliteSessions:
                     cure="import it with --as KEY, or delete the session first",
                 )
             for new, at in rows:
-                transcript.add_row(conn, found["id"], kept_row(new, self._redactor), at)
+                transcript.add_row(conn, found["id"], redact_row(new, self._redactor), at)
             return len(rows)
 
         return await self._db.write(add)

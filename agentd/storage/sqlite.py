@@ -23,15 +23,20 @@ from agentd.storage.files import (
     IntegrityWatch,
     Synchronous,
     check_whole,
-    copied,
-    lost_file,
+    copy_database,
+    lost_file_problem,
     open_file,
     put_aside,
     put_back,
 )
 from agentd.storage.migrations import Schema
 from agentd.storage.proofs import Guard
-from agentd.storage.sqlite_errors import is_lost_sync, is_of_the_copied, lost_sync, translate
+from agentd.storage.sqlite_errors import (
+    is_lost_sync,
+    is_of_the_copied,
+    lost_sync_problem,
+    translate,
+)
 
 log = structlog.get_logger()
 
@@ -189,9 +194,9 @@ class Database:
         """What is wrong now."""
         found = [self._opened] if self._opened else []
         if self._integrity.is_gone():
-            found.append(lost_file(self.path, derived=self._schema.derived))
+            found.append(lost_file_problem(self.path, derived=self._schema.derived))
         if self._sync_lost:
-            found.append(lost_sync(self.path))
+            found.append(lost_sync_problem(self.path))
         if self._uncleared:
             found.append(Problem("storage_not_cut", self._uncleared.message, self._uncleared.cure))
         found += [
@@ -219,7 +224,7 @@ class Database:
         costs more than most calls. Raises StorageError once the database closes.
         """
         if self._is_closing:
-            raise self._closed()
+            raise self._closed_error()
         queue.append(call)
         # The thread clears it at any moment, and has this call among those that it runs then.
         batch = self._batch
@@ -238,7 +243,7 @@ class Database:
 
     async def _on_thread(self, fn: Callable[[], T]) -> T:
         if self._is_closing:
-            raise self._closed()
+            raise self._closed_error()
         self._submit()  # calls that were queued before are run before
         return await self._run(fn)
 
@@ -263,7 +268,7 @@ class Database:
     def _run_queued(self) -> None:
         self._batch = None  # first: a call that comes from here on makes a batch of its own
         # Reads are taken first, so that each of them sees all writes that were queued before it.
-        reads, group = _drained(self._reads), _drained(self._writes)
+        reads, group = _drain(self._reads), _drain(self._writes)
         if group:
             self._commit(group)
             self._side_step(self._clear_if_owed)
@@ -283,7 +288,7 @@ class Database:
             if is_of_the_copied(error):
                 self._side_step(partial(self._note, error))
                 raise self._translated(error) from error
-            raise _uncopied(error, self.path, path) from error
+            raise _copy_error(error, self.path, path) from error
         finally:
             self._is_copying = False
 
@@ -426,7 +431,7 @@ class Database:
 
     def _come_back(self) -> None:
         """Write what the deleted file holds, which is open yet, to its old place."""
-        copy = copied(self._conn, self.path)
+        copy = copy_database(self._conn, self.path)
         self._conn.close()
         problem = put_back(copy, self.path, self._schema)
         self._connect()
@@ -449,11 +454,11 @@ class Database:
         except sqlite3.Error as error:
             raise self._translated(error) from error
 
-    def _closed(self) -> StorageError:
+    def _closed_error(self) -> StorageError:
         return StorageError(f"{self.path.name} is closed", cure="start agentd again")
 
     def _refusal(self) -> StorageError:
-        problem = lost_sync(self.path)
+        problem = lost_sync_problem(self.path)
         return StorageError(problem.text, cure=problem.cure)
 
 
@@ -484,7 +489,7 @@ class QueuedCall(Generic[T]):
         return self.result
 
 
-def _uncopied(error: sqlite3.Error, path: Path, copy: Path) -> StorageError:
+def _copy_error(error: sqlite3.Error, path: Path, copy: Path) -> StorageError:
     """Why the copy failed: of what is stored in the database nothing is lost or refused."""
     is_full = isinstance(translate(error, copy), StorageFull)
     return (StorageFull if is_full else StorageError)(
@@ -498,7 +503,7 @@ def _resolve(batch: asyncio.Future[None]) -> None:
         batch.set_result(None)
 
 
-def _drained(queue: deque[QueuedCall[Any]]) -> list[QueuedCall[Any]]:
+def _drain(queue: deque[QueuedCall[Any]]) -> list[QueuedCall[Any]]:
     """Take all calls out of the queue, one by one: the loop's thread appends meanwhile, and what it adds
     between a copy and a `clear` would be lost.
     """

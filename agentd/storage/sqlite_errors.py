@@ -67,7 +67,7 @@ def no_room(path: Path) -> StorageFull:
     )
 
 
-def lost_sync(path: Path) -> Problem:
+def lost_sync_problem(path: Path) -> Problem:
     """What to tell after a failed sync."""
     return Problem(
         "storage_sync_failed",

@@ -232,7 +232,7 @@ def recent_rows(conn: sqlite3.Connection, session_id: int, turns: int) -> tuple[
     return _context_rows(conn, session_id, start["seq"] if start else 1)
 
 
-def said_rows(conn: sqlite3.Connection, key: SessionKey, after: int, limit: int) -> tuple[Row, ...]:
+def user_rows(conn: sqlite3.Connection, key: SessionKey, after: int, limit: int) -> tuple[Row, ...]:
     """The next rows in which the user speaks."""
     return tuple(load_row(r) for r in conn.execute(_SAID, (key, after, limit)))
 
@@ -255,7 +255,7 @@ def load_history(
         session=key,
         rows=contexts.rows(conn, found["id"], first),
         left_out=omitted,
-        summary=_carried_summary(conn, found),
+        summary=_summary_of(conn, found),
         context_from=found["context_from"],
         covered_to=found["covered_to"],
         generation=found["generation"],
@@ -279,7 +279,7 @@ def list_sessions(conn: sqlite3.Connection) -> tuple[SessionInfo, ...]:
     return tuple(_load_info(s) for s in found)
 
 
-def unused(conn: sqlite3.Connection, before: datetime) -> list[tuple[int]]:
+def unused_sessions(conn: sqlite3.Connection, before: datetime) -> list[tuple[int]]:
     """The sessions that clients made without naming them, and in which nothing was ever said, if they are
     older than that.
     """
@@ -288,7 +288,7 @@ def unused(conn: sqlite3.Connection, before: datetime) -> list[tuple[int]]:
 
 def drop_unused(conn: sqlite3.Connection, before: datetime) -> int:
     """Delete those; returns how many."""
-    found = unused(conn, before)
+    found = unused_sessions(conn, before)
     conn.executemany("DELETE FROM sessions WHERE id = ?", found)
     return len(found)
 
@@ -375,7 +375,7 @@ class _Context:
         return self.characters + ROW_OVERHEAD * len(self.rows)
 
 
-def _carried_summary(conn: sqlite3.Connection, found: sqlite3.Row) -> str:
+def _summary_of(conn: sqlite3.Connection, found: sqlite3.Row) -> str:
     """The summary in a session's columns. In the owner's sessions a line stands for one that was made of
     text from outside, too, as former versions have made them.
     """

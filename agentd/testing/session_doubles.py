@@ -41,7 +41,13 @@ from agentd.core.turn import (
     TurnState,
 )
 from agentd.storage.codec import dump_blocks
-from agentd.storage.redacting import kept_intent, kept_output, kept_request, kept_row, kept_turn
+from agentd.storage.redacting import (
+    redact_intent,
+    redact_output,
+    redact_request,
+    redact_row,
+    redact_turn,
+)
 from agentd.storage.transcript import MANY_ROWS
 
 
@@ -109,7 +115,7 @@ class MemorySessions:
             if (turn.request.session, turn.request.message_id) == (key, message_id):
                 return turn.receipt(is_new=False)
         self._make(key)
-        kept, redacted = kept_request(request, self._redactor)
+        kept, redacted = redact_request(request, self._redactor)
         turn = StoredTurn(len(self._turns) + 1, kept, at=self._clock.now(), redacted=redacted)
         self._turns.append(turn)
         return turn.receipt(is_new=True)
@@ -133,7 +139,7 @@ class MemorySessions:
         if stored.state is TurnState.RECEIVED:
             self._add(stored, _user_row(stored.request))
         added = tuple(self._add(stored, row) for row in rows)
-        stored.ended = kept_turn(turn, self._redactor)
+        stored.ended = redact_turn(turn, self._redactor)
         stored.state = TurnState.FAILED if turn.failure else TurnState.DONE
         stored.rows.clear()
         stored.intents.clear()
@@ -356,10 +362,10 @@ class MemorySessions:
             main.info = replace(main.info, generation=generation)
 
     async def intend(self, turn_id: int, intent: Intent) -> None:
-        self._turns[turn_id - 1].intents[intent.call.id] = kept_intent(intent, self._redactor)
+        self._turns[turn_id - 1].intents[intent.call.id] = redact_intent(intent, self._redactor)
 
     async def settle(self, turn_id: int, call_id: str, output: ToolOutput) -> None:
-        self._turns[turn_id - 1].outputs[call_id] = kept_output(output, self._redactor)
+        self._turns[turn_id - 1].outputs[call_id] = redact_output(output, self._redactor)
 
     async def outputs(self, turn_id: int) -> Mapping[str, ToolOutput]:
         return dict(self._turns[turn_id - 1].outputs)
@@ -397,7 +403,7 @@ class MemorySessions:
 
     def _add(self, turn: StoredTurn, new: NewRow) -> Row:
         if turn.is_silent:
-            row = kept_row(new, self._redactor).stored(
+            row = redact_row(new, self._redactor).stored(
                 len(turn.rows) + 1, self._clock.now(), turn.id
             )
         else:
@@ -408,7 +414,7 @@ class MemorySessions:
     def _store(
         self, found: StoredSession, new: NewRow, turn_id: int | None, at: datetime | None = None
     ) -> Row:
-        row = kept_row(new, self._redactor).stored(
+        row = redact_row(new, self._redactor).stored(
             len(found.rows) + 1, at or self._clock.now(), turn_id
         )
         found.rows.append(row)

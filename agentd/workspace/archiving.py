@@ -25,7 +25,7 @@ from agentd.workspace.authored import lines_of
 from agentd.workspace.changes import MAX_READ_BYTES, Changes
 from agentd.workspace.files import Files
 from agentd.workspace.folder import Folder
-from agentd.workspace.os_errors import translated
+from agentd.workspace.os_errors import translate_os_errors
 from agentd.workspace.versions import Versions, digest_of
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
@@ -73,7 +73,7 @@ class Archiving:
         """Move what is old enough; returns the new paths. Raises WorkspaceError."""
         if not self._days:
             return ()
-        with translated("the daily notes"):
+        with translate_os_errors("the daily notes"):
             old = await asyncio.to_thread(self._old)
         moved: list[str] = []
         stuck: list[Problem] = []
@@ -122,7 +122,7 @@ class Archiving:
         target = (*self._home, FOLDER, f"{day:%Y}", f"{day}.md")
         path = "/".join(target)
         async with self._files.lock("/".join(source)), self._files.lock(path):
-            with translated("/".join(source)):
+            with translate_os_errors("/".join(source)):
                 try:
                     done = await to_the_end(partial(self._carry, source, target, self._clock.now()))
                 finally:

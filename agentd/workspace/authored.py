@@ -108,7 +108,7 @@ def writes_lines(by: Author) -> bool:
     return by.kind not in _OTHERS
 
 
-def added(old: bytes | None, new: bytes | None, by: Author) -> list[bytes]:
+def added_lines(old: bytes | None, new: bytes | None, by: Author) -> list[bytes]:
     """The lines of `new` that `by` wrote: none for what came by hand, or came back, nor of the page of
     facts, which has an owner of its own and may be long.
     """

@@ -18,7 +18,7 @@ from agentd.core.errors import EditConflict, WorkspaceError
 from agentd.core.tool import FileAction, FileIntent
 from agentd.core.workspace import FACTS_PATH, HAND, Author, is_graph_text
 from agentd.workspace.folder import Folder, too_large
-from agentd.workspace.os_errors import missing, translated
+from agentd.workspace.os_errors import missing, translate_os_errors
 from agentd.workspace.versions import Content, Versions, digest_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Changes:
         limit, most = most_bytes(path, limit), most_bytes(path)
         if len(data) > limit:
             raise too_large(f"the new text for {path}", len(data), limit)
-        with translated(path):
+        with translate_os_errors(path):
             old = self._folder.read_for_change(parts, most)
         before = self._digests.of(old)
         if action is FileAction.DELETE:
@@ -107,7 +107,7 @@ class Changes:
         """Do it. False when others wrote to the file meanwhile, so that it is not as planned: what they
         added to it stays, before what is appended here, or behind it. Raises EditConflict.
         """
-        with translated(intent.path):
+        with translate_os_errors(intent.path):
             for _ in range(TRIES):
                 data = self._folder.read_for_change(parts, most_bytes(intent.path))
                 old = Content(data, self._digests.of(data))
@@ -121,7 +121,7 @@ class Changes:
                     if late:
                         self._put_behind(parts, intent.path, late, at)
                     return as_planned and not late
-        raise changed(intent.path)
+        raise changed_error(intent.path)
 
     def _make(
         self,
@@ -152,7 +152,7 @@ class Changes:
 
     def _put_behind(self, parts: Sequence[str], path: str, late: bytes, at: datetime) -> None:
         """Let what others wrote to the file that stood there stand in the one that has its place."""
-        error: WorkspaceError = changed(path)
+        error: WorkspaceError = changed_error(path)
         for _ in range(TRIES):  # each of as many: here nobody could be told to try again
             try:
                 intent = self.plan(parts, FileAction.APPEND, late, MAX_READ_BYTES)
@@ -182,7 +182,7 @@ class Changes:
     def _look(self, parts: Sequence[str], digest: str) -> None:
         """Raises EditConflict when the file is another by now."""
         if self.digest(parts) != digest:
-            raise changed("/".join(parts))
+            raise changed_error("/".join(parts))
 
     def _note(self, path: str, old: Content, new: Content) -> None:
         """The change is made, and what was there before is kept: if the new state cannot be noted
@@ -206,7 +206,7 @@ class Changes:
     def inspect(self, parts: Sequence[str], intent: FileIntent) -> str:
         """Whether the change was done: "after", "before", or "other" when it cannot be told."""
         try:
-            with translated(intent.path):
+            with translate_os_errors(intent.path):
                 now = self._folder.read_for_change(parts, most_bytes(intent.path))
         except WorkspaceError:
             return "other"
@@ -223,7 +223,7 @@ def most_bytes(path: str, usual: int = MAX_READ_BYTES) -> int:
     return OWN_BYTES if path == FACTS_PATH or is_graph_text(path) else usual
 
 
-def changed(path: str) -> EditConflict:
+def changed_error(path: str) -> EditConflict:
     """The error for a file that others have written to meanwhile."""
     return EditConflict(
         f"{path} has changed since it was read",

@@ -38,7 +38,7 @@ from agentd.workspace.listing import SCOPE, UNREADABLE, LeftOut, Listing, Proble
 from agentd.workspace.lives import Lives
 from agentd.workspace.locks import Locks
 from agentd.workspace.names import Name, is_injected, is_protected, parse, parse_file
-from agentd.workspace.os_errors import missing, translated
+from agentd.workspace.os_errors import missing, translate_os_errors
 from agentd.workspace.places import NotePlaces, Place, Reading, Visibility
 from agentd.workspace.versions import Versions
 from agentd.workspace.workspace_settings import WorkspaceSettings
@@ -80,14 +80,14 @@ class Files:
         self._locks = Locks(self._primary.beneath, clock)
         self._seen: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._reading = Reading(digests)
-        self._configured = _configured(settings)
+        self._configured = _configured_folders(settings)
         self.writes = 0  # how often agentd has changed a note here
         self.complaints = ProblemList()
         self._left_out = LeftOut(self.complaints)
 
     async def clear_strays(self) -> int:
         """Remove temporary files that a crash left behind; returns how many."""
-        with translated("the workspace"):
+        with translate_os_errors("the workspace"):
             count = await asyncio.to_thread(self._primary.clear_strays)
             if self._versions is not None:
                 count += await asyncio.to_thread(self._versions.clear_strays)
@@ -224,11 +224,11 @@ class Files:
             self.mark_seen(FileView(intent.path, "", intent.after), reader)
 
     def _apply(self, parts: Sequence[str], intent: FileIntent, now: datetime, by: Author) -> bool:
-        with translated(intent.path):
+        with translate_os_errors(intent.path):
             goes_on = self._lives.is_going_on(parts)
         as_planned = self._changes.apply(parts, intent, now, by)
         is_over = intent.action is not FileAction.APPEND and not intent.data.strip()
-        with translated(intent.path):
+        with translate_os_errors(intent.path):
             if is_over:
                 self._lives.end(parts)
             elif goes_on:
@@ -238,7 +238,7 @@ class Files:
     async def life(self, path: str) -> str:
         """See Workspace."""
         name = await asyncio.to_thread(self._places.standing_own, path)
-        with translated(path):
+        with translate_os_errors(path):
             return await asyncio.to_thread(self._lives.of, name.parts)
 
     def count_write(self, path: str) -> None:
@@ -254,7 +254,7 @@ class Files:
         if self._versions is None:
             return marked
         whole = [line.encode(errors="surrogateescape") for line in lines]
-        with translated(path):
+        with translate_os_errors(path):
             brought = await asyncio.to_thread(self._versions.outside, str(name), whole)
         return [one or other for one, other in zip(marked, brought, strict=True)]
 
@@ -267,7 +267,7 @@ class Files:
         named = {path.rstrip("/") for path in paths}
         folders = {str(folder) for path in named for folder in PurePosixPath(path).parents}
         named |= folders - self._configured
-        with translated("the versions of files"):
+        with translate_os_errors("the versions of files"):
             return await asyncio.to_thread(
                 lambda: any(any(versions.outside(path, [b""])) for path in named)
             )
@@ -275,7 +275,7 @@ class Files:
     async def name_outside(self, paths: Sequence[str]) -> None:
         """See Workspace."""
         if (versions := self._versions) is not None:
-            with translated("the versions of files"):
+            with translate_os_errors("the versions of files"):
                 await asyncio.to_thread(versions.name_outside, paths)
 
     async def inspect(self, intent: FileIntent) -> str:
@@ -288,7 +288,7 @@ class Files:
         Raises PathRefused.
         """
         name = await asyncio.to_thread(self._places.standing_own, path)
-        with translated(path):
+        with translate_os_errors(path):
             now = await asyncio.to_thread(self._changes.digest, name.parts)
             if self._versions is None:
                 return now, ()
@@ -299,7 +299,7 @@ class Files:
         name = await asyncio.to_thread(self._places.standing_own, path)
         if self._versions is None:
             raise missing(path)
-        with translated(path):
+        with translate_os_errors(path):
             return await asyncio.to_thread(self._versions.read, str(name), number)
 
     async def restore(self, path: str, number: int, expected: str | None) -> FileIntent:
@@ -339,7 +339,7 @@ class Files:
 
     def _stamp(self, path: str, reader: Reader) -> None:
         place = self._places.file(path, reader)
-        with translated(place.asked):
+        with translate_os_errors(place.asked):
             place.folder.stamp(place.parts, alone=place.alone)
 
     def _judged(self, place: Place, loaded: FileView | WorkspaceError) -> FileView | WorkspaceError:
@@ -371,7 +371,7 @@ class Files:
     def _list(self, path: str, depth: int, reader: Reader) -> tuple[Place, Listing]:
         place = self._places.directory(path, reader)
         listing = Listing(place.folder, self._sight, reader.kind)
-        with translated(place.asked):
+        with translate_os_errors(place.asked):
             listing.gather(place.name, place.parts, depth)
         if not place.name.parts and not place.name.scope and reader.kind is Kind.MAIN:
             listing.entries += [TreeEntry(f"@{name}/", 0, is_dir=True) for name in self.scopes]
@@ -395,7 +395,7 @@ def _others(scopes: Mapping[str, Path], settings: WorkspaceSettings) -> dict[str
     return {name: outside(at, setting[name in own]) for name, at in scopes.items()}
 
 
-def _configured(settings: WorkspaceSettings) -> frozenset[str]:
+def _configured_folders(settings: WorkspaceSettings) -> frozenset[str]:
     """The folders whose names the owner has configured, whoever makes them."""
     named = [PurePosixPath(path) for path in (settings.daily_dir, *settings.group_paths)]
     return frozenset(str(folder) for path in named for folder in (path, *path.parents))

@@ -313,7 +313,7 @@ def outside(path: Path, setting: str) -> Folder:
     else in it. `setting` has named it.
     Where neither is there, every use of it raises ScopeMissing.
     """
-    gone = partial(_gone, setting, path)
+    gone = partial(_missing_error, setting, path)
     if path.suffix.casefold() == ".md":
         return SingleFile(path, lambda _: gone())
     return Folder(path, gone=lambda _: gone())
@@ -352,7 +352,7 @@ class SingleFile(Folder):
         return parts
 
 
-def _gone(setting: str, path: Path) -> ScopeMissing:
+def _missing_error(setting: str, path: Path) -> ScopeMissing:
     if path.exists():
         return ScopeMissing(
             f"{path} is neither a folder nor a file that ends in .md",

@@ -57,7 +57,7 @@ class Injection:
     def __init__(self, files: Files, settings: WorkspaceSettings) -> None:
         self._files = files
         self._settings = settings
-        self._wanted = {kind: _wanted(settings, kind) for kind in Kind}
+        self._wanted = {kind: _injected_files(settings, kind) for kind in Kind}
         self._cut_notes: set[str] = set()
 
     async def blocks(self, request: TurnRequest) -> tuple[ContextBlock, ...]:
@@ -156,7 +156,7 @@ class Injection:
             self._files.complaints.add(path, Problem(CUT, text, cure))
 
 
-def _wanted(settings: WorkspaceSettings, kind: Kind) -> list[str]:
+def _injected_files(settings: WorkspaceSettings, kind: Kind) -> list[str]:
     """The files that such a session's prompts carry, in order."""
     switches = {
         "SOUL.md": settings.inject_soul,
@@ -233,7 +233,7 @@ def sections(items: Iterable[Section], room: Room) -> tuple[list[str], list[Cut]
         room = Room(room.file, max(0, room.total - min(len(body), room.file)))
         if shown.cut is not None:
             cuts.append(shown.cut)
-        safe = fenced(shown.body) if item.is_data else shown.body
+        safe = fence_data(shown.body) if item.is_data else shown.body
         parts = (item.heading, safe, shown.marker, _as_text(item.path, own.left_out))
         texts.append("\n".join(part for part in parts if part))
     return texts, cuts, room
@@ -254,7 +254,7 @@ def missing_files(paths: Sequence[str]) -> str:
     return f"{MISSING_HEADING}\n{', '.join(paths)}" if paths else ""
 
 
-def fenced(text: str) -> str:
+def fence_data(text: str) -> str:
     """`text` as data that cannot end its own fence."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
     bar = "`" * (longest + 1)

@@ -194,7 +194,7 @@ class LeftOut:
         self._told = set(told)
 
     def _problems(self) -> Iterator[tuple[str, Problem]]:
-        named = {shown(str(name)): what for name, what in self._odd.items()}
+        named = {printable(str(name)): what for name, what in self._odd.items()}
         found = sorted(named.items(), key=itemgetter(0))
         for path, what in found[:_MOST_NAMED]:
             yield path, Problem(IRREGULAR, f"{path} {what.why}", what.cure)
@@ -203,7 +203,7 @@ class LeftOut:
             yield _AND_MORE, Problem(IRREGULAR, text, "Cure those that are named.")
 
 
-def shown(path: str) -> str:
+def printable(path: str) -> str:
     """The path for people; with escapes where it is no printable text."""
     return path if path.isprintable() else ascii(path)
 

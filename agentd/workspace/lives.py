@@ -36,7 +36,7 @@ class Lives:
             return self._kept[parts].name
         self._kept.pop(parts, None)
         try:
-            life = self._begun(parts, secrets.token_hex(8))
+            life = self._begin(parts, secrets.token_hex(8))
         except FileNotFoundError:
             return ""
         if not life.is_blank:
@@ -54,13 +54,13 @@ class Lives:
         """The file that stands there now is the same one, changed by agentd. Raises OSError,
         FileUnreadable.
         """
-        self._kept[tuple(parts)] = self._begun(parts, self._kept[tuple(parts)].name)
+        self._kept[tuple(parts)] = self._begin(parts, self._kept[tuple(parts)].name)
 
     def end(self, parts: Sequence[str]) -> None:
         """Nothing is left of the file, whatever stands there."""
         self._kept.pop(tuple(parts), None)
 
-    def _begun(self, parts: Sequence[str], name: str) -> _Life:
+    def _begin(self, parts: Sequence[str], name: str) -> _Life:
         life = _Life(self._folder.hold(parts), name)
         data = self._folder.read(parts, self._most_bytes)
         life.digest, life.is_blank = _digest(data), not data.strip()

@@ -12,7 +12,7 @@ from weakref import finalize
 from agentd.core.offloading import to_the_end
 from agentd.workspace.changes import OWN_BYTES
 from agentd.workspace.folder import Folder, append_durably
-from agentd.workspace.os_errors import translated
+from agentd.workspace.os_errors import translate_os_errors
 from agentd.workspace.versions import Versions
 
 
@@ -28,31 +28,31 @@ class LogFiles:
 
     async def read(self, path: str) -> bytes | None:
         """The whole file; None if there is none. Raises FileUnreadable for one beyond OWN_BYTES."""
-        with translated(path):
+        with translate_os_errors(path):
             return await to_the_end(
                 partial(self._folder.read_for_change, path.split("/"), OWN_BYTES)
             )
 
     async def append(self, path: str, data: bytes) -> None:
         """Put the bytes behind the file's last, durably; a crash may leave a part of them."""
-        with translated(path):
+        with translate_os_errors(path):
             await to_the_end(partial(self.append_now, tuple(path.split("/")), data))
 
     async def replace(self, path: str, data: bytes, outside: Collection[bytes] = ()) -> None:
         """Make them the file, durably: whole, or not at all. The lines `outside` are known as from outside
         before they stand there.
         """
-        with translated(path):
+        with translate_os_errors(path):
             await to_the_end(partial(self._replace, path, data, outside))
 
     async def delete(self, path: str) -> None:
         """Take the file away, durably, if it is there."""
-        with translated(path), suppress(FileNotFoundError):
+        with translate_os_errors(path), suppress(FileNotFoundError):
             await to_the_end(partial(self._delete, path))
 
     async def names(self, folder: str) -> list[str]:
         """The names of the files in a folder; none if it is not there."""
-        with translated(folder), suppress(FileNotFoundError):
+        with translate_os_errors(folder), suppress(FileNotFoundError):
             entries = await to_the_end(partial(self._folder.entries, folder.split("/")))
             return [one.name for one in entries if not (one.is_dir or one.is_odd)]
         return []

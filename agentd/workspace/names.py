@@ -62,9 +62,9 @@ def parse(path: str) -> Name:
     and home paths, drives, backslashes, `..` in any disguise, control characters, over-long names,
     and names that begin with a dot: those belong to other programs (`.git/config` can run commands).
     """
-    found = _parsed(path)
+    found = _parse(path)
     if isinstance(found, str):
-        raise _refused(path, found)
+        raise _refusal(path, found)
     return found
 
 
@@ -78,7 +78,7 @@ def below(parent: Name, part: str) -> Name | str:
         return name
     if _HALVES.search(part):  # as which Python shows what is no text
         return "has a name with bytes that are not UTF-8"
-    found = _parsed("/".join(parts))
+    found = _parse("/".join(parts))
     if isinstance(found, str) or found == Name("", parts):
         return found if isinstance(found, str) else name
     if found.scope:
@@ -95,7 +95,7 @@ def is_plain(part: str, depth: int) -> bool:
     return depth <= _FEW and _PLAIN.fullmatch(part) is not None
 
 
-def _parsed(path: str) -> Name | str:
+def _parse(path: str) -> Name | str:
     """The name, or what is wrong with the path."""
     text = unicodedata.normalize("NFC", path.strip(" "))
     if _BAD.search(text):
@@ -123,7 +123,7 @@ def parse_file(path: str) -> Name:
     """Like `parse`, but the root itself is no file. Raises PathRefused."""
     name = parse(path)
     if not name.parts:
-        raise _refused(path, "names no file")
+        raise _refusal(path, "names no file")
     return name
 
 
@@ -162,7 +162,7 @@ def _fault(part: str) -> str:
     return "has a disguised slash" if "/" in plain or "\\" in plain else ""
 
 
-def _refused(path: str, why: str) -> PathRefused:
+def _refusal(path: str, why: str) -> PathRefused:
     shown = path if len(path) <= 120 else f"{path[:120]}…"
     return PathRefused(
         f"the path {shown!a} {why}",

@@ -17,7 +17,7 @@ def missing(path: str) -> FileMissing:
 
 
 @contextmanager
-def translated(path: str) -> Iterator[None]:
+def translate_os_errors(path: str) -> Iterator[None]:
     """Turns the OSErrors of the body into errors about `path`.
 
     Raises the WorkspaceError that fits in their place.

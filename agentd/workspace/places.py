@@ -28,7 +28,7 @@ from agentd.core.workspace import FileView, Reader
 from agentd.workspace.changes import GrowingDigest, most_bytes
 from agentd.workspace.folder import Folder, Stamp
 from agentd.workspace.names import Name, fold, parse, parse_file
-from agentd.workspace.os_errors import translated
+from agentd.workspace.os_errors import translate_os_errors
 from agentd.workspace.workspace_settings import WorkspaceSettings
 
 IN_EVERY_PROMPT = frozenset({"SOUL.md", "AGENTS.md", "TOOLS.md", "IDENTITY.md"})
@@ -111,7 +111,7 @@ class Reading:
         Raises WorkspaceError, for a file in UTF-16 too: nothing of it can be read so.
         """
         key = str(place.name)
-        with translated(place.asked):
+        with translate_os_errors(place.asked):
             data = place.folder.read(place.parts, most_bytes(key), alone=place.alone)
         errors = "strict" if data.startswith(_UTF_16) else "surrogateescape"
         try:
@@ -122,7 +122,7 @@ class Reading:
     def _load(self, place: Place, *, keep: bool) -> FileView | WorkspaceError:
         key = str(place.name)
         try:
-            with translated(place.asked):
+            with translate_os_errors(place.asked):
                 # Taken first, so that a change while we read is seen the next time.
                 stamp = place.folder.stamp(place.parts, alone=place.alone)
                 kept = self._kept.get(key)

@@ -26,10 +26,10 @@ from agentd.core.spans import Span, apart
 from agentd.core.times import date_in
 from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import FACTS_PATH, Reader, TreeEntry, is_graph_text
-from agentd.workspace.changes import MAX_READ_BYTES, TRIES, changed
+from agentd.workspace.changes import MAX_READ_BYTES, TRIES, changed_error
 from agentd.workspace.files import Files
 from agentd.workspace.folder import Folder
-from agentd.workspace.os_errors import translated
+from agentd.workspace.os_errors import translate_os_errors
 from agentd.workspace.versions import Versions, folder_of
 
 _BEGINS = re.compile(r"\s*(?:[-*+•–#>|]|\d{1,3}[.)]\s)")
@@ -173,7 +173,7 @@ class NoteEraser:
         return count
 
     async def _mask_in(self, path: str, erasure: Erasure, marks: Mapping[int, Erasure]) -> int:
-        with translated(path):
+        with translate_os_errors(path):
             async with self._files.lock(path):
                 try:
                     return await to_the_end(partial(self._mask, path, erasure, marks))
@@ -208,7 +208,7 @@ class NoteEraser:
         """What the files say. Raises WorkspaceError for one that cannot be read, unless there is a list for
         those.
         """
-        with translated("the workspace"), self._folder.held() as folder:
+        with translate_os_errors("the workspace"), self._folder.held() as folder:
             for entry in entries:
                 text = self._read_before.text(entry)
                 try:
@@ -235,12 +235,12 @@ class NoteEraser:
             if wanted is not None and not wanted.may_be(text, path):
                 wanted.pass_over(1 + text.count("\n") // 2)  # paragraphs, about
             else:
-                with translated(path):
-                    found += self._written(path, text)
+                with translate_os_errors(path):
+                    found += self._paragraph_texts(path, text)
         return found
 
-    def _written(self, path: str, text: str) -> Iterator[Written]:
-        at = _written_by(path)
+    def _paragraph_texts(self, path: str, text: str) -> Iterator[Written]:
+        at = _day_end(path)
         for one in paragraphs(text, self._authors(path, text)):
             if one.start < one.end and one.author is not LineAuthor.SHIPPED:
                 said = text[one.start : one.end]
@@ -251,7 +251,7 @@ class NoteEraser:
         """Who wrote each line."""
         lines = text.split("\n")
         shipped = self._shipped.get(path, ())
-        own = self._versions.own(path, [_encoded(line) for line in lines])
+        own = self._versions.own(path, [_encode(line) for line in lines])
         return [
             LineAuthor.SHIPPED
             if line.strip() in shipped
@@ -270,13 +270,13 @@ class NoteEraser:
             text = _text(self._folder, path)
             if not (spans := self._masked_in(path, text, erasure, marks)):
                 return 0
-            old, new = _encoded(text), _encoded(replaced(text, spans))
+            old, new = _encode(text), _encode(replaced(text, spans))
             self._versions.masked(path, old, new)
             with suppress(EditConflict):
                 late = self._folder.exchange(parts, new, partial(self._require, path, old))
                 self._put_behind(path, late)
                 return len(spans)
-        raise changed(path)
+        raise changed_error(path)
 
     def _put_behind(self, path: str, late: bytes) -> None:
         """Let what others wrote to the file that stood there stand in the one that has its place."""
@@ -294,7 +294,7 @@ class NoteEraser:
         changed.
         """
         if self._folder.read_for_change(path.split("/"), MAX_READ_BYTES) != data:
-            raise changed(path)
+            raise changed_error(path)
 
     def _masked_in(
         self, path: str, text: str, erasure: Erasure, marks: Mapping[int, Erasure]
@@ -328,7 +328,7 @@ class VersionEraser:
     async def erase(self, erasure: Erasure) -> int:
         """See Eraser; counts versions. Raises WorkspaceError."""
         count = 0
-        with translated("the versions of files"):
+        with translate_os_errors("the versions of files"):
             for some in _portions(list((await self._folders()).items())):
                 said = await asyncio.to_thread(self._saying, some, erasure)
                 for folder, path in (one for one in some if one in said):
@@ -341,7 +341,7 @@ class VersionEraser:
         """See Writings; each paragraph once for each file, but for the page of facts, which holds facts
         line by line. Raises WorkspaceError.
         """
-        with translated("the versions of files"):
+        with translate_os_errors("the versions of files"):
             for some in _portions(list((await self._folders()).items())):
                 found = await asyncio.to_thread(self._written_in, some, wanted)
                 if found:
@@ -361,15 +361,15 @@ class VersionEraser:
             one
             for folder, path in folders
             if path != FACTS_PATH
-            for one in self._written(folder, path, wanted)
+            for one in self._version_texts(folder, path, wanted)
         ]
 
-    def _written(self, folder: str, path: str, wanted: Wanted | None) -> Iterator[Written]:
+    def _version_texts(self, folder: str, path: str, wanted: Wanted | None) -> Iterator[Written]:
         first: dict[str, str] = {}  # where each paragraph stood first
         for number, data in self._versions.contents(folder):
-            for line, text in _paragraphs_of(_decoded(data)):
+            for line, text in _paragraphs_of(_decode(data)):
                 first.setdefault(text, f"{path}@{number}:{line}")
-        at = _written_by(path)
+        at = _day_end(path)
         for text, where in first.items():
             if wanted is None or wanted.may_be(text, where):
                 yield Written(where, text, at)
@@ -389,7 +389,7 @@ class VersionEraser:
         )
 
     def _says(self, data: bytes, path: str, erasure: Erasure) -> bool:
-        text = _decoded(data)
+        text = _decode(data)
         ids = erasure.ids if path == FACTS_PATH else ()
         return any(f"id={i}" in text for i in ids) or erasure.glimpsed(text)
 
@@ -402,7 +402,7 @@ class VersionEraser:
         }
         marked: dict[str, Erasure] = {}
         for number, data in self._versions.contents(folder) if marks else ():
-            for line, text in _paragraphs_of(_decoded(data)):
+            for line, text in _paragraphs_of(_decode(data)):
                 if line in marks.get(number, {}):
                     marked[text] = marks[number][line]
         ids = erasure.ids if path == FACTS_PATH else ()
@@ -443,7 +443,7 @@ class _Cut:
         return None if is_cut else end
 
     def _look_through(self, data: bytes) -> None:
-        text = _decoded(data)
+        text = _decode(data)
         # Lines first: the words are looked for in a moment, but placed slowly.
         lines = list(_lines_naming(text, self._ids))
         self._long, self._lines = data, _in_bytes(text, lines)
@@ -457,7 +457,7 @@ class _Cut:
         kept = () if self._ids else marks_in(text)
         masked = apart(spans, kept)
         self._kept, self._spans = _in_bytes(text, kept), _in_bytes(text, masked)
-        self._cut = _encoded(replaced(text, masked))
+        self._cut = _encode(replaced(text, masked))
 
 
 def _in_bytes(text: str, spans: Sequence[Span]) -> list[Span]:
@@ -467,8 +467,8 @@ def _in_bytes(text: str, spans: Sequence[Span]) -> list[Span]:
     found: list[Span] = []
     at = size = 0
     for start, end in spans:
-        first = size + len(_encoded(text[at:start]))
-        at, size = end, first + len(_encoded(text[start:end]))
+        first = size + len(_encode(text[at:start]))
+        at, size = end, first + len(_encode(text[start:end]))
         found.append((first, size))
     return found
 
@@ -519,7 +519,7 @@ def _unknown(text: str) -> list[LineAuthor]:
     return [LineAuthor.USER] * (text.count("\n") + 1)
 
 
-def _written_by(path: str) -> datetime | None:
+def _day_end(path: str) -> datetime | None:
     """When all of a day's note was written; None for other files."""
     day = date_in(path)
     return datetime.combine(day, time(), UTC) + _DAY if day else None
@@ -529,9 +529,9 @@ def _text(folder: Folder, path: str) -> str:
     """What a note says; nothing where none of its name is there by now, or a larger one than notes are.
     Raises WorkspaceError for one that cannot be read.
     """
-    with translated(path):
+    with translate_os_errors(path):
         try:
-            return _decoded(folder.read(path.split("/"), MAX_READ_BYTES))
+            return _decode(folder.read(path.split("/"), MAX_READ_BYTES))
         except (FileNotFoundError, NotADirectoryError, FileUnreadable, PathRefused):
             return ""
 
@@ -546,9 +546,9 @@ def _lines_of(span: Span, starts: Sequence[int]) -> range:
     return range(first, bisect_right(starts, span[1] - 1))
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")

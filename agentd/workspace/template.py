@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agentd.core.paths import ensure_private_dir, sync_directory
 from agentd.workspace.folder import Folder
-from agentd.workspace.os_errors import translated
+from agentd.workspace.os_errors import translate_os_errors
 
 BOOTSTRAP = "BOOTSTRAP.md"
 NAMES = (
@@ -57,7 +57,7 @@ def lines(source: Path) -> Mapping[str, frozenset[str]]:
 
 def _fill(root: Path, source: Path) -> tuple[str, ...]:
     folder = Folder(root)
-    with translated(str(root)):
+    with translate_os_errors(str(root)):
         have_met = any(_stands(folder, (name,)) for name in _OF_AN_OLD_FRIEND)
         names = [name for name in NAMES if name != BOOTSTRAP or not have_met]
         wanted: list[tuple[str, ...]] = [(name,) for name in names]

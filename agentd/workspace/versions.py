@@ -30,7 +30,7 @@ from agentd.core.errors import NotFound
 from agentd.core.paths import ensure_private_dir
 from agentd.core.redaction import Redactor
 from agentd.core.workspace import HAND, OWNER, Author, Version
-from agentd.workspace.authored import LINES, OUTSIDE, Authored, added, lines_of, writes_lines
+from agentd.workspace.authored import LINES, OUTSIDE, Authored, added_lines, lines_of, writes_lines
 from agentd.workspace.folder import Folder
 from agentd.workspace.resolver import FOLDER_MODE
 
@@ -99,7 +99,7 @@ class Versions:
         """Keep `old`, and note that `by` is about to make it `new`."""
         self._make_root()
         folder = folder_of(path)
-        log = _settled(self._load(folder), old.digest)
+        log = _drop_announced(self._load(folder), old.digest)
         if old.data is not None and not self._is_kept(folder, log, old.digest):
             blob = self._keep_content(folder, old)
             if not log or log[-1].version.digest != old.digest:
@@ -109,7 +109,7 @@ class Versions:
         log.append(_Entry(after, after.digest, is_done=False))
         if _PATH not in self._names(folder):
             self._root.replace((folder, _PATH), path.encode())
-        lines = added(old.data, new.data, by)
+        lines = added_lines(old.data, new.data, by)
         self._authored.note(folder, lines)
         self._note_outside(path, old.data, new.data, lines, by)
         self._save(folder, log)
@@ -126,12 +126,12 @@ class Versions:
             is_kept = bool(log) and log[-1].blob != _ABSENT and log[-1].version.digest == old.digest
             blob = self._keep_content(folder, new, old.data if is_kept else None)
         self._save(
-            folder, _afforded([*log, _Entry(version, blob)][-self._keep :], self._most_bytes)
+            folder, _newest_within([*log, _Entry(version, blob)][-self._keep :], self._most_bytes)
         )
 
     def of(self, path: str, now: str) -> tuple[Version, ...]:
         """The versions of `path`, the newest first; `now` is the digest of the file as it stands."""
-        return tuple(e.version for e in reversed(_settled(self._load(folder_of(path)), now)))
+        return tuple(e.version for e in reversed(_drop_announced(self._load(folder_of(path)), now)))
 
     def read(self, path: str, number: int) -> bytes:
         """What the file was in this version. Raises NotFound."""
@@ -325,7 +325,7 @@ class Versions:
         for entry in log:
             data = kept.content(entry)
             if is_known:
-                yield from added(before, data, entry.version.by)
+                yield from added_lines(before, data, entry.version.by)
             before = data
             is_known = data is not None or not entry.version.digest
 
@@ -398,12 +398,12 @@ class Versions:
         if _LOG not in sizes:
             return self._unlisted(sizes)
         try:
-            return _listed(self._root.read((folder, _LOG), _LIMIT))
+            return _load_log(self._root.read((folder, _LOG), _LIMIT))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             log.warning("versions_list_damaged", folder=folder, error=type(error).__name__)
-            return self._found(folder)
+            return self._orphans(folder)
 
-    def _found(self, folder: str) -> list[_Entry]:
+    def _orphans(self, folder: str) -> list[_Entry]:
         """Contents of which nothing is known but what they are and since when, the oldest first."""
         files = [e for e in self._root.entries((folder,)) if _CONTENT.fullmatch(e.name)]
         entries: list[_Entry] = []
@@ -427,7 +427,7 @@ class Versions:
         """First the list, then away with what it no longer names: a crash leaves too much, never
         too little.
         """
-        rows = [_dumped(entry) for entry in log]
+        rows = [_entry_json(entry) for entry in log]
         self._root.replace((folder, _LOG), json.dumps(rows).encode())
         wanted = {entry.blob for entry in log} | {_LOG, _PATH, LINES, OUTSIDE}
         for name in self._names(folder):
@@ -526,7 +526,7 @@ def _name_line(path: str) -> bytes:
     return b"name\0" + path.encode()
 
 
-def _settled(log: list[_Entry], now: str) -> list[_Entry]:
+def _drop_announced(log: list[_Entry], now: str) -> list[_Entry]:
     """The list without an announced change, unless the file says that it was made."""
     if not log or log[-1].is_done:
         return log
@@ -534,7 +534,7 @@ def _settled(log: list[_Entry], now: str) -> list[_Entry]:
     return [*log, replace(last, is_done=True)] if last.version.digest == now else log
 
 
-def _afforded(log: list[_Entry], most: int) -> list[_Entry]:
+def _newest_within(log: list[_Entry], most: int) -> list[_Entry]:
     """The newest of them that together have `most` bytes, but at least two."""
     sizes = accumulate(entry.version.size for entry in reversed(log))
     return log[-max(2, sum(size <= most for size in sizes)) :]
@@ -544,7 +544,7 @@ def _next(log: Sequence[_Entry]) -> int:
     return log[-1].version.number + 1 if log else 1
 
 
-def _dumped(entry: _Entry) -> dict[str, Any]:
+def _entry_json(entry: _Entry) -> dict[str, Any]:
     v = entry.version
     return {
         "number": v.number,
@@ -557,14 +557,14 @@ def _dumped(entry: _Entry) -> dict[str, Any]:
     }
 
 
-def _listed(data: bytes) -> list[_Entry]:
+def _load_log(data: bytes) -> list[_Entry]:
     rows = json.loads(data)
     if not isinstance(rows, list):
         raise TypeError(type(rows).__name__)
-    return [_loaded(row) for row in rows]
+    return [_entry_of(row) for row in rows]
 
 
-def _loaded(row: dict[str, Any]) -> _Entry:
+def _entry_of(row: dict[str, Any]) -> _Entry:
     at = datetime.fromisoformat(row["at"])
     version = Version(row["number"], at, row["digest"], row["size"], Author(*row["by"]))
     return _Entry(version, row["blob"], row["done"])

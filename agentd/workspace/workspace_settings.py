@@ -145,9 +145,9 @@ class WorkspaceSettings(Settings):
     def _days_are_not_shared(self) -> Self:
         """Daily notes and facts are the owner's alone, so no folder of theirs can be shared."""
         facts = FACTS_PATH.partition("/")[0]
-        private = [_folded(f) for f in (self.daily_dir, *self.daily_aliases, facts)]
+        private = [_folded_parts(f) for f in (self.daily_dir, *self.daily_aliases, facts)]
         for folder in self.group_paths:
-            shared = _folded(folder)
+            shared = _folded_parts(folder)
             if any(shared[: len(p)] == p[: len(shared)] for p in private):
                 msg = (
                     f"group_paths: {folder!r} is where your daily notes or facts are; share another"
@@ -160,5 +160,5 @@ class WorkspaceSettings(Settings):
         return parse_named_paths(self.read_scopes)
 
 
-def _folded(folder: str) -> list[str]:
+def _folded_parts(folder: str) -> list[str]:
     return [fold(part) for part in parse(folder).parts]

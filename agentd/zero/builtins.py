@@ -97,7 +97,7 @@ def _numbers(call: Call) -> list[Number]:
     return [call.number(index) for index in range(len(call.inputs))]
 
 
-def _checked(made: Number) -> Value:
+def _number_value(made: Number) -> Value:
     return whole(made) if isinstance(made, int) else real(made)
 
 
@@ -109,14 +109,14 @@ def _multiply(call: Call) -> Value:
     product: Number = 1
     for number in numbers:
         product *= number
-        _checked(product)
+        _number_value(product)
     return product
 
 
 def _add(call: Call) -> Value:
     numbers = _numbers(call)
     if all(isinstance(number, int) for number in numbers):
-        return _checked(sum(numbers))
+        return _number_value(sum(numbers))
     return _sum(numbers)
 
 
@@ -128,7 +128,7 @@ def _sum(numbers: list[Number]) -> Value:
 
 
 def _subtract(call: Call) -> Value:
-    return _checked(call.number(0) - call.number(1))
+    return _number_value(call.number(0) - call.number(1))
 
 
 def _divide(call: Call) -> Value:

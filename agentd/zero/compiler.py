@@ -69,9 +69,9 @@ def record_of(source: CompilerInput, aliases: Aliases = _USUAL) -> Record:
             statement.object, statement.object_aliases, statement, context, aliases
         )
         for concept in (subject, object_):
-            concepts[concept.hash] = _united(concepts.get(concept.hash), concept)
+            concepts[concept.hash] = _unite(concepts.get(concept.hash), concept)
         relation = _compiler_relation(subject, statement, object_, context)
-        relations[relation.episode] = _repeated(relations.get(relation.episode), relation)
+        relations[relation.episode] = _repeat(relations.get(relation.episode), relation)
     return Record(
         concepts=tuple(sorted(concepts.values(), key=lambda concept: concept.hash)),
         contexts=(context,),
@@ -113,7 +113,7 @@ def _compiler_concept(
     )
 
 
-def _united(old: Concept | None, new: Concept) -> Concept:
+def _unite(old: Concept | None, new: Concept) -> Concept:
     if old is None:
         return new
     return replace(
@@ -142,7 +142,7 @@ def _compiler_relation(
     )
 
 
-def _repeated(old: Relation | None, new: Relation) -> Relation:
+def _repeat(old: Relation | None, new: Relation) -> Relation:
     if old is None:
         return new
     is_same = old.denied is new.denied

@@ -22,7 +22,7 @@ from agentd.core.graph import (
 from agentd.zero.formats.cursor import CURE, Cursor, confidence_word, read_whole, time_word
 from agentd.zero.formats.reading import record_of
 from agentd.zero.formats.records import canonical, verify
-from agentd.zero.formats.seal import HEADER, opened, sealed
+from agentd.zero.formats.seal import HEADER, open_text, seal_lines
 from agentd.zero.formats.writing import body
 
 
@@ -86,7 +86,7 @@ def _lines(state: Record) -> Iterable[Sequence[object]]:
         yield ["R", *(digest.hex for digest in hashes), *said, one.refs]
 
 
-def merged(records: Iterable[Record]) -> Record:
+def merge_records(records: Iterable[Record]) -> Record:
     """All of them as one: as after inserting each into an empty store. A concept that stands in several
     gets all the aliases, the highest confidence, the earliest and the latest time; of an episode the
     first counts. Raises GraphError when a context's hash means two contexts.
@@ -96,14 +96,14 @@ def merged(records: Iterable[Record]) -> Record:
     contexts: list[ConceptContext] = []
     for record in records:
         for concept in record.concepts:
-            concepts[concept.hash] = united(concepts.get(concept.hash, concept), concept)
+            concepts[concept.hash] = unite_concepts(concepts.get(concept.hash, concept), concept)
         for relation in record.relations:
             relations.setdefault(relation.episode, relation)
         contexts += record.contexts
     return canonical(Record(tuple(concepts.values()), tuple(contexts), tuple(relations.values())))
 
 
-def united(one: Concept, other: Concept) -> Concept:
+def unite_concepts(one: Concept, other: Concept) -> Concept:
     """Two views of the same concept as one."""
     return Concept(
         one.hash,
@@ -212,7 +212,7 @@ def write_delta(delta: Delta) -> str:
     its record, `-R:`, `-X:` and `-C:` with the hashes of what is gone, and a seal. Raises GraphError for
     a delta that is not what its hashes say.
     """
-    return sealed(
+    return seal_lines(
         [
             HEADER,
             f"D:{delta.base.hex}>{delta.target.hex}",
@@ -239,7 +239,7 @@ def read_delta(text: str) -> Delta:
     """The delta that the text says. Raises GraphError, with line and column, for a text that was cut
     off or changed, and as `agentd.zero.formats.reading.read` does.
     """
-    lines = list(opened(text, is_sealed=True))
+    lines = list(open_text(text, is_sealed=True))
     base, target = _states(lines.pop(0) if lines else None)
     episodes: list[EpisodeHash] = []
     contexts: list[ContextHash] = []
@@ -247,11 +247,11 @@ def read_delta(text: str) -> Delta:
     rest = []
     for line in lines:
         if line.take("-R:"):
-            episodes.append(_gone(line, EpisodeHash))
+            episodes.append(_removed_hash(line, EpisodeHash))
         elif line.take("-X:"):
-            contexts.append(_gone(line, ContextHash))
+            contexts.append(_removed_hash(line, ContextHash))
         elif line.take("-C:"):
-            concepts.append(_gone(line, ConceptHash))
+            concepts.append(_removed_hash(line, ConceptHash))
         else:
             rest.append(line)
     record = record_of(rest)
@@ -270,7 +270,7 @@ def _states(line: Cursor | None) -> tuple[StateHash, StateHash]:
     return base, target
 
 
-def _gone(line: Cursor, kind: type[_Kind]) -> _Kind:
+def _removed_hash(line: Cursor, kind: type[_Kind]) -> _Kind:
     digest = read_whole(line.placed(), kind, line)
     line.end()
     return digest

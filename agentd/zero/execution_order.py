@@ -21,7 +21,7 @@ def execution_order(graph: Graph) -> tuple[Node, ...]:
     waiting = [0] * len(graph.nodes)
     users: list[list[int]] = [[] for _ in graph.nodes]
     for index, node in enumerate(graph.nodes):
-        for name in needed(node, places):
+        for name in required_ids(node, places):
             if name not in places:
                 raise _unknown(node, name)
             users[places[name]].append(index)
@@ -42,7 +42,7 @@ def execution_order(graph: Graph) -> tuple[Node, ...]:
     return tuple(ordered)
 
 
-def needed(node: Node, places: dict[str, int]) -> Iterator[str]:
+def required_ids(node: Node, places: dict[str, int]) -> Iterator[str]:
     """The ids of the nodes whose values it needs, in the order in which it names them."""
     for name in node.inputs:
         yield name.partition(".")[0]
@@ -110,7 +110,9 @@ def _cycle(graph: Graph, places: dict[str, int], waiting: list[int]) -> CycleFou
         seen[index] = len(path)
         path.append(index)
         index = next(
-            places[name] for name in needed(graph.nodes[index], places) if waiting[places[name]]
+            places[name]
+            for name in required_ids(graph.nodes[index], places)
+            if waiting[places[name]]
         )
     ring = [graph.nodes[found] for found in path[seen[index] :]]
     names = " needs ".join(node.id[:40] for node in ring[:_SHOWN])

@@ -74,7 +74,7 @@ def execute(
     from text: those of `execution_order`, MissingInput, UnknownOperation, WrongValue, Unavailable and
     LimitReached (steps, seconds, size).
     """
-    values = {name: _given(name, plain) for name, plain in (inputs or {}).items()}
+    values = {name: _input_value(name, plain) for name, plain in (inputs or {}).items()}
     run = _Run(values, host or Host(), limits or ProgramLimits())
     ordered = execution_order(graph)
     for node in ordered:
@@ -82,7 +82,7 @@ def execute(
     return run.result(graph, ordered)
 
 
-def _given(name: str, plain: object) -> Value:
+def _input_value(name: str, plain: object) -> Value:
     try:
         return value_of(plain)
     except ZeroError as error:

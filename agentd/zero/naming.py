@@ -46,7 +46,7 @@ def normal_label(text: str) -> str:
     surrogate pair.
     """
     words = _GAP.sub(_joint, " ".join(map(_split, _clean(text, "label").split(" "))))
-    return _checked(_folded(words), text, "label")
+    return _check(_fold(words), text, "label")
 
 
 def normal_predicate(text: str) -> str:
@@ -55,8 +55,8 @@ def normal_predicate(text: str) -> str:
 
     Raises GraphError as `normal_label` does.
     """
-    words = "".join(_parted(_clean(text, "predicate"), " "))
-    return _checked(_folded(_GAP.sub("_", words).strip("_")), text, "predicate")
+    words = "".join(_split_capitals(_clean(text, "predicate"), " "))
+    return _check(_fold(_GAP.sub("_", words).strip("_")), text, "predicate")
 
 
 class Aliases:
@@ -172,7 +172,7 @@ def _clean(text: str, what: str) -> str:
     return " ".join(unicodedata.normalize("NFC", seen).split())
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Without case: the Unicode Standard's canonical caseless form (section 3.13), composed."""
     decomposed = unicodedata.normalize("NFD", text)
     folded = unicodedata.normalize("NFD", decomposed.casefold())
@@ -196,7 +196,7 @@ def _joint(gap: re.Match[str]) -> str:
 
 def _split(word: str) -> str:
     """The word with spaces between its capitalised parts, if there are enough and nothing else."""
-    parts = list(_parted(word, ""))
+    parts = list(_split_capitals(word, ""))
     if len(parts) < FEWEST_HUMPS or not word.isalpha():
         return word
     if not all(len(part) > 1 and part[1:].islower() for part in parts):
@@ -204,7 +204,7 @@ def _split(word: str) -> str:
     return " ".join(parts)
 
 
-def _parted(text: str, joint: str) -> Iterator[str]:
+def _split_capitals(text: str, joint: str) -> Iterator[str]:
     """The text in parts that begin at each capital behind a small letter, the later ones after `joint`."""
     start = 0
     for at in range(1, len(text)):
@@ -219,7 +219,7 @@ def _is_capital(letter: str) -> bool:
     return letter.isupper() and letter.casefold() != letter
 
 
-def _checked(name: str, text: str, what: str) -> str:
+def _check(name: str, text: str, what: str) -> str:
     if not name:
         raise GraphError(f"the {what} {text[:40]!r} says nothing", cure=f"give a {what} with words")
     size = len(utf8(name))

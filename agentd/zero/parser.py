@@ -113,7 +113,7 @@ class ProgramReader:
             raise self.source.fault(f"a value is missing; here is {self.found()}", at)
         if kind == "{":
             return self._map(depth)
-        return self._array(depth) if kind == "[" else self._named(depth)
+        return self._array(depth) if kind == "[" else self._read_named(depth)
 
     def at_place(self, make: Callable[[], Value], at: int) -> Value:
         """What `make` returns; its errors get the place. Raises them so."""
@@ -150,7 +150,7 @@ class ProgramReader:
         assert isinstance(made, Array)
         return made
 
-    def _named(self, depth: int) -> Value:
+    def _read_named(self, depth: int) -> Value:
         word, at = self.word, self.at
         self.advance()
         if self.kind == "(":
@@ -316,7 +316,7 @@ def _graph(reader: ProgramReader) -> Graph:
     reader.entries("}", read)
     if nodes is None:
         raise fields.missing("nodes")
-    graph = _made(fields, tuple(nodes))
+    graph = _build_graph(fields, tuple(nodes))
     execution_order(graph)
     return graph
 
@@ -343,7 +343,7 @@ def _node(reader: ProgramReader) -> Node:
     return node_of(fields)
 
 
-def _made(fields: Fields, nodes: tuple[Node, ...]) -> Graph:
+def _build_graph(fields: Fields, nodes: tuple[Node, ...]) -> Graph:
     metadata = fields.take("metadata", Map, EMPTY)
     line, column = fields.place
     graph = Graph(

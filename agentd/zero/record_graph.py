@@ -68,7 +68,9 @@ def record_hash(record: Record) -> bytes:
     labels = {concept.hash: concept.label for concept in record.concepts}
     concepts = [_as_data(concept) | {"concept_hash": concept.hash} for concept in record.concepts]
     contexts = [_when(context) | {"context_hash": context.hash} for context in record.contexts]
-    relations = [_said(relation, labels) | _ends(relation) for relation in record.relations]
+    relations = [
+        _relation_node(relation, labels) | _ends(relation) for relation in record.relations
+    ]
     whole = value_of(
         {
             "concepts": {f"concept_{at}": row for at, row in enumerate(concepts)},
@@ -103,7 +105,7 @@ def _nodes(record: Record, digest: str) -> Iterator[Node]:
     for at, context in enumerate(record.contexts):
         yield from _context(at, context)
     for at, relation in enumerate(record.relations):
-        yield constant(f"relation_data_{at}", _said(relation, labels))
+        yield constant(f"relation_data_{at}", _relation_node(relation, labels))
         yield from _relation(at, relation, concepts, contexts)
     for kind, rows in _sections(record):
         entries = [f"{kind}_entry_{at}" for at in range(rows)] or [_EMPTY]
@@ -202,7 +204,7 @@ def _when(context: ConceptContext) -> dict[str, object]:
     return told | {name: value for name, value in optional.items() if value}
 
 
-def _said(relation: Relation, labels: Mapping[ConceptHash, str]) -> dict[str, object]:
+def _relation_node(relation: Relation, labels: Mapping[ConceptHash, str]) -> dict[str, object]:
     subject, object_ = labels[relation.subject], labels[relation.object]
     told: dict[str, object] = {
         "fact": canonical(subject, relation.predicate, object_),

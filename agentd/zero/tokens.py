@@ -43,7 +43,7 @@ class SourceText:
     """
 
     def __init__(self, data: str | bytes, first: int = 1) -> None:
-        self.text = _decoded(data) if isinstance(data, bytes) else data.removeprefix("\ufeff")
+        self.text = _decode(data) if isinstance(data, bytes) else data.removeprefix("\ufeff")
         _refuse_binary(self.text[:16].encode(errors="replace"), line=first)
         if len(self.text) > MAX_TEXT:
             raise LimitReached(
@@ -115,7 +115,7 @@ class SourceText:
         return self.fault(f"the character {found!r} has no meaning here", at)
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     _refuse_binary(data[:16], data)
     try:
         return data.decode("utf-8-sig")

@@ -93,7 +93,7 @@ class Map(Mapping[str, "Value"]):
     def __init__(self, items: Mapping[str, Value] | None = None) -> None:
         self._items = dict(items) if items else {}
         size, self.depth = _measure(self._items.values())
-        self.size = _bounded(size + sum(map(len, self._items)))
+        self.size = _check_size(size + sum(map(len, self._items)))
         self._digest = b""
 
     def __getitem__(self, key: str) -> Value:
@@ -205,10 +205,10 @@ def _measure(items: Iterable[Value]) -> tuple[int, int]:
             size += _SCALAR
     if depth >= MAX_DEPTH:
         raise LimitReached(f"a value is nested deeper than {MAX_DEPTH}")
-    return _bounded(size), depth + 1
+    return _check_size(size), depth + 1
 
 
-def _bounded(size: int) -> int:
+def _check_size(size: int) -> int:
     if size > MAX_SIZE:
         raise LimitReached(
             f"a value would take {size} bytes, and {MAX_SIZE} is the most",

@@ -12,7 +12,7 @@ from agentd.core.search import Chunk, Source, StoredChunk
 from agentd.memory.index.ranking import kinds
 from agentd.memory.index.search.entries import entry
 from agentd.memory.index.search.in_memory import Mirror
-from agentd.memory.index.search.patient_embedder import packed
+from agentd.memory.index.search.patient_embedder import to_float16
 from benchmarks.retrieval import DEFAULT, searcher_of
 
 OPTIONS = replace(DEFAULT, today=date(2026, 11, 20), join=False)
@@ -38,7 +38,7 @@ def test_a_searcher_without_a_daemon_ranks_as_one_with_it(model: str, sign: floa
     mirror = Mirror()
     entries = map(entry, CHUNKS)
     mirror.add([StoredChunk(n, e.chunk, e.terms, e.traits) for n, e in enumerate(entries, 1)])
-    stored = packed([row.tobytes() for row in vectors])
+    stored = to_float16([row.tobytes() for row in vectors])
     mirror.put_vectors(model, list(enumerate(stored, 1)))
     told = mirror.search(["Ann"], [question.tobytes()], model, OPTIONS)
     alone = searcher_of(CHUNKS, vectors, model).search("Ann", question, OPTIONS)

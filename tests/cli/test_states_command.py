@@ -15,7 +15,7 @@ from agentd.app.cli.app import app
 from agentd.core.graph import Record
 from agentd.zero.delta import checkpoint, diff, write_delta
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.seal import MOST_CHARS, sealed
+from agentd.zero.formats.seal import MOST_CHARS, seal_lines
 from agentd.zero.formats.writing import write
 from tests.graph.formats.records import grown
 from tests.scripted_daemon import Refusal, ScriptedDaemon, Wire
@@ -64,7 +64,7 @@ def test_a_state_may_be_brought_up_to_date_where_it_stands(folder: Path) -> None
 def elsewhere() -> str:
     """The changes with the name of another state at their end."""
     head, named, *rest = DELTA.splitlines()[:-1]
-    return sealed([head, f"{named[:-64]}{'0' * 64}", *rest])
+    return seal_lines([head, f"{named[:-64]}{'0' * 64}", *rest])
 
 
 WRONG = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentd.zero.formats.seal import sealed
+from agentd.zero.formats.seal import seal_lines
 from tests.e2e.shell import Shell, a_shell
 from tests.finding import holding
 
@@ -117,7 +117,7 @@ def test_bad_messages_change_nothing(ada: Shell, bob: Shell) -> None:
     less = good.splitlines()[:-1]
     less.remove(next(line for line in less if line.startswith("R:")))
     altered = good.replace("klara", "clara")
-    for text in ("", altered, good[:-9], good.replace("team", "home"), sealed(less)):
+    for text in ("", altered, good[:-9], good.replace("team", "home"), seal_lines(less)):
         done = bob("facts", "take", "-", "--from", "Ada", "--json", given=text)
         assert (done.code, done.json["error"]["code"]) == (1, "graph"), done
         assert done.json["error"]["message"].startswith("-:"), done

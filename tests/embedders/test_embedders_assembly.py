@@ -145,7 +145,7 @@ async def test_what_cannot_be_had_is_a_problem_and_static_vectors_stand_in(tmp_p
 
 def test_a_packaged_model_without_its_card_is_told(tmp_path):
     with pytest.raises(EmbedderFault, match="cannot be read"):
-        late.packaged(tmp_path / "model.json")
+        late.packaged_static(tmp_path / "model.json")
 
 
 @pytest.mark.skipif(are_installed("torch"), reason="torch is installed")

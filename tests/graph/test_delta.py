@@ -8,7 +8,7 @@ from agentd.core.errors import GraphError
 from agentd.core.graph import Record
 from agentd.zero.delta import Delta, StateHash, apply, checkpoint, diff, read_delta, write_delta
 from agentd.zero.formats.records import canonical
-from agentd.zero.formats.seal import plain, sealed
+from agentd.zero.formats.seal import plain, seal_lines
 from tests.graph.formats.records import NOON, concept, context, grown, records, relation
 
 NOTHING = Record()
@@ -135,7 +135,7 @@ def test_states_that_are_not_what_their_hashes_say_are_not_compared():
 )
 def test_a_text_that_says_no_changes_is_refused_with_its_place(lines, why):
     with pytest.raises(GraphError, match=why):
-        read_delta(sealed(["0M:1.0", *lines]))
+        read_delta(seal_lines(["0M:1.0", *lines]))
 
 
 def test_a_delta_needs_its_seal():

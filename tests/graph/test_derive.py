@@ -7,7 +7,7 @@ from datetime import timedelta
 from agentd.core.evidence import ENDED, FACTS, SAID
 from agentd.core.fact import Evidence, Fact, FactStatus
 from agentd.core.turn import SessionKey
-from agentd.memory.graph.derive import derived
+from agentd.memory.graph.derive import derive
 from agentd.zero.naming import Aliases
 from tests.graph.home import NOW, fact
 
@@ -16,7 +16,7 @@ OWN = Aliases({})
 
 
 def said(*facts, **evidence):
-    return derived(facts, evidence, OWN)
+    return derive(facts, evidence, OWN)
 
 
 def sources(found):

@@ -13,7 +13,7 @@ from agentd.testing.clock import FakeClock
 from agentd.zero.delta import apply, diff, read_delta, write_delta
 from agentd.zero.formats.reading import read
 from agentd.zero.formats.records import canonical
-from agentd.zero.formats.writing import WritingLevel, at_level, body, grouped, write
+from agentd.zero.formats.writing import WritingLevel, at_level, body, group_by_subject, write
 from tests.graph.formats.records import NOON, concept, context, relation
 from tests.graph.test_chain import Files
 
@@ -43,7 +43,7 @@ def written():
         "0c-line": body(Record((ODD,), (SAID,)))[1] + "\n",
         "l0": at_level(RECORD, WritingLevel.SKELETON),
         "l1": at_level(RECORD, WritingLevel.STRUCTURE),
-        "prompt": grouped(EDGES, LABELS),
+        "prompt": group_by_subject(EDGES, LABELS),
         "delta": write_delta(diff(RECORD, LATER)),
     }
 

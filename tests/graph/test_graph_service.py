@@ -15,7 +15,7 @@ from agentd.memory.graph.consolidation import rows
 from agentd.memory.graph.paths import Way
 from agentd.memory.graph.picture import FactHistory
 from agentd.memory.graph.query import parse
-from agentd.memory.graph.service import is_query, pointed
+from agentd.memory.graph.service import is_query, with_pointer
 from agentd.memory.graph.wire import answer_json, answer_of, picture_json, picture_of
 from agentd.zero.compiler import compile as compiled
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
@@ -128,7 +128,7 @@ async def test_what_a_question_lacks_is_shown_at_its_end(service):
 def test_the_mark_stands_below_the_place_of_the_mistake(question):
     with pytest.raises(QueryError) as caught:
         parse(question)
-    _, line, mark = pointed(question, caught.value).message.splitlines()
+    _, line, mark = with_pointer(question, caught.value).message.splitlines()
     assert len(line) <= 80
     at = caught.value.column - 1
     assert line[len(mark) - 1 :].rstrip("…") in question[at:] or at == len(question)

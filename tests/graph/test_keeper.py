@@ -11,7 +11,7 @@ from agentd.core.errors import StorageError
 from agentd.core.fact import FactStatus
 from agentd.core.graph import Record
 from agentd.memory.graph.graph_exchange import snapshot
-from agentd.memory.graph.transfer import imported
+from agentd.memory.graph.transfer import import_record
 from agentd.testing.graph_doubles import InMemoryGraph
 from agentd.zero import parse_all
 from agentd.zero.compiler import compile as compiled
@@ -48,7 +48,7 @@ def said_by_others(subject="Tom", relation="owes", value="Otto", name="ada"):
             (SemanticTuple(subject, relation, value, 0.8),), ContextMeta(NOW, "x", "main")
         )
     ).record
-    return imported(record, name, 0.5)
+    return import_record(record, name, 0.5)
 
 
 async def take(home, record, name="ada"):
@@ -184,7 +184,7 @@ async def test_a_time_at_either_end_of_all_times_keeps_no_text_from_being_writte
         said = (SemanticTuple("Tom", "owes", "Otto", 0.8),)
         when = ContextMeta(at.replace(tzinfo=UTC), "x", "main")
         record = compiled(CompilerInput(said, when)).record
-        await take(home, imported(record, "ada", 0.5))
+        await take(home, import_record(record, "ada", 0.5))
     await home.learn(SISTER)
     await home.forget(SISTER.id, "Klara")
     assert (await home.keeper.export()).files == 2

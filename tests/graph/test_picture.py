@@ -7,7 +7,7 @@ from datetime import timedelta
 from html.parser import HTMLParser
 
 from agentd.memory.graph.answer import AnswerRow, GraphAnswer, Unknown, one_line
-from agentd.memory.graph.drawing import aligned, as_dot, as_html, columns
+from agentd.memory.graph.drawing import align, as_dot, as_html, columns
 from agentd.memory.graph.paths import Way
 from agentd.memory.graph.picture import Arrow, FactHistory, Picture, PictureNode
 from agentd.memory.graph.query import QuestionKind
@@ -92,7 +92,7 @@ async def test_an_unknown_name_is_an_empty_picture_that_says_so():
     assert picture == Picture("nothing is known about 'nobody'")
     assert "nobody" in as_html(picture)
     assert as_dot(picture).count("->") == 0
-    assert aligned(picture.as_table()).count("\n") == 1
+    assert align(picture.as_table()).count("\n") == 1
 
 
 async def test_the_same_graph_is_drawn_the_same_way():
@@ -201,7 +201,7 @@ async def test_a_picture_goes_as_far_as_its_way():
 def test_letters_stay_joined_and_what_steers_a_terminal_is_a_blank():
     for word in ("\U0001f469\u200d\U0001f467", "می\u200cخواهم", "क\u094d\u200dष"):
         assert one_line(word) == word
-        assert word in aligned((("a", "b"), (word, "x")))
+        assert word in align((("a", "b"), (word, "x")))
     assert one_line("a\x1b[31m\u202e\u2028b\n") == "a [31m b"
     assert columns("a\u0301\u200d\ufe0f") == 1
 
@@ -210,9 +210,9 @@ def test_a_hyphen_that_means_something_is_shown_as_people_type_it():
     label = normal_label("AB-")
     row = AnswerRow("user", label, (), 1.0, 1.0)
     for told in (
-        aligned((("blood",), (label,))),
+        align((("blood",), (label,))),
         as_html(Picture(label, (PictureNode(label, 0, 1.0),), ())),
-        aligned(GraphAnswer(QuestionKind.CONCEPT, (row,)).as_table()),
+        align(GraphAnswer(QuestionKind.CONCEPT, (row,)).as_table()),
         str(Unknown(label)),
     ):
         assert "ab-" in told
@@ -221,13 +221,13 @@ def test_a_hyphen_that_means_something_is_shown_as_people_type_it():
 
 
 async def test_tables_are_aligned():
-    table = aligned(
+    table = align(
         (await drawn("漢字 is_a word 0.5\n 漢字 needs paper-and-ink 1", "漢字")).as_table()
     )
     lines = table.splitlines()
     assert lines[0].split() == ["subject", "predicate", "object", "confidence"]
     assert lines[2].split() == ["漢字", "needs", "paper-and-ink", "1.00"]
     assert len({columns(line) for line in lines}) == 1
-    wide = aligned((("a", "b"), ("x" * 90, "漢" * 90)), widest=10)
+    wide = align((("a", "b"), ("x" * 90, "漢" * 90)), widest=10)
     assert {columns(line) <= 22 for line in wide.splitlines()} == {True}
     assert wide.count("…") == 2

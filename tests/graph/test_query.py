@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentd.core.errors import GraphError, QueryError
-from agentd.memory.graph.conditions import normalised
+from agentd.memory.graph.conditions import normalise
 from agentd.memory.graph.paths import Way
 from agentd.memory.graph.query import (
     Comparison,
@@ -256,7 +256,7 @@ def test_a_damaged_question_is_read_or_refused_at_a_place_in_it(at, lost, new):
 
 
 def test_names_are_compared_in_normal_form():
-    found = normalised(
+    found = normalise(
         where("predicate = 'Is A' AND label = 'Long Term_Memory' AND direction = OUT")
     )
     parts = [comparison.value for comparison in found.condition.conditions]
@@ -266,7 +266,7 @@ def test_names_are_compared_in_normal_form():
 
 def test_a_name_that_is_none_is_refused():
     with pytest.raises(GraphError, match="says nothing"):
-        normalised(where("predicate = '_'"))
+        normalise(where("predicate = '_'"))
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_a_name_that_is_none_is_refused():
     ],
 )
 def test_a_predicate_is_demanded_only_where_nothing_else_can_hold(text, predicate):
-    assert normalised(where(text)).predicate == predicate
+    assert normalise(where(text)).predicate == predicate
 
 
 @pytest.mark.parametrize(
@@ -294,4 +294,4 @@ def test_a_predicate_is_demanded_only_where_nothing_else_can_hold(text, predicat
 )  # fmt: skip
 def test_a_condition_holds_or_not(text, holds):
     path = {"depth": 1, "confidence": 0.5, "label": frozenset(("b", "bee")), "predicate": "needs"}
-    assert normalised(where(text)).holds(path.__getitem__) is holds
+    assert normalise(where(text)).holds(path.__getitem__) is holds

@@ -12,7 +12,7 @@ from agentd.core.errors import QueryError
 from agentd.memory.graph.paths import FANOUT, LEAST, MAX_RESULTS, Way
 from agentd.memory.graph.picture import Arrow, Picture, PictureNode
 from agentd.memory.graph.query import CLAUSES, LIMIT, MAX_NAMES, NUMBER_FIELDS, TEXT_FIELDS, parse
-from agentd.memory.graph.service import pointed
+from agentd.memory.graph.service import with_pointer
 from agentd.memory.graph.spreading import THRESHOLD
 
 PAGE = (Path(__file__).parents[2] / "docs/graph-recall.md").read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def test_the_numbers_are_those_of_the_code():
 def test_a_mistake_is_shown_as_on_the_page():
     with pytest.raises(QueryError) as caught:
         parse("FIND concpt FROM user")
-    told = pointed("FIND concpt FROM user", caught.value).message
+    told = with_pointer("FIND concpt FROM user", caught.value).message
     assert f"```text\nerror: {told}\n```" in PAGE
 
 

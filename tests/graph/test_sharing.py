@@ -16,7 +16,7 @@ from agentd.core.fact import Fact, FactStatus
 from agentd.core.graph import EpisodeHash, Share
 from agentd.core.turn import SessionKey
 from agentd.memory.graph.graph_exchange import Exchange, snapshot
-from agentd.memory.graph.sharing import MOST, Sharing, kept
+from agentd.memory.graph.sharing import MOST, Sharing, worth_keeping
 from tests.graph.home import ALIASES, NOW, Home, fact
 from tests.graph.test_graph_service import recalled
 from tests.graph.test_keeper import Dying
@@ -406,7 +406,7 @@ def test_of_what_was_taken_back_the_newest_are_known():
     many = [
         Share("team", EpisodeHash(bytes([n % 256, n // 256, *range(30)]))) for n in range(2_001)
     ]
-    assert kept(many) == tuple(many[1:])
+    assert worth_keeping(many) == tuple(many[1:])
 
 
 STEPS = st.lists(

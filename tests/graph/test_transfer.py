@@ -7,12 +7,19 @@ from hypothesis import strategies as st
 
 from agentd.core.errors import GraphError
 from agentd.core.graph import Record
-from agentd.memory.graph.transfer import NOTHING, homed, message, received, sender_of, shared
+from agentd.memory.graph.transfer import (
+    NOTHING,
+    as_told_by,
+    message,
+    read_message,
+    sender_of,
+    shared_part,
+)
 from agentd.zero import parse
 from agentd.zero.decompiler import decompile
-from agentd.zero.delta import apply, diff, merged, read_delta, write_delta
+from agentd.zero.delta import apply, diff, merge_records, read_delta, write_delta
 from agentd.zero.formats.records import verify
-from agentd.zero.formats.seal import sealed
+from agentd.zero.formats.seal import seal_lines
 from agentd.zero.record_graph import emit
 from tests.graph.formats.records import NOON, concept, context, relation
 
@@ -35,7 +42,7 @@ CAT, MILK, DOCTOR = (
 LIKES = relation(CAT, "likes", MILK, SHARED, 0.8, refs=("secret-ref",))
 SICK = relation(CAT, "sees", DOCTOR, SECRET, 0.9)
 HATES = relation(CAT, "secretly_hates", MILK, SECRET, 1.0)
-STATE = merged([Record((CAT, MILK, DOCTOR), (SHARED, SECRET), (LIKES, SICK, HATES))])
+STATE = merge_records([Record((CAT, MILK, DOCTOR), (SHARED, SECRET), (LIKES, SICK, HATES))])
 PRIVATE = ("secret", "doctor", "diary", DOCTOR.hash.hex[:8], SECRET.hash.hex[:8], "main")
 
 
@@ -44,7 +51,7 @@ def words(text):
 
 
 def arrived(text, scopes=(HOME,)):
-    return received(text, scopes, NOW)
+    return read_message(text, scopes, NOW)
 
 
 def test_what_has_a_private_scope_never_leaves():
@@ -58,23 +65,25 @@ def test_the_look_for_private_words_finds_them_where_they_are():
 
 
 def test_neither_do_the_times_and_the_confidence_of_what_is_private():
-    told = {one.label: one for one in shared(STATE, [HOME]).concepts}
+    told = {one.label: one for one in shared_part(STATE, [HOME]).concepts}
     assert told.keys() == {"cat", "milk"}
     assert told["cat"].confidence == 0.8
     assert told["cat"].created == told["cat"].updated == NOON
 
 
 def test_what_became_private_or_known_of_it_changes_no_message():
-    less = merged([Record((CAT, MILK), (SHARED,), (LIKES,))])
+    less = merge_records([Record((CAT, MILK), (SHARED,), (LIKES,))])
     assert message(STATE, [HOME]) == message(less, [HOME])
 
 
 def test_each_space_is_told_its_own():
     work = saying("space:work")
-    both = merged([STATE, Record((CAT, MILK), (work,), (relation(CAT, "eats", MILK, work),))])
+    both = merge_records(
+        [STATE, Record((CAT, MILK), (work,), (relation(CAT, "eats", MILK, work),))]
+    )
     assert "eats" not in message(both, [HOME])
     assert "likes" not in message(both, ["space:work"])
-    assert shared(both, []) == NOTHING
+    assert shared_part(both, []) == NOTHING
 
 
 @pytest.mark.parametrize("scope", ["main", "", "group:family", "space:", "chat:space:x"])
@@ -85,20 +94,20 @@ def test_a_private_scope_is_no_space(scope):
         with pytest.raises(GraphError, match="is private"):
             arrived(message(STATE, [HOME]), asked)
     with pytest.raises(GraphError, match="is private"):
-        shared(STATE, HOME)  # a text is no list of spaces
+        shared_part(STATE, HOME)  # a text is no list of spaces
 
 
 def test_a_message_is_a_change_from_nothing_that_names_what_is_taken_back():
     text = message(STATE, [HOME], [SICK.episode])
-    assert apply(NOTHING, read_delta(text)) == shared(STATE, [HOME])
+    assert apply(NOTHING, read_delta(text)) == shared_part(STATE, [HOME])
     said = arrived(text)
-    assert (said.sender, said.record) == (AGENT, shared(STATE, [HOME]))
+    assert (said.sender, said.record) == (AGENT, shared_part(STATE, [HOME]))
     assert said.withdrawn == {SICK.episode}
     assert arrived(message(NOTHING, [HOME], [SICK.episode])).sender == ""
 
 
 def test_what_is_told_is_kept_as_said_by_its_sender_and_believed_in_part():
-    here = homed(arrived(message(STATE, [HOME])), "ada", 0.5)
+    here = as_told_by(arrived(message(STATE, [HOME])), "ada", 0.5)
     verify(here)
     (said,), (where,) = here.relations, here.contexts
     assert said.confidence == pytest.approx(0.4)
@@ -111,7 +120,7 @@ def test_what_is_told_is_kept_as_said_by_its_sender_and_believed_in_part():
 def test_the_owner_of_the_sender_is_not_the_owner_here():
     user = concept("user")
     state = Record((user, CAT), (SHARED,), (relation(user, "has", CAT, SHARED),))
-    here = homed(arrived(message(state, [HOME])), "ada", 1)
+    here = as_told_by(arrived(message(state, [HOME])), "ada", 1)
     verify(here)
     assert {one.label for one in here.concepts} == {"ada", "cat"}
     assert "user" in message(state, [HOME])
@@ -120,7 +129,7 @@ def test_the_owner_of_the_sender_is_not_the_owner_here():
 def test_the_sender_may_speak_of_itself_by_the_name_it_has_here():
     user, ada = concept("user", 0.5), concept("ada")
     said = relation(user, "is_called", ada, SHARED)
-    here = homed(arrived(message(Record((user, ada), (SHARED,), (said,)), [HOME])), "ada", 1)
+    here = as_told_by(arrived(message(Record((user, ada), (SHARED,), (said,)), [HOME])), "ada", 1)
     verify(here)
     assert [one.label for one in here.concepts] == ["ada"]
 
@@ -128,13 +137,13 @@ def test_the_sender_may_speak_of_itself_by_the_name_it_has_here():
 def with_said(subject=CAT, predicate="likes", where=SHARED, **more):
     said = relation(subject, predicate, MILK, where, **more)
     ends = [replace(one, aliases=()) for one in (subject, MILK)]
-    return write_delta(diff(NOTHING, merged([Record(tuple(ends), (where,), (said,))])))
+    return write_delta(diff(NOTHING, merge_records([Record(tuple(ends), (where,), (said,))])))
 
 
 def with_two_agents():
     other = saying(agent="f" * 16)
     several = Record((CAT, MILK), (other,), (relation(CAT, "likes", MILK, other),))
-    return message(merged([STATE, several]), [HOME])
+    return message(merge_records([STATE, several]), [HOME])
 
 
 def leading_elsewhere():
@@ -142,16 +151,16 @@ def leading_elsewhere():
     lines = message(STATE, [HOME], [SICK.episode]).splitlines()[:-1]
     [gone] = [line for line in lines if line.startswith("R:")]
     lines.remove(gone)
-    return sealed(lines)
+    return seal_lines(lines)
 
 
 def from_another_state():
-    return write_delta(diff(Record((MILK,)), shared(STATE, [HOME])))
+    return write_delta(diff(Record((MILK,)), shared_part(STATE, [HOME])))
 
 
 def taking_out_more():
     lines = message(STATE, [HOME]).splitlines()[:-1]
-    return sealed([*lines, f"-X:{SECRET.hash.hex}", f"-C:{DOCTOR.hash.hex}"])
+    return seal_lines([*lines, f"-X:{SECRET.hash.hex}", f"-C:{DOCTOR.hash.hex}"])
 
 
 LATER = NOW + timedelta(days=2)
@@ -195,17 +204,18 @@ def test_the_message_that_those_are_made_of_is_fit():
 @pytest.mark.parametrize("trust", [0, -0.1, 1.01, float("nan")])
 def test_trust_lies_above_nothing_and_at_most_at_all(trust):
     with pytest.raises(GraphError, match="the trust"):
-        homed(arrived(message(STATE, [HOME])), "ada", trust)
+        as_told_by(arrived(message(STATE, [HOME])), "ada", trust)
 
 
 def test_promotions_are_not_told():
     drawn = context(source="consolidation", scope=HOME)
     more = Record((CAT, MILK), (drawn,), (relation(CAT, "likes", MILK, drawn, 0.99),))
-    assert message(merged([STATE, more]), [HOME]) == message(STATE, [HOME])
+    assert message(merge_records([STATE, more]), [HOME]) == message(STATE, [HOME])
 
 
 LINES = message(
-    merged([STATE, Record((CAT, MILK), (SHARED,), (relation(CAT, "eats", MILK, SHARED),))]), [HOME]
+    merge_records([STATE, Record((CAT, MILK), (SHARED,), (relation(CAT, "eats", MILK, SHARED),))]),
+    [HOME],
 ).splitlines()
 PIECES = st.sampled_from(
     [*"\\:>,=|\u2028\u0301 -0aZ", "user", "X:", "C:", "R:", "-R:", "d=1", "main"]
@@ -218,8 +228,10 @@ def test_whatever_is_sealed_is_refused_or_can_be_kept(edits):
     for number, at, piece in edits:
         lines[number] = lines[number][:at] + piece + lines[number][at + 1 :]
     try:
-        edited = write_delta(diff(NOTHING, read_delta(sealed(lines)).record))  # leads where it says
-        here = homed(arrived(edited), "ada", 0.5)
+        edited = write_delta(
+            diff(NOTHING, read_delta(seal_lines(lines)).record)
+        )  # leads where it says
+        here = as_told_by(arrived(edited), "ada", 0.5)
     except GraphError:
         return
     verify(here)
@@ -234,4 +246,4 @@ def test_bytes_are_refused(data):
 
 
 def test_the_edited_message_was_fit():
-    assert len(arrived(sealed(LINES[:-1])).record.relations) == 2
+    assert len(arrived(seal_lines(LINES[:-1])).record.relations) == 2

@@ -13,7 +13,13 @@ from agentd.core.search import Source
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import SessionKey
 from agentd.memory.index.chunking.piece import tokens_in
-from agentd.memory.index.transcripts import as_lines, chunks_of_rows, finished, path_of, session_at
+from agentd.memory.index.transcripts import (
+    as_lines,
+    chunks_of_rows,
+    finished_rows,
+    path_of,
+    session_at,
+)
 
 UTC_ZONE = ZoneInfo("UTC")
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -128,12 +134,12 @@ def test_a_live_turn_without_its_answer_is_not_finished(row):
     asking = (Text("look"), ToolUse("c", "memory_read", {}))
     tool = [row(4, "assistant", asking, 2), row(5, "user", (ToolResult("c", "x"),), 2)]
     live = [*done, row(3, "user", "c", 2)]
-    assert finished(done) == done
-    assert finished(live) == done
-    assert finished([*live, *tool]) == done
+    assert finished_rows(done) == done
+    assert finished_rows(live) == done
+    assert finished_rows([*live, *tool]) == done
     whole = [*live, *tool, row(6, "assistant", "d", 2)]
-    assert finished(whole) == whole
+    assert finished_rows(whole) == whole
     failed = [*live, row(4, "notice", "failed", 2)]
-    assert finished(failed) == failed
+    assert finished_rows(failed) == failed
     imported = [row(1, "user", "a")]
-    assert finished(imported) == imported
+    assert finished_rows(imported) == imported

@@ -66,7 +66,7 @@ def outside(text: str) -> str:
 def test_no_text_closes_the_fence_around_it(text, around):
     for body in (text, around + text, f"{around}\n{text}\n{around}"):
         assert OBEY not in outside(f"before\n{in_backticks(body)}\nafter")
-        assert OBEY not in outside(f"before\n{injection.fenced(body)}\nafter")
+        assert OBEY not in outside(f"before\n{injection.fence_data(body)}\nafter")
         assert OBEY not in outside(f"before\n{fence('somebody', body)}\nafter")
         closings = re.findall(r"<\s*/?\s*data", fence("somebody", body), re.IGNORECASE)
         assert closings == ["<data", "</data"]

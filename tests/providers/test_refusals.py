@@ -10,7 +10,7 @@ from agentd.core.errors import ProviderError
 from agentd.core.message import Message, Role, Text
 from agentd.core.prompt import Effect, Prompt, ToolSpec
 from agentd.core.secrets import Secret
-from agentd.providers.faults import refused, spoken
+from agentd.providers.faults import refusal_error, spoken
 from agentd.providers.openai import OpenAIProvider
 from agentd.providers.provider_settings import ServiceSettings
 from agentd.testing.blobs import PNG, MemoryBlobs
@@ -112,6 +112,6 @@ def test_long_words_are_cut_between_two_of_them():
 def test_a_picture_counts_in_the_form_of_either_service(kind):
     body = {"messages": [{"role": "user", "content": [{"type": kind}]}]}
     for status in (400, 404, 500):
-        error = refused(status, "", json.dumps({"error": "no"}), {}, body=body, cures=BLIND)
+        error = refusal_error(status, "", json.dumps({"error": "no"}), {}, body=body, cures=BLIND)
         assert error.cure.startswith("Set images = false.")
-    assert "images" not in refused(401, "", "", {}, body=body, cures=BLIND).cure
+    assert "images" not in refusal_error(401, "", "", {}, body=body, cures=BLIND).cure

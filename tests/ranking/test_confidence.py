@@ -15,8 +15,8 @@ COVER = np.array([0.9, 0.2, 0.0], np.float32)
 
 def test_better_evidence_makes_an_answer_likelier():
     weak = confidence.evidence(SCORES / 4, None, COVER / 4, None)
-    assert confidence.answered(confidence.evidence(SCORES, None, COVER, None), FITTED) > (
-        confidence.answered(weak, FITTED)
+    assert confidence.answer_probability(confidence.evidence(SCORES, None, COVER, None), FITTED) > (
+        confidence.answer_probability(weak, FITTED)
     )
 
 
@@ -31,7 +31,7 @@ def test_the_weights_follow_what_is_known():
     st.lists(st.floats(0, 1, width=32), min_size=1, max_size=9), st.floats(0, 1, allow_nan=False)
 )
 def test_the_best_hit_has_the_confidence_of_the_search_and_none_has_more(certain, sure):
-    scores = confidence.scaled(np.array(certain, np.float32), sure)
+    scores = confidence.scale_scores(np.array(certain, np.float32), sure)
     assert float(scores.max()) <= sure + 1e-6
     if max(certain) > 1e-6:
         assert abs(float(scores.max()) - sure) < 1e-5

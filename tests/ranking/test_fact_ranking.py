@@ -126,17 +126,17 @@ def test_a_word_weighs_as_much_among_three_facts_as_among_two_hundred() -> None:
 
 def test_a_near_copy_goes_behind_what_is_new() -> None:
     rows = np.array([[1, 0], [0.99, 0.14], [0, 1], [0, 0]], np.float32)
-    assert ranking.varied(leg(1.0, 0.9, 0.85, 0.0), rows) == [0, 2, 1, 3]
+    assert ranking.diversify(leg(1.0, 0.9, 0.85, 0.0), rows) == [0, 2, 1, 3]
 
 
 def test_without_vectors_the_order_stays() -> None:
-    assert ranking.varied(leg(3, 2, 1), np.zeros((3, 1), np.float32)) == [0, 1, 2]
-    assert ranking.varied(leg(), np.zeros((0, 1), np.float32)) == []
+    assert ranking.diversify(leg(3, 2, 1), np.zeros((3, 1), np.float32)) == [0, 1, 2]
+    assert ranking.diversify(leg(), np.zeros((0, 1), np.float32)) == []
 
 
 @given(st.lists(st.tuples(shares, shares, shares), min_size=1, max_size=20))
 def test_variety_leaves_nobody_out_and_the_best_in_front(found) -> None:
     relevance = np.array([one for one, _, _ in found], np.float32)
-    order = ranking.varied(relevance, np.array([row for _, *row in found], np.float32))
+    order = ranking.diversify(relevance, np.array([row for _, *row in found], np.float32))
     assert sorted(order) == list(range(len(found)))
     assert relevance[order[0]] == relevance.max()

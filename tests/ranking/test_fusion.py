@@ -46,23 +46,23 @@ def test_fusion_does_not_depend_on_the_order_of_candidates(leg, random):
     order = list(range(len(leg)))
     random.shuffle(order)
     leg = column(*leg)
-    for fuse in (fusion.rrf, fusion.weighted):
+    for fuse in (fusion.rrf, fusion.weighted_mean):
         assert np.array_equal(fuse([leg], (1.0,))[order], fuse([leg[order]], (1.0,)))
 
 
 def test_a_missing_leg_leaves_its_weight_to_the_other():
-    assert fusion.weighted([column(1.0, 0.4)], (0.3,)).tolist() == pytest.approx([1.0, 0.4])
-    both = fusion.weighted([column(1.0, 0.0), column(0.0, 1.0)], (0.3, 0.7))
+    assert fusion.weighted_mean([column(1.0, 0.4)], (0.3,)).tolist() == pytest.approx([1.0, 0.4])
+    both = fusion.weighted_mean([column(1.0, 0.0), column(0.0, 1.0)], (0.3, 0.7))
     assert both.tolist() == pytest.approx([0.3, 0.7])
 
 
 def test_weights_of_zero_count_alike():
-    assert fusion.weighted([column(1.0), column(0.0)], (0.0, 0.0)).tolist() == [0.5]
+    assert fusion.weighted_mean([column(1.0), column(0.0)], (0.0, 0.0)).tolist() == [0.5]
 
 
 @given(scores)
 def test_scaled_scores_lie_between_nought_and_one(leg):
-    scaled = fusion.scaled(column(*leg))
+    scaled = fusion.share_of_best(column(*leg))
     found = np.isfinite(scaled)
     assert np.array_equal(found, np.isfinite(column(*leg)))
     assert ((scaled[found] >= 0.0) & (scaled[found] <= 1.0)).all()
@@ -71,7 +71,7 @@ def test_scaled_scores_lie_between_nought_and_one(leg):
 
 
 def test_the_weakest_of_good_matches_keeps_its_worth():
-    assert fusion.scaled(column(8.0, 6.0, 4.0)).tolist() == [1.0, 0.75, 0.5]
+    assert fusion.share_of_best(column(8.0, 6.0, 4.0)).tolist() == [1.0, 0.75, 0.5]
 
 
 def test_common_words_do_not_outvote_meaning():

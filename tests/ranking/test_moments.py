@@ -12,7 +12,7 @@ THURSDAY = date(2026, 11, 12)
 
 
 def named(text, today=THURSDAY):
-    return [(one.first.isoformat(), one.last.isoformat()) for one in moments.named(text, today)]
+    return [(one.first.isoformat(), one.last.isoformat()) for one in moments.find_days(text, today)]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_phrase_names_its_days(text, first, last):
     [("2026-11-28", "2026-11-28"), ("2026-11-29", "2026-11-28"), ("2026-11-30", "2026-11-28")],
 )
 def test_this_weekend_is_the_one_that_goes_on_or_else_the_one_that_was(today, saturday):
-    (found,) = moments.named("what did i do this weekend", date.fromisoformat(today))
+    (found,) = moments.find_days("what did i do this weekend", date.fromisoformat(today))
     assert str(found.first) == saturday
 
 
@@ -65,9 +65,9 @@ def test_other_words_name_no_days(text):
 
 @given(st.text(alphabet="0123456789.-/ maylstwekdgo", max_size=40), st.dates())
 def test_any_text_on_any_day_is_read(text, today):
-    for one in moments.named(text, today):
+    for one in moments.find_days(text, today):
         assert one.first <= one.last
-    moments.anchored(text)
+    moments.find_anchor(text)
     moments.dates_in(text, today)
 
 
@@ -81,7 +81,7 @@ def test_any_text_on_any_day_is_read(text, today):
     ],
 )
 def test_an_event_names_days_beside_it(text, first, last):
-    anchor = moments.anchored(text)
+    anchor = moments.find_anchor(text)
     assert anchor is not None
     assert anchor.event == "the conference"
     conference = (date(2026, 5, 12), date(2026, 5, 14))

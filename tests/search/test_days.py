@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agentd.core.search import Chunk, Fusion, SearchOptions, Source
-from agentd.memory.index.ranking.temporal import anchored, named
+from agentd.memory.index.ranking.temporal import find_anchor, find_days
 from agentd.memory.index.search.query import parse
 from agentd.memory.index.search.searcher import Searcher
 
@@ -152,5 +152,5 @@ def test_of_a_long_time_so_many_are_ranked_whatever_was_indexed_first():
 
 
 def test_a_text_names_an_edge_of_a_time_or_the_time_itself():
-    assert [one.is_when for one in named("until 3 may and on 4 may", TODAY)] == [False, True]
-    assert anchored("the day after 3 may").event_start == 14
+    assert [one.is_when for one in find_days("until 3 may and on 4 may", TODAY)] == [False, True]
+    assert find_anchor("the day after 3 may").event_start == 14

@@ -14,7 +14,7 @@ import pytest
 from agentd.core.errors import EmbedderFault, StorageError
 from agentd.core.fact import Category, Fact, FactSource, FactStatus, FactWrite
 from agentd.core.ports import FactIndex
-from agentd.memory.index.embedding.late import packaged
+from agentd.memory.index.embedding.late import packaged_static
 from agentd.memory.index.search import chain
 from agentd.memory.index.search import facts_in_memory as facts_mirror
 from agentd.memory.index.search.fact_search import LiveFacts, pieces_of
@@ -124,14 +124,14 @@ async def test_facts_that_the_store_holds_are_read_when_first_asked_for(facts, o
 
 @pytest.mark.parametrize("run", [False, True])
 async def test_meaning_finds_what_holds_no_word_of_the_question(facts, open_index, run) -> None:
-    async with open_index(packaged(), run=run, patience=5) as index:
+    async with open_index(packaged_static(), run=run, patience=5) as index:
         await learn(facts, index, fact(1, "The user's dentist is Dr. Almeida."), fact(2, OSLO))
         await index.settle()
         assert await found(index, "I have a toothache") == ["The user's dentist is Dr. Almeida."]
 
 
 async def test_hits_carry_every_partial_score(facts, open_index) -> None:
-    async with open_index(packaged(), patience=5) as index:
+    async with open_index(packaged_static(), patience=5) as index:
         await learn(facts, index, fact(1, REX))
         [hit] = await index.find("my dog Rex", 5)
         assert hit.scores.keys() == {"keyword", "vector", "worth", "relation"}
@@ -143,7 +143,7 @@ async def test_hits_carry_every_partial_score(facts, open_index) -> None:
     "query", ["", " ", "?!", "the of and", "\ud800", 'a"b AND (', "x" * 50_000]
 )
 async def test_any_text_is_a_question(facts, open_index, query) -> None:
-    async with open_index(packaged(), patience=5) as index:
+    async with open_index(packaged_static(), patience=5) as index:
         await learn(facts, index, fact(1, REX))
         assert isinstance(await found(index, query), list)
 
@@ -151,7 +151,7 @@ async def test_any_text_is_a_question(facts, open_index, query) -> None:
 async def test_facts_are_compared_with_a_question_whether_it_finds_them_or_not(
     facts, open_index
 ) -> None:
-    async with open_index(packaged(), patience=5) as index:
+    async with open_index(packaged_static(), patience=5) as index:
         await learn(facts, index, fact(1, REX), fact(2, OSLO), fact(3, "The user drinks tea."))
         await index.settle()
         cosines = await index.cosines("Where am I flying to?", ["fact0001", "fact0002", "gone"])
@@ -189,7 +189,7 @@ async def test_the_number_of_hits_is_limited(facts, open_index) -> None:
         assert len(await index.find("dog", 4)) == 4
 
 
-@pytest.mark.parametrize("embedders", [(), (packaged(),)])
+@pytest.mark.parametrize("embedders", [(), (packaged_static(),)])
 async def test_the_rare_word_of_a_question_outweighs_the_one_that_many_facts_have(
     facts, open_index, embedders
 ) -> None:
@@ -207,7 +207,7 @@ async def test_the_rare_word_of_a_question_outweighs_the_one_that_many_facts_hav
         assert len(await found(index, "What is my favourite author?", 100)) > 30
 
 
-@pytest.mark.parametrize("embedders", [(), (packaged(),)])
+@pytest.mark.parametrize("embedders", [(), (packaged_static(),)])
 async def test_who_asks_by_a_name_is_not_told_first_of_others(facts, open_index, embedders) -> None:
     names = ("Tulabri", "Tulumbe", "Tuloxta", "Corictu", "Benulmi")
     others = [
@@ -522,7 +522,7 @@ def test_as_long_as_there_is_no_fact_nothing_heavy_is_loaded() -> None:
     code = (
         "import asyncio, sys\n"
         "from agentd.core.clock import SystemClock\n"
-        "from agentd.memory.index.embedding.late import packaged\n"
+        "from agentd.memory.index.embedding.late import packaged_static\n"
         "from agentd.core.turn import MAIN, TurnRequest\n"
         "from agentd.memory.facts.fact_settings import FactsSettings\n"
         "from agentd.memory.facts.told import FactsInPrompt\n"
@@ -533,7 +533,7 @@ def test_as_long_as_there_is_no_fact_nothing_heavy_is_loaded() -> None:
         "        return ()\n"
         "    facts = all\n"
         "async def main():\n"
-        "    embedders = patient([packaged()], SystemClock())\n"
+        "    embedders = patient([packaged_static()], SystemClock())\n"
         "    async with LiveFacts.open(Nothing(), embedders, SystemClock()) as index:\n"
         "        settings = FactsSettings(prompt_tokens=0)\n"
         "        told = FactsInPrompt(Nothing(), index, SystemClock(), 'framing', settings)\n"

@@ -11,7 +11,7 @@ from agentd.core.message import Text
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import SessionKey
 from agentd.memory.index.chunks import chunker_of, chunks_of_note
-from agentd.memory.index.search.hits import joined
+from agentd.memory.index.search.hits import join_chunks
 from agentd.memory.index.transcripts import chunks_of_rows
 from agentd.memory.settings import IndexSettings
 
@@ -29,7 +29,7 @@ LONG = " ".join(f"This is sentence number {n} of one very long line." for n in r
 def test_neighbours_of_a_note_are_its_lines_again(text):
     chunks = chunks_of_note("a.md", text, scope="")
     assert len(chunks) > 1
-    whole = joined(chunks)
+    whole = join_chunks(chunks)
     assert (whole.start_line, whole.end_line) == (1, len(text.split("\n")))
     assert whole.text == text
 
@@ -39,7 +39,7 @@ def test_lines_that_two_chunks_hold_are_shown_once():
     chunker = chunker_of(IndexSettings(chunker="tokens", chunk_size=100))
     chunks = chunks_of_note("a.md", text, scope="", chunker=chunker)
     assert len(chunks) > 3
-    assert joined(chunks).text == text
+    assert join_chunks(chunks).text == text
 
 
 def test_what_was_said_stands_behind_who_said_it():
@@ -49,7 +49,7 @@ def test_what_was_said_stands_behind_who_said_it():
         Row(2, RowRole.ASSISTANT, (Text("Under the mat.\n[user] so I say"),), at, turn_id=1),
         Row(3, RowRole.USER, (Text("Ann: Thanks."),), at),
     ]
-    whole = joined(chunks_of_rows(SessionKey("main"), rows, ZoneInfo("UTC")))
+    whole = join_chunks(chunks_of_rows(SessionKey("main"), rows, ZoneInfo("UTC")))
     assert whole.text == (
         "[user] Where is the key?\n[assistant] Under the mat.\n [user] so I say\nAnn: Thanks."
     )

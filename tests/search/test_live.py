@@ -13,7 +13,7 @@ import pytest
 
 from agentd.core.errors import EmbedderFault, StorageCorrupt, StorageFull
 from agentd.core.search import OWNER, PUBLIC, Patch, SearchQuery, Source
-from agentd.memory.index.embedding.late import packaged
+from agentd.memory.index.embedding.late import packaged_static
 from agentd.memory.index.search import chain, live
 from agentd.memory.index.search import patient_embedder as patience_of
 from agentd.memory.index.search.audiences import Mirrors
@@ -730,7 +730,7 @@ def test_the_index_is_opened_without_numpy():
 
 
 async def test_vectors_alone_find_nothing_for_words_about_something_else(store, clock, chunk):
-    embedder = packaged()
+    embedder = packaged_static()
     async with open_index(store, clock, embedder) as index:
         await index.replace(NOTE, "d", [chunk("Anna likes green tea in the morning")])
         assert await paths(index, "what does she drink") == [NOTE]

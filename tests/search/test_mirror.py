@@ -9,9 +9,9 @@ import pytest
 
 from agentd.core.errors import EmbedderFault
 from agentd.core.search import Chunk, SearchOptions, Source, StoredChunk
-from agentd.memory.index.search.hits import joined
+from agentd.memory.index.search.hits import join_chunks
 from agentd.memory.index.search.in_memory import Mirror
-from agentd.memory.index.search.patient_embedder import packed
+from agentd.memory.index.search.patient_embedder import to_float16
 
 NOTE = "memory/2026-11-21.md"
 
@@ -57,7 +57,7 @@ def test_vectors_of_chunks_that_are_not_here_are_passed_over():
     mirror = Mirror()
     mirror.add([row(1, "tea"), row(2, "milk", "b.md")])
     mirror.remove([1])
-    (stored,) = packed([vector(0.0, 1.0)])
+    (stored,) = to_float16([vector(0.0, 1.0)])
     mirror.put_vectors("m", [(1, stored), (2, stored), (7, stored)])
     assert found(mirror, "juice", vector(0.0, 1.0), "m") == [(2,)]
     assert found(mirror, "juice", vector(0.0, 1.0), "another model") == []
@@ -83,12 +83,12 @@ def test_a_mirror_of_mostly_gone_chunks_is_worn():
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf"), 1e6])
 def test_a_vector_of_what_is_no_number_is_not_stored(odd):
-    assert packed([vector(0.5, -1.0), vector(1.0, 0.0)]) == [
+    assert to_float16([vector(0.5, -1.0), vector(1.0, 0.0)]) == [
         struct.pack("<2e", 0.5, -1.0),
         struct.pack("<2e", 1.0, 0.0),
     ]
     with pytest.raises(EmbedderFault):
-        packed([vector(0.5, -1.0), vector(odd, 0.0)])
+        to_float16([vector(0.5, -1.0), vector(odd, 0.0)])
 
 
 def test_joined_chunks_are_exactly_their_lines():
@@ -100,6 +100,6 @@ def test_joined_chunks_are_exactly_their_lines():
         return Chunk(NOTE, first, last, text, Source.NOTES, scope="main")
 
     for spans in ([(1, 4), (6, 8)], [(1, 6), (4, 9)], [(2, 3), (4, 7), (6, 11)], [(3, 3)]):
-        chunk = joined([span(*one) for one in spans])
+        chunk = join_chunks([span(*one) for one in spans])
         assert chunk.text == "\n".join(lines[spans[0][0] - 1 : spans[-1][1]])
         assert (chunk.start_line, chunk.end_line) == (spans[0][0], spans[-1][1])

@@ -19,7 +19,7 @@ from agentd.memory.index.search.postings import (
     best,
     build,
     merge,
-    numbered,
+    term_numbers,
 )
 
 TERMS = st.sampled_from(["alpha", "beta", "gamma", "delta", "omega"])
@@ -161,7 +161,7 @@ def test_others_get_the_interpreter_between_any_two_documents_that_are_numbered(
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        numbers = numbered(documents, known.__getitem__)
+        numbers = term_numbers(documents, known.__getitem__)
     finally:
         sys.settrace(before)
 

@@ -17,7 +17,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentd.core.search import MOVES, OWNER, Patch, SearchOptions, SearchQuery
-from agentd.memory.index.embedding.late import packaged
+from agentd.memory.index.embedding.late import packaged_static
 from agentd.memory.index.search import words
 from agentd.memory.index.search.arrays import Unusable, _table, read, strings, write
 from agentd.memory.index.search.audiences import Mirrors
@@ -58,7 +58,7 @@ async def put(store, chunk, numbers, path="memory/a.md"):
 
 
 async def put_vectors(store, entries):
-    rows = await packaged().embed([one.chunk.text for one in entries])
+    rows = await packaged_static().embed([one.chunk.text for one in entries])
     digests = [one.digest for one in entries]
     return await store.put_vectors(MODEL, dict(zip(digests, map(halved, rows), strict=True)))
 
@@ -71,7 +71,7 @@ def halved(row):
 
 async def answers(mirrors):
     """Whatever is asked, what is found and how sure."""
-    vectors = await packaged().embed(list(ASKED))
+    vectors = await packaged_static().embed(list(ASKED))
     return [
         await mirrors.search(OWNER, [text], own, MODEL, OPTIONS)
         for text, vector in zip(ASKED, vectors, strict=True)
@@ -405,7 +405,7 @@ def test_a_kill_while_it_is_written_loses_nothing(saved, at):
 
 async def test_while_it_is_loaded_words_answer_and_the_state_says_so(saved, clock):
     async with Database.open(saved / "index.db", INDEX, synchronous="NORMAL") as db:
-        embedders = patient([packaged()], clock)
+        embedders = patient([packaged_static()], clock)
         async with (
             LiveIndex.open(
                 store := Held(db), clock, embedders, patience=0.01, file=saved / "index.arrays"

@@ -55,7 +55,7 @@ def test_blanks_count_as_one_before_a_query_is_cut():
         "kettl",
         "roof",
     )
-    assert words.asked("a" * 20_000) == "a" * 10_000
+    assert words.query_part("a" * 20_000) == "a" * 10_000
 
 
 def test_a_query_tells_what_it_wants():

@@ -11,7 +11,7 @@ import pytest
 from agentd.core.paths import daemon_places
 from agentd.storage.beside import look_before_new, look_beside, note_beside
 from agentd.storage.damages import Damages
-from agentd.storage.keys import kept_key
+from agentd.storage.keys import load_key
 
 NOW = datetime(2026, 11, 24, 9, tzinfo=UTC)
 
@@ -23,7 +23,7 @@ def places(tmp_path):
     found.config_file.write_text("[log]\nkeep = 7\n")
     found.state_dir.mkdir()
     look_beside(found, NOW)
-    kept_key(found.facts_key)
+    load_key(found.facts_key)
     home = found.versions / "ab"
     home.mkdir(parents=True)
     (home / "log").write_text("[]")
@@ -63,7 +63,7 @@ def test_what_is_gone_or_emptied_is_told_once(places, what, how):
     note_beside(places)  # the end of a daemon that had it open does not hide it
     for _ in range(2):
         look_beside(places, NOW)
-        kept_key(places.facts_key)
+        load_key(places.facts_key)
         note_beside(places)
     assert codes(places) == [f"{what}_lost"]
     (damage,) = Damages(places.database).all()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.workspace import Author
-from agentd.workspace.authored import Authored, added, lines_of
+from agentd.workspace.authored import Authored, added_lines, lines_of
 from agentd.workspace.folder import Folder
 from tests.growth import QUADRATIC, growth
 
@@ -19,14 +19,16 @@ def test_what_an_append_brought_is_what_a_comparison_of_all_lines_finds(before, 
     old = b"".join(line + b"\n" for line in before)
     new = old + b"\n".join(after)
     known = {line.strip() for line in before}
-    assert added(old, new, MODEL) == [line for line in lines_of(new) if line.strip() not in known]
+    assert added_lines(old, new, MODEL) == [
+        line for line in lines_of(new) if line.strip() not in known
+    ]
 
 
 def test_many_lines_behind_many_take_no_time_of_both_multiplied() -> None:
     def work(size: int) -> None:
         old = b"".join(b"abc%06d\n" % n for n in range(2 * size))
         new = old + b"".join(b"%x\n" % n for n in range(size))
-        assert len(added(old, new, MODEL)) == size
+        assert len(added_lines(old, new, MODEL)) == size
 
     assert growth(work, 2_000) < QUADRATIC
 

@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.workspace.injection import Room, Section, fenced, sections
+from agentd.workspace.injection import Room, Section, fence_data, sections
 
 _BIG = Room(10_000, 10_000)
 
 
 @given(st.text(alphabet="`a\n ", min_size=1, max_size=60))
 def test_no_text_closes_its_own_fence(text: str) -> None:
-    head, opening, *inside, closing = fenced(text).split("\n")
+    head, opening, *inside, closing = fence_data(text).split("\n")
     assert head
     assert opening == f"{closing}text"
     assert closing.strip("`") == ""

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from agentd.core.errors import AgentdError, FileMissing, FileUnreadable, PathRefused, WorkspaceError
-from agentd.workspace.os_errors import translated
+from agentd.workspace.os_errors import translate_os_errors
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from agentd.workspace.os_errors import translated
 def test_each_fault_names_the_file_and_a_cure(
     code: int, error: type[AgentdError], words: str
 ) -> None:
-    with pytest.raises(error, match=words) as raised, translated("a/b.md"):
+    with pytest.raises(error, match=words) as raised, translate_os_errors("a/b.md"):
         raise OSError(code, os.strerror(code), "/somewhere/secret")
     assert type(raised.value) is error
     assert "a/b.md" in raised.value.message
@@ -37,5 +37,5 @@ def test_each_fault_names_the_file_and_a_cure(
 
 
 def test_other_errors_pass_as_they_are() -> None:
-    with pytest.raises(PathRefused, match="mine"), translated("a"):
+    with pytest.raises(PathRefused, match="mine"), translate_os_errors("a"):
         raise PathRefused("mine")

@@ -42,7 +42,7 @@ from agentd.memory.facts.reader import PassageReader
 from agentd.memory.facts.told import FactsInPrompt
 from agentd.memory.index.search.fact_search import LiveFacts
 from agentd.storage.copies import Copies
-from agentd.storage.keys import kept_key
+from agentd.storage.keys import load_key
 from agentd.storage.masking import Masking
 from agentd.workspace.scrub import NoteEraser, VersionEraser
 
@@ -143,7 +143,7 @@ async def open_facts(
             memory.files,
             clock,
             new_id=_Ids(),
-            key=await asyncio.to_thread(kept_key, runtime.places.facts_key),
+            key=await asyncio.to_thread(load_key, runtime.places.facts_key),
             forgetting=forgetting,
         )
         book.listen(graph.changed)

@@ -31,7 +31,7 @@ from agentd.memory.graph.service import GraphService
 from agentd.memory.graph.sharing import Sharing
 from agentd.memory.graph.text import GraphText
 from agentd.storage.graph_records import SqliteGraphRecords
-from agentd.storage.keys import kept_key
+from agentd.storage.keys import load_key
 from agentd.workspace.logfiles import LogFiles
 from agentd.workspace.versions import Versions
 
@@ -177,7 +177,7 @@ def _service(keeper: GraphKeeper, stores: Stores, memory: Memory, clock: Clock) 
 
 async def _agent(key: Path) -> str:
     """The name by which this agent tells messages of its own."""
-    secret = await asyncio.to_thread(kept_key, key)
+    secret = await asyncio.to_thread(load_key, key)
     return hmac.digest(secret, b"graph", "sha256").hex()[:16]
 
 

@@ -13,7 +13,7 @@ from agentd.app.cli.report import note, reporting, show
 from agentd.app.cli.texts import Output, write_text
 from agentd.core.errors import InvalidRequest
 from agentd.interfaces.commands.plain import visible
-from agentd.memory.graph.drawing import aligned, as_dot, as_html
+from agentd.memory.graph.drawing import align, as_dot, as_html
 from agentd.memory.graph.wire import answer_of, picture_of
 from agentd.zero import parse, write_compatible
 
@@ -84,7 +84,7 @@ def _answer_text(result: dict[str, Any]) -> str:
     answer = answer_of(result)
     if not answer.rows:
         return visible(answer.reason)
-    lines = [aligned(answer.as_table()), *(visible(str(one)) for one in answer.unknown)]
+    lines = [align(answer.as_table()), *(visible(str(one)) for one in answer.unknown)]
     for name, said in result["tellers"].items():
         lines.append(visible(f"{name} says: {'; '.join(said)}"))
     return "\n".join(lines)
@@ -112,4 +112,4 @@ def _draw(result: dict[str, Any], form: Format) -> str:
             return as_html(picture)
     if not picture.nodes:
         return visible(picture.title)
-    return "\n".join(filter(None, (aligned(picture.as_table()), picture.left_out)))
+    return "\n".join(filter(None, (align(picture.as_table()), picture.left_out)))

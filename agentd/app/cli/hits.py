@@ -214,7 +214,8 @@ def _scores(hits: Sequence[Hit], first: int) -> str:
 def _query_words(query: str) -> dict[str, frozenset[str]]:
     """The words of the query that are looked for, as written, with their terms."""
     found = {
-        word: frozenset(words.terms(word)) for word in words.raw_words(visible(words.asked(query)))
+        word: frozenset(words.terms(word))
+        for word in words.raw_words(visible(words.query_part(query)))
     }
     return {word: terms for word, terms in found.items() if terms}
 

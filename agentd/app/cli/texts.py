@@ -24,11 +24,11 @@ def read_text(file: Path) -> str:
     """The text of the file; `-` is standard input. Raises InvalidRequest for a file that cannot be read
     or is too large, GraphError for one that is no UTF-8.
     """
-    from agentd.zero.formats.seal import MOST_CHARS, decoded
+    from agentd.zero.formats.seal import MOST_CHARS, decode_text
 
     data = read_bytes(file, MOST_CHARS, "no graph of one person is so large")
     with naming_file(file):
-        return decoded(data)
+        return decode_text(data)
 
 
 def read_bytes(file: Path, most: int, cure: str) -> bytes:

@@ -82,7 +82,7 @@ class FactBook:
             size = _OPERATION * len(operations)
             return await quietly(size, lambda: changes.learned(known, operations, context, marks))
 
-        learned = _numbered(*await self._state.change(make))
+        learned = _with_stored_changes(*await self._state.change(make))
         self._not_kept.update(str(one.reason) for one in learned if one.reason is not None)
         return learned
 
@@ -124,7 +124,7 @@ class FactBook:
 
         async def make(known: Known) -> tuple[FactChange, PageChange]:
             listed = await self._store.changes(changes.LISTED)
-            found = changes.chosen(listed, known, change, session)
+            found = changes.choose_change(listed, known, change, session)
             undone = changes.undone(found, known, self._digests, self._clock.now())
             return replace(found, undone=True), undone
 
@@ -146,7 +146,7 @@ class FactBook:
         async def make(known: Known) -> tuple[tuple[Learned, ...], PageChange]:
             return changes.accepted(known, fact_ids, await self._state.context(known))
 
-        return _numbered(*await self._state.change(make))
+        return _with_stored_changes(*await self._state.change(make))
 
     async def reject(self, fact_ids: Sequence[str]) -> tuple[Fact, ...]:
         """Delete proposed facts. Raises NotFound."""
@@ -238,7 +238,9 @@ class FactBook:
         return self._state.problems()
 
 
-def _numbered(learned: Sequence[Learned], stored: Sequence[FactChange]) -> tuple[Learned, ...]:
+def _with_stored_changes(
+    learned: Sequence[Learned], stored: Sequence[FactChange]
+) -> tuple[Learned, ...]:
     """Return the results with their changes as stored; both are in the same order."""
     changes_made = iter(stored)
     return tuple(

@@ -138,7 +138,7 @@ class Survey:
 
     def __post_init__(self) -> None:
         """Compute the words to search for, and the places to read whatever they contain."""
-        self._words = Words(frozenset(chain.from_iterable(self._told())))
+        self._words = Words(frozenset(chain.from_iterable(self._wordings())))
         self._names = words_of(" ".join(chain.from_iterable(map(_telling_names, self.sought))))
         for one in self.sought:
             for where in one.rows:
@@ -176,7 +176,7 @@ class Survey:
         """
         most = max(_FEW_ASKED, self.size // _SHARE)
         return all(self.counts[word] > most for word in self._common) and not any(
-            words and words <= self._common for words in self._told()
+            words and words <= self._common for words in self._wordings()
         )
 
     def pass_over(self, count: int) -> None:
@@ -256,7 +256,7 @@ class Survey:
             is_told = written.by_user or (is_done and written.is_in_file)
             if not is_told or written.where.startswith(_TYPED):
                 continue
-            gone = _masked_in(written, erasure)
+            gone = _masked_spans(written, erasure)
             for start, end in sentences_in(written.text):
                 left = replaced(written.text[start:end], within(gone, start, end))
                 if shared := rare & words_of(left):
@@ -303,7 +303,7 @@ class Survey:
                 self.asking[written.where] = written
                 self._places[written.where].add(one.id)
 
-    def _told(self) -> Iterator[frozenset[str]]:
+    def _wordings(self) -> Iterator[frozenset[str]]:
         """Yield the words of each expression that states a fact: sentence, value, quotes, and the
         names in these.
         """
@@ -419,7 +419,7 @@ def _parts(word: str) -> Sequence[str]:
     return [word[:_STEM]]
 
 
-def _masked_in(written: Written, erasure: Erasure) -> Sequence[Span]:
+def _masked_spans(written: Written, erasure: Erasure) -> Sequence[Span]:
     """Return the spans to mask in a text: in the user's own files only what he named."""
     if written.is_in_file and written.by_user:
         return erasure.at(written.where).found(written.text)

@@ -77,7 +77,7 @@ def accepted(
 ) -> tuple[tuple[Learned, ...], PageChange]:
     """Make proposed facts active. Raises NotFound."""
     draft = Draft(known, context)
-    results = tuple(operations.accept(draft, _proposed(draft, i)) for i in fact_ids)
+    results = tuple(operations.accept(draft, _require_proposed(draft, i)) for i in fact_ids)
     return results, PageChange(draft.write(), draft.facts())
 
 
@@ -85,9 +85,11 @@ def rejected(
     known: Known, fact_ids: Sequence[str], digests: Digests, now: datetime
 ) -> tuple[tuple[Fact, ...], PageChange]:
     """Delete proposed facts as if they had never existed. Raises NotFound."""
-    facts = tuple(_proposed(known, i) for i in fact_ids)
+    facts = tuple(_require_proposed(known, i) for i in fact_ids)
     ids = tuple(fact.id for fact in facts)
-    return facts, _taken_away(known, FactWrite(removed=ids, buried=taken_back(facts, digests, now)))
+    return facts, _take_away(
+        known, FactWrite(removed=ids, buried=tombstones_for(facts, digests, now))
+    )
 
 
 def forgotten(
@@ -154,7 +156,7 @@ def unknown(fact_id: str) -> NotFound:
     return NotFound(f"there is no fact {fact_id}", cure="`agentd facts list` shows all of them")
 
 
-def chosen(
+def choose_change(
     listed: Sequence[FactChange], known: Known, number: int | None, session: SessionKey | None
 ) -> FactChange:
     """Return the change of that number, else the newest that can be undone, of the session if
@@ -200,7 +202,7 @@ def undone(change: FactChange, known: Known, digests: Digests, now: datetime) ->
     earlier words do not bring the undone facts back, and restored facts count as just said.
     """
     again = [
-        _restored(fact, before)
+        _as_before(fact, before)
         for before in change.before
         if (fact := known.alive(before.id)) is not None
     ]
@@ -216,12 +218,14 @@ def undone(change: FactChange, known: Known, digests: Digests, now: datetime) ->
         removed=removed,
         evidence=tuple(Evidence(now, fact_id=fact.id) for fact in again if fact.is_active),
         undone=(change.id,),
-        buried=taken_back([new] if new else [], digests, now),
+        buried=tombstones_for([new] if new else [], digests, now),
     )
-    return _taken_away(known, write)
+    return _take_away(known, write)
 
 
-def taken_back(facts: Iterable[Fact], digests: Digests, now: datetime) -> Mapping[bytes, datetime]:
+def tombstones_for(
+    facts: Iterable[Fact], digests: Digests, now: datetime
+) -> Mapping[bytes, datetime]:
     """Return tombstones for facts that must not be read from the user's earlier words again."""
     names = (digests.of_taken_back(fact.text, fact.triple) for fact in facts)
     return {name: now for several in names for name in several}
@@ -245,7 +249,7 @@ def _holding(known: Known, fact_id: str) -> Fact:
     return fact
 
 
-def _proposed(facts: FactLookup, fact_id: str) -> Fact:
+def _require_proposed(facts: FactLookup, fact_id: str) -> Fact:
     fact = facts.get(fact_id)
     if fact is None or fact.status is not FactStatus.PROPOSED:
         raise NotFound(
@@ -255,14 +259,14 @@ def _proposed(facts: FactLookup, fact_id: str) -> Fact:
     return fact
 
 
-def _taken_away(known: Known, write: FactWrite) -> PageChange:
+def _take_away(known: Known, write: FactWrite) -> PageChange:
     """Return the change that deletes facts as if they had never existed."""
     left = tuple(i for i in known.parked if i not in write.removed)
     write = replace(write, parked=left)
     return PageChange(write, written=write.facts, dropped=frozenset(write.removed))
 
 
-def _restored(fact: Fact, before: Before) -> Fact:
+def _as_before(fact: Fact, before: Before) -> Fact:
     return replace(
         fact,
         status=before.status,

@@ -37,7 +37,7 @@ from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.changes import LISTED
 from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.model_answer import line, objects
-from agentd.memory.facts.wire import told
+from agentd.memory.facts.wire import fact_line
 from agentd.memory.index.ranking.importance import DAILY, OLDEST, importance
 
 log = structlog.get_logger()
@@ -141,7 +141,7 @@ class Review:
 
     async def _judge(self, found: Findings, facts: Sequence[Fact]) -> None:
         """Have the model compare the new facts with those similar to them."""
-        shown = await self._shown(facts)
+        shown = await self._for_review(facts)
         if not shown:
             return
         zone = self._clock.zone
@@ -172,7 +172,7 @@ class Review:
         undone = [one for one in listed if one.undone and one.new]
         return frozenset(frozenset((one.new, old)) for one in undone for old in one.old)
 
-    async def _shown(self, facts: Sequence[Fact]) -> list[Fact]:
+    async def _for_review(self, facts: Sequence[Fact]) -> list[Fact]:
         """Return the facts of the last days and those without a triple, each with similar ones."""
         known = {fact.id: fact for fact in facts}
         now = self._clock.now()
@@ -199,7 +199,7 @@ class Review:
         gone = {*found.stale, *found.duplicates, *found.conflicts}
         left = [fact for fact in facts if fact.id not in gone]
         found.evicted = await asyncio.to_thread(
-            partial(_evicted, left, now, self._settings.max_facts)
+            partial(_over_cap, left, now, self._settings.max_facts)
         )
 
     async def _carry_out(self, found: Findings) -> None:
@@ -221,7 +221,8 @@ class Review:
 
 def _request(shown: Sequence[Fact], zone: tzinfo) -> str:
     lines = (
-        f"{told(fact, zone)}{'' if fact.triple is not None else ' (no triple)'}" for fact in shown
+        f"{fact_line(fact, zone)}{'' if fact.triple is not None else ' (no triple)'}"
+        for fact in shown
     )
     return f"{fence('known facts', chr(10).join(lines))}\n\n{_ASK}"
 
@@ -264,7 +265,7 @@ def _is_old(fact: Fact, now: datetime) -> bool:
     return now - fact.noted_at >= _AT_FLOOR + _STALE
 
 
-def _evicted(facts: Sequence[Fact], now: datetime, most: int) -> tuple[str, ...]:
+def _over_cap(facts: Sequence[Fact], now: datetime, most: int) -> tuple[str, ...]:
     """Return the facts to end so that 90 % of the cap are left; the user's explicit facts go
     last.
     """

@@ -53,7 +53,7 @@ def _read(
     then past ones.
     """
     read = {
-        place: _operation(_named(place, row), row)
+        place: _operation(_row_label(place, row), row)
         for place, row in enumerate(rows)
         if row.get("status") != FactStatus.FORGOTTEN
     }
@@ -64,7 +64,7 @@ def _read(
         if place not in read or (key := _key(read[place])) in there or key in new:
             continue
         by = ""
-        if (successor := _successor(_named(place, row), row)) is not None:
+        if (successor := _successor(_row_label(place, row), row)) is not None:
             came = new[successor].name if successor in new else there.get(successor)
             by = came or holding.get(successor[0], "")
         new[key] = replace(read[place], name=f"row {place}", by=by)
@@ -72,7 +72,7 @@ def _read(
     return len(read), [*holds, *(one for one in new.values() if one.is_over)]
 
 
-def _named(place: int, row: Mapping[str, Any]) -> str:
+def _row_label(place: int, row: Mapping[str, Any]) -> str:
     """Return the name of a row in errors: its `line` in the source file, if known."""
     line = row.get("line")
     return f"line {line}" if type(line) is int else f"facts[{place + 1}]"

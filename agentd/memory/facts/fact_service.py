@@ -36,7 +36,7 @@ from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.memory.facts import quotes, withheld
 from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.keeping import PendingForgetting
-from agentd.memory.facts.known import comparable, folded, names_in
+from agentd.memory.facts.known import comparable, fold_text, names_in
 from agentd.memory.facts.learning import Learning
 from agentd.memory.facts.reader import PassageReader, spoken_in
 from agentd.memory.facts.wire import Spoken
@@ -82,7 +82,7 @@ class FactsService:
         self, text: str, session: SessionKey, quote: str = "", replaces: Sequence[str] = ()
     ) -> tuple[Learned, ...]:
         """See FactService. While no model answers, the owner's sentence is kept as he wrote it."""
-        found = await self._said(session, quote)
+        found = await self._find_saying(session, quote)
         if found is None:
             return ()
         spoken, asked = found
@@ -98,7 +98,7 @@ class FactsService:
 
     async def remember_alone(self, session: SessionKey, quote: str) -> tuple[Learned, ...]:
         """See FactService."""
-        found = await self._said(session, quote)
+        found = await self._find_saying(session, quote)
         sentence = _sentence(*found) if found is not None else ""
         if found is None or not sentence:
             return ()
@@ -142,10 +142,10 @@ class FactsService:
         """
         known = await self._book.all()
         await self._caught_up()
-        if named := _named(query, known, await self._book.all()):
+        if named := _match_ids(query, known, await self._book.all()):
             return named
         matches = await self._matching(query, every=every)
-        if not matches.sure and (told := withheld.meant(query, await self._secrets())):
+        if not matches.sure and (told := withheld.match_secrets(query, await self._secrets())):
             return Matches(tuple(one.fact for one in told))
         return matches
 
@@ -255,9 +255,9 @@ class FactsService:
                 continue
             first = 1
             while rows := await self._sessions.rows(info.key, first, _PAGE):
-                found += await asyncio.to_thread(_told_in, info.key, rows)
+                found += await asyncio.to_thread(_secrets_in, info.key, rows)
                 first = rows[-1].seq + 1
-        return withheld.joined(found)
+        return withheld.without_repeats(found)
 
     async def _caught_up(self) -> bool:
         """Read all unread messages; return whether that succeeded in time."""
@@ -269,7 +269,7 @@ class FactsService:
             return False
         return True
 
-    async def _said(
+    async def _find_saying(
         self, session: SessionKey, quote: str
     ) -> tuple[tuple[Spoken, ...], Evidence] | None:
         """Return the message in which the user says the quote (without a quote his last message),
@@ -278,7 +278,7 @@ class FactsService:
         """
         rows = await self._sessions.recent(session, _TURNS)
         size = sum(len(row.text) for row in rows)
-        return await offload(size, lambda: _said_in(session, rows, quote))
+        return await offload(size, lambda: _saying_in(session, rows, quote))
 
     async def _verbatim(
         self,
@@ -299,7 +299,7 @@ class FactsService:
 
     async def _matching(self, query: str, *, every: bool) -> Matches:
         facts = await self._book.all()
-        search = _all_saying if every else _meant
+        search = _all_saying if every else _match_words
         past = _past(facts)
         for among in (_holding(facts), tuple({comparable(f.text): f for f in past}.values())):
             sure = await asyncio.to_thread(search, query, among)
@@ -317,9 +317,9 @@ class FactsService:
         """
         found: dict[str, Fact] = {}
         for fact in facts:
-            wanted = _held(_asked(query), fact)
+            wanted = _words_of_fact(_distinctive(query), fact)
             for old in await self._book.history(fact.id):
-                if not old.is_active and old.is_alive and wanted == _held(wanted, old):
+                if not old.is_active and old.is_alive and wanted == _words_of_fact(wanted, old):
                     found[old.id] = old
         return tuple(one for one in found.values() if one not in facts)
 
@@ -343,11 +343,11 @@ def _past(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     return tuple(f for f in facts if f.status in (FactStatus.SUPERSEDED, FactStatus.ENDED))
 
 
-def _told_in(session: SessionKey, rows: Sequence[Row]) -> list[Withheld]:
-    return list(withheld.told_in(session, rows))
+def _secrets_in(session: SessionKey, rows: Sequence[Row]) -> list[Withheld]:
+    return list(withheld.secrets_told(session, rows))
 
 
-def _said_in(
+def _saying_in(
     session: SessionKey, rows: Sequence[Row], quote: str
 ) -> tuple[tuple[Spoken, ...], Evidence] | None:
     spoken = spoken_in(session, rows)
@@ -372,7 +372,7 @@ def _sentence(spoken: Sequence[Spoken], asked: Evidence) -> str:
     return one.text[asked.start : asked.end]
 
 
-def _named(query: str, before: Sequence[Fact], now: Sequence[Fact]) -> Matches | None:
+def _match_ids(query: str, before: Sequence[Fact], now: Sequence[Fact]) -> Matches | None:
     """Return the facts with these ids; None if the query is not a list of ids. For a fact that
     recent messages have just replaced, its successor may be meant, too.
     """
@@ -393,15 +393,15 @@ def _all_saying(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """Return the facts with every word of the query that any fact has; none if the query names
     something that no fact names. “The user's …” counts only if the query has nothing else.
     """
-    asked = _asked(query) or frozenset(_WORD.findall(folded(query)))
-    held = {fact.id: _held(asked, fact) for fact in facts}
+    asked = _distinctive(query) or frozenset(_WORD.findall(fold_text(query)))
+    held = {fact.id: _words_of_fact(asked, fact) for fact in facts}
     union = frozenset(word for words in held.values() for word in words)
     if not union or not _names(query) <= union:
         return ()
     return tuple(fact for fact in facts if held[fact.id] == union)
 
 
-def _meant(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+def _match_words(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """Return the facts with exactly the words of the query, or else those that match best."""
     wanted = comparable(query)
     return tuple(f for f in facts if comparable(f.text) == wanted) or _saying(query, facts)
@@ -412,8 +412,8 @@ def _saying(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     has and at least one is rare. None if different facts have different words of it, or if it names
     something that no fact names.
     """
-    asked = _asked(query)
-    held = {fact.id: _held(asked, fact) for fact in facts}
+    asked = _distinctive(query)
+    held = {fact.id: _words_of_fact(asked, fact) for fact in facts}
     counts = Counter(word for words in held.values() for word in words)
     union = frozenset(counts)
     if not _names(query) <= union:
@@ -422,14 +422,14 @@ def _saying(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     return tuple(f for f in facts if held[f.id] == union and union & rare)
 
 
-def _asked(query: str) -> frozenset[str]:
+def _distinctive(query: str) -> frozenset[str]:
     """Return the words of a query that can distinguish facts."""
-    return frozenset(filter(_tells, _WORD.findall(folded(query))))
+    return frozenset(filter(_tells, _WORD.findall(fold_text(query))))
 
 
-def _held(asked: frozenset[str], fact: Fact) -> frozenset[str]:
+def _words_of_fact(asked: frozenset[str], fact: Fact) -> frozenset[str]:
     """Return those of the words that the fact contains, ignoring endings."""
-    own = frozenset(_WORD.findall(folded(fact.text)))
+    own = frozenset(_WORD.findall(fold_text(fact.text)))
     return frozenset(w for w in asked if any(_is_form(w, one) for one in own))
 
 
@@ -440,7 +440,7 @@ def _tells(word: str) -> bool:
 
 
 def _names(text: str) -> frozenset[str]:
-    words = (one for name in names_in(text) for one in _WORD.findall(folded(name)))
+    words = (one for name in names_in(text) for one in _WORD.findall(fold_text(name)))
     return frozenset(filter(_tells, words))
 
 

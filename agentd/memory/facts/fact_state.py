@@ -24,7 +24,13 @@ from agentd.core.turn import SessionKey
 from agentd.core.workspace import FACTS_PATH
 from agentd.memory.facts import changes
 from agentd.memory.facts.draft import Draft, OperationContext
-from agentd.memory.facts.keeping import Keeping, PendingForgetting, moved, parsed, quietly
+from agentd.memory.facts.keeping import (
+    Keeping,
+    PendingForgetting,
+    changing_error,
+    parse_page,
+    quietly,
+)
 from agentd.memory.facts.known import Digests, Known, Tombstones
 from agentd.memory.facts.page import Trouble
 from agentd.memory.facts.reconcile import (
@@ -32,8 +38,8 @@ from agentd.memory.facts.reconcile import (
     PageChange,
     compare,
     page_facts,
-    reconciled,
-    settled,
+    reconcile,
+    settle_copies,
 )
 
 log = structlog.get_logger()
@@ -126,7 +132,7 @@ class FactState:
                     return result, await self._commit(change, self._digest or "")
                 except EditConflict:
                     log.info("facts_changed_meanwhile")
-            raise moved()
+            raise changing_error()
 
     async def context(
         self,
@@ -154,7 +160,7 @@ class FactState:
             known = await asyncio.to_thread(Known.of, await self._store.facts())
             text, _ = await self._keeping.look()
             now = self._clock.now()
-            page = settled(await parsed(text or ""), known, now)
+            page = settle_copies(await parse_page(text or ""), known, now)
             parked = set(await self._store.parked())
             keeps_all = text is None or bool(page.troubles())
 
@@ -234,7 +240,7 @@ class FactState:
 
         def work() -> tuple[Differences, PageChange, tuple[Trouble, ...]]:
             found = compare(page, known, context.now, objection, trusted=trusted)
-            return found, *reconciled(found, Draft(known, context), objection)
+            return found, *reconcile(found, Draft(known, context), objection)
 
         found, change, refused = await quietly(len(text), work)
         await self._commit(change, digest)

@@ -28,7 +28,7 @@ from agentd.core.ports import Clock, Eraser, ErasureStore, Writings
 from agentd.core.text import plain
 from agentd.core.turn import SessionKey
 from agentd.memory.facts.candidates import Also, Candidate, Near, Survey, words_of
-from agentd.memory.facts.marking import Ask, Marker, narrowed, passages, still_asking
+from agentd.memory.facts.marking import Ask, Marker, narrow, passages, still_asking
 from agentd.memory.facts.quotes import is_short
 
 log = structlog.get_logger()
@@ -79,7 +79,7 @@ class Traces:
             if row is None:
                 continue
             if one.start < one.end and not one.is_context:
-                marks += _quoted(row, one)
+                marks += _marks_of_quote(row, one)
             else:
                 rows.append(row.where)
         found = [await self._said(one.session, one.seq) for one in asked if one.seq]
@@ -160,7 +160,7 @@ def marks_of(shown: Sequence[Also], numbers: Sequence[int]) -> tuple[Mark, ...]:
     return tuple(chain.from_iterable(known[n].marks for n in numbers))
 
 
-def _quoted(row: Written, evidence: Evidence) -> Iterator[Mark]:
+def _marks_of_quote(row: Written, evidence: Evidence) -> Iterator[Mark]:
     """Yield marks for the quoted words, without parts that were masked before."""
     at = evidence.start
     for words in row.text[evidence.start : evidence.end].split(MASK):
@@ -367,7 +367,7 @@ class Forgetting:
         if not texts:
             return erasure, ()
         marks = await self._marker.within(erasure.sought, texts)
-        return await asyncio.to_thread(narrowed, erasure, marks)
+        return await asyncio.to_thread(narrow, erasure, marks)
 
     async def _mentions(self, erasure: Erasure) -> tuple[Also, ...]:
         survey = await self._traces.survey(erasure)

@@ -24,7 +24,7 @@ from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import FACTS_PATH, Author, Reader
 from agentd.memory.facts.known import Digests, Known
 from agentd.memory.facts.page import Page, parse
-from agentd.memory.facts.reconcile import PageChange, settled
+from agentd.memory.facts.reconcile import PageChange, settle_copies
 
 _T = TypeVar("_T")
 
@@ -98,16 +98,16 @@ class Keeping:
         async with self._workspace.lock(path):
             text, now = await self.look()
             if now != digest:
-                raise moved()
+                raise changing_error()
             page = await self.page(text or "", digest)
             size = _EDITED * len(page.lines) + _LINE * len(change.written)
-            edited = await quietly(size, lambda: _edited(page, change))
+            edited = await quietly(size, lambda: _edit(page, change))
             after = edited.render()
             if after == (text or ""):
                 return digest, await self._save(change, known)
             intent = await self._workspace.plan(path, FileAction.WRITE, _bytes(after))
             if intent.before != digest:
-                raise moved()
+                raise changing_error()
             if removed := change.write.removed:
                 # Until the rows are deleted, their missing lines must not be taken for forgotten.
                 doubted = (*(change.write.parked or ()), *removed)
@@ -120,13 +120,13 @@ class Keeping:
     async def page(self, text: str, digest: str) -> Page:
         """Return the page of this text; the page read or written last is cached."""
         if self._page[0] != digest:
-            self._page = digest, await parsed(text)
+            self._page = digest, await parse_page(text)
         return self._page[1]
 
     async def settled(self, text: str, digest: str, known: Known, now: datetime) -> Page:
         """Return the page with duplicate lines resolved by what is known."""
         page = await self.page(text, digest)
-        page = await quietly(len(text), lambda: settled(page, known, now))
+        page = await quietly(len(text), lambda: settle_copies(page, known, now))
         self._page = digest, page
         return page
 
@@ -155,7 +155,7 @@ class Keeping:
         await self._forgetting.begin(facts, evidence, also, asked)
 
 
-async def parsed(text: str) -> Page:
+async def parse_page(text: str) -> Page:
     """Parse the page, in a thread if it is long."""
     return await quietly(len(text), lambda: parse(text))
 
@@ -165,7 +165,7 @@ def _bytes(text: str) -> bytes:
     return text.encode(errors="surrogateescape")
 
 
-def _edited(page: Page, change: PageChange) -> Page:
+def _edit(page: Page, change: PageChange) -> Page:
     return page.edited(
         change.written,
         adopted=change.adopted,
@@ -180,7 +180,7 @@ async def quietly(size: int, work: Callable[[], _T]) -> _T:
     return work() if size <= _SHORT else await asyncio.to_thread(work)
 
 
-def moved() -> EditConflict:
+def changing_error() -> EditConflict:
     """Return the error for a page that others keep changing."""
     return EditConflict(
         f"{FACTS_PATH} keeps changing while facts are written to it",

@@ -276,11 +276,11 @@ def comparable(text: str) -> str:
     dashes, article of “the user”, or outer punctuation. Sentences with equal forms have the same
     words.
     """
-    said = folded(text)
+    said = fold_text(text)
     return (_USER.sub("", said) if "the user" in said else said).strip(_OUTER)
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return the text without differences of case, width, quotes, dashes and blanks."""
     if text.isascii():  # same result in a tenth of the time
         return " ".join(text.replace("`", "'").lower().split())

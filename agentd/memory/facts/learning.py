@@ -303,17 +303,17 @@ class Learning:
 
 def in_words(changed: Sequence[Learned]) -> str:
     """Describe the changes in one line, with how to undo them."""
-    kept = [_kept(one.fact, one.gone) for one in changed if one.fact is not None]
-    ended = [_ended(fact) for one in changed if one.fact is None for fact in one.gone]
+    kept = [_kept_text(one.fact, one.gone) for one in changed if one.fact is not None]
+    ended = [_ended_text(fact) for one in changed if one.fact is None for fact in one.gone]
     lead = [f"remembered: {' '.join(kept)}"] if kept else []
     return f"{' '.join((*lead, *ended))} (/undo takes it back)"
 
 
-def _kept(fact: Fact, gone: Sequence[Fact]) -> str:
+def _kept_text(fact: Fact, gone: Sequence[Fact]) -> str:
     return f"{fact.text} (before: {_texts(gone)})" if gone else fact.text
 
 
-def _ended(fact: Fact) -> str:
+def _ended_text(fact: Fact) -> str:
     if fact.is_active and fact.valid_to is not None:  # valid_to is the end of that day
         return f"so until {fact.valid_to - timedelta(microseconds=1):%Y-%m-%d}: {fact.text}"
     return f"no longer so: {fact.text}"

@@ -23,7 +23,7 @@ def clusters(text: str) -> Iterator[tuple[int, str]]:
     return ((found.start(), found[0]) for found in _CLUSTER.finditer(text))
 
 
-def folded(cluster: str) -> str:
+def fold_cluster(cluster: str) -> str:
     """Return the cluster with one kind of quotation mark and of dash, without default
     ignorables.
     """

@@ -96,11 +96,11 @@ class FactLinks:
         self.remove(fact.id)
         self._nexts.clear()
         self._facts[fact.id] = fact
-        self._holding.update(terms(_said(fact)))
+        self._holding.update(terms(_words_of(fact)))
         if (joint := _joint(fact)) is None:
             return
         self._joints[fact.id] = joint
-        self._values[_owned(joint)][joint.value] += 1
+        self._values[_possessive(joint)][joint.value] += 1
         for table, key in self._places(joint):
             table[key][fact.id] = None
         for word in joint.subject.split():
@@ -111,10 +111,10 @@ class FactLinks:
         if (fact := self._facts.pop(fact_id, None)) is None:
             return
         self._nexts.clear()
-        _take(self._holding, terms(_said(fact)))
+        _take(self._holding, terms(_words_of(fact)))
         if (joint := self._joints.pop(fact_id, None)) is None:
             return
-        name = _owned(joint)
+        name = _possessive(joint)
         _take(self._values[name], (joint.value,))
         if not self._values[name]:
             del self._values[name]
@@ -254,9 +254,9 @@ class FactLinks:
         known = [by] if by else []
         known += [self._joints[i] for i in islice(self._by_value.get(name, ()), WAYS_TO_SAY)]
         for joint in known:
-            if self._only(_owned(joint)) != name:
+            if self._only(_possessive(joint)) != name:
                 continue
-            yield _owned(joint)
+            yield _possessive(joint)
             for subject in self._names(joint.subject, steps=steps - 1) if steps else ():
                 yield f"{subject}{_OF}{joint.relation}"
 
@@ -286,7 +286,7 @@ class _Weigher:
     def held(self, fact: Fact) -> int:
         """Return the question's words that a fact contains, as bits."""
         if fact.id not in self._held:
-            shared = terms(_said(fact)) & self._bits.keys()
+            shared = terms(_words_of(fact)) & self._bits.keys()
             self._held[fact.id] = sum(self._bits[term] for term in shared)
         return self._held[fact.id]
 
@@ -332,12 +332,12 @@ def _name(text: str) -> str:
     return f"{_USER}{_OF}{name.removeprefix(_MY)}" if name.startswith(_MY) else name
 
 
-def _owned(joint: _Joint) -> str:
+def _possessive(joint: _Joint) -> str:
     """Return the relation of a subject as a name."""
     return f"{joint.subject}{_OF}{joint.relation}"
 
 
-def _said(fact: Fact) -> str:
+def _words_of(fact: Fact) -> str:
     return f"{fact.text} {fact.triple.relation}" if fact.triple else fact.text
 
 

@@ -69,7 +69,7 @@ class Portion:
     def text(self) -> str:
         """The text of the request."""
         facts = "\n".join(f"[{one.id}] {one.text}" for one in self.facts)
-        shown = "\n".join(_shown(n, one) for n, one in enumerate(self.passages, start=1))
+        shown = "\n".join(_passage_text(n, one) for n, one in enumerate(self.passages, start=1))
         return "\n\n".join((fence(_FACTS, facts), fence(_CANDIDATES, shown), _ASK))
 
     def marks(self, answer: str) -> tuple[Mark, ...] | None:
@@ -128,7 +128,7 @@ class Marker:
             try:
                 async with asyncio.timeout(_LIMIT):
                     for portion in await asyncio.to_thread(list, portions(sought, fresh)):
-                        marks += await self._asked(portion)
+                        marks += await self._ask_model(portion)
                         self._looked_at(portion)
             except (AgentdError, TimeoutError) as error:
                 self._rest(error)
@@ -148,7 +148,7 @@ class Marker:
         if texts != self._last[0]:
             try:
                 async with asyncio.timeout(_SOON):
-                    asked = [await self._asked(portion) for portion in portions(sought, texts)]
+                    asked = [await self._ask_model(portion) for portion in portions(sought, texts)]
             except (AgentdError, TimeoutError) as error:
                 self._rest(error)
                 return None
@@ -170,7 +170,7 @@ class Marker:
         self._last = (), ()
         self.fault, self._pause, self._rests_until = None, _PAUSE, 0.0
 
-    async def _asked(self, portion: Portion) -> tuple[Mark, ...]:
+    async def _ask_model(self, portion: Portion) -> tuple[Mark, ...]:
         assert self._ask is not None
         answer = await self._ask(_SYSTEM, portion.text)
         marks = await asyncio.to_thread(portion.marks, answer)
@@ -245,7 +245,7 @@ def _passages(candidate: Candidate) -> list[MarkedPassage]:
     return [MarkedPassage(part, candidate.where) for part in parts[:_MOST_PASSAGES]]
 
 
-def _shown(n: int, passage: MarkedPassage) -> str:
+def _passage_text(n: int, passage: MarkedPassage) -> str:
     text = passage.text.replace("\n", "\n  ")
     return f"[{n} {passage.where[0]}] {text}"
 
@@ -293,7 +293,7 @@ def passages(erasure: Erasure) -> tuple[Candidate, ...]:
     )
 
 
-def narrowed(erasure: Erasure, marks: Collection[Mark] | None) -> tuple[Erasure, tuple[str, ...]]:
+def narrow(erasure: Erasure, marks: Collection[Mark] | None) -> tuple[Erasure, tuple[str, ...]]:
     """Return the erasure with quotes narrowed to the words that state the facts, and the places
     where a quote has to be erased as a whole. `marks` is None if no model could be asked.
     """

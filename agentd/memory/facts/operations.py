@@ -45,7 +45,7 @@ def accept(draft: Draft, proposed: Fact) -> Learned:
     """Accept a proposed fact on the user's word: it becomes active, with the confidence of an
     explicit one.
     """
-    olds = _meant(draft, proposed.replaces)
+    olds = _resolve(draft, proposed.replaces)
     return _accept(draft, proposed, FactSource.EXPLICIT, olds, draft.context.now)
 
 
@@ -100,13 +100,13 @@ def _state(draft: Draft, operation: FactOperation) -> Learned:
     if operation.is_over:
         return Learned(_past(draft, operation), is_new=True)
     is_change = operation.op is Op.REPLACE
-    olds = _meant(draft, operation.ids, operation.triple) if is_change else ()
+    olds = _resolve(draft, operation.ids, operation.triple) if is_change else ()
     there = draft.saying(operation.text)
     if there is not None and (there.is_active or not operation.is_proven):
         return _confirm(draft, there, operation, [old for old in olds if old.id != there.id])
     if there is not None:
         return _prove(draft, there, operation, olds)
-    if (past := _heard_then(draft, operation)) is not None:
+    if (past := _earlier_reading(draft, operation)) is not None:
         return Learned(past)
     if not operation.is_proven:
         fact = _new(draft, operation, FactStatus.PROPOSED, tuple(old.id for old in olds))
@@ -118,7 +118,7 @@ def _state(draft: Draft, operation: FactOperation) -> Learned:
 def _end(draft: Draft, operation: FactOperation) -> Learned:
     if not operation.is_proven:
         return Learned(reason=Refusal.UNPROVEN)
-    olds = _not_since(draft, _meant(draft, operation.ids), operation)
+    olds = _not_since(draft, _resolve(draft, operation.ids), operation)
     if not olds:
         return Learned(reason=Refusal.UNKNOWN_ID)
     for old in olds:
@@ -141,7 +141,7 @@ def _repeat(draft: Draft, operation: FactOperation) -> Learned:
         if fact is not None and fact.status is FactStatus.PROPOSED:
             learned = _prove(draft, fact, operation, ())
         elif fact is not None:
-            learned = Learned(_heard_again(draft, fact, operation))
+            learned = Learned(_add_evidence(draft, fact, operation))
     return learned
 
 
@@ -155,7 +155,7 @@ def _there(draft: Draft, name: str) -> Fact | None:
     return draft.standing(name)
 
 
-def _heard_then(draft: Draft, operation: FactOperation) -> Fact | None:
+def _earlier_reading(draft: Draft, operation: FactOperation) -> Fact | None:
     """Return the fact that an earlier reading made of these very words and that is no longer
     active; None if there is none. Only what a model reads from a conversation can be read twice.
     """
@@ -195,7 +195,7 @@ def _confirm(draft: Draft, there: Fact, operation: FactOperation, olds: Sequence
     """Record the repetition of a known fact, and end the facts it replaces."""
     if not operation.is_proven:
         return Learned(there)
-    fact = _heard_again(draft, there, operation)
+    fact = _add_evidence(draft, there, operation)
     return _put_aside(draft, Learned(fact), olds, operation)
 
 
@@ -219,7 +219,7 @@ def _prove(draft: Draft, proposed: Fact, operation: FactOperation, olds: Sequenc
     source.
     """
     draft.hear(proposed.id, operation.evidence)
-    replaced = {old.id: old for old in (*_meant(draft, proposed.replaces), *olds)}
+    replaced = {old.id: old for old in (*_resolve(draft, proposed.replaces), *olds)}
     older = _not_since(draft, tuple(replaced.values()), operation)
     return _accept(draft, proposed, operation.source, older, operation.at)
 
@@ -240,7 +240,7 @@ def _accept(
     return Learned(sure, is_new=True, gone=gone, change=change)
 
 
-def _meant(draft: Draft, names: Sequence[str], triple: Triple | None = None) -> tuple[Fact, ...]:
+def _resolve(draft: Draft, names: Sequence[str], triple: Triple | None = None) -> tuple[Fact, ...]:
     found = [fact for name in names if (fact := draft.meant(name, triple)) is not None]
     return tuple({fact.id: fact for fact in found}.values())
 
@@ -276,7 +276,7 @@ def _new(
     return fact
 
 
-def _heard_again(draft: Draft, there: Fact, operation: FactOperation) -> Fact:
+def _add_evidence(draft: Draft, there: Fact, operation: FactOperation) -> Fact:
     """Return the fact with the new evidence, and with higher confidence if that is new."""
     known = {one.at for one in draft.sayings(there.id)}  # copies have the time of their original
     spoken = [one for one in operation.evidence if not one.is_context]

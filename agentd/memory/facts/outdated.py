@@ -22,7 +22,7 @@ from agentd.core.search import OWNER, OWNERS, Chunk, Found, Hit, SearchQuery, So
 from agentd.core.text import UNSPACED, at_first_use
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import FACTS_PATH, FileView, Reader
-from agentd.memory.facts.keeping import parsed
+from agentd.memory.facts.keeping import parse_page
 from agentd.memory.facts.known import Known, comparable
 from agentd.memory.facts.links import terms
 from agentd.memory.facts.quotes import is_short
@@ -115,7 +115,7 @@ class Outdated:
             return
         if view.digest == self._digest:
             return
-        page = await parsed(view.text)
+        page = await parse_page(view.text)
         lines = {place.line.id: place.number for place in page.placed() if place.line.id}
         known = await asyncio.to_thread(Known.of, facts)
         old = [fact for fact in facts if fact.status in _PAST and fact.id in lines]
@@ -213,7 +213,7 @@ class Past:
         after the line of the current fact, which is inserted if it was not found and `adds` is set.
         """
         asked = terms(query)
-        olds = [self._gone(hit, asked) for hit in hits]
+        olds = [self._outdated_in(hit, asked) for hit in hits]
         order = [
             replace(hit, newer=old.place) if old and not old.is_told_of(hit) else hit
             for hit, old in zip(hits, olds, strict=True)
@@ -226,7 +226,7 @@ class Past:
             _put_first(old, first, order, adds=adds)
         return tuple(order)
 
-    def _gone(self, hit: Hit, asked: frozenset[str]) -> Gone | None:
+    def _outdated_in(self, hit: Hit, asked: frozenset[str]) -> Gone | None:
         """Return the past fact that a hit states: of several, the one the query asks about. None if
         the hit's row also states a current fact that fits the query better.
         """

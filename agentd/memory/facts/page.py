@@ -257,7 +257,7 @@ class Page:
             if line.entry is None or fact is None:
                 lines.append(line)
             elif _part(fact) is line.part:
-                lines.append(_written(line, fact))
+                lines.append(_write_line(line, fact))
                 wanted.pop(fact.id, None)
             else:
                 wanted.setdefault(fact.id, fact)
@@ -269,7 +269,7 @@ class Page:
         fresh += [_grave(i, at) for i, at in (buried or {}).items() if i not in marked]
         for part in PagePart:
             if added := [line for line in fresh if line.part is part]:
-                layout = _added(lines, layout, part, added)
+                layout = _add_lines(lines, layout, part, added)
         return Page(tuple(lines), layout)
 
 
@@ -280,7 +280,7 @@ def parse(text: str) -> Page:
     lines: list[PageLine] = []
     part, in_fence = PagePart.NOW, False
     seen: set[str] = set()
-    raws = tuple(_joined(text.split("\n")))
+    raws = tuple(_join_bullets(text.split("\n")))
     code = _code(raws)
     for index, raw in enumerate(raws):
         if index not in code and (heading := _HEADING.match(raw)):
@@ -296,7 +296,7 @@ def parse(text: str) -> Page:
     return Page(tuple(lines), _Layout().renewed((), lines, 0))
 
 
-def _joined(raws: Sequence[str]) -> Iterator[str]:
+def _join_bullets(raws: Sequence[str]) -> Iterator[str]:
     """Yield the lines, each bullet together with its continuation lines."""
     held: str | None = None
     for raw in raws:
@@ -347,7 +347,7 @@ def _line(raw: str, part: PagePart, *, is_quoted: bool) -> PageLine:
         if found := _FORGOTTEN.fullmatch(raw):
             return PageLine(raw, part, buried=read_tombstone(found[1].rstrip()))
         body = _BULLET.fullmatch(raw)
-        if body and (told := _annotated(body[1].rstrip())):
+        if body and (told := _split_annotation(body[1].rstrip())):
             return PageLine(raw, part, read_bullet(*told))
         if _OURS.search(raw):
             raise BadLine("it has a part of a comment of agentd's")
@@ -358,7 +358,7 @@ def _line(raw: str, part: PagePart, *, is_quoted: bool) -> PageLine:
         return PageLine(raw, part, trouble=why)
 
 
-def _annotated(said: str) -> tuple[str, str] | None:
+def _split_annotation(said: str) -> tuple[str, str] | None:
     """Return the words and the annotation after them; None if there is none."""
     found = _FACT.search(said) if said.endswith("-->") else None
     return (said[: found.start()].rstrip(), said[found.end() : -3].rstrip()) if found else None
@@ -368,7 +368,7 @@ def _title(words: str) -> str:
     return words.rstrip().rstrip("#").rstrip().casefold()
 
 
-def _parted(lines: Sequence[PageLine]) -> Iterator[PageLine]:
+def _with_parts(lines: Sequence[PageLine]) -> Iterator[PageLine]:
     """Yield the lines, each with the part that it is in now."""
     part = PagePart.NOW
     code = _code([line.raw for line in lines])
@@ -384,7 +384,7 @@ def _part(fact: Fact) -> PagePart:
     return PagePart.NOW if fact.is_active else PagePart.EARLIER
 
 
-def _written(line: PageLine, fact: Fact) -> PageLine:
+def _write_line(line: PageLine, fact: Fact) -> PageLine:
     """Return the line, changed only if it states something else."""
     entry = line.entry
     if entry is not None and entry.is_complete and entry.fact(entry.id, fact.noted_at) == fact:
@@ -403,7 +403,7 @@ def _grave(fact_id: str, at: datetime) -> PageLine:
     return PageLine(tombstone(fact_id, at), PagePart.FORGOTTEN, buried=(fact_id, at))
 
 
-def _added(
+def _add_lines(
     lines: list[PageLine], layout: _Layout, part: PagePart, added: Sequence[PageLine]
 ) -> _Layout:
     """Insert lines at the end of their part, which is created if missing; return the new layout."""
@@ -427,7 +427,7 @@ def _added(
         lines.append(PageLine("", lines[-1].part))
     first = min(first, end)
     if is_new:  # lines after the new heading belong to the part now
-        lines[:] = _parted(lines)
+        lines[:] = _with_parts(lines)
         return _Layout().renewed((), lines, 0)
     return layout.renewed((), lines, first)
 

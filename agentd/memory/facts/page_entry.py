@@ -145,8 +145,8 @@ def bullet(fact: Fact) -> str:
     told = [f"{key}={_value(value)}" for key, value in pairs.items() if value]
     if triple is not None:
         parts = (triple.subject, triple.relation, triple.value)
-        told.append(f"triple={_quoted('|'.join(_slashed(part, '|') for part in parts))}")
-    return f"- {_escaped(fact.text)} <!-- fact {' '.join(told)} -->"
+        told.append(f"triple={_quote('|'.join(_backslash(part, '|') for part in parts))}")
+    return f"- {_escape(fact.text)} <!-- fact {' '.join(told)} -->"
 
 
 def tombstone(fact_id: str, at: datetime) -> str:
@@ -251,18 +251,18 @@ def _stamp(at: datetime) -> str:
 
 
 def _value(text: str) -> str:
-    return text if _BARE.fullmatch(text) and "--" not in text else _quoted(_slashed(text, ""))
+    return text if _BARE.fullmatch(text) and "--" not in text else _quote(_backslash(text, ""))
 
 
-def _quoted(text: str) -> str:
-    return f'"{_escaped(text)}"'
+def _quote(text: str) -> str:
+    return f'"{_escape(text)}"'
 
 
-def _slashed(text: str, more: str) -> str:
+def _backslash(text: str, more: str) -> str:
     return "".join(f"\\{c}" if c in '\\"' or c in more else c for c in text)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Escape everything that could begin or end a comment; `_plain` reverses it."""
     return _CLOSES.sub("&gt;", _OPENS.sub("&lt;", _AMPERSAND.sub("&amp;", text)))
 

@@ -169,7 +169,7 @@ class Proposals:
             {path: await self._view(path) for path in (USER, MEMORY)},
             self._clock.zone,
         )
-        proposals = await asyncio.to_thread(self._made, state)
+        proposals = await asyncio.to_thread(self._build, state)
         self._shown = {proposal.id: proposal.digest for proposal in proposals}
         return proposals
 
@@ -218,7 +218,7 @@ class Proposals:
         except FileMissing:
             return FileView(path, "", "")
 
-    def _made(self, state: _State) -> tuple[Proposal, ...]:
+    def _build(self, state: _State) -> tuple[Proposal, ...]:
         return tuple(self._proposal(wish, state.files[wish.path]) for wish in _wishes(state))
 
     def _proposal(self, wish: _Wish, view: FileView) -> Proposal:
@@ -259,7 +259,7 @@ class _State:
 def _wishes(state: _State) -> Iterator[_Wish]:
     taken: set[str] = set()
     for path, view in state.files.items():
-        for old, new in _outdated(state.facts, view.text):
+        for old, new in _outdated_in(state.facts, view.text):
             if state.answers.get(new.id, True) and new.id not in taken:
                 taken.add(new.id)
                 is_said = _says(view.text, new)
@@ -280,7 +280,7 @@ def _is_earned(state: _State, fact: Fact) -> bool:
 
 
 def _sayings(state: _State, fact: Fact) -> Sayings:
-    return _said(state.evidence.get(fact.id, ()), fact)
+    return _sayings_of(state.evidence.get(fact.id, ()), fact)
 
 
 def _path_of(fact: Fact) -> str:
@@ -293,7 +293,7 @@ def _line_of(fact: Fact) -> str:
     return f"- {' '.join(fact.text.split())}"
 
 
-def _said(evidence: Sequence[Evidence], fact: Fact) -> Sayings:
+def _sayings_of(evidence: Sequence[Evidence], fact: Fact) -> Sayings:
     """Count the times a fact was said. Evidence of one moment counts once, however many copies of
     the conversation there are.
     """
@@ -328,7 +328,7 @@ def _says(text: str, fact: Fact) -> bool:
     return any(comparable(one) == wanted for one in said)
 
 
-def _outdated(facts: Known, text: str) -> tuple[tuple[Fact, Fact], ...]:
+def _outdated_in(facts: Known, text: str) -> tuple[tuple[Fact, Fact], ...]:
     """Return superseded facts whose lines are in the text, each with its current successor."""
     lines = {line.strip() for line in text.splitlines()}
     olds = [f for f in facts if f.status is FactStatus.SUPERSEDED and _line_of(f) in lines]

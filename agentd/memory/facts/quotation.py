@@ -39,7 +39,7 @@ _SHOWN = rf"""
     """
 
 
-def _paired(opening: str, closing: str) -> str:
+def _nested_pattern(opening: str, closing: str) -> str:
     """Return a pattern for marks that differ, with one level of the same kind nested."""
     inside = f"[^{opening}{closing}]"
     return f"{opening}(?:{inside}++|{opening}{inside}*+[{closing}])*+[{closing}]"
@@ -76,7 +76,7 @@ _PAIRS = (
 )
 _KINDS = (
     *(_same(mark) for mark in '"＂”'),
-    *(_paired(marks[0], marks[1:]) for marks in _PAIRS),
+    *(_nested_pattern(marks[0], marks[1:]) for marks in _PAIRS),
     *(_single(_BEFORE, "‘", "’"), _single("", "‚", "‘’"), _single("", "‛", "’")),
 )
 _MARKED = f'(?=["＂”“„‟⹂«»‹›「『｢﹁﹃〝‘‚‛])(?:{"|".join(_KINDS)})'

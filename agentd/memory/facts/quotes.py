@@ -48,7 +48,7 @@ class Searched:
         wanted = _Folded(quote).trimmed()
         if not wanted:
             return None
-        for found in self._found(wanted):
+        for found in self._find(wanted):
             if not any(found[0] < end and start < found[1] for start, end in self._quotations):
                 return found
         return None
@@ -62,11 +62,11 @@ class Searched:
         """The words of the folded text without outer punctuation, each with its offset."""
         words = []
         for found in _WORD.finditer(self._folded.text):
-            word = _trimmed(found[0])
+            word = _trim(found[0])
             words.append((found.start() + found[0].index(word), word))
         return words
 
-    def _found(self, wanted: str) -> Iterator[Span]:
+    def _find(self, wanted: str) -> Iterator[Span]:
         for start, end in self._places(wanted):
             yield self._folded.original(start, end)
         yield from self._with_gap(wanted)
@@ -85,7 +85,7 @@ class Searched:
         gaps = list(_GAP.finditer(wanted))
         if len(gaps) != 1:
             return
-        head, tail = (_trimmed(w) for w in (wanted[: gaps[0].start()], wanted[gaps[0].end() :]))
+        head, tail = (_trim(w) for w in (wanted[: gaps[0].start()], wanted[gaps[0].end() :]))
         if is_short(head) or is_short(tail):
             return
         tails = self._places(tail)
@@ -101,7 +101,7 @@ class Searched:
                 yield first[0], last[1]
 
     def _with_typo(self, wanted: str) -> Iterator[Span]:
-        words = [_trimmed(word) for word in wanted.split(" ")]
+        words = [_trim(word) for word in wanted.split(" ")]
         said = self._words
         spoken = [word for _, word in said]
         right = _common(words, spoken)  # from each offset on, and up to each offset
@@ -124,7 +124,7 @@ def is_short(quote: str) -> bool:
     """Whether a quote has fewer than three words, or eight characters in a script without blanks;
     so few words have a meaning only as the answer to a question.
     """
-    words = [word for one in _Folded(quote).text.split() if (word := _trimmed(one))]
+    words = [word for one in _Folded(quote).text.split() if (word := _trim(one))]
     unspaced = sum(len(_UNSPACED().findall(word)) for word in words)
     spaced = sum(not _UNSPACED().search(word) for word in words)
     return spaced / _LEAST_WORDS + unspaced / _LEAST_UNSPACED < 1
@@ -241,9 +241,9 @@ def _without_kinds(cluster: str) -> str:
     """
     if cluster.isascii():
         return cluster.translate(_ASCII_MARKS)
-    from agentd.memory.facts.letters import folded
+    from agentd.memory.facts.letters import fold_cluster
 
-    return folded(cluster)
+    return fold_cluster(cluster)
 
 
 @lru_cache(maxsize=4_096)
@@ -258,7 +258,7 @@ def _comparable(cluster: str) -> str:
     )  # some accents decompose to a blank and a mark
 
 
-def _trimmed(words: str) -> str:
+def _trim(words: str) -> str:
     """Return words without outer punctuation and blanks."""
     start, end = _inner(words)
     return words[start:end]

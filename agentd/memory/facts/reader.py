@@ -139,7 +139,9 @@ class PassageReader:
         marks = {passage.session: passage.last}
         operations: tuple[FactOperation, ...] = ()
         if passage.spoken:
-            operations = await self._asked(passage.session, passage.spoken, FactSource.EXTRACTED)
+            operations = await self._read_passage(
+                passage.session, passage.spoken, FactSource.EXTRACTED
+            )
         if not await self._sessions.exists(passage.session):
             return ()  # the session was deleted meanwhile
         learned = await self._facts.learn(operations, session=passage.session, marks=marks)
@@ -160,7 +162,7 @@ class PassageReader:
         """
         if not any(one.is_user and not one.is_secret for one in spoken):
             return ()
-        found = await self._asked(session, spoken, FactSource.EXPLICIT, hinted, asked)
+        found = await self._read_passage(session, spoken, FactSource.EXPLICIT, hinted, asked)
         proven = [one for one in found if one.is_proven]
         if category is not None:
             proven = [replace(one, category=category) for one in proven]
@@ -201,7 +203,7 @@ class PassageReader:
         infos = await self._sessions.sessions()
         return {info.key: info.rows > marks.get(info.key, 0) for info in infos}
 
-    async def _asked(
+    async def _read_passage(
         self,
         session: SessionKey,
         spoken: Sequence[Spoken],
@@ -212,12 +214,12 @@ class PassageReader:
         """Return the operations that the model reads from the messages, with their evidence. If
         some messages were erased meanwhile, the answer is discarded and the model reads the rest.
         """
-        items, dropped, shown = await self._answered(session, spoken, hinted)
+        items, dropped, shown = await self._ask_model(session, spoken, hinted)
         while (now := await self._as_they_stand(spoken)) != list(spoken):
             spoken = now
             if not any(one.is_user for one in spoken):
                 return ()
-            items, dropped, shown = await self._answered(session, spoken, hinted)
+            items, dropped, shown = await self._ask_model(session, spoken, hinted)
         zone = self._clock.zone
         found = await asyncio.to_thread(
             lambda: tuple(wire.operations(items, spoken, source, zone, asked))
@@ -233,13 +235,13 @@ class PassageReader:
         )
         return found
 
-    async def _answered(
+    async def _ask_model(
         self, session: SessionKey, spoken: Sequence[Spoken], hinted: Sequence[str]
     ) -> tuple[tuple[WireItem, ...], int, int]:
         """Return the items of the model's answer, how many objects were unusable, and how many
         facts it was shown.
         """
-        known = await self._known(spoken, hinted)
+        known = await self._facts_for_model(spoken, hinted)
         async with asyncio.timeout(self._settings.extraction_timeout.total_seconds()):
             answer = await self._calls.ask(
                 session,
@@ -260,14 +262,14 @@ class PassageReader:
         self._malformed += dropped
         return items, dropped, len(known)
 
-    async def _known(self, spoken: Sequence[Spoken], hinted: Sequence[str]) -> list[Fact]:
+    async def _facts_for_model(self, spoken: Sequence[Spoken], hinted: Sequence[str]) -> list[Fact]:
         """Return the facts to show the model: all if they fit, else the hinted and the newest, then
         those nearest to each message in turn.
         """
         active = await self._facts.active()
         shown = _fitting(active)
         if len(shown) < len(active):
-            near = [await self._facts.nearest(text, _NEAREST) for text in _asked_by(spoken)]
+            near = [await self._facts.nearest(text, _NEAREST) for text in _questions(spoken)]
             in_turn = (fact for each in zip_longest(*near) for fact in each if fact is not None)
             held = {fact.id: fact for fact in active if fact.id in hinted} if hinted else {}
             first = (held[i] for i in hinted if i in held)
@@ -342,7 +344,7 @@ def _sentence_like(fact: str, text: str) -> Span | None:
     return best
 
 
-def _asked_by(spoken: Sequence[Spoken]) -> list[str]:
+def _questions(spoken: Sequence[Spoken]) -> list[str]:
     """Return the user's messages, each also together with the agent's message before it, since a
     bare answer says little.
     """

@@ -90,7 +90,7 @@ class Differences:
     refused: tuple[tuple[int, Refusal], ...] = ()
 
 
-def settled(page: Page, known: Known, now: datetime) -> Page:
+def settle_copies(page: Page, known: Known, now: datetime) -> Page:
     """Resolve duplicate ids on the page: the line that best fits the row counts, wherever it is."""
 
     def fits(place: Placed) -> int:
@@ -98,7 +98,7 @@ def settled(page: Page, known: Known, now: datetime) -> Page:
         row = known.get(entry.id) if entry else None
         if entry is None or row is None or entry.text != row.text:
             return 0
-        return 2 if said_by(place, row, now).status is row.status else 1
+        return 2 if fact_of_line(place, row, now).status is row.status else 1
 
     return page.settled(fits)
 
@@ -120,13 +120,13 @@ def compare(
         if not entry.id:
             fresh.append(place)
         elif entry.id in tombstones or (row and not row.is_alive):
-            dead.append(said_by(place, None, now))
+            dead.append(fact_of_line(place, None, now))
         elif row and row.is_active and not _is_over(place, now) and entry.text != row.text:
             edited.append((place, row))
         elif row is None and len(known) and (why := screen(entry.text)):
             refused.append((place.number, why))
         else:
-            said = said_by(place, row, now)
+            said = fact_of_line(place, row, now)
             if said != row:
                 taken.append(said)
             if not entry.is_complete or entry.status(now) is not said.status:
@@ -151,7 +151,7 @@ def compare(
     )
 
 
-def reconciled(
+def reconcile(
     found: Differences, draft: Draft, screen: Screen
 ) -> tuple[PageChange, tuple[Trouble, ...]]:
     """Return the change that follows from the differences, and the refused lines. It is made in the
@@ -195,14 +195,14 @@ def page_facts(
     for place in page.placed():
         fact_id = place.line.entry.id if place.line.entry else ""
         if fact_id and fact_id not in tombstones:
-            facts[fact_id] = said_by(place, None, now)
+            facts[fact_id] = fact_of_line(place, None, now)
     for fact in known:
         if fact.id not in facts and (not fact.is_alive or stays(fact)):
             facts[fact.id] = fact
     return tuple(facts.values())
 
 
-def said_by(place: Placed, row: Fact | None, now: datetime) -> Fact:
+def fact_of_line(place: Placed, row: Fact | None, now: datetime) -> Fact:
     """Return the fact as its line states it; missing fields come from the row, else from
     defaults.
     """

@@ -25,7 +25,7 @@ from agentd.engine import tokens
 from agentd.engine.context import fence
 from agentd.memory.facts.fact_settings import FactsSettings
 from agentd.memory.facts.links import FactLinks, LinkWay
-from agentd.memory.facts.wire import day, in_line, told
+from agentd.memory.facts.wire import day, fact_line, in_line
 
 log = structlog.get_logger()
 
@@ -184,7 +184,7 @@ class FactsInPrompt:
                 continue
             new = self._instead(fact, now)
             is_told = new is not None and new.id in replacing
-            lines.append(self._gone(fact_id, fact, new, is_told=is_told))
+            lines.append(self._gone_line(fact_id, fact, new, is_told=is_told))
             if new is not None:
                 replacing.add(new.id)
         for fact in self._holding(now):
@@ -195,9 +195,11 @@ class FactsInPrompt:
         return _block(CHANGED_HEADING, framing, lines) if lines else ""
 
     def _line(self, fact: Fact) -> str:
-        return f"- {told(fact, self._clock.zone)}"
+        return f"- {fact_line(fact, self._clock.zone)}"
 
-    def _gone(self, fact_id: str, fact: Fact | None, new: Fact | None, *, is_told: bool) -> str:
+    def _gone_line(
+        self, fact_id: str, fact: Fact | None, new: Fact | None, *, is_told: bool
+    ) -> str:
         """Return the line that says that a fact no longer holds, and which one does."""
         zone = self._clock.zone
         if new is not None:
@@ -232,13 +234,13 @@ class FactsInPrompt:
         named = [fact for fact in links.named(message) if _holds(fact, now)]
         near = await self._cosines(message, [fact.id for fact in links.around((*named, *hits))])
         best = hits[: ROOM - LINKED]
-        linked = _linked(best, links.ways(message, hits, named, near))
+        linked = _linked_facts(best, links.ways(message, hits, named, near))
         found = {fact.id: fact for fact in (*best, *linked, *hits)}
         lines: list[str] = []
         text = ""
         for fact in list(found.values())[:ROOM]:
             if _holds(fact, now):
-                lines.append(_clipped(self._line(fact), LINE_BYTES))
+                lines.append(_clip(self._line(fact), LINE_BYTES))
                 longer = _block(RELEVANT_HEADING, self._framing, lines)
                 if tokens.of_text(longer) > (self._budget or USUAL_TOKENS):
                     break
@@ -291,7 +293,7 @@ class FactsInPrompt:
         return links
 
 
-def _linked(hits: Sequence[Fact], ways: Sequence[LinkWay]) -> list[Fact]:
+def _linked_facts(hits: Sequence[Fact], ways: Sequence[LinkWay]) -> list[Fact]:
     """Return the facts of the best ways, as many as fit beside the hits."""
     known = {fact.id for fact in hits}
     found: dict[str, Fact] = {}
@@ -325,7 +327,7 @@ def _block(heading: str, framing: str, lines: Sequence[str]) -> str:
     return "\n".join(filter(None, (heading, framing, fence(SOURCE, "\n".join(lines)))))
 
 
-def _clipped(text: str, most_bytes: int) -> str:
+def _clip(text: str, most_bytes: int) -> str:
     """Return the text, or its beginning if it exceeds `most_bytes` in UTF-8, cut between
     characters.
     """

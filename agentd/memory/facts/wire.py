@@ -82,13 +82,13 @@ class WireItem:
 
 def request(spoken: Sequence[Spoken], known: Sequence[Fact], zone: tzinfo) -> str:
     """Return the text of the request."""
-    said = "\n".join(_shown(n, one, zone) for n, one in enumerate(spoken, start=1))
-    facts = "\n".join(told(fact, zone) for fact in known)
+    said = "\n".join(_message_text(n, one, zone) for n, one in enumerate(spoken, start=1))
+    facts = "\n".join(fact_line(fact, zone) for fact in known)
     parts = [fence(_KNOWN, facts)] if known else []
     return "\n\n".join((*parts, fence(_SAID, said), _ASK))
 
 
-def told(fact: Fact, zone: tzinfo) -> str:
+def fact_line(fact: Fact, zone: tzinfo) -> str:
     """Return a fact as models see it, in one line with its id and start date."""
     return f"[{fact.id} since {day(fact.valid_from, zone)}] {in_line(fact.text)}"
 
@@ -133,7 +133,7 @@ def operations(
         evidence = _proof(item, spoken, found)
         if asked is not None and not evidence and any(found):
             evidence = (asked,)
-        cited = _cited(item.message, spoken)
+        cited = _cited_message(item.message, spoken)
         at = evidence[0].at if evidence else cited.at if cited else spoken[-1].at
         since = _since(item.valid_from, zone)
         yield FactOperation(
@@ -159,7 +159,7 @@ def _proof(
     only other message that contains it. A short quote counts only as the answer to the agent's
     message before it.
     """
-    cited = _cited(item.message, spoken)
+    cited = _cited_message(item.message, spoken)
     places = [(at, span) for at, span in enumerate(found) if span is not None]
     own = [(at, span) for at, span in places if spoken[at] is cited]
     if not own and len(places) != 1:
@@ -181,23 +181,23 @@ def _is_own(one: Spoken) -> bool:
     return one.is_user and one.is_clean
 
 
-def _cited(message: int | None, spoken: Sequence[Spoken]) -> Spoken | None:
+def _cited_message(message: int | None, spoken: Sequence[Spoken]) -> Spoken | None:
     return spoken[message - 1] if message and 0 < message <= len(spoken) else None
 
 
-def _shown(count: int, one: Spoken, zone: tzinfo) -> str:
+def _message_text(count: int, one: Spoken, zone: tzinfo) -> str:
     who = "user" if one.is_user else "agent"
     head = f"[{count} {who} {one.at.astimezone(zone):%Y-%m-%d %H:%M}]"
     text = typed(one.text, one.hidden, _LEFT_OUT)
     if one.is_user:
-        text = _clipped(text, USER_CHARS // 2, USER_CHARS // 2)
+        text = _clip(text, USER_CHARS // 2, USER_CHARS // 2)
     else:
-        text = _clipped(text, AGENT_CHARS // 4, 3 * AGENT_CHARS // 4)
+        text = _clip(text, AGENT_CHARS // 4, 3 * AGENT_CHARS // 4)
     lines = "\n  ".join(text.strip().splitlines())
     return f"{head} {lines}"
 
 
-def _clipped(text: str, head: int, tail: int) -> str:
+def _clip(text: str, head: int, tail: int) -> str:
     if len(text) <= head + tail:
         return text
     return f"{text[:head]}\n{_LEFT_OUT}\n{text[-tail:]}"

@@ -17,7 +17,7 @@ from agentd.core.redaction import Telling, tellings
 from agentd.core.spans import Spans
 from agentd.core.transcript import Row, opens_turn
 from agentd.core.turn import SessionKey
-from agentd.memory.facts.known import folded
+from agentd.memory.facts.known import fold_text
 
 _WORD = re.compile(r"\w+")
 _USER = "user"
@@ -39,7 +39,7 @@ def secret_spans(text: str) -> Spans:
     return tuple(dict.fromkeys(span for told in tellings(text) for span in around(told)))
 
 
-def told_in(session: SessionKey, rows: Iterable[Row]) -> Iterator[Withheld]:
+def secrets_told(session: SessionKey, rows: Iterable[Row]) -> Iterator[Withheld]:
     """Yield the secrets that the user reveals in these rows of a conversation."""
     for row in rows:
         if not (opens_turn(row) and row.source.is_owners_own):
@@ -52,7 +52,7 @@ def told_in(session: SessionKey, rows: Iterable[Row]) -> Iterator[Withheld]:
             yield Withheld(_fact(told, words, row), tuple(said))
 
 
-def joined(several: Iterable[Withheld]) -> tuple[Withheld, ...]:
+def without_repeats(several: Iterable[Withheld]) -> tuple[Withheld, ...]:
     """Merge equal secrets: the fact of the first time, with all evidence."""
     found: dict[str, Withheld] = {}
     for one in sorted(several, key=lambda one: one.fact.noted_at):
@@ -64,14 +64,14 @@ def joined(several: Iterable[Withheld]) -> tuple[Withheld, ...]:
     return tuple(found.values())
 
 
-def meant(query: str, several: Sequence[Withheld]) -> tuple[Withheld, ...]:
+def match_secrets(query: str, several: Sequence[Withheld]) -> tuple[Withheld, ...]:
     """Return the secrets that a request to forget means: those whose value it contains, else those
     whose name it contains.
     """
-    asked = set(_WORD.findall(folded(query)))
+    asked = set(_WORD.findall(fold_text(query)))
 
     def says(words: str) -> bool:
-        own = set(_WORD.findall(folded(words)))
+        own = set(_WORD.findall(fold_text(words)))
         return bool(own) and own <= asked
 
     by_value = tuple(one for one in several if one.fact.triple and says(one.fact.triple.value))
@@ -82,7 +82,7 @@ def meant(query: str, several: Sequence[Withheld]) -> tuple[Withheld, ...]:
 
 def _fact(told: Telling, words: str, row: Row) -> Fact:
     """Build the fact; its id is the same wherever the same secret is told."""
-    name = f"{folded(told.name)}\0{told.value}".encode(errors="replace")
+    name = f"{fold_text(told.name)}\0{told.value}".encode(errors="replace")
     return Fact(
         sha256(name).hexdigest()[:8],
         words,

@@ -37,14 +37,14 @@ class Normalised:
         return _holds(self.condition, fields)
 
 
-def normalised(condition: Condition, resolve: Callable[[str], str] = normal_label) -> Normalised:
+def normalise(condition: Condition, resolve: Callable[[str], str] = normal_label) -> Normalised:
     """Normalise the labels of a condition by `resolve` and its predicates by `normal_predicate`.
     `predicate` of the result is the predicate that the last fact of every matching path must have,
     if the condition demands one. Raises GraphError for an invalid name.
     """
     normal = _normal(condition, resolve)
     used = {comparison.field for comparison in _comparisons(normal)}
-    return Normalised(normal, bool(used & LABELS), _demanded(normal))
+    return Normalised(normal, bool(used & LABELS), _demanded_predicate(normal))
 
 
 def _normal(condition: Condition, resolve: Callable[[str], str]) -> Condition:
@@ -75,12 +75,14 @@ def _comparisons(condition: Condition) -> Iterator[Comparison]:
                 yield from _comparisons(part)
 
 
-def _demanded(condition: Condition) -> str | None:
+def _demanded_predicate(condition: Condition) -> str | None:
     match condition:
         case Comparison("predicate", "=", str(value)):
             return value
         case Conjunction(parts):
-            return next((name for part in parts if (name := _demanded(part)) is not None), None)
+            return next(
+                (name for part in parts if (name := _demanded_predicate(part)) is not None), None
+            )
     return None
 
 

@@ -28,7 +28,7 @@ from agentd.core.graph import (
 from agentd.core.ports import Clock, GraphRecords, GraphStore
 from agentd.core.text import Folded, trimmed
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.records import canonical, told_by
+from agentd.zero.formats.records import canonical, concepts_told
 from agentd.zero.formats.writing import write
 from agentd.zero.hashes import context_hash, episode_hash
 
@@ -94,7 +94,7 @@ def alone(record: Record, relation: Relation) -> Record:
     """Return the record of one episode and everything it names."""
     concepts = {one.hash: one for one in record.concepts}
     contexts = tuple(one for one in record.contexts if one.hash == relation.context)
-    return canonical(Record(told_by(concepts, [relation]), contexts, (relation,)))
+    return canonical(Record(concepts_told(concepts, [relation]), contexts, (relation,)))
 
 
 def read_rows(kept: Iterable[KeptEpisode]) -> list[KeptRecords]:
@@ -184,7 +184,7 @@ def promotion(
         denied=said.denied,
         refs=tuple(refs),
     )
-    return canonical(Record(told_by(concepts, [relation]), (context,), (relation,)))
+    return canonical(Record(concepts_told(concepts, [relation]), (context,), (relation,)))
 
 
 def _portions(traces: Sequence[Trace]) -> Iterator[Sequence[Trace]]:

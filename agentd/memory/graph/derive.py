@@ -49,7 +49,7 @@ class Names:
         self._own = dict(own.table)
         self._one: Mapping[tuple[str, str], str] = {}  # relations with a single value
         self._bare: Mapping[str, str] = {}  # names without an owner
-        fit = [one for one in map(_written, triples) if one is not None]
+        fit = [one for one in map(_labels_or_none, triples) if one is not None]
         for _ in range(_ROUNDS):
             before = self._one
             self._learn(fit)
@@ -67,9 +67,9 @@ class Names:
         employer" becomes Klara's employer. In a value "sister" is an ordinary word. Raises
         GraphError for invalid labels.
         """
-        return self._told(_labels(triple))
+        return self._triple_of(_labels(triple))
 
-    def _told(self, said: _Written) -> Triple:
+    def _triple_of(self, said: _Written) -> Triple:
         about, relation = self._whom(said.subject), said.relation
         head, possessive, last = f"{about}{_OF}{said.has}".rpartition(_OF)
         if possessive and (holder := self._owned(head)) != head:
@@ -113,7 +113,7 @@ class Names:
     def _learn(self, triples: Iterable[_Written]) -> None:
         values: dict[tuple[str, str], set[str]] = {}
         for said in triples:
-            told = self._told(said)
+            told = self._triple_of(said)
             for name in _relations(told.relation.replace("_", "-")):
                 values.setdefault((told.subject, name), set()).add(told.value)
         one = {key: next(iter(found)) for key, found in values.items() if len(found) == 1}
@@ -143,7 +143,7 @@ def _labels(triple: Triple) -> _Written:
     )
 
 
-def _written(triple: Triple) -> _Written | None:
+def _labels_or_none(triple: Triple) -> _Written | None:
     try:
         return _labels(triple)
     except GraphError:
@@ -210,7 +210,7 @@ class Derived:
     unfit: tuple[str, ...] = ()
 
 
-def derived(
+def derive(
     facts: Iterable[Fact], evidence: Mapping[str, Sequence[Evidence]], own: Aliases
 ) -> Derived:
     """Derive the episodes of all facts with a triple, except forgotten and proposed ones. `own` is

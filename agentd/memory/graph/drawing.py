@@ -19,16 +19,16 @@ _STYLE = (
 )
 
 
-def aligned(table: Table, widest: int = WIDEST) -> str:
+def align(table: Table, widest: int = WIDEST) -> str:
     """Return the table as text with aligned columns and a line under its headings; cells wider than
     `widest` end in `…`. Columns of numbers are right-aligned.
     """
-    rows = [[_clipped(one_line(cell), widest) for cell in row] for row in table]
+    rows = [[_clip(one_line(cell), widest) for cell in row] for row in table]
     widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
     numbers = [
         len(rows) > 1 and all(map(_is_number, column[1:])) for column in zip(*rows, strict=True)
     ]
-    lines = ["  ".join(map(_padded, row, widths, numbers)).rstrip() for row in rows]
+    lines = ["  ".join(map(_pad, row, widths, numbers)).rstrip() for row in rows]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(lines)
 
@@ -44,7 +44,7 @@ def _columns(letter: str) -> int:
     return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
 
 
-def _clipped(text: str, widest: int) -> str:
+def _clip(text: str, widest: int) -> str:
     if columns(text) <= widest:
         return text
     taken, width = "", 0
@@ -56,7 +56,7 @@ def _clipped(text: str, widest: int) -> str:
     return f"{taken}…"
 
 
-def _padded(cell: str, width: int, is_number: bool) -> str:
+def _pad(cell: str, width: int, is_number: bool) -> str:
     blanks = " " * (width - columns(cell))
     return blanks + cell if is_number else cell + blanks
 

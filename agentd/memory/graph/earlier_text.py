@@ -22,7 +22,7 @@ from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import GRAPH_FOLDER, SHARED_PATH, TAKEN_BACK_PATH, Reader
 from agentd.memory.graph.consolidation import alone, rows
 from agentd.memory.graph.text import TextFiles
-from agentd.memory.graph.transfer import imported
+from agentd.memory.graph.transfer import import_record
 from agentd.zero import parse_all
 from agentd.zero.decompiler import decompile
 
@@ -126,7 +126,7 @@ def _rows(record: Record, now: datetime) -> Iterator[KeptEpisode]:
         if context.source == SHARED:
             yield from rows(one, context.agent, now)
         elif context.source != FACTS:
-            yield from rows(imported(one, TELLER, 1.0), TELLER, now)
+            yield from rows(import_record(one, TELLER, 1.0), TELLER, now)
 
 
 def _shares(text: str) -> list[Share]:

@@ -14,10 +14,17 @@ from agentd.memory.graph.journal import GraphJournal, Verdict
 from agentd.memory.graph.keeper import GraphKeeper
 from agentd.memory.graph.sharing import Sharing
 from agentd.memory.graph.text import WrittenGraph
-from agentd.memory.graph.transfer import OWNER, ShareMessage, homed, imported, received, sender_of
+from agentd.memory.graph.transfer import (
+    OWNER,
+    ShareMessage,
+    as_told_by,
+    import_record,
+    read_message,
+    sender_of,
+)
 from agentd.zero import parse_all
 from agentd.zero.decompiler import decompile
-from agentd.zero.delta import Checkpoint, Delta, checkpoint, diff, merged
+from agentd.zero.delta import Checkpoint, Delta, checkpoint, diff, merge_records
 from agentd.zero.formats.reading import read
 from agentd.zero.formats.records import canonical
 from agentd.zero.formats.seal import HEADER
@@ -129,7 +136,7 @@ class Exchange:
         withdrawn or forgotten here comes in again.
 
         Additions come first, withdrawals second: after a failure in between, take the message
-        again. Raises GraphError, and changes nothing, for a text that `received` refuses, a message
+        again. Raises GraphError, and changes nothing, for a text that `read_message` refuses, a message
         of this agent itself, a trust outside (0, 1], and a name that is invalid or belongs to
         somebody else; InvalidRequest if no space is shared.
         """
@@ -139,11 +146,11 @@ class Exchange:
                 cure="name a space in `spaces` of the [graph] table of config.toml, then `agentd restart`",
             )
         now = self._clock.now()
-        message = await asyncio.to_thread(received, text, self._sharing.scopes, now)
+        message = await asyncio.to_thread(read_message, text, self._sharing.scopes, now)
         if message.sender and message.sender == await self._sharing.agent():
             raise GraphError("the message is of this agent itself", cure="take it in elsewhere")
-        name = self._named(name)
-        fresh = await asyncio.to_thread(homed, message, name, trust)
+        name = self._sender_label(name)
+        fresh = await asyncio.to_thread(as_told_by, message, name, trust)
         async with self._taking:
             await self.fresh()
             return await self._take(message, fresh, name)
@@ -154,9 +161,9 @@ class Exchange:
         changes nothing. Raises GraphError for a text that does not match its hashes, and for a name
         that is invalid or belongs to somebody else.
         """
-        teller = self._named(name) if name else FILE
+        teller = self._sender_label(name) if name else FILE
         record = await asyncio.to_thread(_read, text)
-        fresh = imported(record, teller, trust, teller if name else "")
+        fresh = import_record(record, teller, trust, teller if name else "")
         async with self._taking:
             await self.fresh()
             return await self._take(ShareMessage("", fresh, frozenset()), fresh, teller)
@@ -192,7 +199,7 @@ class Exchange:
             for ref in one.refs
         }
 
-    def _named(self, name: str) -> str:
+    def _sender_label(self, name: str) -> str:
         """Return the normal label of the sender. Raises GraphError."""
         label = self._keeper.resolve(name)
         if label == OWNER:
@@ -228,7 +235,7 @@ def _read(text: str) -> Record:
     """Parse a graph text. Raises GraphError."""
     if text.lstrip().startswith(HEADER):
         return read(text)
-    return merged(decompile(graph).record for graph in parse_all(text))
+    return merge_records(decompile(graph).record for graph in parse_all(text))
 
 
 def _checkpoint(record: Record) -> tuple[Checkpoint, str]:

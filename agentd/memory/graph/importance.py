@@ -92,7 +92,7 @@ class Importance:
         self._weights = weights
         self._edges = traversal.edges
         self._facts: dict[bytes, list[Edge]] | None = None
-        self._seen = _seen(traversal.edges)
+        self._seen = _count_ends(traversal.edges)
         begun = {seed.value for seed in traversal.seeds}
         others = [seen for one, seen in self._seen.items() if one not in begun]
         self._facts_of_most = _Shares(max((seen.facts for seen in others), default=0))
@@ -186,7 +186,7 @@ class _Shares(dict[int, float]):
         return share
 
 
-def _seen(edges: Iterable[Edge]) -> dict[bytes, _Seen]:
+def _count_ends(edges: Iterable[Edge]) -> dict[bytes, _Seen]:
     found: dict[bytes, _Seen] = {}
     for _, subject, _, target, _, episodes, newest in edges:
         ends = subject.value, target.value

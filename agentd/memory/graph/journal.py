@@ -129,7 +129,7 @@ class JournalChain:
             self._end = None
             salt = self._salt()
             said = f"{count + 1} {stamp(self._clock.now())} {kind} {digest(content, salt)}"
-            last = _chained(last, said)
+            last = _entry_hash(last, said)
             await self._files.append(LOG, f"{said} {last}\n".encode())
             hit("graph.chained")
             await self._files.replace(HEAD, _head(count + 1, last))
@@ -139,7 +139,7 @@ class JournalChain:
     async def verify(self) -> Verdict:
         """Check the present files: return whether the chain is as it was written."""
         async with self._lock:
-            found = judged(await self._files.read(LOG), await self._files.read(HEAD)).verdict
+            found = verify_chain(await self._files.read(LOG), await self._files.read(HEAD)).verdict
             if not found.is_sound:
                 self._end = None
             return found
@@ -149,14 +149,14 @@ class JournalChain:
         StorageCorrupt when the chain is not sound.
         """
         async with self._lock:
-            found = judged(await self._files.read(LOG), await self._files.read(HEAD))
+            found = verify_chain(await self._files.read(LOG), await self._files.read(HEAD))
             found.verdict.check()
         return [_is_of(content, receipt, found.digests) for content, receipt in many]
 
     async def _recovered(self) -> tuple[int, EntryHash]:
         """Make the files agree, and return the number and hash of the last entry."""
         log = await self._files.read(LOG)
-        found = judged(log, await self._files.read(HEAD))
+        found = verify_chain(log, await self._files.read(HEAD))
         found.verdict.check()
         if log is not None and found.whole < len(log):
             await self._files.replace(LOG, log[: found.whole])
@@ -183,11 +183,11 @@ def digest(content: bytes, salt: bytes) -> str:
     return hmac.digest(salt, content, "sha256").hex()
 
 
-def judged(log: bytes | None, head: bytes | None) -> Judged:
+def verify_chain(log: bytes | None, head: bytes | None) -> Judged:
     """Check the chain in these bytes. What follows the entry in the head record is left by a crash,
     and no fault: complete entries that fit count, the rest does not.
     """
-    named = _named(log, head)
+    named = _head_of(log, head)
     if isinstance(named, Verdict):
         return Judged(named)
     count, end = named
@@ -196,7 +196,7 @@ def judged(log: bytes | None, head: bytes | None) -> Judged:
     for number, line in enumerate((log or b"").splitlines(keepends=True), start=1):
         entry = _ENTRY.fullmatch(line.decode("ascii", "replace"))
         said = entry[1] if entry else ""
-        after = _chained(last, said)
+        after = _entry_hash(last, said)
         why = ""
         if entry is None or int(entry[2]) != number:
             why = "it cannot be read"
@@ -217,7 +217,7 @@ def judged(log: bytes | None, head: bytes | None) -> Judged:
     return Judged(Verdict(len(digests)), last, digests, whole, is_behind)
 
 
-def _named(log: bytes | None, head: bytes | None) -> tuple[int, EntryHash] | Verdict:
+def _head_of(log: bytes | None, head: bytes | None) -> tuple[int, EntryHash] | Verdict:
     """Return the number of entries and the hash of the last, from the head record; a Verdict if it
     is missing or unreadable.
     """
@@ -229,7 +229,7 @@ def _named(log: bytes | None, head: bytes | None) -> tuple[int, EntryHash] | Ver
     return int(found[1]), EntryHash.from_hex(found[2])
 
 
-def _chained(before: EntryHash, said: str) -> EntryHash:
+def _entry_hash(before: EntryHash, said: str) -> EntryHash:
     return EntryHash(sha256(before.value + said.encode()).digest())
 
 

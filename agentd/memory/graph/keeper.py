@@ -31,7 +31,7 @@ from agentd.core.ports import Clock, GraphRecords, GraphStore, NoteReader
 from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import GRAPH_FOLDER, Reader
 from agentd.memory.graph.consolidation import Consolidation, KeptRecords, read_rows, rows, valid
-from agentd.memory.graph.derive import OWNER_TOO, Derived, Names, Saying, derived
+from agentd.memory.graph.derive import OWNER_TOO, Derived, Names, Saying, derive
 from agentd.memory.graph.earlier_text import EarlierText
 from agentd.memory.graph.journal import GraphJournal
 from agentd.memory.graph.text import GraphText, WrittenGraph
@@ -249,7 +249,7 @@ class GraphKeeper:
             await self._read_aliases()
             if self._is_due:
                 self._is_due = False
-                await self._make_level(await self._wanted())
+                await self._make_level(await self._find_wanted())
         except BaseException as error:
             self._is_due = True
             if isinstance(error, AgentdError):
@@ -276,7 +276,7 @@ class GraphKeeper:
     async def _add_sayings(self, fresh: Sequence[Saying]) -> None:
         for start in range(0, len(fresh), AT_ONCE):
             some = fresh[start : start + AT_ONCE]
-            records = await asyncio.to_thread(_compiled, some)
+            records = await asyncio.to_thread(_records_of, some)
             names = (str(one.episode) for record in records for one in record.relations)
             await self._journal.enter("inserted", "\n".join(sorted(names)).encode())
             await self._insert(records)
@@ -290,7 +290,7 @@ class GraphKeeper:
             hit("graph.written")
         return done
 
-    async def _wanted(self) -> _Wanted:
+    async def _find_wanted(self) -> _Wanted:
         facts = await self._facts.facts()
         said = await self._derived(facts)
         forgotten = frozenset(one.id for one in facts if one.status is FactStatus.FORGOTTEN)
@@ -306,7 +306,7 @@ class GraphKeeper:
     async def _derived(self, facts: Sequence[Fact]) -> Derived:
         ids = [one.id for one in facts if one.triple is not None]
         evidence = await self._facts.evidence(ids)
-        return await asyncio.to_thread(derived, facts, evidence, self._own)
+        return await asyncio.to_thread(derive, facts, evidence, self._own)
 
     async def _read_kept(self) -> tuple[KeptRecords, ...]:
         if self._kept is None:
@@ -353,7 +353,7 @@ class GraphKeeper:
         self._is_due = True
 
 
-def _compiled(sayings: Sequence[Saying]) -> list[Record]:
+def _records_of(sayings: Sequence[Saying]) -> list[Record]:
     return [one.record() for one in sayings]
 
 

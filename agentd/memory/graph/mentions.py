@@ -49,7 +49,7 @@ def spans(text: str, resolve: Callable[[str], str]) -> tuple[NamedMention, ...]:
                 found.append(NamedMention(parts[start].start, parts[end - 1].end, labels, is_owner))
             if parts[end - 1].is_last:
                 break
-    return (*found, *_unspaced(text[: parts[-1].end] if parts else "", resolve))
+    return (*found, *_unspaced_mentions(text[: parts[-1].end] if parts else "", resolve))
 
 
 def longest(
@@ -98,7 +98,7 @@ class _Word:
         self.is_last = not self.bare or written.rstrip("\"”“'’*`").endswith(_ENDS)
 
 
-def _unspaced(text: str, resolve: Callable[[str], str]) -> Iterator[NamedMention]:
+def _unspaced_mentions(text: str, resolve: Callable[[str], str]) -> Iterator[NamedMention]:
     letters = 0
     for run in _UNSPACED().finditer(text):
         for start in range(run.start(), run.end()):
@@ -106,7 +106,7 @@ def _unspaced(text: str, resolve: Callable[[str], str]) -> Iterator[NamedMention
                 return
             letters += 1
             for end in range(start + 1, min(start + MOST_UNSPACED, run.end()) + 1):
-                if labels := tuple(dict.fromkeys(_resolved([text[start:end]], resolve))):
+                if labels := tuple(dict.fromkeys(_resolve_names([text[start:end]], resolve))):
                     yield NamedMention(start, end, labels)
 
 
@@ -117,10 +117,10 @@ def _labels(words: Sequence[_Word], resolve: Callable[[str], str]) -> tuple[str,
     written = dict.fromkeys((inner, _POSSESSIVE.sub("", inner)))
     if len(words) == 1:
         written[words[0].written] = None  # ".net"
-    return tuple(dict.fromkeys(_resolved(written, resolve)))
+    return tuple(dict.fromkeys(_resolve_names(written, resolve)))
 
 
-def _resolved(written: Iterable[str], resolve: Callable[[str], str]) -> Iterator[str]:
+def _resolve_names(written: Iterable[str], resolve: Callable[[str], str]) -> Iterator[str]:
     for name in written:
         try:
             yield resolve(name)

@@ -161,7 +161,7 @@ def neighbourhood(
     `ranked` by path and score, each with the concepts on its path. Arrows are the facts of those
     paths, and the surest others between the same concepts.
     """
-    shown, needed = _shown(traversal, ranked, most)
+    shown, needed = _select(traversal, ranked, most)
     inside = [e for e in traversal.edges if e.subject in shown and e.object in shown]
     spare = max(0, ARROWS_PER_NODE * len(shown) - len(needed))
     kept = needed.union([edge for edge in inside if edge not in needed][:spare])
@@ -181,7 +181,7 @@ def neighbourhood(
     return Picture(one_line(title), tuple(nodes), arrows, hidden, unseen, by, edges)
 
 
-def _shown(
+def _select(
     traversal: Traversal, ranked: Iterable[tuple[Path, float]], most: int
 ) -> tuple[list[ConceptHash], set[Edge]]:
     """Return the concepts in the picture, and the facts of their paths."""

@@ -267,7 +267,7 @@ class _Parser:
         token = self._take()
         word = token.keyword
         if word not in CLAUSES:
-            raise token.error(f"{_expected(seen)} is expected, not {token}{_blanks(token)}")
+            raise token.error(f"{_expected_words(seen)} is expected, not {token}{_blanks(token)}")
         if word in seen:
             raise token.error(f"{word} stands here a second time")
         return word
@@ -379,7 +379,7 @@ def _name(token: Token) -> str:
     return token.word
 
 
-def _expected(seen: Collection[str]) -> str:
+def _expected_words(seen: Collection[str]) -> str:
     left = [word for word in CLAUSES if word not in seen]
     return ", ".join([*left, "or the end"]) if left else "the end"
 

@@ -13,7 +13,7 @@ from agentd.core.graph import Concept, ConceptHash
 from agentd.core.ports import Clock, GraphReader, Walk
 from agentd.memory.graph import mentions
 from agentd.memory.graph.answer import AnswerRow, GraphAnswer, Unknown
-from agentd.memory.graph.conditions import Normalised, normalised
+from agentd.memory.graph.conditions import Normalised, normalise
 from agentd.memory.graph.found import (
     GraphFound,
     Labels,
@@ -79,7 +79,7 @@ class Recollection:
         """
         asked = parse(query) if isinstance(query, str) else query
         resolve = self._resolver(scopes)
-        where = normalised(asked.where, resolve) if asked.where is not None else None
+        where = normalise(asked.where, resolve) if asked.where is not None else None
         view = self._view(scopes)
         if asked.names:
             return await self._from_names(asked, where, view)

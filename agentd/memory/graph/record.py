@@ -12,7 +12,7 @@ from agentd.core.errors import GraphError
 from agentd.core.graph import ConceptHash, Edge, Record
 from agentd.core.ports import GraphStore
 from agentd.zero.formats.records import canonical, verify
-from agentd.zero.formats.writing import WritingLevel, at_level, grouped
+from agentd.zero.formats.writing import WritingLevel, at_level, group_by_subject
 from agentd.zero.record_graph import emit
 
 
@@ -36,7 +36,7 @@ async def as_text(store: GraphStore, edges: Sequence[Edge], form: Form) -> str:
         case Form.PICTURE:
             return ""
         case Form.PROMPT:
-            return grouped(*await _lines(store, edges))
+            return group_by_subject(*await _lines(store, edges))
         case Form.ZERO:
             return emit(await record_of(store, edges))
         case Form.L0:

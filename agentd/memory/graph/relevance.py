@@ -127,7 +127,7 @@ class Relevance:
         found = []
         for number, asked in enumerate(self._asked):
             letters = sum(
-                weight for word, weight in weights.items() if _shared(word, asked) >= SAME
+                weight for word, weight in weights.items() if _shared_prefix(word, asked) >= SAME
             )
             cosine = cosines[number] if number < len(cosines) else 0.0
             means = min(1.0, max(0.0, (cosine - low) / (high - low)))
@@ -196,7 +196,7 @@ def _words(predicate: str) -> Sequence[str]:
     return [one for one in found if len(one) >= _LEAST] or found
 
 
-def _shared(one: str, other: str) -> float:
+def _shared_prefix(one: str, other: str) -> float:
     same = 0
     for a, b in zip(one, other, strict=False):
         if a != b:

@@ -33,7 +33,7 @@ log = structlog.get_logger()
 _AROUND = 36  # characters shown on each side of the error
 
 
-def pointed(question: str, error: QueryError) -> QueryError:
+def with_pointer(question: str, error: QueryError) -> QueryError:
     """Return the error with the line of the question in its message, and `^` below its place. An
     error without a place is about something missing, and is placed after the last word.
     """
@@ -156,7 +156,7 @@ class GraphService:
         try:
             return await self._recollection.answer(question, scopes=scopes)
         except QueryError as error:
-            raise pointed(question, error) from None
+            raise with_pointer(question, error) from None
 
     async def recall(self, question: str, session: SessionKey, kind: Kind) -> Recalled:
         """Answer for a session: the owner's sees everything, any other only what was said in it. A

@@ -23,7 +23,7 @@ from agentd.memory.graph.journal import GraphJournal
 from agentd.memory.graph.keeper import GraphKeeper
 from agentd.memory.graph.transfer import message, scope_of
 from agentd.zero.compiler import record_of
-from agentd.zero.delta import merged
+from agentd.zero.delta import merge_records
 from agentd.zero.hashes import context_hash, episode_hash, fact_hash
 from agentd.zero.naming import Aliases
 from agentd.zero.statements import CompilerInput, ContextMeta, SemanticTuple
@@ -135,7 +135,7 @@ class Sharing:
                     cure="take some back with `agentd facts unshare`, or use another space",
                 )
             if fresh:
-                await self._store.put_shares(kept([*shares, *fresh]))
+                await self._store.put_shares(worth_keeping([*shares, *fresh]))
         return tuple(
             ShownFacts(space, known.facts[one][0], one in here and here[one].is_sent)
             for one in sorted(about)
@@ -159,7 +159,7 @@ class Sharing:
                 )
             left = [one for one in shares if one not in gone]
             ended = (one.ended() for one in gone if one.is_sent)
-            await self._store.put_shares(kept([*left, *ended]))
+            await self._store.put_shares(worth_keeping([*left, *ended]))
         return tuple(ShownFacts(one.space, known.facts[one.fact][0], one.is_sent) for one in gone)
 
     async def send(self, space: str, *, whole: bool = False) -> Sent:
@@ -177,7 +177,7 @@ class Sharing:
                 await self._journal.enter("sent", text.encode())
                 told = set(due)
                 after = [replace(one, is_sent=one.is_sent or one in told) for one in shares]
-                await self._store.put_shares(kept(after))
+                await self._store.put_shares(worth_keeping(after))
         return Sent(text, len(said), len(gone))
 
     async def erase(self, _: Erasure) -> int:
@@ -223,9 +223,9 @@ class Sharing:
         if before is None:
             before = await self._store.shares()
         known = _Known(await self._keeper.said(), await self._agent())
-        shares = _settled(before, known.facts.keys(), known.name_of, self._salt)
+        shares = _update_shares(before, known.facts.keys(), known.name_of, self._salt)
         if shares != tuple(before):
-            await self._store.put_shares(kept(shares), traceless=traceless)
+            await self._store.put_shares(worth_keeping(shares), traceless=traceless)
         return shares, known
 
 
@@ -262,11 +262,11 @@ class _Known:
         for one in said:
             known, triple = self.facts[one.fact]
             sure, at = known.confidence, known.valid_from
-            records.append(_told_of(triple, at, sure, scope, self.agent, one.salt))
-        return message(merged(records), [scope], gone)
+            records.append(_shared_record(triple, at, sure, scope, self.agent, one.salt))
+        return message(merge_records(records), [scope], gone)
 
 
-def kept(shares: Iterable[Share]) -> tuple[Share, ...]:
+def worth_keeping(shares: Iterable[Share]) -> tuple[Share, ...]:
     """Return the shares worth keeping: all, but of the withdrawn ones only the newest MOST per
     space.
     """
@@ -279,7 +279,7 @@ def kept(shares: Iterable[Share]) -> tuple[Share, ...]:
     return tuple(reversed(found))
 
 
-def _told_of(
+def _shared_record(
     triple: Triple, at: datetime, sure: float, scope: str, agent: str, salt: str
 ) -> Record:
     """Return what others are sent of a fact with this normal triple: an episode in the scope, at
@@ -296,7 +296,7 @@ def _name_of(triple: Triple, at: datetime, scope: str, agent: str, salt: str) ->
     return episode_hash(said, context_hash(at, SHARED, scope, agent, salt))
 
 
-def _settled(
+def _update_shares(
     shares: Iterable[Share], holding: Collection[str], name: Name, salt: Callable[[], str]
 ) -> tuple[Share, ...]:
     """Return the shares as they have to be now that these facts hold: a fact that no longer holds

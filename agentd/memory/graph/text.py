@@ -37,7 +37,7 @@ from agentd.core.graph import (
 )
 from agentd.core.ports import GraphStore
 from agentd.core.workspace import GRAPH_FOLDER
-from agentd.zero.formats.records import canonical, told_by
+from agentd.zero.formats.records import canonical, concepts_told
 from agentd.zero.record_graph import emit
 
 TOGETHER: Final = 25  # episodes in one graph of the text: fewer would make the text much longer
@@ -121,7 +121,7 @@ class GraphText:
             await self._notes.set_meta(_NOTE, "")
             yield
             if due is not None:
-                days = await asyncio.to_thread(_changed, before, await self._store.held())
+                days = await asyncio.to_thread(_changed_days, before, await self._store.held())
                 await self._notes.set_meta(_NOTE, json.dumps(sorted(days | due)))
 
     async def write(self) -> None:
@@ -191,11 +191,11 @@ class GraphText:
         ends = {end for one in relations for end in (one.subject, one.object)}
         concepts = await self._store.concepts(sorted(ends))
         contexts = await self._store.contexts(sorted({one.context for one in relations}))
-        data, outside = await asyncio.to_thread(written, relations, concepts, contexts)
+        data, outside = await asyncio.to_thread(write_episodes, relations, concepts, contexts)
         await self._files.replace(_path(day), data, outside)
 
 
-def written(
+def write_episodes(
     relations: Iterable[Relation],
     concepts: Mapping[ConceptHash, Concept],
     contexts: Mapping[ContextHash, ConceptContext],
@@ -222,11 +222,13 @@ def _records(
     for start in range(0, len(relations), TOGETHER):
         some = relations[start : start + TOGETHER]
         where = {one.context for one in some}
-        told = told_by(concepts, some)
+        told = concepts_told(concepts, some)
         yield canonical(Record(told, tuple(contexts[name] for name in where), tuple(some)))
 
 
-def _changed(before: Mapping[EpisodeHash, Held], after: Mapping[EpisodeHash, Held]) -> set[str]:
+def _changed_days(
+    before: Mapping[EpisodeHash, Held], after: Mapping[EpisodeHash, Held]
+) -> set[str]:
     """Return the days whose episodes differ."""
     names = before.keys() | after.keys()
     differ = (name for name in names if before.get(name) != after.get(name))

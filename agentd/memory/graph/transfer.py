@@ -20,8 +20,16 @@ from agentd.core.graph import (
     Record,
     Relation,
 )
-from agentd.zero.delta import Delta, apply, checkpoint, diff, read_delta, united, write_delta
-from agentd.zero.formats.records import canonical, told_by
+from agentd.zero.delta import (
+    Delta,
+    apply,
+    checkpoint,
+    diff,
+    read_delta,
+    unite_concepts,
+    write_delta,
+)
+from agentd.zero.formats.records import canonical, concepts_told
 from agentd.zero.hashes import concept_hash, context_hash, episode_hash, fact_hash
 from agentd.zero.naming import normal_label, normal_predicate
 
@@ -54,7 +62,7 @@ def scope_of(space: str) -> str:
     return f"{SPACE}{space}"
 
 
-def shared(state: Record, scopes: Collection[str]) -> Record:
+def shared_part(state: Record, scopes: Collection[str]) -> Record:
     """Return the part of a state that may be sent to those who share these spaces.
 
     It has the episodes said in these scopes, and concepts with only the times and confidence that
@@ -69,7 +77,7 @@ def shared(state: Record, scopes: Collection[str]) -> Record:
         if one.scope in scopes and one.source != CONSOLIDATION
     }
     told = [replace(one, refs=()) for one in state.relations if one.context in contexts]
-    concepts = told_by({one.hash: one for one in state.concepts}, told)
+    concepts = concepts_told({one.hash: one for one in state.concepts}, told)
     used = tuple(contexts[digest] for digest in {one.context for one in told})
     return canonical(Record(concepts, used, tuple(told)))
 
@@ -78,13 +86,13 @@ def message(state: Record, scopes: Collection[str], withdrawn: Collection[Episod
     """Return the message to those who share these spaces, as text: a delta from nothing to the part
     of the state that may be sent, which withdraws the `withdrawn` episodes.
 
-    Raises GraphError as `shared` does, and for a state that does not match its hashes.
+    Raises GraphError as `shared_part` does, and for a state that does not match its hashes.
     """
-    told = diff(NOTHING, shared(state, scopes))
+    told = diff(NOTHING, shared_part(state, scopes))
     return write_delta(replace(told, episodes=tuple(sorted(withdrawn))))
 
 
-def received(text: str, scopes: Collection[str], now: datetime) -> ShareMessage:
+def read_message(text: str, scopes: Collection[str], now: datetime) -> ShareMessage:
     """Parse and check the message of another agent. Raises GraphError for a text that `read_delta`
     refuses, for content that `message` would not write for these spaces, for times in the future,
     and for a delta that does not lead from nothing to the state that it names.
@@ -107,22 +115,22 @@ def received(text: str, scopes: Collection[str], now: datetime) -> ShareMessage:
     return ShareMessage("".join(agents), delta.record, frozenset(delta.episodes))
 
 
-def homed(message: ShareMessage, name: str, trust: float) -> Record:
+def as_told_by(message: ShareMessage, name: str, trust: float) -> Record:
     """Return the message's episodes as they are stored here: said by `name`, with confidence times
     `trust`, and with the sender's episode hash as ref. The sender's `user` is called `name` here.
     Raises GraphError for a trust outside (0, 1], and for a name that is not a normal label.
     """
-    return _homed(message.record, name, trust, name, _context_here)
+    return _rewrite(message.record, name, trust, name, _context_here)
 
 
-def imported(record: Record, name: str, trust: float, owner: str = "") -> Record:
+def import_record(record: Record, name: str, trust: float, owner: str = "") -> Record:
     """Return the episodes of a graph text as they are stored here: visible to the owner alone, else
     as in `homed`. Its `user` is called `owner` here, or stays `user`. Raises as `homed` does.
     """
-    return _homed(record, name, trust, owner or OWNER, _context_imported)
+    return _rewrite(record, name, trust, owner or OWNER, _context_imported)
 
 
-def _homed(record: Record, name: str, trust: float, owner: str, context: _Context) -> Record:
+def _rewrite(record: Record, name: str, trust: float, owner: str, context: _Context) -> Record:
     if not 0 < trust <= 1:
         raise GraphError(f"the trust {trust} is not above 0 and at most 1", cure="set it between")
     if normal_label(name) != name:
@@ -135,7 +143,7 @@ def _homed(record: Record, name: str, trust: float, owner: str, context: _Contex
         here = replace(
             one, hash=concept_hash(label), label=label, confidence=one.confidence * trust
         )
-        concepts[here.hash] = united(concepts.get(here.hash, here), here)
+        concepts[here.hash] = unite_concepts(concepts.get(here.hash, here), here)
     said = [_relation_here(one, labels, contexts, trust) for one in record.relations]
     return canonical(Record(tuple(concepts.values()), tuple(contexts.values()), tuple(said)))
 

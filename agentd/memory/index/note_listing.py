@@ -18,7 +18,7 @@ _GROUP = 16  # files that are read at once: more would delay others and be no fa
 _GROUP_BYTES = 4 * 1024 * 1024
 
 
-def sorted_out(
+def split_listing(
     entries: Iterable[TreeEntry],
 ) -> tuple[dict[str, TreeEntry], list[str]]:
     """Sort a listing into the notes by path, and the folders at the deepest level, whose contents

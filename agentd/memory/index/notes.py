@@ -27,7 +27,7 @@ from agentd.memory.index.note_listing import (
     Freshness,
     groups,
     is_scope,
-    sorted_out,
+    split_listing,
     too_deep,
 )
 
@@ -113,7 +113,7 @@ class NoteIndexer:
         Raises StorageError.
         """
         async with self._lock:
-            entries, _ = sorted_out(await self._workspace.tree("", DEPTH, _OTHERS))
+            entries, _ = split_listing(await self._workspace.tree("", DEPTH, _OTHERS))
             known = self._known
             if known is None:  # no full scan yet
                 known = dict(await self._index.digests(Source.NOTES))
@@ -135,7 +135,7 @@ class NoteIndexer:
         known = self._known
         if known is None:
             known = dict(await self._index.digests(Source.NOTES))
-            self._stamps = await asyncio.to_thread(self._noted, known, entries)
+            self._stamps = await asyncio.to_thread(self._stamps_of, known, entries)
             self._known = known
             await self._remember_lines(entries, known)
             self._stale = {
@@ -143,7 +143,7 @@ class NoteIndexer:
                 for path, digest in known.items()
                 if (entry := entries.get(path)) and not digest.startswith(self._way(entry))
             }
-        due, gone = await offload(len(entries), lambda: self._changed(entries, known), light=_FEW)
+        due, gone = await offload(len(entries), lambda: self._changes(entries, known), light=_FEW)
         self._shared = {entry.path for entry in entries.values() if entry.is_shared}
         self.freshness.listed(look)
         if due or gone:
@@ -207,7 +207,7 @@ class NoteIndexer:
             except WorkspaceError as error:  # a disk that fails: the rest still counts
                 text = f"{scope} is not searched: {error.message}"
                 unlisted.append(Problem("scope_unreadable", text, error.cure))
-        notes, deep = await offload(len(found), lambda: sorted_out(found), light=_FEW)
+        notes, deep = await offload(len(found), lambda: split_listing(found), light=_FEW)
         return notes, [*unlisted, *too_deep(deep)]
 
     async def _remember_lines(
@@ -224,7 +224,7 @@ class NoteIndexer:
         if isinstance(view, FileView) and self._digest(view) == held:
             await asyncio.to_thread(self._growing.remember, view, self._note_way(view), held)
 
-    def _changed(
+    def _changes(
         self, entries: Mapping[str, TreeEntry], known: Mapping[str, str]
     ) -> tuple[list[TreeEntry], list[str]]:
         """Return the files to read, and the paths of deleted files."""
@@ -333,7 +333,7 @@ class NoteIndexer:
         own = {path: without_boilerplate(chunker, lines) for path, lines in self._shipped.items()}
         return {"": chunker, **own}
 
-    def _noted(
+    def _stamps_of(
         self, known: Mapping[str, str], entries: Mapping[str, TreeEntry]
     ) -> dict[str, _Stamp]:
         """Return the stored stamps of the files that are indexed with the present chunkers."""

@@ -12,7 +12,7 @@ from agentd.core.search import Chunk, Source
 from agentd.core.transcript import Row
 from agentd.core.turn import SessionKey
 from agentd.memory.index.chunking import turns
-from agentd.memory.index.transcripts import chunks_of_rows, finished, last_turn, path_of
+from agentd.memory.index.transcripts import chunks_of_rows, finished_rows, last_turn, path_of
 
 _BATCH = 400  # rows read at once
 _SHORT = 20_000  # characters that may be cut on the event loop
@@ -81,10 +81,10 @@ class SessionIndexer:
         if only is not None:
             for session in only if self.is_on else ():
                 async with self._lock:
-                    await self._follow(session, await self._known(), gather=gather)
+                    await self._follow(session, await self._load_marks(), gather=gather)
             return
         async with self._lock:
-            marks = await self._known()
+            marks = await self._load_marks()
             infos = await self._store.sessions() if self.is_on else ()
             gone = marks.keys() - {path_of(info.key) for info in infos}
             begun_again = {path for i in infos if i.rows < marks.get(path := path_of(i.key), 0)}
@@ -96,7 +96,7 @@ class SessionIndexer:
                 if between is not None:
                     await between()
                 async with self._lock:
-                    await self._follow(info.key, await self._known(), gather=gather)
+                    await self._follow(info.key, await self._load_marks(), gather=gather)
                 self._left -= 1
         finally:
             self._left = 0
@@ -104,7 +104,7 @@ class SessionIndexer:
     async def forget(self, sessions: Iterable[SessionKey]) -> None:
         """Remove sessions from the index, down to the bytes."""
         async with self._lock:
-            await self._forget(map(path_of, sessions), await self._known())
+            await self._forget(map(path_of, sessions), await self._load_marks())
 
     @property
     def is_stale(self) -> bool:
@@ -115,7 +115,7 @@ class SessionIndexer:
         """Forget what is known of the index, because the index has changed or been lost."""
         self._marks = None
 
-    async def _known(self) -> dict[str, int]:
+    async def _load_marks(self) -> dict[str, int]:
         if self._marks is None:
             digests = await self._index.digests(Source.SESSIONS)
             self._marks = {path: _mark(digest) for path, digest in digests.items()}
@@ -156,7 +156,7 @@ class SessionIndexer:
         """Return the next rows of finished turns, and whether there are more. Raises NotFound."""
         rows = await self._store.rows(session, mark + 1, _BATCH)
         more = len(rows) == _BATCH
-        return (rows[: last_turn(rows)] or rows if more else finished(rows)), more
+        return (rows[: last_turn(rows)] or rows if more else finished_rows(rows)), more
 
     async def _cut(self, session: SessionKey, rows: Sequence[Row]) -> Sequence[Chunk]:
         zone = self._clock.zone

@@ -65,7 +65,7 @@ def chunks_of_rows(session: SessionKey, rows: Iterable[Row], zone: ZoneInfo) -> 
     )
 
 
-def finished(rows: Sequence[Row]) -> Sequence[Row]:
+def finished_rows(rows: Sequence[Row]) -> Sequence[Row]:
     """Return the rows without the last turn, if it has no final answer yet."""
     if not rows or rows[-1].turn_id is None or not _is_open(rows[-1]):
         return rows

@@ -243,16 +243,19 @@ def answer(
     sure = [m for m in best if m.line.is_fact and _is_sure(question, m)] if not asks_past else []
     if sure and sure[0] is best[0]:
         over = {value for line in found if _is_past(line) for value in _values(line.text)}
-        if later := _said_otherwise(sure[0].text, heard, over):
-            return f"{HEARD} “{later}”\n{OTHERWISE} {_placed(sure[0])}"
-        told = [f"{TOLD} {_placed(sure[0])}", *(f"Also: {_placed(match)}" for match in sure[1:])]
+        if later := _contradiction(sure[0].text, heard, over):
+            return f"{HEARD} “{later}”\n{OTHERWISE} {_with_place(sure[0])}"
+        told = [
+            f"{TOLD} {_with_place(sure[0])}",
+            *(f"Also: {_with_place(match)}" for match in sure[1:]),
+        ]
         return "\n".join(told)
     if not best:
         return NOTHING
     top, *others = best
     title = OLDER if top.line.is_older else FOUND if top.score >= _SURE else CLOSEST
-    rest = (f"{'Older' if m.line.is_older else 'Also'}: {_quoted(m)}" for m in others)
-    return "\n".join([f"{title} {_quoted(top)}", *rest])
+    rest = (f"{'Older' if m.line.is_older else 'Also'}: {_quote_match(m)}" for m in others)
+    return "\n".join([f"{title} {_quote_match(top)}", *rest])
 
 
 def about(topic: str, found: Sequence[AnswerLine]) -> tuple[AnswerLine, ...]:
@@ -261,21 +264,21 @@ def about(topic: str, found: Sequence[AnswerLine]) -> tuple[AnswerLine, ...]:
     return tuple({m.line.place: m.line for m in best}.values())
 
 
-def quoted(text: str, place: str) -> str:
+def quote(text: str, place: str) -> str:
     """The text in quotation marks, its place behind it."""
     shown = text if len(text) <= _CHARS else f"{text[:_CHARS].rstrip()} […]"
     return f"“{shown}” ({place})"
 
 
-def _placed(match: _Match) -> str:
+def _with_place(match: _Match) -> str:
     return f"{match.text} ({match.line.place})"
 
 
-def _quoted(match: _Match) -> str:
+def _quote_match(match: _Match) -> str:
     line = match.line
     who = "earlier answer, " if line.speaker == "assistant" else ""
     outside = "text from outside, " if line.is_foreign else ""
-    return quoted(match.text, f"{who}{outside}{line.place}")
+    return quote(match.text, f"{who}{outside}{line.place}")
 
 
 def _best(question: str, found: Sequence[AnswerLine]) -> list[_Match]:
@@ -307,7 +310,7 @@ def _is_past(line: AnswerLine) -> bool:
     return line.is_fact and _UNTIL.match(line.text) is not None
 
 
-def _said_otherwise(fact: str, heard: Sequence[str], over: Container[_Value]) -> str:
+def _contradiction(fact: str, heard: Sequence[str], over: Container[_Value]) -> str:
     """What the user last said of the same thing, if it is otherwise, was not asked to be kept, and is not
     `over`.
     """

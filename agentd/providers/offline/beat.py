@@ -30,9 +30,9 @@ def reply(prompt: Prompt) -> Reply:
     _, _, text = head.partition(_HEADING)
     zone, now = _now(time)
     parts = parse(text, zone).parts
-    due = [_dated(p.item, now) for p in parts if p.item and _is_due(p.item, now)]
+    due = [_with_date(p.item, now) for p in parts if p.item and _is_due(p.item, now)]
     open_boxes = [_plain(p) for p in parts if p.is_open and _BOX.match(p.lines[0].strip())]
-    lines = [*_listed("Due now:", due), *_listed("Still open:", open_boxes)]
+    lines = [*_titled_list("Due now:", due), *_titled_list("Still open:", open_boxes)]
     return Say("\n".join(lines) or QUIET)
 
 
@@ -58,22 +58,22 @@ def _is_due(item: Item, now: datetime | None) -> bool:
     return now is None or item.due is None or item.due <= now.astimezone(UTC)
 
 
-def _dated(item: Item, now: datetime | None) -> str:
+def _with_date(item: Item, now: datetime | None) -> str:
     """The entry; a recurring one with the time, since it is news each time."""
-    text = _unmarked(item.text)
+    text = _without_bullet(item.text)
     return f"{text} [{now:%Y-%m-%d %H:%M}]" if item.every and now else text
 
 
 def _plain(part: ItemPart) -> str:
-    return _unmarked("\n".join(line.strip() for line in part.lines))
+    return _without_bullet("\n".join(line.strip() for line in part.lines))
 
 
-def _unmarked(text: str) -> str:
+def _without_bullet(text: str) -> str:
     first, *rest = text.split("\n")
     first = _BOX.sub("", first.strip(), count=1) if _BOX.match(first) else _BULLET.sub("", first, 1)
     return "\n  ".join((first, *rest))
 
 
-def _listed(title: str, entries: list[str]) -> list[str]:
+def _titled_list(title: str, entries: list[str]) -> list[str]:
     shown = [f"- {entry}" for entry in dict.fromkeys(entries) if entry.strip()]
     return [title, *shown] if shown else []

@@ -12,15 +12,15 @@ from dataclasses import replace
 
 from agentd.core.prompt import Prompt
 from agentd.providers.offline import conversation, phrases
-from agentd.providers.offline.answer import AnswerLine, about, answer, lines, quoted
+from agentd.providers.offline.answer import AnswerLine, about, answer, lines, quote
 from agentd.providers.offline.conversation import Done, OfflineCall, Reply, Say
 from agentd.providers.offline.fact_answers import (
-    chosen,
-    erased,
-    kept,
+    chosen_ids,
+    erased_answer,
+    kept_answer,
     not_erased,
-    offered,
-    refused,
+    offered_facts,
+    refusal_reason,
     which,
 )
 from agentd.providers.offline.intent import (
@@ -59,24 +59,24 @@ def reply(prompt: Prompt) -> Reply:
 
 def _step(prompt: Prompt) -> Reply:
     tools = {spec.name for spec in prompt.tools}
-    wanted = _wanted(prompt, tools)
+    wanted = _intent_of(prompt, tools)
     if isinstance(wanted, Small):
         return Say(_small(wanted, prompt, is_learning=_REMEMBER in tools))
     call = _next(wanted, conversation.done(prompt), tools, prompt)
     if isinstance(call, OfflineCall) and call.tool not in tools:
         if isinstance(wanted, Ask) and (facts := conversation.facts(prompt)):
-            return Say(answer(wanted.question, (), facts, conversation.said_before(prompt)))
+            return Say(answer(wanted.question, (), facts, conversation.earlier_words(prompt)))
         return Say(phrases.NO_TOOL.format(tool=call.tool))
     return call
 
 
-def _wanted(prompt: Prompt, tools: Container[str]) -> Intent:
+def _intent_of(prompt: Prompt, tools: Container[str]) -> Intent:
     """What this turn is about. An answer to the question which fact is meant is about that one."""
     said = conversation.own_words(prompt)
     if _FORGET in tools:
-        ids = chosen(said, offered(conversation.answer_before(prompt)))
+        ids = chosen_ids(said, offered_facts(conversation.answer_before(prompt)))
         if ids is not None:
-            return ForgetIntent("", ids, _asked_before(prompt))
+            return ForgetIntent("", ids, _earlier_topic(prompt))
     wanted = intent(said, conversation.now(prompt))
     if isinstance(wanted, RememberIntent) and not wanted.text:
         wanted = RememberIntent(_last_statement(prompt))
@@ -85,9 +85,9 @@ def _wanted(prompt: Prompt, tools: Container[str]) -> Intent:
     return wanted
 
 
-def _asked_before(prompt: Prompt) -> str:
+def _earlier_topic(prompt: Prompt) -> str:
     """What the message before this one wanted forgotten; "" where that is not there any more."""
-    before = map(intent, conversation.said_before(prompt)[-1:])
+    before = map(intent, conversation.earlier_words(prompt)[-1:])
     return "".join(one.topic for one in before if isinstance(one, ForgetIntent))
 
 
@@ -103,7 +103,7 @@ def _next(wanted: Intent, done: Sequence[Done], tools: Container[str], prompt: P
         return _call(wanted, tools)
     last = done[-1]
     if isinstance(wanted, RememberIntent) and last.use.name == _REMEMBER and not last.is_done:
-        if why := refused(last.result.text):
+        if why := refusal_reason(last.result.text):
             return Say(phrases.NOT_REMEMBERED.format(why=_sentence(why)))
         return _call(replace(wanted, is_note=True), tools)
     return Say(_answer_after(wanted, last, prompt))
@@ -124,7 +124,7 @@ def _forget(wanted: ForgetIntent, done: Sequence[Done], prompt: Prompt) -> Reply
         asked = {"query": wanted.topic or wanted.asked}
         return OfflineCall(_FORGET, {**asked, "ids": list(wanted.ids)} if wanted.ids else asked)
     if not wanted.topic or any(result != phrases.NO_FACT for result in results):
-        return Say(erased(results[-1:] if wanted.topic else results))
+        return Say(erased_answer(results[-1:] if wanted.topic else results))
     if len(results) == 1 and (english := word_forms.in_english(wanted.topic)):
         return OfflineCall(_FORGET, {"query": english})
     told = (AnswerLine(i, text) for i, text in conversation.facts_by_id(prompt).items())
@@ -186,17 +186,17 @@ def _answer_after(wanted: Intent, done: Done, prompt: Prompt) -> str:
     """The answer from what the tool has said."""
     result = done.result
     if result.is_error:
-        return _refused(wanted, done.use.name, result.text)
+        return _refusal(wanted, done.use.name, result.text)
     match wanted:
         case RememberIntent():
-            return _kept(done)
+            return _kept_answer(done)
         case Remind():
             phrase = phrases.SCHEDULED if done.use.name == _SCHEDULE else phrases.LISTED
             told = {"path": _path(result.text), "result": result.text}
-            return phrase.format(text=_written(done), **told)
+            return phrase.format(text=_written_text(done), **told)
         case Ask(question):
-            found = (*lines(result.text), *_heard(prompt))
-            said = conversation.said_before(prompt)
+            found = (*lines(result.text), *_earlier_lines(prompt))
+            said = conversation.earlier_words(prompt)
             return answer(question, found, conversation.facts(prompt), said)
         case ForgetIntent(topic):
             lead = (phrases.FORGET_LINES, phrases.FORGET_NOTHING)
@@ -209,13 +209,13 @@ def _answer_after(wanted: Intent, done: Done, prompt: Prompt) -> str:
             return result.text
 
 
-def _kept(done: Done) -> str:
+def _kept_answer(done: Done) -> str:
     if done.use.name == _REMEMBER:
-        return kept(done.result.text)
-    return phrases.NOTED.format(path=_path(done.result.text), text=_written(done))
+        return kept_answer(done.result.text)
+    return phrases.NOTED.format(path=_path(done.result.text), text=_written_text(done))
 
 
-def _refused(wanted: Intent, tool: str, why: str) -> str:
+def _refusal(wanted: Intent, tool: str, why: str) -> str:
     match wanted:
         case RememberIntent():
             return phrases.NOT_NOTED.format(why=_sentence(why))
@@ -269,11 +269,11 @@ def _is_first(prompt: Prompt) -> bool:
 
 
 def _last_statement(prompt: Prompt) -> str:
-    before = conversation.said_before(prompt)
+    before = conversation.earlier_words(prompt)
     return before[-1].strip() if before and not is_question(before[-1]) else ""
 
 
-def _heard(prompt: Prompt) -> tuple[AnswerLine, ...]:
+def _earlier_lines(prompt: Prompt) -> tuple[AnswerLine, ...]:
     """What the user has said earlier in this conversation, which no index may hold yet."""
     now = conversation.now(prompt)
     today = f"{now:%Y-%m-%d}" if now else ""
@@ -281,7 +281,7 @@ def _heard(prompt: Prompt) -> tuple[AnswerLine, ...]:
         AnswerLine(
             "earlier in this conversation", line.strip(), today, speaker="user", number=number
         )
-        for number, text in enumerate(conversation.said_before(prompt))
+        for number, text in enumerate(conversation.earlier_words(prompt))
         for line in (order(text) or text).split("\n")
         if line.strip()
     )
@@ -291,7 +291,7 @@ def _holding(topic: str, found: tuple[AnswerLine, ...], title: str, nothing: str
     held = about(topic, found)[:_QUOTED]
     if not held:
         return nothing
-    shown = (f"- {quoted(line.text, line.place)}" for line in held)
+    shown = (f"- {quote(line.text, line.place)}" for line in held)
     return "\n".join((title, *shown))
 
 
@@ -307,7 +307,7 @@ def _path(result: str) -> str:
     return match[1] if match else "memory"
 
 
-def _written(done: Done) -> str:
+def _written_text(done: Done) -> str:
     text = str(done.use.input.get("content") or done.use.input.get("text", ""))
     return text if len(text) <= _CHARS else f"{text[:_CHARS].rstrip()} […]"
 

@@ -79,7 +79,7 @@ def done(prompt: Prompt) -> tuple[Done, ...]:
     return tuple(_pairs(prompt.messages[max(0, _start(prompt)) :]))
 
 
-def written(prompt: Prompt) -> tuple[str, ...]:
+def written_notes(prompt: Prompt) -> tuple[str, ...]:
     """What successful `memory_write` calls anywhere in the conversation have stored."""
     pairs = _pairs(prompt.messages)
     return tuple(
@@ -89,7 +89,7 @@ def written(prompt: Prompt) -> tuple[str, ...]:
     )
 
 
-def said_before(prompt: Prompt) -> tuple[str, ...]:
+def earlier_words(prompt: Prompt) -> tuple[str, ...]:
     """The user's own words of earlier turns, oldest first; no fences, no tool results."""
     at = _start(prompt)
     texts = [
@@ -122,7 +122,7 @@ def facts_by_id(prompt: Prompt) -> Mapping[str, str]:
     return holding
 
 
-def fenced(text: str, label: str) -> str:
+def fence_content(text: str, label: str) -> str:
     """What stands in the text's first fence of this label; "" without one."""
     _, opened, rest = f"\n{text}".partition(f'\n<data source="{label}">\n')
     inside, closed, _ = f"\n{rest}".partition("\n</data>")
@@ -152,7 +152,7 @@ def answer_before(prompt: Prompt) -> str:
     return before[-1].text if before and before[-1].role is Role.ASSISTANT else ""
 
 
-def remembered(prompt: Prompt) -> tuple[str, ...]:
+def remembered_words(prompt: Prompt) -> tuple[str, ...]:
     """The user's words of turns in which `remember` has kept a fact."""
     found: list[str] = []
     said = ""
@@ -176,7 +176,7 @@ def now(prompt: Prompt) -> datetime | None:
     texts = [b.text for b in prompt.messages[at].blocks if isinstance(b, Text)] if at >= 0 else []
     for text in reversed(texts[:-1] or texts):  # the last one is the user's, who may write anything
         if match := _CLOCK.search(text[-200:]):
-            return _parsed(match[1])
+            return _parse_time(match[1])
     return None
 
 
@@ -194,7 +194,7 @@ def _ends_in_clock(text: str) -> bool:
     return _CLOCK.search(text[-200:]) is not None
 
 
-def _parsed(text: str) -> datetime | None:
+def _parse_time(text: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text)
     except ValueError:

@@ -33,12 +33,12 @@ _FILLER = re.compile(
 _HIMSELF = ("The user wrote it himself here, where it stays", phrases.WROTE_YOURSELF)
 
 
-def kept(result: str) -> str:
+def kept_answer(result: str) -> str:
     """What `remember` has answered, in the words of an answer."""
-    return "\n".join(line for told in result.split("\n") for line in _known_facts(told))
+    return "\n".join(line for told in result.split("\n") for line in _facts_in(told))
 
 
-def refused(result: str) -> str:
+def refusal_reason(result: str) -> str:
     """Why a fact was refused for what it says; "" when it was not, and only cannot be kept here."""
     match = _REFUSED.match(result)
     if match is None:
@@ -52,9 +52,9 @@ def not_erased(why: str) -> str:
     return phrases.NOT_ERASED.format(why=told)
 
 
-def erased(results: Sequence[str]) -> str:
+def erased_answer(results: Sequence[str]) -> str:
     """What `forget` has answered, in the words of an answer."""
-    return "\n".join(_erased(result) for result in results)
+    return "\n".join(_erased_line(result) for result in results)
 
 
 def which(facts: Sequence[tuple[str, str]]) -> str:
@@ -66,7 +66,7 @@ def which(facts: Sequence[tuple[str, str]]) -> str:
     return "\n".join([phrases.WHICH, *shown, phrases.CHOOSE])
 
 
-def offered(answer: str) -> tuple[tuple[str, str], ...]:
+def offered_facts(answer: str) -> tuple[tuple[str, str], ...]:
     """The facts, as id and text, between which an answer of ours lets the user choose."""
     title, _, rest = answer.partition("\n")
     if title != phrases.WHICH:
@@ -75,7 +75,7 @@ def offered(answer: str) -> tuple[tuple[str, str], ...]:
     return tuple((match["id"], match["text"]) for match in found if match)
 
 
-def chosen(said: str, facts: Sequence[tuple[str, str]]) -> tuple[str, ...] | None:
+def chosen_ids(said: str, facts: Sequence[tuple[str, str]]) -> tuple[str, ...] | None:
     """The ids that an answer names, by number, id or words; () when none is meant, None when it is
     about something else.
     """
@@ -98,18 +98,18 @@ def chosen(said: str, facts: Sequence[tuple[str, str]]) -> tuple[str, ...] | Non
     return (found[0],) if len(found) == 1 else None
 
 
-def _known_facts(told: str) -> list[str]:
+def _facts_in(told: str) -> list[str]:
     if told.startswith(_KEPT):
         text, *old = told.removeprefix(_KEPT).split(_OLD)
         replaced = (phrases.REPLACED.format(text=one) for one in old)
         return [phrases.REMEMBERED.format(text=text), *replaced]
     if told.startswith(_KNOWN):
         return [phrases.KNOWN.format(text=told.removeprefix(_KNOWN))]
-    why = refused(told)
+    why = refusal_reason(told)
     return [phrases.NOT_REMEMBERED.format(why=why) if why else told]
 
 
-def _erased(result: str) -> str:
+def _erased_line(result: str) -> str:
     lines = result.split("\n")
     found = [match for line in lines[1:] if (match := _LISTED.fullmatch(line))]
     return which([(m["id"], m["text"]) for m in found]) if found else result.replace(*_HIMSELF)

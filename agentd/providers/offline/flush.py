@@ -57,7 +57,7 @@ def reply(prompt: Prompt) -> Reply:
     if done:
         failed = done[-1].result
         return Say(f"Nothing was saved: {failed.text}" if failed.is_error else NOTHING)
-    kept = statements(conversation.said_before(prompt), known(prompt))
+    kept = statements(conversation.earlier_words(prompt), known_words(prompt))
     if not kept or _TOOL not in {spec.name for spec in prompt.tools}:
         return Say(NOTHING)
     return OfflineCall(_TOOL, {"content": _content(kept)})
@@ -70,25 +70,25 @@ def statements(texts: Iterable[str], already: str = "") -> tuple[str, ...]:
     seen: set[str] = set()
     found: list[_Statement] = []
     for text in texts:
-        for statement in _stated(text):
+        for statement in _statements(text):
             normal = word_forms.normal(statement.text)
             if normal and normal not in seen and f" {normal} " not in already:
                 seen.add(normal)
                 found.append(statement)
-    kept = _bounded(found)
+    kept = _fitting(found)
     return tuple(s.text for n, s in enumerate(found) if n in kept)
 
 
-def known(prompt: Prompt) -> str:
+def known_words(prompt: Prompt) -> str:
     """The words of all notes that the prompt shows or the conversation has written, and of what was
     kept as facts, normalised.
     """
-    kept = map(without_order, conversation.remembered(prompt))
-    texts = (*prompt.system[1:], *conversation.written(prompt), *kept)
+    kept = map(without_order, conversation.remembered_words(prompt))
+    texts = (*prompt.system[1:], *conversation.written_notes(prompt), *kept)
     return " ".join(("", *map(word_forms.normal, texts), ""))
 
 
-def _stated(text: str) -> Iterator[_Statement]:
+def _statements(text: str) -> Iterator[_Statement]:
     is_pasted = len(text) > _LONG
     plain = _FENCE.sub("\n", text)
     whole = intent(plain)
@@ -98,7 +98,7 @@ def _stated(text: str) -> Iterator[_Statement]:
     for sentence in dict.fromkeys(islice(split(plain), _SENTENCES)):
         rank = _rank(sentence, is_pasted=is_pasted)
         if rank is not None:
-            yield _Statement(_shown(sentence), rank)
+            yield _Statement(_statement_text(sentence), rank)
 
 
 def _rank(sentence: str, *, is_pasted: bool) -> int | None:
@@ -122,14 +122,14 @@ def _rank(sentence: str, *, is_pasted: bool) -> int | None:
     return _TELLING if telling or named else None
 
 
-def _shown(sentence: str) -> str:
+def _statement_text(sentence: str) -> str:
     wanted = intent(sentence)
     text = wanted.text if isinstance(wanted, RememberIntent) else sentence
     flat = " ".join(text.split())
     return flat if len(flat) <= _LINE_CHARS else f"{flat[:_LINE_CHARS]} […]"
 
 
-def _bounded(found: Sequence[_Statement]) -> set[int]:
+def _fitting(found: Sequence[_Statement]) -> set[int]:
     """The places of those that fit, the highest rank first."""
     kept: set[int] = set()
     room = _ALL_BYTES

@@ -16,9 +16,9 @@ from itertools import islice
 
 from agentd.core.fact import Triple
 from agentd.core.prompt import Prompt
-from agentd.providers.offline.conversation import Reply, Say, entries, fenced, own_words
+from agentd.providers.offline.conversation import Reply, Say, entries, fence_content, own_words
 from agentd.providers.offline.language.claims import claims_of
-from agentd.providers.offline.language.clauses import claimed, is_same, saying
+from agentd.providers.offline.language.clauses import is_same, saying, triples_claimed
 from agentd.providers.offline.language.sentences import order, sentences
 from agentd.providers.offline.language.word_forms import telling, terms
 
@@ -66,10 +66,10 @@ class _Fact:
 def reply(prompt: Prompt) -> Reply:
     """A JSON array of the spans that say one of the facts."""
     text = own_words(prompt)
-    facts = [_fact(body) for _, body in entries(fenced(text, FACTS), _FACT) if body.strip()]
+    facts = [_fact(body) for _, body in entries(fence_content(text, FACTS), _FACT) if body.strip()]
     found = [
         {"n": int(head["n"]), "span": span}
-        for head, body in entries(fenced(text, CANDIDATES), _CANDIDATE)
+        for head, body in entries(fence_content(text, CANDIDATES), _CANDIDATE)
         for span in dict.fromkeys(_spans(body[:_CHARS], facts))
     ]
     return Say(json.dumps(found, ensure_ascii=False))
@@ -113,7 +113,7 @@ def _clauses(said: str, fact: _Fact) -> list[str]:
 
 
 def _says(said: str, fact: _Fact) -> bool:
-    triples = claimed(said)
+    triples = triples_claimed(said)
     if fact.triples and triples:
         return any(map(fact.says, triples))
     return _has_its_words(said, fact)

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import Enum, auto
 
 from agentd.providers.offline.language import word_forms
-from agentd.providers.offline.language.calendar import is_time, plain_entry, timed
+from agentd.providers.offline.language.calendar import is_time, plain_entry, split_time
 from agentd.providers.offline.language.claims import claims
 from agentd.providers.offline.language.sentences import bare, is_question, order, split
 
@@ -198,7 +198,7 @@ def intent(text: str, now: datetime | None = None) -> Intent:
         if found := rule(head, now):
             return found
     if is_question(text):
-        return Ask(_asked(text))
+        return Ask(_questions(text))
     asked = [piece for piece in split(text[-_CHARS:]) if is_question(piece)]
     if asked:
         return Ask(" ".join(asked))
@@ -217,7 +217,7 @@ def _is_note(said: str, asked: str) -> bool:
     return _ENTRY.match(text) is not None or bool(text and not word_forms.terms(text))
 
 
-def _asked(text: str) -> str:
+def _questions(text: str) -> str:
     """The asking sentences of a text that is more than one."""
     return " ".join(p for p in split(text[-_CHARS:]) if is_question(p)) or text
 
@@ -231,14 +231,14 @@ def _without_marks(text: str) -> str:
 
 def _task(head: str, now: datetime | None) -> Intent | None:
     if match := _ADD.fullmatch(head):
-        found = timed(f"{match['task'].strip(chr(34))} {match['rest']}", now)
+        found = split_time(f"{match['task'].strip(chr(34))} {match['rest']}", now)
         return Remind(found.entry, objection=found.objection)
     if match := _REMIND.fullmatch(head):
         when, task = match["time"], _without_marks(match["task"])
         if not match["link"] and " to " in task:  # “remind me WHEN to TASK”
             before, _, task = task.partition(" to ")
             when = f"{before} {when}"
-        found = timed(f"{task} {when}", now)
+        found = split_time(f"{task} {when}", now)
         if found.objection:
             return Remind(found.entry, objection=found.objection)
         if found.marks and when.strip() and not is_time(when, now):

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from agentd.core.fact import Category, Triple
 from agentd.core.prompt import Prompt
-from agentd.providers.offline.conversation import Reply, Say, entries, fenced, own_words
+from agentd.providers.offline.conversation import Reply, Say, entries, fence_content, own_words
 from agentd.providers.offline.language.calendar import WHEN
 from agentd.providers.offline.language.claims import (
     LONGEST,
@@ -28,7 +28,7 @@ from agentd.providers.offline.language.claims import (
     thing,
 )
 from agentd.providers.offline.language.clauses import is_same, saying
-from agentd.providers.offline.language.relations import canonical, is_single, normalised
+from agentd.providers.offline.language.relations import canonical, is_single, normalise
 from agentd.providers.offline.language.rule import NAME
 from agentd.providers.offline.language.sentences import Sentence, bare, order, sentences
 from agentd.providers.offline.language.statements import is_retraction, is_serious
@@ -123,7 +123,7 @@ def reply(prompt: Prompt) -> Reply:
     text = own_words(prompt)
     known = [
         _Known(head["id"], body, _triples(body))
-        for head, body in entries(fenced(text, KNOWN), _KNOWN_HEAD)
+        for head, body in entries(fence_content(text, KNOWN), _KNOWN_HEAD)
     ]
     shown = [
         _Message(
@@ -132,21 +132,21 @@ def reply(prompt: Prompt) -> Reply:
             _day(head["day"]),
             body.replace(_LEFT_OUT, "\n"),
         )
-        for head, body in entries(fenced(text, CONVERSATION), _SAID_HEAD)
+        for head, body in entries(fence_content(text, CONVERSATION), _SAID_HEAD)
     ]
     found = _operations(_in_turn(_learnt(shown)), known)
-    found += _said_besides(shown, known, found)
+    found += _repeated_facts(shown, known, found)
     return Say(json.dumps(found, ensure_ascii=False))
 
 
-def _said_besides(
+def _repeated_facts(
     shown: Sequence[_Message], known: Sequence[_Known], found: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """What is known and was said once more beside something else, where nothing new is read: so that it
     is known where it stands, should it be forgotten.
     """
     names = {term for fact in known for triple in fact.triples for term in terms(triple.value)}
-    passed = {*(one["message"] for one in found), *_taken_back(shown)}
+    passed = {*(one["message"] for one in found), *_retracted(shown)}
     again: list[dict[str, Any]] = []
     for message in (one for one in shown if one.is_users and one.number not in passed):
         if not is_serious(message.text):
@@ -182,27 +182,27 @@ def _day(text: str) -> date | None:
 
 def _learnt(shown: Sequence[_Message]) -> Iterator[_Learnt]:
     """What the user's messages say, without those that the next one takes back."""
-    gone = _taken_back(shown)
+    gone = _retracted(shown)
     for place, message in enumerate(shown):
         if not message.is_users or message.number in gone:
             continue
         if place and not shown[place - 1].is_users:
-            yield from _answered(shown[place - 1].text, message)
-        yield from _stated(message)
+            yield from _facts_of_answer(shown[place - 1].text, message)
+        yield from _facts_of(message)
 
 
-def _taken_back(shown: Sequence[_Message]) -> frozenset[int]:
+def _retracted(shown: Sequence[_Message]) -> frozenset[int]:
     """The numbers of the user's messages that his next one takes back."""
     said = [message for message in shown if message.is_users]
     return frozenset(a.number for a, b in pairwise(said) if is_retraction(b.text))
 
 
-def _stated(message: _Message) -> Iterator[_Learnt]:
+def _facts_of(message: _Message) -> Iterator[_Learnt]:
     """What a message says by itself: what is to be remembered, and what the rules know for certain."""
     kept: set[int] = set()  # where these sentences end
     for sentence in _to_keep(message.text):
         kept.add(sentence.end)
-        yield from _kept(sentence, message)
+        yield from _claims_or_sentence(sentence, message)
     for claim in claims(message.text, message.day):
         if claim.end not in kept:
             yield _of_claim(claim, message, _quote(message.text, claim.start, claim.end))
@@ -236,7 +236,7 @@ def _to_keep(text: str) -> Iterator[Sentence]:
             goes_on = True
 
 
-def _kept(sentence: Sentence, message: _Message) -> Iterator[_Learnt]:
+def _claims_or_sentence(sentence: Sentence, message: _Message) -> Iterator[_Learnt]:
     """The claims of a sentence if they say all of it, else the sentence as it is."""
     words = sentence.text.rstrip()
     quote = _quote(message.text, sentence.start, sentence.end)
@@ -261,7 +261,7 @@ def _of_claim(claim: Claim, message: _Message, quote: str, *, asked: bool = Fals
     return _Learnt(message.number, claim.text, claim.category, quote, claim.triple, claim, asked)
 
 
-def _answered(question: str, message: _Message) -> Iterator[_Learnt]:
+def _facts_of_answer(question: str, message: _Message) -> Iterator[_Learnt]:
     """What a short answer says together with the question that the agent has just asked."""
     text = message.text.strip()
     asked = [s.text for s in sentences(question[-1000:]) if s.text.endswith("?")]
@@ -269,7 +269,7 @@ def _answered(question: str, message: _Message) -> Iterator[_Learnt]:
         return
     for pattern, sentence, value in _ASKED:
         form = re.search(
-            rf"(?:{_numbered(pattern)})\?\Z", asked[0].replace("’", "'"), re.IGNORECASE
+            rf"(?:{_number_groups(pattern)})\?\Z", asked[0].replace("’", "'"), re.IGNORECASE
         )
         given = re.fullmatch(
             rf"{_ANSWERS}{value}[.!]{{0,3}}", text.replace("’", "'"), re.IGNORECASE
@@ -284,7 +284,7 @@ def _answered(question: str, message: _Message) -> Iterator[_Learnt]:
         return
 
 
-def _numbered(pattern: str) -> str:
+def _number_groups(pattern: str) -> str:
     count = iter(range(1, 99))
     return re.sub(r"\(\?P<n>", lambda _: f"(?P<n{next(count)}>", pattern)
 
@@ -301,10 +301,10 @@ def _in_turn(learnt: Iterator[_Learnt]) -> list[list[_Learnt]]:
     """Each thing once, with all that was said of it in turn: the last one holds."""
     found: dict[object, list[_Learnt]] = {}
     for one in learnt:
-        key: object = normalised(one.content)
+        key: object = normalise(one.content)
         if one.triple is not None:
             subject, relation = slot(one.triple)
-            value = "" if one.is_single or one.claim is None else normalised(one.triple.value)
+            value = "" if one.is_single or one.claim is None else normalise(one.triple.value)
             key = (subject, relation, value)
         said = found.pop(key, [])
         found[key] = [*(before for before in said if not _repeats(one, before)), one]
@@ -313,7 +313,7 @@ def _in_turn(learnt: Iterator[_Learnt]) -> list[list[_Learnt]]:
 
 def _repeats(one: _Learnt, before: _Learnt) -> bool:
     """Whether it says once more what was said before."""
-    if normalised(one.content) == normalised(before.content):
+    if normalise(one.content) == normalise(before.content):
         return True
     return one.triple is not None and before.triple is not None and _says(one.triple, before.triple)
 
@@ -361,16 +361,14 @@ def _operation(
 
 
 def _is_same(one: _Learnt, fact: _Known) -> bool:
-    if normalised(one.content) == normalised(fact.text):
+    if normalise(one.content) == normalise(fact.text):
         return True
     return one.triple is not None and any(_says(one.triple, triple) for triple in fact.triples)
 
 
 def _says(one: Triple, other: Triple) -> bool:
     is_denied = canonical(one.relation) == canonical(other.relation)
-    return (
-        is_denied and slot(one) == slot(other) and normalised(one.value) == normalised(other.value)
-    )
+    return is_denied and slot(one) == slot(other) and normalise(one.value) == normalise(other.value)
 
 
 def _over(one: _Learnt, known: Sequence[_Known], learnt: Sequence[_Learnt]) -> list[str]:
@@ -379,7 +377,7 @@ def _over(one: _Learnt, known: Sequence[_Known], learnt: Sequence[_Learnt]) -> l
     """
     over = [fact for fact in known if _is_over(one, fact, learnt)]
     triples = [t for fact in over for t in fact.triples if _contradicts(one, t)]
-    values = {normalised(triple.value) for triple in triples}
+    values = {normalise(triple.value) for triple in triples}
     if len(values) > 1 and not all(is_single(triple.relation) for triple in triples):
         return []
     return [fact.id for fact in over]
@@ -398,7 +396,7 @@ def _is_over(one: _Learnt, fact: _Known, learnt: Sequence[_Learnt]) -> bool:
 def _contradicts(one: _Learnt, triple: Triple) -> bool:
     if one.triple is None or slot(one.triple) != slot(triple):
         return False
-    mine, other = normalised(one.triple.value), normalised(triple.value)
+    mine, other = normalise(one.triple.value), normalise(triple.value)
     if canonical(one.triple.relation) != canonical(triple.relation):
         return mine == other or other.startswith(f"{mine} ")
     return one.is_single

@@ -50,29 +50,29 @@ def reply(prompt: Prompt) -> Reply:
     """The summary of the conversation and of the earlier summary in the request."""
     text = own_words(prompt)
     most = prompt.max_tokens // 2 if prompt.max_tokens else LONGEST
-    before, text = _fenced(text, "earlier summary")
-    conversation, rest = _fenced(text, "conversation")
+    before, text = _split_fence(text, "earlier summary")
+    conversation, rest = _split_fence(text, "conversation")
     if not conversation:
-        return Say(_fitted(rest, before, (), most))
+        return Say(_fit(rest, before, (), most))
     # What follows may say which identifiers a first try has lost.
-    return Say(_fitted(conversation, before, identifiers(rest), most))
+    return Say(_fit(conversation, before, identifiers(rest), most))
 
 
-def _fitted(conversation: str, before: str, wanted: Sequence[str], most: int) -> str:
+def _fit(conversation: str, before: str, wanted: Sequence[str], most: int) -> str:
     """As much of it as has at most so many tokens."""
-    texts = (summarised(conversation, before, wanted, share) for share in _SHARES)
+    texts = (summarise(conversation, before, wanted, share) for share in _SHARES)
     text = next((text for text in texts if tokens.of_text(text) <= most), "")
-    return text or summarised(conversation, before, wanted, 0)
+    return text or summarise(conversation, before, wanted, 0)
 
 
-def summarised(
+def summarise(
     conversation: str, before: str = "", wanted: Sequence[str] = (), share: float = 1.0
 ) -> str:
     """Plain text of bounded length, with the identifiers that have to be in it: `wanted`, and those of
     the last messages. `share` is how much of their room the other parts have.
     """
     said, others = _rows(conversation)
-    earlier = _taken_apart(before)
+    earlier = _parse_earlier(before)
     latest = needed(reversed(said[-_LAST:]), _LATEST_BYTES)
     if len(said) < _LAST:  # some of the last three are behind the earlier summary
         latest = _distinct((*earlier.latest, *latest))
@@ -90,13 +90,13 @@ def summarised(
         _section(_EARLIER, _fitting(old, share * _EARLIER_CHARS)),
         _section(_KNOWN, _fitting(stated, share * _KNOWN_CHARS)),
         _section(_ASKED, _fitting(questions, share * _ASKED_CHARS)),
-        _joined(_LATEST, latest),
-        _joined(_EXACT, _fitting(rest, share * _EXACT_CHARS)),
+        _title_line(_LATEST, latest),
+        _title_line(_EXACT, _fitting(rest, share * _EXACT_CHARS)),
     )
     return "\n".join((_HEAD, *filter(None, sections)))
 
 
-def _fenced(text: str, label: str) -> tuple[str, str]:
+def _split_fence(text: str, label: str) -> tuple[str, str]:
     """What stands in the text's first fence, if it has this label, and what comes after it."""
     opening = _OPENING.format(label)
     if not text.startswith(opening):
@@ -123,7 +123,7 @@ def _rows(conversation: str) -> tuple[list[str], list[str]]:
     return said, others
 
 
-def _taken_apart(before: str) -> _Earlier:
+def _parse_earlier(before: str) -> _Earlier:
     lines: list[str] = []
     named: dict[str, tuple[str, ...]] = {_LATEST: (), _EXACT: ()}
     for line in before.split("\n"):
@@ -165,5 +165,5 @@ def _section(title: str, lines: Sequence[str]) -> str:
     return "\n".join((title, *(f"- {line}" for line in lines))) if lines else ""
 
 
-def _joined(title: str, names: Sequence[str]) -> str:
+def _title_line(title: str, names: Sequence[str]) -> str:
     return f"{title} {' '.join(names)}" if names else ""

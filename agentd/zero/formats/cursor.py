@@ -35,10 +35,10 @@ def escape(word: str) -> str:
     """
     if not word.isascii():
         utf8(word)
-    return _MARKS.sub(_escaped, word)
+    return _MARKS.sub(_escape_mark, word)
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape_mark(found: re.Match[str]) -> str:
     mark = found[0]
     if mark in "\\:>,=":
         return "\\" + mark
@@ -99,7 +99,7 @@ class Cursor:
             found = _ESCAPE.match(self._text, self._at)
             if found is None:
                 raise self.fault("the backslash escapes nothing")
-            pieces.append(self._meant(found))
+            pieces.append(self._unescape(found))
             self._at = found.end()
             pieces.append(self._run(_PLAIN))
         return "".join(pieces)
@@ -126,7 +126,7 @@ class Cursor:
         self._at = found.end()
         return found[0]
 
-    def _meant(self, found: re.Match[str]) -> str:
+    def _unescape(self, found: re.Match[str]) -> str:
         if found[1]:
             return _READ.get(found[1], found[1])
         code = int(found[2], 16)

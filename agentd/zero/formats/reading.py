@@ -17,7 +17,7 @@ from agentd.core.graph import (
 )
 from agentd.zero.formats.cursor import Cursor, Word, read_confidence, read_time
 from agentd.zero.formats.records import canonical, strongest_saying
-from agentd.zero.formats.seal import opened
+from agentd.zero.formats.seal import open_text
 from agentd.zero.hashes import concept_hash, context_hash, episode_hash, fact_hash
 
 _ID = re.compile(r"[0-9a-f]{8,64}|[1-9][0-9]{0,6}")
@@ -33,7 +33,7 @@ def read(text: str, *, is_sealed: bool = True) -> Record:
     write: unknown lines and fields, ids that stand for nothing or for two things, a hash that is not
     that of what it names.
     """
-    return record_of(opened(text, is_sealed=is_sealed))
+    return record_of(open_text(text, is_sealed=is_sealed))
 
 
 def record_of(cursors: Iterable[Cursor]) -> Record:
@@ -129,7 +129,10 @@ def _relation(
 ) -> Relation:
     if above is None:
         raise line.cursor.fault("the fact stands in no context: there is no line X:", 1)
-    subject, object_ = _known(line, line.subject, concepts), _known(line, line.object, concepts)
+    subject, object_ = (
+        _concept_named(line, line.subject, concepts),
+        _concept_named(line, line.object, concepts),
+    )
     fact = fact_hash(subject.label, line.predicate, object_.label)
     return Relation(
         fact,
@@ -145,7 +148,7 @@ def _relation(
     )
 
 
-def _known(line: RelationLine, name: Word, concepts: Mapping[str, Concept]) -> Concept:
+def _concept_named(line: RelationLine, name: Word, concepts: Mapping[str, Concept]) -> Concept:
     if name.text not in concepts:
         raise line.cursor.fault(f"no line C: has the id {name.text}", name.column)
     return concepts[name.text]

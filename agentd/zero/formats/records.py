@@ -56,7 +56,7 @@ def strongest_saying(relations: Iterable[Relation]) -> Mapping[ConceptHash, floa
     return strongest
 
 
-def told_by(
+def concepts_told(
     concepts: Mapping[ConceptHash, Concept], relations: Iterable[Relation]
 ) -> tuple[Concept, ...]:
     """What these episodes tell of their concepts: times and confidence are theirs, and of other names

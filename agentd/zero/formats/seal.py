@@ -17,7 +17,7 @@ _VERSION = re.compile(r"0M:[0-9]{1,4}\.[0-9]{1,4}")
 _CUT = "it was cut off or changed: have it sent again"
 
 
-def decoded(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     """The text of bytes from outside, without a byte order mark. Raises GraphError, with line and column,
     where they are no UTF-8.
     """
@@ -31,7 +31,7 @@ def decoded(data: bytes) -> str:
         raise GraphError(msg, cure=_CUT, line=line, column=column) from None
 
 
-def sealed(lines: Iterable[str]) -> str:
+def seal_lines(lines: Iterable[str]) -> str:
     """The lines as a text that ends with the hash of them: sha256 of their UTF-8, a line feed behind
     each.
     """
@@ -44,7 +44,7 @@ def plain(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def opened(text: str, *, is_sealed: bool) -> Sequence[Cursor]:
+def open_text(text: str, *, is_sealed: bool) -> Sequence[Cursor]:
     """The lines between the header and the seal that say something; blank lines and those that begin
     with `#` do not. Ends of lines may have become CR LF on the way.
 

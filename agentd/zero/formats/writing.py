@@ -21,14 +21,14 @@ from agentd.core.graph import (
 )
 from agentd.zero.formats.cursor import confidence_word, escape, names, time_word
 from agentd.zero.formats.records import canonical, strongest_saying, verify
-from agentd.zero.formats.seal import HEADER, plain, sealed
+from agentd.zero.formats.seal import HEADER, plain, seal_lines
 
 
 def write(record: Record) -> str:
     """The record as text that `read` gives back, in the order of its hashes, times in UTC, with a seal at
     its end. Raises GraphError for a record that is not what its hashes say.
     """
-    return sealed([HEADER, *body(record)])
+    return seal_lines([HEADER, *body(record)])
 
 
 def body(record: Record) -> Sequence[str]:
@@ -152,18 +152,18 @@ def at_level(record: Record, level: WritingLevel) -> str:
     return plain([HEADER, *labels, *facts])
 
 
-def grouped(edges: Iterable[Edge], labels: Mapping[ConceptHash, str]) -> str:
+def group_by_subject(edges: Iterable[Edge], labels: Mapping[ConceptHash, str]) -> str:
     """One line for each subject, the subjects and the facts of each in the order they come in:
     `- agent needs memory (0.98); uses python`. Of the confidence two digits are said, and nothing where
     they are 1.00.
     """
     lines: dict[ConceptHash, list[str]] = {}
     for edge in edges:
-        lines.setdefault(edge.subject, []).append(_said(edge, labels))
+        lines.setdefault(edge.subject, []).append(_fact_words(edge, labels))
     return "".join(f"- {_line(labels[one])} {'; '.join(said)}\n" for one, said in lines.items())
 
 
-def _said(edge: Edge, labels: Mapping[ConceptHash, str]) -> str:
+def _fact_words(edge: Edge, labels: Mapping[ConceptHash, str]) -> str:
     said = f"{_line(edge.predicate)} {_line(labels[edge.object])}"
     return said if edge.confidence >= _SURE else f"{said} ({edge.confidence:.2f})"
 

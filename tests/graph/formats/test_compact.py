@@ -8,7 +8,7 @@ from agentd.core.errors import GraphError
 from agentd.core.graph import Record
 from agentd.zero.formats.cursor import Cursor, escape, names
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.seal import decoded, plain, sealed
+from agentd.zero.formats.seal import decode_text, plain, seal_lines
 from agentd.zero.formats.writing import body, write
 from agentd.zero.hashes import concept_hash
 from tests.graph.formats.records import NOON, concept, context, grown, records, relation, texts
@@ -179,14 +179,14 @@ def test_no_changed_byte_goes_unnoticed():
             changed = bytearray(data)
             changed[at] ^= 1 << bit
             with pytest.raises(GraphError) as caught:
-                read(decoded(bytes(changed)))
+                read(decode_text(bytes(changed)))
             assert caught.value.line >= 1
             assert caught.value.column >= 1
 
 
 def test_bytes_that_are_no_text_are_refused_with_their_place():
     with pytest.raises(GraphError, match="line 2, column 3: the bytes here are no UTF-8"):
-        decoded("0M:1.0\nä".encode() + b"x\xff")
+        decode_text("0M:1.0\nä".encode() + b"x\xff")
 
 
 def test_a_label_of_ten_thousand_marks_is_carried():
@@ -196,8 +196,8 @@ def test_a_label_of_ten_thousand_marks_is_carried():
 
 def test_the_body_is_what_stands_between_header_and_seal():
     record = grown(5)
-    assert sealed(["0M:1.0", *body(record)]) == write(record)
+    assert seal_lines(["0M:1.0", *body(record)]) == write(record)
 
 
 def test_bytes_from_outside_may_begin_with_a_byte_order_mark():
-    assert decoded(b"\xef\xbb\xbf0M:1.0\n") == "0M:1.0\n"
+    assert decode_text(b"\xef\xbb\xbf0M:1.0\n") == "0M:1.0\n"

@@ -11,7 +11,7 @@ from agentd.core.errors import GraphError
 from agentd.core.graph import Record
 from agentd.zero.delta import Delta, diff, read_delta, write_delta
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.seal import MOST_CHARS, decoded, plain, sealed
+from agentd.zero.formats.seal import MOST_CHARS, decode_text, plain, seal_lines
 from agentd.zero.formats.writing import write
 from tests.graph.formats.records import concept, context, grown, relation
 from tests.growth import QUADRATIC, growth
@@ -75,7 +75,7 @@ def outcome(text, reader):
 
 def resealed(text):
     """The text with the seal that fits it, so that what is below the seal is looked at."""
-    return sealed(line for line in text.split("\n") if not line.startswith("H:"))
+    return seal_lines(line for line in text.split("\n") if not line.startswith("H:"))
 
 
 def judge(text):
@@ -143,7 +143,7 @@ def test_any_text_is_read_or_refused_with_a_place(text):
 @given(st.binary(max_size=40))
 def test_any_bytes_are_a_text_or_are_refused_with_a_place(data):
     try:
-        text = decoded(data)
+        text = decode_text(data)
     except GraphError as caught:
         text, error = None, caught
     if text is None:

@@ -3,7 +3,7 @@ import pytest
 from agentd.core.errors import GraphError
 from agentd.core.graph import Edge, Record
 from agentd.zero.formats.reading import read
-from agentd.zero.formats.writing import WritingLevel, at_level, grouped, write
+from agentd.zero.formats.writing import WritingLevel, at_level, group_by_subject, write
 from tests.graph.formats.records import NOON, concept, context, grown, relation
 
 RECORD = grown(30)
@@ -58,13 +58,13 @@ def test_a_prompt_names_each_subject_once():
         edge(relation(memory, "is", python, day), 0.5),
         edge(relation(agent, "uses", python, day), 1.0),
     ]
-    assert grouped(said, labels) == (
+    assert group_by_subject(said, labels) == (
         "- agent needs memory (0.98); uses python\n- memory is python (0.50)\n"
     )
-    assert grouped([], labels) == ""
+    assert group_by_subject([], labels) == ""
 
 
 def test_a_label_never_begins_a_line_of_its_own():
     bad = concept("a\n- user is gone\u2028x")
     said = [edge(relation(bad, "is\nno", bad, context()))]
-    assert len(grouped(said, {bad.hash: bad.label}).splitlines()) == 1
+    assert len(group_by_subject(said, {bad.hash: bad.label}).splitlines()) == 1

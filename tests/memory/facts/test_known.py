@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.fact import Category, Fact, FactSource, FactStatus
-from agentd.memory.facts.known import Digests, Known, comparable, folded
+from agentd.memory.facts.known import Digests, Known, comparable, fold_text
 from agentd.testing import FakeClock
 from tests.memory.facts.books import MAX, REX
 
@@ -124,7 +124,7 @@ def test_the_id_of_a_forgotten_fact_stays_dead():
 
 @given(st.text(st.characters(max_codepoint=127)))
 def test_plain_letters_are_folded_like_all_others(text):
-    assert folded(text + "x é") == f"{folded(text + 'x')} é"
+    assert fold_text(text + "x é") == f"{fold_text(text + 'x')} é"
 
 
 STEPS = st.lists(

@@ -9,7 +9,7 @@ import pytest
 from agentd.core.erasure import MASK, Erasure, Excerpt, Mark, Sought
 from agentd.engine.tokens import of_text
 from agentd.memory.facts.candidates import Candidate
-from agentd.memory.facts.marking import narrowed, passages, portions
+from agentd.memory.facts.marking import narrow, passages, portions
 
 FACT = Sought("k3f9", "The user lives in London.", "London")
 
@@ -124,7 +124,7 @@ def of(quote: str, value: str = "Lyon", text: str = "The user lives in Lyon.") -
 
 
 def test_only_the_words_go_that_say_it_and_in_copies_of_the_quote_too():
-    less, besides = narrowed(of(SAID), [Mark(ROW, "live in Lyon")])
+    less, besides = narrow(of(SAID), [Mark(ROW, "live in Lyon")])
     assert besides == ()
     assert less.marks == (Mark(ROW, "live in Lyon", 8),)
     assert less.excerpts == (Excerpt(SAID, ("live in Lyon",)),)
@@ -145,7 +145,7 @@ def test_only_the_words_go_that_say_it_and_in_copies_of_the_quote_too():
     ],
 )
 def test_where_the_value_is_not_marked_its_words_go_and_nothing_besides(quote, marks, left):
-    less, besides = narrowed(of(quote, "リヨン" if not quote.isascii() else "Lyon"), marks)
+    less, besides = narrow(of(quote, "リヨン" if not quote.isascii() else "Lyon"), marks)
     assert less.masked(f"Hello. {quote}", ROW, begins=-1) == f"Hello. {left}"
     assert besides == ()
 
@@ -159,30 +159,30 @@ def test_where_the_value_is_not_marked_its_words_go_and_nothing_besides(quote, m
     ],
 )
 def test_who_has_found_the_value_has_seen_what_else_has_its_words(quote, value, mark):
-    less, besides = narrowed(of(quote, value), [Mark(ROW, mark)])
+    less, besides = narrow(of(quote, value), [Mark(ROW, mark)])
     assert less.masked(quote) == quote.replace(mark, MASK)
     assert besides == ()
 
 
 def test_a_quote_that_neither_is_marked_nor_names_the_value_goes_and_its_place_is_told():
     erasure = of("since we moved to the rivers, Bertrand rows")
-    assert narrowed(erasure, []) == (erasure, (ROW,))
+    assert narrow(erasure, []) == (erasure, (ROW,))
 
 
 def test_a_quote_that_is_all_marked_goes_and_nothing_is_told():
     erasure = of(SAID)
-    assert narrowed(erasure, [Mark(ROW, SAID)]) == (erasure, ())
+    assert narrow(erasure, [Mark(ROW, SAID)]) == (erasure, ())
 
 
 @pytest.mark.parametrize("quote", ["I live in Lyon", "Lyon", "We LIVE in Lyon!"])
 def test_nobody_is_asked_about_a_quote_that_says_the_fact_alone(quote):
     assert passages(of(quote)) == ()
-    assert narrowed(of(quote), None) == (of(quote), ())
+    assert narrow(of(quote), None) == (of(quote), ())
 
 
 def test_without_a_value_the_words_of_the_sentence_tell():
     erasure = of("I fear heights, and Bertrand climbs", "", "The user fears heights.")
-    less, besides = narrowed(erasure, [])
+    less, besides = narrow(erasure, [])
     assert less.masked("I fear heights, and Bertrand climbs") == (
         f"I {MASK} {MASK}, and Bertrand climbs"
     )

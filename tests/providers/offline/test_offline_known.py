@@ -8,7 +8,7 @@ from agentd.core.message import Message, Role, Text, ToolResult, ToolUse, assist
 from agentd.core.prompt import Effect, Prompt, ToolSpec
 from agentd.core.turn import Origin
 from agentd.engine.context import fence
-from agentd.providers.offline import chat, conversation, flush
+from agentd.providers.offline import chat, conversation, fact_answers, flush
 from agentd.providers.offline.conversation import OfflineCall, Say
 from tests.providers.offline.conftest import fact_lines
 
@@ -278,11 +278,13 @@ async def test_a_no_is_no(talk, page):
 
 
 def test_answers_of_the_tools_are_told_in_words():
-    assert chat.kept("Known already: a: b") == "I know that already: a: b"
-    assert chat.kept("Remembered: a It replaces: b\nKnown already: c").count("\n") == 2
-    assert chat.kept("No longer so: a") == "No longer so: a"
-    assert chat.refused("this session cannot keep facts about the owner") == ""
-    assert chat.offered("Which one?\n1. a (b)") == ()
+    assert fact_answers.kept_answer("Known already: a: b") == "I know that already: a: b"
+    assert (
+        fact_answers.kept_answer("Remembered: a It replaces: b\nKnown already: c").count("\n") == 2
+    )
+    assert fact_answers.kept_answer("No longer so: a") == "No longer so: a"
+    assert fact_answers.refusal_reason("this session cannot keep facts about the owner") == ""
+    assert fact_answers.offered_facts("Which one?\n1. a (b)") == ()
 
 
 async def test_a_flush_does_not_write_down_what_is_a_fact_already():

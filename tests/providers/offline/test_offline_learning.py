@@ -13,7 +13,7 @@ from agentd.core.prompt import Prompt
 from agentd.core.turn import Origin
 from agentd.engine.context import fence
 from agentd.providers.offline import learning
-from agentd.providers.offline.conversation import entries, fenced
+from agentd.providers.offline.conversation import entries, fence_content
 from tests.growth import QUADRATIC, growth
 from tests.providers.offline.conftest import learnt
 
@@ -271,7 +271,7 @@ async def test_a_request_without_a_conversation_has_no_facts(answer):
 
 def test_entries_keep_the_lines_of_their_text():
     text = fence("conversation", said("a\n\n  b", "agent: c"))
-    found = list(entries(fenced(text, "conversation"), learning._SAID_HEAD))
+    found = list(entries(fence_content(text, "conversation"), learning._SAID_HEAD))
     assert [(head["number"], body) for head, body in found] == [("1", "a\n\n  b"), ("2", "c")]
 
 

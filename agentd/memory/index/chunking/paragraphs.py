@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from agentd.core.times import date_in, without_dates
 from agentd.memory.index.chunking.piece import Lines, Piece, tokens_in
-from agentd.memory.index.chunking.tokens import packed
+from agentd.memory.index.chunking.tokens import pack_lines
 
 _HEADING = re.compile(r"(#{1,6})(?:\s+(.*)|\s*)$")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
@@ -455,7 +455,7 @@ def _pieces(file: Lines, unit: _Unit, most: int) -> Iterator[Piece]:
     found = [whole]
     if cost > most:
         count = -(-cost // most)
-        found = list(packed(file, unit.first, unit.end, min(most, cost // count + most // 8)))
+        found = list(pack_lines(file, unit.first, unit.end, min(most, cost // count + most // 8)))
     above = unit.above
     for number, piece in enumerate(found):
         if number == 1 and unit.shape in {Shape.ENTRY, Shape.TABLE}:

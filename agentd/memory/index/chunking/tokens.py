@@ -16,10 +16,12 @@ def pieces(file: Lines, most: int = TOKENS, overlap: float = OVERLAP) -> Iterato
     """Yield the chunks of a text; a line that alone exceeds `most` tokens is cut at sentence
     ends.
     """
-    return packed(file, 0, len(file.lines), most, overlap)
+    return pack_lines(file, 0, len(file.lines), most, overlap)
 
 
-def packed(file: Lines, first: int, end: int, most: int, overlap: float = 0.0) -> Iterator[Piece]:
+def pack_lines(
+    file: Lines, first: int, end: int, most: int, overlap: float = 0.0
+) -> Iterator[Piece]:
     """Yield the chunks of the lines from `first` up to but not including `end`, as `pieces`
     does.
     """

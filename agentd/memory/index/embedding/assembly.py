@@ -22,7 +22,7 @@ from agentd.memory.index.embedding.choice import EmbedderChoice, EmbeddingServic
 from agentd.memory.index.embedding.daily import DailyTokens
 from agentd.memory.index.embedding.embedding_settings import EmbedderSettings, ModelSettings
 from agentd.memory.index.embedding.export import Exporter, clean
-from agentd.memory.index.embedding.late import packaged
+from agentd.memory.index.embedding.late import packaged_static
 from agentd.memory.index.embedding.openai import OpenAIEmbedder, Spent
 from agentd.memory.index.embedding.places import hub_marker
 from agentd.memory.index.embedding.spec import Spec
@@ -105,7 +105,7 @@ async def open_embedders(
                 chain.append(Cached(remote))
         if choices[0].kind != "none":
             try:
-                chain.append(await asyncio.to_thread(packaged))
+                chain.append(await asyncio.to_thread(packaged_static))
             except EmbedderFault as fault:
                 problems.append(Problem("embedder_unavailable", fault.message, fault.cure))
         yield Embedders(

@@ -111,7 +111,7 @@ def _words(text: str) -> Iterator[tuple[str, Sequence[int]]]:
     letters: list[str] = []
     places: list[int] = []
     for place, character in enumerate(text):
-        for letter in _folded(character):
+        for letter in _fold(character):
             if letter[0] in (_BLANK, _ALONE):
                 if letters:
                     yield "".join(letters), places
@@ -126,7 +126,7 @@ def _words(text: str) -> Iterator[tuple[str, Sequence[int]]]:
 
 
 @lru_cache(maxsize=10_000)
-def _folded(character: str) -> tuple[str, ...]:
+def _fold(character: str) -> tuple[str, ...]:
     """Return what a character is folded to: letters, a gap (_BLANK), or words of their own
     (_ALONE).
     """

@@ -100,11 +100,11 @@ def choose(
         case "onnx":
             make = partial(_onnx, model, models, "configured")
         case "packaged":
-            make = partial(_packaged, model, models, "configured")
+            make = partial(_choose_packaged, model, models, "configured")
         case "multilingual":
             make = partial(_multilingual, model)
         case "both":
-            make = partial(_joined, "both", model, FULL, "configured")
+            make = partial(_choose_joined, "both", model, FULL, "configured")
     try:
         return make()
     except (EmbedderFault, ConfigError) as fault:
@@ -150,7 +150,7 @@ def export_source(settings: ModelSettings) -> Path:
 def _automatic(settings: ModelSettings, models: Path, instead: str) -> EmbedderChoice:
     faults: list[EmbedderFault] = []
     is_named = settings.model or export_folder(settings, models).is_dir()
-    for local in (_onnx, _torch) if is_named else (_packaged, _onnx, _torch):
+    for local in (_onnx, _torch) if is_named else (_choose_packaged, _onnx, _torch):
         try:
             return local(settings, models, "automatic: the best that is installed")
         except EmbedderFault as fault:
@@ -222,11 +222,11 @@ def _onnx(settings: ModelSettings, models: Path, why: str) -> EmbedderChoice:
     )
 
 
-def _packaged(settings: ModelSettings, _models: Path, why: str) -> EmbedderChoice:
-    return _joined("packaged", settings, PACKED, why)
+def _choose_packaged(settings: ModelSettings, _models: Path, why: str) -> EmbedderChoice:
+    return _choose_joined("packaged", settings, PACKED, why)
 
 
-def _joined(
+def _choose_joined(
     kind: Literal["packaged", "both"], settings: ModelSettings, manifest: str, why: str
 ) -> EmbedderChoice:
     many, english = _e5(settings, manifest), OnnxFiles.at(PACKAGED)

@@ -231,10 +231,10 @@ def _vocabulary(read: _Reader) -> UnigramVocabulary:
     pieces = [data[first:last].decode("utf-8", "replace") for first, last in pairwise(places)]
     for number in (start, end, padding, unknown, count - 1):  # the last one is the mask token
         pieces[number] = ""  # special tokens, which must not match a user's text
-    return UnigramVocabulary(pieces, scores, _written(read), start, end, padding, unknown)
+    return UnigramVocabulary(pieces, scores, _replacements(read), start, end, padding, unknown)
 
 
-def _written(read: _Reader) -> dict[int, str]:
+def _replacements(read: _Reader) -> dict[int, str]:
     """Return the replacement of each character that is normalised to something else."""
     count, _ = read.number("i"), read.number("I")
     found = {}

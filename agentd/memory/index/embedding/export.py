@@ -106,7 +106,7 @@ class Exporter:
         }
         try:
             await child.send(Frame(order))
-            return await _made(child)
+            return await _await_export(child)
         except (OSError, EOFError, BadFrame, TimeoutError) as error:
             cause = await child.cause(error)
             raise EmbedderFault(f"The export failed: {cause}.", cure="Try it again.") from error
@@ -114,7 +114,7 @@ class Exporter:
             await child.end()
 
 
-async def _made(child: Child) -> Frame:
+async def _await_export(child: Child) -> Frame:
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(SILENCE) as deadline:
         while not (frame := await child.receive()).head.get("ready"):

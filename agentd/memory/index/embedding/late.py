@@ -43,7 +43,7 @@ class LateStatic:
         return await self._inner.embed(texts, query=query)
 
 
-def packaged(card: Path = CARD) -> LateStatic:
+def packaged_static(card: Path = CARD) -> LateStatic:
     """Return the embedder that the card of the shipped model describes. Raises EmbedderFault."""
     try:
         found = json.loads(card.read_bytes())

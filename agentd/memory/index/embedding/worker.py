@@ -187,7 +187,7 @@ class Worker:
         prefix = self._spec.query_prefix if query else self._spec.text_prefix
         for batch in _batches(texts):
             asked = [prefix + texts[index][:LONGEST_TEXT] for index in batch]
-            rows = await self._asked(asked, query=query)
+            rows = await self._ask_process(asked, query=query)
             for index, row in zip(batch, rows, strict=True):
                 found[index] = row
         return found
@@ -207,7 +207,7 @@ class Worker:
             while not self._jobs.empty():
                 _refuse(self._jobs.get_nowait(), EmbedderFault("The embedder has stopped."))
 
-    async def _asked(self, texts: Sequence[str], *, query: bool) -> list[bytes]:
+    async def _ask_process(self, texts: Sequence[str], *, query: bool) -> list[bytes]:
         self._pause.check()
         if self._is_over:
             raise EmbedderFault("The embedder has stopped.")

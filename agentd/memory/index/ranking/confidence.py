@@ -46,7 +46,7 @@ def evidence(
     return found
 
 
-def answered(found: Mapping[str, float], weights: Weights) -> float:
+def answer_probability(found: Mapping[str, float], weights: Weights) -> float:
     """Return the probability, 0..1, that one of the hits answers, given `evidence`."""
     bias, by_name = weights.confidence[table(found)]
     odds = bias + sum(weight * found[name] for name, weight in by_name.items())
@@ -58,7 +58,7 @@ def table(found: Mapping[str, float]) -> str:
     return "kind" if "kind" in found else "both" if "apart" in found else "keywords"
 
 
-def scaled(certainties: Floats, confidence: float) -> Floats:
+def scale_scores(certainties: Floats, confidence: float) -> Floats:
     """Scale the scores of hits: the best hit gets the confidence of the search, each other one a
     share of that.
     """

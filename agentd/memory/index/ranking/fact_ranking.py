@@ -77,7 +77,7 @@ def scores(retrieved: Sequence[Floats], worths: Floats, weak: int = 0) -> Floats
     return (fusion.rrf(retrieved, trust) * boosts).astype(np.float32)
 
 
-def varied(
+def diversify(
     relevance: Floats, rows: Floats, trade: float = TRADE, most: int | None = None
 ) -> list[int]:
     """Order all candidates, or the first `most`, by maximal marginal relevance with the cosines of

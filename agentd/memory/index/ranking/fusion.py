@@ -69,7 +69,7 @@ def rrf(retrieved: Sequence[Floats], trust: Sequence[float]) -> Floats:
     return total
 
 
-def weighted(retrieved: Sequence[Floats], weights: Sequence[float]) -> Floats:
+def weighted_mean(retrieved: Sequence[Floats], weights: Sequence[float]) -> Floats:
     """Return the weighted mean of scores that are already scaled to 0..1; `-inf`, where a retriever
     did not find a candidate, counts as 0. Weights need not sum to 1.
     """
@@ -81,7 +81,7 @@ def weighted(retrieved: Sequence[Floats], weights: Sequence[float]) -> Floats:
     return total
 
 
-def scaled(scores: Floats) -> Floats:
+def share_of_best(scores: Floats) -> Floats:
     """Return scores as shares of the best score, at least 0. They are not stretched to 0 at the
     weakest, so that the weakest of good matches keeps its value.
     """

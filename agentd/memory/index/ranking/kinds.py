@@ -68,7 +68,7 @@ def about(
 
 def kinds_of(model: str) -> Kinds | None:
     """Return the classifiers of a model; None for a model that they were not fitted to."""
-    return _shipped().get(model)
+    return _shipped_kinds().get(model)
 
 
 def read_kinds(path: Path) -> dict[str, Kinds]:
@@ -81,7 +81,7 @@ def read_kinds(path: Path) -> dict[str, Kinds]:
 
 
 @cache
-def _shipped() -> dict[str, Kinds]:
+def _shipped_kinds() -> dict[str, Kinds]:
     return read_kinds(FILE)
 
 

@@ -82,7 +82,7 @@ def answers_first(echoes: Sequence[bool], near: Sequence[bool]) -> list[int]:
     return [*early, *asked, *range(last + 1, len(echoes))]
 
 
-def shared(chatter: Sequence[bool], near: Sequence[bool], share: float) -> list[int]:
+def limit_share(chatter: Sequence[bool], near: Sequence[bool], share: float) -> list[int]:
     """Return a new order of units given best first: of the first n at most `share`·n, rounded up,
     are chatter (from transcripts), as long as there are others that are `near` the best.
     """

@@ -68,7 +68,7 @@ def features(e: RankingEvidence) -> dict[str, Floats]:
     fits = words
     if e.cosines is not None:
         covered = out["cover"].max(initial=0.0)
-        meaning = _scaled(e.cosines, middle)
+        meaning = _scale(e.cosines, middle)
         fits = covered * words + (1.0 - covered) * meaning
         out["cosine"] = e.cosines[:, middle]
         out["nearness"] = _nearness(e.cosines[:, middle])
@@ -93,7 +93,7 @@ def _nearness(cosines: Floats) -> Floats:
     return np.maximum(scaled, FARTHEST)
 
 
-def _scaled(cosines: Floats, middle: int) -> Floats:
+def _scale(cosines: Floats, middle: int) -> Floats:
     """Return the cosines scaled so that the best candidate has 1 and the 200th has 0."""
     ranked = np.sort(cosines[:, middle])[::-1][:DEPTH]
     scaled: Floats = (cosines - ranked[-1:]) / _most(ranked[:1] - ranked[-1:])

@@ -11,12 +11,12 @@ from datetime import date, timedelta
 HALF_A_YEAR = 183
 
 
-def _numbered(*lists: str, first: int) -> dict[str, int]:
+def _number_words(*lists: str, first: int) -> dict[str, int]:
     """Map each word to the number of its list."""
     return {word: number for number, words in enumerate(lists, first) for word in words.split()}
 
 
-_MONTHS = _numbered(
+_MONTHS = _number_words(
     "january jan januar janvier enero",
     "february feb februar fevrier febrero",
     "march mar marz maerz mars marzo",
@@ -31,7 +31,7 @@ _MONTHS = _numbered(
     "december dec dezember decembre diciembre",
     first=1,
 )
-_WEEKDAYS = _numbered(
+_WEEKDAYS = _number_words(
     "monday montag lundi lunes",
     "tuesday dienstag mardi martes",
     "wednesday mittwoch mercredi miercoles",
@@ -41,7 +41,7 @@ _WEEKDAYS = _numbered(
     "sunday sonntag dimanche domingo",
     first=0,
 )
-_NUMBERS = _numbered(
+_NUMBERS = _number_words(
     "a an one einem einer un une una",
     "two zwei deux dos couple",
     "three drei trois tres",
@@ -54,7 +54,7 @@ _NUMBERS = _numbered(
     "ten zehn dix diez",
     first=1,
 )
-_ORDINALS = _numbered(
+_ORDINALS = _number_words(
     "first ersten primero premier", "second zweiten", "third dritten", "fourth", "fifth", first=1
 )
 _DAYS_AGO = {
@@ -177,7 +177,7 @@ class Anchored:
     event_start: int
 
 
-def named(text: str, today: date) -> list[Named]:
+def find_days(text: str, today: date) -> list[Named]:
     """Return the days that a folded text (no case, no accents) names, as of `today`, in the order
     of the rules; a place in the text counts once. A date without a year is the latest one that has
     begun.
@@ -206,7 +206,7 @@ def dates_in(text: str, written: date | None) -> tuple[date, date] | None:
     """
     if _HINT.search(text) is None:
         return None
-    absolute = [n for n in named(text, written or date.min.replace(year=2)) if not n.relative]
+    absolute = [n for n in find_days(text, written or date.min.replace(year=2)) if not n.relative]
     first = min(absolute, key=lambda n: n.start, default=None)
     if first is None or first.first.year < 1900:
         return None
@@ -242,7 +242,7 @@ def beside(anchor: tuple[date, date], unit: str, side: str, count: int) -> tuple
     return first - timedelta(days=back), first - timedelta(days=1)
 
 
-def anchored(text: str) -> Anchored | None:
+def find_anchor(text: str) -> Anchored | None:
     """Return the part of a folded text that names days by an event; None if there is none."""
     match = _ANCHOR.search(text)
     if match is None:
@@ -279,7 +279,7 @@ def _days(rule: str, match: re.Match[str], today: date) -> tuple[date, date]:
         year = int(given[2]) if len(given) > 2 else _year(month, day, today)
         return _one(date(year, month, day))
     if rule in {"ago", "recent"}:
-        return _counted(rule, given, today)
+        return _count_days(rule, given, today)
     if rule == "month":
         month = _MONTHS[given[0]]
         return _month(int(given[1]) if len(given) > 1 else _year(month, 1, today), month)
@@ -315,7 +315,7 @@ def _relative(rule: str, text: str, given: list[str], today: date) -> tuple[date
     return first, _month((first + timedelta(days=70)).year, (first + timedelta(days=70)).month)[1]
 
 
-def _counted(rule: str, given: list[str], today: date) -> tuple[date, date]:
+def _count_days(rule: str, given: list[str], today: date) -> tuple[date, date]:
     count = int(given[0]) if given[0].isdigit() else _NUMBERS[given[0]]
     unit = given[1]
     days = 1 if (unit[0] in "dj" and not unit.startswith("jahr")) or unit.startswith("tag") else 7

@@ -184,7 +184,7 @@ class Mirrors:
         self, hits: Sequence[Hit], text: str, options: SearchOptions, highest: float
     ) -> tuple[Hit, ...]:
         """Rank hits of the store itself, see `in_memory.arranged`."""
-        return await self.run(_arranged, hits, text, options, highest)
+        return await self.run(_arrange, hits, text, options, highest)
 
     async def change(
         self, change: Awaitable[Sequence[int]], gone: Sequence[str] = (), moved: str = ""
@@ -293,7 +293,7 @@ class Mirrors:
         self._turn()
         mirror = place.mirror
         if mirror is None:
-            mirror = await self._begun(audience, place)
+            mirror = await self._begin_mirror(audience, place)
         version = self._version
         if place.is_torn:  # remove what was deleted unrecorded
             ids = await self._store.ids()
@@ -319,7 +319,7 @@ class Mirrors:
             await self.run(mirror.move, await self._store.lines(path))
         place.lines = version
 
-    async def _begun(self, audience: Audience, place: _Place) -> Mirror:
+    async def _begin_mirror(self, audience: Audience, place: _Place) -> Mirror:
         """Return a mirror to be brought level: the one in the file, if usable, else an empty
         one.
         """
@@ -378,9 +378,9 @@ def _new() -> Mirror:
     return Mirror()
 
 
-def _arranged(
+def _arrange(
     hits: Sequence[Hit], text: str, options: SearchOptions, highest: float
 ) -> tuple[Hit, ...]:
-    from agentd.memory.index.search.in_memory import arranged
+    from agentd.memory.index.search.in_memory import arrange_hits
 
-    return arranged(hits, text, options, highest)
+    return arrange_hits(hits, text, options, highest)

@@ -50,7 +50,7 @@ class ChunkBacklog:
         """See Backlog."""
         if not self._given_up:
             return ()
-        places = _named([*self._given_up.values()])
+        places = _name_some([*self._given_up.values()])
         text = f"{self._model} fails at what stands in {places}: words alone find it"
         cure = "change or shorten these lines; a restart of agentd tries them again"
         return (Problem("text_not_embedded", text, cure),)
@@ -142,7 +142,7 @@ class FactBacklog:
         """See Backlog."""
         if not self._given_up:
             return ()
-        facts = _named(list(self._given_up))
+        facts = _name_some(list(self._given_up))
         text = f"{self._model} fails at what these facts say: {facts}; words alone find them"
         cure = "say it in other words; a restart of agentd tries them again"
         return (Problem("text_not_embedded", text, cure),)
@@ -193,7 +193,7 @@ class FactBacklog:
         return self._texts.get(fact_id) == text
 
 
-def _named(places: Sequence[str]) -> str:
+def _name_some(places: Sequence[str]) -> str:
     """Return the first few places, and how many more there are, in words."""
     more = len(places) - NAMED
     return ", ".join(places[:NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -143,7 +143,7 @@ class EmbedderChain:
                         self._wake(backfill)
                         continue  # the next one answers until this one has embedded nearly all
                     few = await self._few(backfill, left)
-                    found = await self._asked(backfill, texts, query=query)
+                    found = await self._ask(backfill, texts, query=query)
                     if found is not None and few is not None:
                         await asyncio.shield(few)  # so that new texts are found, if that is quick
             except TimeoutError:
@@ -254,7 +254,7 @@ class EmbedderChain:
             log.warning("embedding_failed", reason=error.reason)
             self._wake(backfill)
 
-    async def _asked(
+    async def _ask(
         self, backfill: Backfill, texts: Sequence[str], *, query: bool
     ) -> Sequence[bytes] | None:
         """Return the vectors; None if the embedder fails, or is paused after a failure."""

@@ -59,7 +59,7 @@ class Codes:
 
     def put(self, slots: Slots, rows: Floats) -> None:
         """Set the codes of slots; the room must have been reserved."""
-        self._words[:, slots] = _packed(rows @ self._axes)
+        self._words[:, slots] = _pack_signs(rows @ self._axes)
 
     def nearest(
         self, query: Floats, size: int, wanted: int, usable: NDArray[np.bool_] | None
@@ -68,7 +68,7 @@ class Codes:
         `usable` ones.
         """
         turned = query @ self._axes
-        distances = self._distances(_packed(turned[None, :]), size)
+        distances = self._distances(_pack_signs(turned[None, :]), size)
         if usable is not None:
             distances[~usable] = _FAR
         near: Slots = np.flatnonzero(distances <= _limit(distances, max(LOOKED_AT, size // SHARE)))
@@ -101,7 +101,7 @@ class Codes:
         most = (1 << PLANES) - 1
         reach = max(float(np.abs(turned).max()), 1e-9)
         levels = np.round((turned / reach + 1.0) * (most / 2)).astype(np.uint8)
-        planes = [_packed((levels & np.uint8(1 << bit))[None, :]) for bit in range(PLANES)]
+        planes = [_pack_signs((levels & np.uint8(1 << bit))[None, :]) for bit in range(PLANES)]
         out = np.empty(len(slots), np.int16)
         words, masked, counts = self._room
         for start in range(0, len(slots), BLOCK):
@@ -136,7 +136,7 @@ def _axes(dimension: int) -> Floats:
     return np.ascontiguousarray(np.concatenate(columns, axis=1)[:, :bits])
 
 
-def _packed(values: NDArray[np.float32 | np.uint8]) -> Words:
+def _pack_signs(values: NDArray[np.float32 | np.uint8]) -> Words:
     """Pack the signs of rows into bits: a column of 64-bit words for each row."""
     return np.ascontiguousarray(np.packbits(values > 0, axis=1).view(np.uint64).T)
 

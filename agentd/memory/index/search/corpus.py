@@ -20,7 +20,7 @@ from agentd.memory.index.ranking import newest
 from agentd.memory.index.search import words
 from agentd.memory.index.search.arrays import Arrays, inside, of_strings, part, strings
 from agentd.memory.index.search.entries import ASKS, QUESTION, UNDATED
-from agentd.memory.index.search.postings import numbered
+from agentd.memory.index.search.postings import term_numbers
 from agentd.memory.index.search.vocabulary import Vocabulary
 
 Ints = NDArray[np.int64]
@@ -108,7 +108,7 @@ class Corpus:
         for name, values in self._values(chunks, traits).items():
             self._columns[name].frombytes(np.asarray(values, np.int32).tobytes())
         self._alive.extend(b"\1" * len(chunks))
-        self._terms.frombytes(numbered(terms, self._term_ids.__getitem__).tobytes())
+        self._terms.frombytes(term_numbers(terms, self._term_ids.__getitem__).tobytes())
         lengths = np.fromiter(map(len, terms), np.int64, len(terms))
         self._offsets.frombytes((self._offsets[-1] + np.cumsum(lengths)).tobytes())
         slots = range(first, len(self._alive))

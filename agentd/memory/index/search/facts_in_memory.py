@@ -148,14 +148,14 @@ class FactMirror:
         """
         asked = self._question(pieces, vectors, model)
         heard = self._postings.top([(term, 1.0) for term in asked.terms], self._candidates)[0]
-        heard, meant = heard[: self._candidates], self._meant(asked)
+        heard, meant = heard[: self._candidates], self._nearest(asked)
         slots = np.union1d(heard, meant).astype(np.int64)
         if not len(slots):
             return []
         related, cover = self._relations(slots, asked)
         held = np.isin(slots, heard) & (cover >= COVER_LEAST)
         by_words = held & ranking.is_said(np.where(held, cover, np.float32(0.0)))
-        by_words &= self._named(slots, asked, held)
+        by_words &= self._choose_named(slots, asked, held)
         impacts = self._postings.impacts(slots, asked.terms).sum(axis=1)
         retrieved = [("keyword", impacts, by_words), ("keyword", impacts, held & ~by_words)]
         by_meaning = np.isin(slots, meant)
@@ -181,7 +181,7 @@ class FactMirror:
             names=list(dict.fromkeys(term for piece in pieces for term in _names(piece))),
         )
 
-    def _named(self, slots: Slots, asked: FactQuestion, held: Chosen) -> Chosen:
+    def _choose_named(self, slots: Slots, asked: FactQuestion, held: Chosen) -> Chosen:
         """Return which facts have one of the names that the query mentions; all if none has, or it
         mentions none.
         """
@@ -190,7 +190,7 @@ class FactMirror:
         named: Chosen = held & (self._postings.impacts(slots, asked.names).sum(axis=1) > 0)
         return named if named.any() else np.ones(len(slots), np.bool_)
 
-    def _meant(self, asked: FactQuestion) -> Slots:
+    def _nearest(self, asked: FactQuestion) -> Slots:
         """Return the facts whose cosine with any piece is high enough."""
         if asked.cosines is None:
             return np.zeros(0, np.int64)
@@ -236,7 +236,7 @@ class FactMirror:
         known = self._vectors.get(model)
         rows = np.zeros((len(slots), 1), np.float32) if known is None else known.rows(slots)
         found = []
-        for at in first[ranking.varied(fused[first], rows[first], most=limit)].tolist():
+        for at in first[ranking.diversify(fused[first], rows[first], most=limit)].tolist():
             # A fact without a vector has the lowest cosine.
             parts = {name: float(scores[at]) for name, scores in retrieved if scores[at] > -1.0}
             parts |= {"worth": worths[at], "relation": float(related[at])}

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 def hit_of(match: Match) -> Hit:
     """Return a match as a Hit."""
-    return Hit(joined(match.chunks), match.score, match.scores, match.superseded_by)
+    return Hit(join_chunks(match.chunks), match.score, match.scores, match.superseded_by)
 
 
-def joined(chunks: Sequence[Chunk]) -> Chunk:
+def join_chunks(chunks: Sequence[Chunk]) -> Chunk:
     """Join neighbouring chunks of one file, in reading order, into one chunk whose text is exactly
     its lines; for a transcript, what was said and by whom.
     """

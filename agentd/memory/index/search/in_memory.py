@@ -66,7 +66,7 @@ class Texts:
 
     def arrays(self) -> Arrays:
         """Return the contents as arrays, for `restored`."""
-        blocks = [*self._blocks, _pressed(self._last)]
+        blocks = [*self._blocks, _compress(self._last)]
         return {
             "blocks": np.frombuffer(b"".join(blocks), np.uint8),
             "sizes": np.array([len(block) for block in blocks], np.int64),
@@ -83,7 +83,7 @@ class Texts:
         self._last.extend(map(_row, chunks))
         full = len(self._last) // _BLOCK * _BLOCK
         for first in range(0, full, _BLOCK):
-            self._blocks.append(_pressed(self._last[first : first + _BLOCK]))
+            self._blocks.append(_compress(self._last[first : first + _BLOCK]))
         del self._last[:full]
 
     def chunks(self, slots: Sequence[int]) -> dict[int, Chunk]:
@@ -112,10 +112,10 @@ class Texts:
             for at in places:
                 held[at] = None
             if full:
-                self._blocks[block] = _pressed(held)
+                self._blocks[block] = _compress(held)
 
 
-def _pressed(rows: list[_Row]) -> bytes:
+def _compress(rows: list[_Row]) -> bytes:
     return zlib.compress(json.dumps(rows).encode(), 1)
 
 
@@ -343,10 +343,10 @@ class Mirror:
             newer = f"{path}:{line}"
         ids = tuple(self._ids[slot] for slot in hit.slots)
         held = self._texts.chunks(hit.slots)
-        chunks = tuple(self._placed(slot, chunk) for slot, chunk in held.items())
+        chunks = tuple(self._at_present_lines(slot, chunk) for slot, chunk in held.items())
         return Match(ids, chunks, hit.score, hit.scores, newer)
 
-    def _placed(self, slot: int, chunk: Chunk) -> Chunk:
+    def _at_present_lines(self, slot: int, chunk: Chunk) -> Chunk:
         """Return the chunk with its present lines."""
         _, line, _ = self._searcher.corpus.place(slot)
         return chunk if line == chunk.start_line else chunk.moved(line - chunk.start_line)
@@ -366,7 +366,7 @@ class Mirror:
             vectors.remove(slots)
 
 
-def restored(path: Path, mark: str) -> Mirror:
+def restore_mirror(path: Path, mark: str) -> Mirror:
     """Read the mirror that was written to the file with this mark. Raises ValueError for an
     unusable file, FileNotFoundError if there is none.
     """
@@ -379,7 +379,7 @@ def restored(path: Path, mark: str) -> Mirror:
         raise Unusable(f"its arrays do not fit together ({error})") from error
 
 
-def arranged(
+def arrange_hits(
     hits: Sequence[Hit], text: str, options: SearchOptions, highest: float
 ) -> tuple[Hit, ...]:
     """Rank hits of keyword search as a searcher that knows no other chunks: newest first, within

@@ -200,7 +200,7 @@ class LiveIndex:
 
     async def search(self, query: SearchQuery, audience: Audience) -> Found:
         """See MemoryIndex. Scores lie between 0 and 1; equal ones are in order of path and line."""
-        asked = dict.fromkeys(map(words.asked, query.phrasings))
+        asked = dict.fromkeys(map(words.query_part, query.phrasings))
         texts = [text for text in asked if any(words.raw_words(text))]
         if not texts:
             return Found((), EmptyReason.EMPTY_QUERY)
@@ -371,7 +371,7 @@ class LiveIndex:
                 self._warming.discard(audience)
 
 
-def _kept(chunk: Chunk, redactor: Redactor) -> Chunk:
+def _without_secrets(chunk: Chunk, redactor: Redactor) -> Chunk:
     text = redactor.kept(chunk.text, in_lines=True).text
     context = redactor.kept(chunk.context).text
     return replace(chunk, text=text, context=context) if text != chunk.text else chunk
@@ -392,7 +392,7 @@ def _entries(
         if known is not None and is_current(known.traits):
             found.append(Entry(chunk, known.terms, known.digest, known.traits))
         else:
-            found.append(entry(_kept(chunk, redactor)))
+            found.append(entry(_without_secrets(chunk, redactor)))
     return found
 
 

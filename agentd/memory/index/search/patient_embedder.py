@@ -81,7 +81,7 @@ class PatientEmbedder:
     async def ask(self, texts: Sequence[str], *, query: bool) -> Sequence[bytes]:
         """Return the vectors of texts that a search needs. Raises EmbedderFault."""
         try:
-            found = await self._found(texts, query=query)
+            found = await self._embed_checked(texts, query=query)
         except EmbedderFault as fault:
             self._fail(fault)
             raise
@@ -96,8 +96,8 @@ class PatientEmbedder:
         begun = self._clock.monotonic()
         try:
             async with asyncio.timeout(SECONDS):
-                found = await self._found(texts, query=False)
-            stored = await asyncio.to_thread(packed, found)
+                found = await self._embed_checked(texts, query=False)
+            stored = await asyncio.to_thread(to_float16, found)
         except TimeoutError:
             self._fail(EmbedderFault(f"{self.model} gave no vectors in {SECONDS:g} seconds"))
         except EmbedderFault as fault:
@@ -114,7 +114,7 @@ class PatientEmbedder:
         """Clear the failure: a single text was its cause."""
         self.problem = None
 
-    async def _found(self, texts: Sequence[str], *, query: bool) -> Sequence[bytes]:
+    async def _embed_checked(self, texts: Sequence[str], *, query: bool) -> Sequence[bytes]:
         found = await self._embedder.embed(texts, query=query)
         self._check(found, len(texts))
         return found
@@ -146,7 +146,7 @@ def patient(embedders: Sequence[Embedder], clock: Clock) -> tuple[PatientEmbedde
     return tuple(PatientEmbedder(embedder, clock) for embedder in embedders)
 
 
-def packed(vectors: Sequence[bytes]) -> list[bytes]:
+def to_float16(vectors: Sequence[bytes]) -> list[bytes]:
     """Convert float32 vectors of one length to the stored form, float16, whose rounding error is
     far below any model's error. Needs no numpy. Raises EmbedderFault for numbers that are not
     finite or too large.

@@ -41,17 +41,17 @@ def search(searcher: Searcher, asked: Sequence[Phrasing], options: SearchOptions
     confidence = max(
         ranking.confidence for ranking in rankings if ranking.hits or not any(rankings)
     )
-    hits = _fused(rankings)
+    hits = _fuse(rankings)
     if _newest_leads(rankings):
         hits = _newest_first(hits)
     if not hits:
         return Ranking((), rankings[0].reason, confidence)
-    chosen = tuple(_packed(searcher, hits, options))
+    chosen = tuple(_pack(searcher, hits, options))
     is_best_told = bool(chosen) and hits[0].slots[0] in chosen[0].slots
     return Ranking(chosen, None if is_best_told else EmptyReason.BUDGET, confidence)
 
 
-def _fused(rankings: Iterable[Ranking]) -> list[Ranked]:
+def _fuse(rankings: Iterable[Ranking]) -> list[Ranked]:
     """Return every unit once, best first, with its highest score; scores are reassigned in
     descending order.
     """
@@ -65,7 +65,7 @@ def _fused(rankings: Iterable[Ranking]) -> list[Ranked]:
             newer = hit.superseded_by if known.superseded_by is None else known.superseded_by
             best[slot] = replace(max(known, hit, key=_score), superseded_by=newer)
     order = sorted(worth, key=lambda slot: -worth[slot])
-    return _scored([best[slot] for slot in order])
+    return _rescore([best[slot] for slot in order])
 
 
 def _newest_leads(rankings: Iterable[Ranking]) -> bool:
@@ -82,16 +82,16 @@ def _newest_first(hits: Sequence[Ranked]) -> list[Ranked]:
         for at, hit in enumerate(hits)
         if hit.superseded_by is not None and hit.superseded_by in place
     }
-    return _scored([hits[at] for at in newest.behind(len(hits), newer)])
+    return _rescore([hits[at] for at in newest.behind(len(hits), newer)])
 
 
-def _scored(hits: Sequence[Ranked]) -> list[Ranked]:
+def _rescore(hits: Sequence[Ranked]) -> list[Ranked]:
     """Reassign the scores to the hits in this order, in descending order."""
     scores = sorted((hit.score for hit in hits), reverse=True)
     return [replace(hit, score=score) for hit, score in zip(hits, scores, strict=True)]
 
 
-def _packed(searcher: Searcher, hits: Sequence[Ranked], options: SearchOptions) -> Iterable[Ranked]:
+def _pack(searcher: Searcher, hits: Sequence[Ranked], options: SearchOptions) -> Iterable[Ranked]:
     """Join neighbours to hits, and yield as many hits as limit and budget allow."""
     by_slot = {hit.slots[0]: hit for hit in hits}
     slots = list(by_slot)

@@ -98,7 +98,9 @@ class Segment:
         return Segment(self.first, self.count, self.terms, starts, places, codes), numbers
 
 
-def numbered(documents: Sequence[Sequence[str]], number: Callable[[str], int]) -> NDArray[np.int32]:
+def term_numbers(
+    documents: Sequence[Sequence[str]], number: Callable[[str], int]
+) -> NDArray[np.int32]:
     """Return the term numbers of documents in one run. It loops over the documents so that other
     threads get the interpreter in between.
     """
@@ -354,7 +356,7 @@ class Postings:
     def _append(self, documents: Sequence[Sequence[str]]) -> None:
         """Add documents that fit into one segment."""
         lengths = np.fromiter(map(len, documents), np.int32, len(documents))
-        numbers = numbered(documents, self._numbers.__getitem__)  # numbers new terms, too
+        numbers = term_numbers(documents, self._numbers.__getitem__)  # numbers new terms, too
         new = build(len(self._lengths), numbers, lengths)
         self._lengths.frombytes(lengths.tobytes())
         self._alive.extend(b"\1" * len(documents))

@@ -62,10 +62,10 @@ class _Days:
 
 
 def parse(text: str, today: date | None = None) -> Query:
-    """Parse a text; only what `words.asked` keeps of it counts. Without `today` no days are
+    """Parse a text; only what `words.query_part` keeps of it counts. Without `today` no days are
     recognised.
     """
-    text = words.asked(text)
+    text = words.query_part(text)
     found = list(words.raw_words(text))
     terms = tuple(dict.fromkeys(words.terms(text)))[:MAX_TERMS]
     days = _days(text, today)
@@ -89,8 +89,8 @@ def _days(text: str, today: date | None) -> _Days:
     if today is None:
         return _Days()
     folded = words.fold(text[:_HEAD])
-    found = temporal.named(folded, today)
-    anchor = temporal.anchored(folded)
+    found = temporal.find_days(folded, today)
+    anchor = temporal.find_anchor(folded)
     if anchor is not None and any(
         one.start <= anchor.start and one.end > anchor.event_start for one in found
     ):
@@ -100,7 +100,7 @@ def _days(text: str, today: date | None) -> _Days:
     window = None
     if anchor is not None:
         spoken.append(anchor.unit)
-        event = _named_event(anchor, found, folded)
+        event = _event_days(anchor, found, folded)
         if event is None:
             whens.append((anchor.start, anchor.end))
         else:
@@ -114,7 +114,7 @@ def _days(text: str, today: date | None) -> _Days:
         window = found[0].first, found[0].last
     if window is None and anchor is None:
         return _Days()
-    when, rest = _parted(folded, whens)
+    when, rest = _split_spans(folded, whens)
     topic = frozenset(words.terms(rest))
     return _Days(
         window=None if window is None else (window[0].toordinal(), window[1].toordinal()),
@@ -125,7 +125,7 @@ def _days(text: str, today: date | None) -> _Days:
     )
 
 
-def _named_event(anchor: Anchored, found: Sequence[Named], folded: str) -> Named | None:
+def _event_days(anchor: Anchored, found: Sequence[Named], folded: str) -> Named | None:
     """Return the date that is itself the event, as in "the week of 3 May"; None if there is
     none.
     """
@@ -137,7 +137,7 @@ def _named_event(anchor: Anchored, found: Sequence[Named], folded: str) -> Named
     return None
 
 
-def _parted(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, str]:
+def _split_spans(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, str]:
     """Return the text inside the spans, and the text outside, each with blanks for the rest."""
     inside = [False] * len(text)
     for start, end in spans:

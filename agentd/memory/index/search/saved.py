@@ -115,11 +115,11 @@ class SavedMirror:
             ) from error
 
     def _restored(self, mark: str) -> Mirror | None:
-        from agentd.memory.index.search.in_memory import restored
+        from agentd.memory.index.search.in_memory import restore_mirror
 
         self._new.unlink(missing_ok=True)  # left by a killed process
         try:
-            return restored(self._path, _whole(mark))
+            return restore_mirror(self._path, _whole(mark))
         except FileNotFoundError:
             return None
         except ValueError as error:

@@ -134,7 +134,7 @@ class Searcher:
         if len(found.slots):
             evidence = self._gatherer.evidence(asked, found.slots, self.vectors)
             found.partial |= structured.features(evidence)
-            found.take(_related(found.partial))
+            found.take(_related_rows(found.partial))
         if not len(found.slots):
             return Ranking((), EmptyReason.NO_MATCH, 0.0)
         sure = self._fuse(found, asked)
@@ -179,7 +179,7 @@ class Searcher:
             fused = self._fused_scores(found, asked, float(columns["exact"].max()))
             certain = (fused / max(float(fused.max()), 1e-9) * certain.max()).astype(np.float32)
         found.partial |= {"fused": fused, "structure": structure, "certainty": certain}
-        found.score = confidence.scaled(certain, sure)
+        found.score = confidence.scale_scores(certain, sure)
         if "dated" in found.partial:
             found.score = confidence.of_days(certain, found.partial["dated"])
             sure = float(found.score.max())
@@ -206,8 +206,8 @@ class Searcher:
         if options.fusion is Fusion.RRF:
             return fusion.rrf(retrieved, trust[: len(retrieved)])
         weights = (options.text_weight * trust[0], options.vector_weight * trust[1])
-        return fusion.weighted(
-            [fusion.scaled(scores) for scores in retrieved], weights[: len(retrieved)]
+        return fusion.weighted_mean(
+            [fusion.share_of_best(scores) for scores in retrieved], weights[: len(retrieved)]
         )
 
     def _confidence(self, asked: Asked, found: Candidates, structure: Floats) -> float:
@@ -216,13 +216,15 @@ class Searcher:
         near = None if cosines is None else cosines[np.isfinite(cosines)]
         if near is None or asked.vector is None or not len(near):
             told = confidence.evidence(structure, None, cover, None)
-            return confidence.answered(told, self.weights)
+            return confidence.answer_probability(told, self.weights)
         if self.kinds is None:
             told = confidence.evidence(structure, near, cover, None)
-            return confidence.answered(told, self.weights)
+            return confidence.answer_probability(told, self.weights)
         kind = self.kinds.has_answer(asked.vector)
         told = confidence.evidence(structure, near, cover, kind)
-        return confidence.answered(told, self.weights) * self.kinds.about(float(near.max()))
+        return confidence.answer_probability(told, self.weights) * self.kinds.about(
+            float(near.max())
+        )
 
     def _age(self, found: Candidates, options: SearchOptions) -> None:
         """Multiply the scores by the factors of age and importance, and sort by the result."""
@@ -286,7 +288,7 @@ class Searcher:
         source = self.corpus.column("source")[found.slots]
         chatter = source == self.corpus.number(Source.SESSIONS)
         if asked.options.chatter < 1.0 and chatter.any() and not chatter.all():
-            order = selection.shared(chatter.tolist(), near, asked.options.chatter)
+            order = selection.limit_share(chatter.tolist(), near, asked.options.chatter)
             found.reorder(order)
 
     def _is_echo(self, slot: int, asked: Asked) -> bool:
@@ -365,7 +367,7 @@ class Searcher:
         return Ranking(tuple(hits), None if chosen[0] == 0 else EmptyReason.BUDGET)
 
 
-def _related(partial: Mapping[str, Floats]) -> NDArray[np.intp]:
+def _related_rows(partial: Mapping[str, Floats]) -> NDArray[np.intp]:
     """Return the rows of candidates that relate to the query: that hold one of its words or have a
     neighbour that does, that are of its days, or that are near in meaning.
     """

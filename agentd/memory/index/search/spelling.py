@@ -68,7 +68,7 @@ class Spelling:
         if not _fit(word):
             return []
         most = 2 if len(word) >= 6 else 1
-        found = {one: 1 for one in _swapped(word) if one in self._known}
+        found = {one: 1 for one in _near_spellings(word) if one in self._known}
         for other in self._alike(word):
             if other not in found and (far := _distance(word, other, most)) <= most:
                 found[other] = far
@@ -102,7 +102,7 @@ def _triples(word: str) -> set[str]:
     return {padded[i : i + 3] for i in range(len(padded) - 2)}
 
 
-def _swapped(word: str) -> set[str]:
+def _near_spellings(word: str) -> set[str]:
     """Return the variants of a word with two neighbouring letters swapped, or one left out."""
     swapped = {word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1)}
     return (swapped | {word[:i] + word[i + 1 :] for i in range(len(word))}) - {word}

@@ -101,7 +101,7 @@ class Vectors:
         if self._codes is None:
             self._set(at, rows)
         else:
-            self._set(at, _rounded(rows))
+            self._set(at, _round(rows))
             self._codes.put(at, rows)
         self._present[at] = True
         self._count = int(np.count_nonzero(self._present))
@@ -132,7 +132,7 @@ class Vectors:
         if self._codes is None:
             scores = self.scores(query)
             if allowed is not None:
-                scores[~_widened(allowed, self._size)] = -1.0
+                scores[~_widen(allowed, self._size)] = -1.0
             slots, near = best(scores, k, above=-1.0)
             if len(slots):
                 slots = np.flatnonzero(scores >= near[-1] - SLACK)
@@ -140,7 +140,7 @@ class Vectors:
             return slots[order], cosines
         usable = None if self._count == self._size else self._present[: self._size]
         if allowed is not None:
-            usable = _widened(allowed, self._size) & self._present[: self._size]
+            usable = _widen(allowed, self._size) & self._present[: self._size]
         wanted = max(SINGLED_OUT, 4 * k)
         if usable is not None and np.count_nonzero(usable) <= 4 * wanted:
             slots = np.flatnonzero(usable)
@@ -247,7 +247,7 @@ class Vectors:
             first = number * self._block
             slots = np.arange(first, min(first + self._block, self._size))
             self._codes.put(slots, rows[: len(slots)].astype(np.float32, copy=False))
-            self._blocks[number] = _rounded(rows)
+            self._blocks[number] = _round(rows)
 
 
 def unit_rows(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -258,10 +258,10 @@ def unit_rows(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
     return scaled
 
 
-def _rounded(rows: Rows) -> NDArray[np.int16]:
+def _round(rows: Rows) -> NDArray[np.int16]:
     return np.rint(np.multiply(rows, FINE)).astype(np.int16)
 
 
-def _widened(allowed: NDArray[np.bool_], size: int) -> NDArray[np.bool_]:
+def _widen(allowed: NDArray[np.bool_], size: int) -> NDArray[np.bool_]:
     """Extend a mask to `size` slots; slots beyond it are not allowed."""
     return np.pad(allowed[:size], (0, max(0, size - len(allowed))))

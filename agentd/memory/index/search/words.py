@@ -83,7 +83,7 @@ def terms(text: str) -> list[str]:
     return terms_of(raw_words(text))
 
 
-def asked(text: str) -> str:
+def query_part(text: str) -> str:
     """Return the part of a query that counts: its first characters, with runs of blanks as one."""
     return " ".join(text.split())[:MAX_LETTERS]
 
@@ -97,7 +97,7 @@ def raw_words(text: str) -> list[str]:
 
 def terms_of(written: Iterable[str]) -> list[str]:
     """Return the terms of words that `raw_words` returned."""
-    found = (_known(word) if len(word) <= MAX_TERM else _read(word) for word in written)
+    found = (_read_cached(word) if len(word) <= MAX_TERM else _read(word) for word in written)
     return [term for own in found for term in own]
 
 
@@ -140,7 +140,7 @@ def stem(folded: str) -> str:
 
 
 @lru_cache(maxsize=CACHED)
-def _known(word: str) -> tuple[str, ...]:
+def _read_cached(word: str) -> tuple[str, ...]:
     return _read(word)
 
 

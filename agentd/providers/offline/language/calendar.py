@@ -92,7 +92,7 @@ class Timed:
         return f"- [ ] {self.task} {self.marks}".rstrip()
 
 
-def dated(text: str, said_on: date | None) -> str | None:
+def with_date(text: str, said_on: date | None) -> str | None:
     """The text with a day that only makes sense on the day it was said (“tomorrow”) told as a date; None
     when it names such a day and the day it was said is unknown. A weekday is the next one to come,
     and beside a date it stays.
@@ -123,7 +123,7 @@ def is_time(text: str, now: datetime | None) -> bool:
     return not plain_entry(rest)
 
 
-def timed(text: str, now: datetime | None) -> Timed:
+def split_time(text: str, now: datetime | None) -> Timed:
     """The task without its time, and the time; relative times need `now`, the owner's wall time.
 
     “water the plants every 2h” is `water the plants` with `(every: 2h)`.

@@ -13,8 +13,8 @@ from datetime import date
 
 from agentd.core.fact import Category, Triple
 from agentd.providers.offline.language import english, german, statements
-from agentd.providers.offline.language.calendar import dated, last_day
-from agentd.providers.offline.language.relations import canonical, ends, is_single, normalised
+from agentd.providers.offline.language.calendar import last_day, with_date
+from agentd.providers.offline.language.relations import canonical, ends, is_single, normalise
 from agentd.providers.offline.language.rule import Rule
 from agentd.providers.offline.language.sentences import Sentence, own_words, sentences
 from agentd.providers.offline.language.statements import (
@@ -143,7 +143,7 @@ class Claim:
 
 def slot(triple: Triple) -> tuple[str, str]:
     """Subject and relation, to be compared: what is denied has the slot of what is said."""
-    return normalised(triple.subject), canonical(triple.relation)[0]
+    return normalise(triple.subject), canonical(triple.relation)[0]
 
 
 def claims(text: str, said_on: date | None = None, *, is_meant: bool = False) -> tuple[Claim, ...]:
@@ -289,7 +289,7 @@ def _claim(
     text = " ".join(rule.told.format_map(values).split())
     value = rule.value.format_map(values).strip()
     if rule.category is not Category.INSTRUCTION:
-        day, on_day = dated(text, said_on), dated(value, said_on)
+        day, on_day = with_date(text, said_on), with_date(value, said_on)
         if day is None or on_day is None:
             return
         text, value = day, on_day

@@ -8,7 +8,7 @@ from itertools import islice
 
 from agentd.core.fact import Triple
 from agentd.providers.offline.language.claims import claims_of, slot
-from agentd.providers.offline.language.relations import canonical, normalised
+from agentd.providers.offline.language.relations import canonical, normalise
 
 # Where a sentence goes on with something else. A name behind a comma or an “and” may belong to what is
 # before it: “Lyon, Texas”, “Smith and Sons”.
@@ -60,14 +60,14 @@ def _clauses(said: str) -> Iterator[tuple[int, int, tuple[Triple, ...]]]:
     for size in range(1, _CLAUSES_AS_ONE + 1):
         for begin, end in zip(begins, ends[size - 1 :], strict=False):
             clause = said[begin:end]
-            told = [*claimed(clause)]
+            told = [*triples_claimed(clause)]
             if subject and begin:
-                told += claimed(f"{subject[0]} {clause}")
+                told += triples_claimed(f"{subject[0]} {clause}")
             if told:
                 yield begin, end, tuple(told)
 
 
-def claimed(said: str) -> list[Triple]:
+def triples_claimed(said: str) -> list[Triple]:
     """What the words claim, said by the user or to him."""
     spoken = said
     for pattern, instead in _TO_ME:
@@ -79,4 +79,4 @@ def is_same(one: Triple, other: Triple) -> bool:
     """Whether both say the same of the same."""
     if slot(one) != slot(other) or canonical(one.relation) != canonical(other.relation):
         return False
-    return normalised(one.value) == normalised(other.value)
+    return normalise(one.value) == normalise(other.value)

@@ -57,7 +57,7 @@ def is_single(relation: str) -> bool:
     return _SINGLE.fullmatch(relation) is not None
 
 
-def normalised(text: str) -> str:
+def normalise(text: str) -> str:
     """The text without what says nothing: case, widths, kinds of quotes and dashes, blanks,
     punctuation at its ends.
     """

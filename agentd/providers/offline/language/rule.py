@@ -86,18 +86,20 @@ class Rule:
 
     def match(self, clause: str) -> re.Match[str] | None:
         """What the groups stand for, if the whole clause is of this form."""
-        return _compiled(self.pattern).fullmatch(clause)
+        return _compile(self.pattern).fullmatch(clause)
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     """The pattern, compiled when it is first needed. A group that stands in several alternatives has a
     number from the second on (`v2`).
     """
     seen: Counter[str] = Counter()
-    return re.compile(_GROUP.sub(lambda match: _numbered(match[1], seen), pattern), re.IGNORECASE)
+    return re.compile(
+        _GROUP.sub(lambda match: _numbered_group(match[1], seen), pattern), re.IGNORECASE
+    )
 
 
-def _numbered(name: str, seen: Counter[str]) -> str:
+def _numbered_group(name: str, seen: Counter[str]) -> str:
     seen[name] += 1
     return f"(?P<{name}{seen[name] if seen[name] > 1 else ''}>"

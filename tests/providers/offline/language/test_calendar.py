@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.times import parse_duration
-from agentd.providers.offline.language.calendar import dated, last_day, timed
+from agentd.providers.offline.language.calendar import last_day, split_time, with_date
 
 NOW = datetime(2026, 11, 21, 23, 40)  # a Saturday
 SUNDAY = date(2026, 11, 22)
@@ -40,7 +40,7 @@ SUNDAY = date(2026, 11, 22)
     ],
 )
 def test_times_become_marks_of_the_checklist(text, entry):
-    assert timed(text, NOW).entry == entry
+    assert split_time(text, NOW).entry == entry
 
 
 @pytest.mark.parametrize("second", [0, 1, 59])
@@ -48,18 +48,18 @@ def test_times_become_marks_of_the_checklist(text, entry):
 def test_a_time_from_now_never_comes_early(second, span, minutes):
     """Prompts tell the time without its seconds."""
     now = NOW + timedelta(seconds=second)
-    due = datetime.fromisoformat(timed(f"sneeze in {span}", NOW).at)
+    due = datetime.fromisoformat(split_time(f"sneeze in {span}", NOW).at)
     assert timedelta() <= due - (now + timedelta(minutes=minutes)) <= timedelta(minutes=1)
 
 
 def test_without_a_clock_only_absolute_dates_count():
-    assert timed("call tomorrow", None).marks == ""
-    assert timed("call 2026-12-01", None).marks == "(due: 2026-12-01 09:00)"
+    assert split_time("call tomorrow", None).marks == ""
+    assert split_time("call 2026-12-01", None).marks == "(due: 2026-12-01 09:00)"
 
 
 @given(st.integers(0, 9999), st.sampled_from(["m", "h", "days", "weeks", "hours"]))
 def test_intervals_are_ones_that_the_checklist_can_read(count, unit):
-    marks = timed(f"x every {count} {unit}", NOW).marks
+    marks = split_time(f"x every {count} {unit}", NOW).marks
     assert parse_duration(marks.removeprefix("(every: ").removesuffix(")"))
 
 
@@ -75,11 +75,11 @@ def test_intervals_are_ones_that_the_checklist_can_read(count, unit):
     ],
 )
 def test_a_day_that_passes_is_told_as_a_date(said, told):
-    assert dated(said, SUNDAY) == told
+    assert with_date(said, SUNDAY) == told
 
 
 def test_without_the_day_it_was_said_such_a_day_is_not_told():
-    assert dated("tomorrow", None) is None
+    assert with_date("tomorrow", None) is None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.providers.offline.language.relations import canonical, is_single, normalised
+from agentd.providers.offline.language.relations import canonical, is_single, normalise
 from agentd.providers.offline.language.sentences import HOLE, order, own_words, sentences, split
 
 
@@ -64,4 +64,4 @@ def test_relations_have_one_name_and_one_value_or_many():
     assert is_single("wife name")
     assert not is_single("sister name")
     assert not is_single("likes")
-    assert normalised(" “Don’t stop!” ") == normalised("don't STOP")
+    assert normalise(" “Don’t stop!” ") == normalise("don't STOP")
