@@ -176,3 +176,9 @@ async def test_a_place_that_was_named_from_outside_taints_who_is_told_of_it(part
         assert place in out.text
         assert names.asked == [place]
         assert out.tainted is bool(names.outside)
+
+
+async def test_the_model_may_forget_for_the_owner_alone(tools_offered):
+    assert "forget" in await tools_offered("main")
+    assert "forget" not in await tools_offered("group:club")
+    assert "forget" not in await tools_offered("beat")

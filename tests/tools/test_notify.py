@@ -118,3 +118,9 @@ async def test_it_is_urgent_unless_others_had_a_part_in_it(tainted, severity):
     notify, outbox = tool()
     await notify.run(replace(told("the cellar is under water"), tainted=tainted), None)
     assert outbox.stored[0].severity == severity
+
+
+async def test_the_owners_turns_may_notify_and_beats(tools_offered) -> None:
+    assert "notify" in await tools_offered("main")
+    assert "notify" in await tools_offered("beat")
+    assert "notify" not in await tools_offered("group:club")

@@ -144,3 +144,9 @@ def test_the_tool_is_described_in_few_bytes_and_names_every_argument():
     assert set(spec.input_schema["properties"]) == {"text", "quote", "replaces"}
     assert spec.input_schema["required"] == ["text"]
     assert all(name in spec.description for name in spec.input_schema["properties"])
+
+
+async def test_the_model_may_remember_for_the_owner_alone(tools_offered):
+    assert "remember" in await tools_offered("main")
+    assert "remember" not in await tools_offered("group:club")
+    assert "remember" not in await tools_offered("beat")

@@ -181,3 +181,10 @@ async def test_a_job_is_cancelled_after_a_yes():
     again = await desk.cancel.run(cancel, gate)
     assert not again.is_error
     assert len(gate.asked) == 1
+
+
+async def test_jobs_are_made_in_conversations_of_the_owner_alone(tools_offered):
+    ours = {"schedule_create", "schedule_list", "schedule_cancel"}
+    assert ours <= set(await tools_offered("main"))
+    assert ours.isdisjoint(await tools_offered("group:club"))
+    assert ours.isdisjoint(await tools_offered("beat"))
