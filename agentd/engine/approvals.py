@@ -74,15 +74,15 @@ class Grants:
         self._scopes: defaultdict[SessionKey, set[str]] = defaultdict(set)
 
     def covers(self, session: SessionKey, scope: str) -> bool:
-        """Whether the user has allowed it there for good."""
+        """Whether the user has allowed the scope for the rest of the session's conversation."""
         return scope in self._scopes.get(session, ())
 
     def give(self, session: SessionKey, scope: str) -> None:
-        """The user allows it, as long as the conversation lasts."""
+        """Allow the scope for the rest of the session's conversation."""
         self._scopes[session].add(scope)
 
     def end(self, session: SessionKey) -> None:
-        """The conversation has ended: another one begins under its key, or none."""
+        """Forget what was allowed: the session's conversation has ended."""
         self._scopes.pop(session, None)
 
 

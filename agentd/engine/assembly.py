@@ -1,4 +1,4 @@
-"""Puts the engine together from the ports it is given."""
+"""Builds the engine from implementations of its ports."""
 
 from __future__ import annotations
 
@@ -198,8 +198,8 @@ class _NeverAnswered:
     """A service for which nothing waits."""
 
     async def has_answered(self) -> bool:
-        """It has not."""
+        """Always False."""
         return False
 
     async def answered(self) -> None:
-        """It is not remembered."""
+        """Record nothing."""

@@ -113,7 +113,7 @@ class Budget:
         self._settings = settings
 
     def adopt(self, settings: BudgetSettings) -> None:
-        """Go by other ones from now on."""
+        """Use other prices and limits from now on."""
         self._settings = settings
 
     def price(self, model: str, usage: Usage) -> float:

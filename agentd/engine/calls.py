@@ -52,11 +52,11 @@ class Calls:
         return _results(uses, done | refused, is_tainted=progress.is_tainted)
 
     async def outputs(self, turn_id: int) -> dict[str, ToolOutput]:
-        """What the turn's calls have put out so far, by their ids."""
+        """The outputs of the turn's tool calls so far, by the ids of the calls."""
         return dict(await when_space(self._clock, self._journal.outputs, turn_id))
 
     async def settle(self, turn_id: int) -> None:
-        """Finish or explain what had begun and has no output, before anything runs again."""
+        """Settle the turn's calls that have begun and have no output, before any call of it runs again."""
         await self._toolbox.settle_open(turn_id)
 
     async def close(self, progress: Progress, uses: Sequence[ToolUse], why: str) -> NewRow:

@@ -91,15 +91,15 @@ class ContextManager:
         self._weighed: tuple[object, int] = (None, 0)  # what all calls carried at last, its tokens
 
     def restore(self, sessions: Sequence[SessionInfo]) -> None:
-        """Know what the store says of the sessions at a start."""
+        """Take over from the stored sessions, at a start, which summaries have failed."""
         self._compaction.restore(sessions)
 
     def expect(self, session: SessionKey, turn_id: int) -> None:
-        """From now on the rows of this turn are unfinished: nothing may show, flush or cut them."""
+        """Mark the turn as unfinished: until `ended` no other prompt, flush or cut includes its rows."""
         self._state(session).unfinished.add(turn_id)
 
     def ended(self, session: SessionKey, turn_id: int) -> None:
-        """The turn's end is stored."""
+        """Mark the turn as finished: its end is stored."""
         self._state(session).unfinished.discard(turn_id)
 
     async def past(self, session: SessionKey, turn_id: int) -> History:
@@ -209,19 +209,19 @@ class ContextManager:
             log.warning("flush_due_not_stored", sessions=due, reason=error.reason)
 
     async def compact(self, session: SessionKey, wish: str = "") -> CompactionReport:
-        """Flush and compact now; `wish` is what the user wants of the summary."""
+        """Flush and compact the session's context now; `wish` is what the user wants of the summary."""
         return await self._on_demand(session, Trigger.MANUAL, wish)
 
     async def flush(self, session: SessionKey) -> CompactionReport:
-        """Offer everything finished to memory now, what was given up once more."""
+        """Offer all finished rows of the session to memory now, those that were given up once more."""
         return await self._on_demand(session, Trigger.FLUSH)
 
     async def start_over(self, session: SessionKey) -> CompactionReport:
-        """Flush, then begin an empty context under the same key."""
+        """Flush the session, then begin an empty context under its key."""
         return await self._on_demand(session, Trigger.NEW)
 
     async def delete(self, session: SessionKey) -> None:
-        """Erase the session; `main` is emptied. Raises Busy while anything of it runs or waits."""
+        """Erase the session; `main` is emptied. Raises Busy while a turn of the session runs or waits."""
         await self._must_exist(session)
         if self._queue.is_busy(session) or self._compaction.is_working(session):
             raise Busy(
@@ -237,7 +237,7 @@ class ContextManager:
             self._grants.end(session)
 
     async def explain(self, session: SessionKey) -> dict[str, Any]:
-        """What would happen at the session's next turn, and from which figures. Changes nothing."""
+        """What the session's next turn would do to its context, and the figures that decide it. Changes nothing."""
         await self._must_exist(session)
         history, used = await self._weighed_now(session)
         limits = self._compaction.limits
@@ -345,7 +345,7 @@ class ContextManager:
         return tokens.of_next_request(replace(history, rows=rows), incoming, state.fixed)
 
     def _unended(self, session: SessionKey) -> frozenset[int]:
-        """The turns whose rows nothing may touch yet."""
+        """The unfinished turns of the session."""
         return frozenset(self._known(session).unfinished)
 
     def _state(self, session: SessionKey) -> _SessionState:

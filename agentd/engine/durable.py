@@ -1,4 +1,6 @@
-"""Making things durable: together in one commit, and waiting for room on a full disk."""
+"""Storing: two writes in one commit (`commit_together`), and a write that waits for space on a full disk
+(`when_space`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits while the model's service is away: in one line, of which one message tries at a time.
+"""Messages that wait while the model's service is away: in one line, of which one at a time tries.
 
 The first in line is the probe for all. Once the service has answered, the next ones follow, one session
 after the other: each begins when the one before it has its first answer.
@@ -52,14 +52,14 @@ class OutagePlace:
     def of(
         cls, request: TurnRequest, receipt: Receipt, *, has_waited: bool = False
     ) -> OutagePlace | None:
-        """The place that a message takes if it has to wait, None for one that may not."""
+        """The place that a message takes in the line if it has to wait; None for a message that may not wait."""
         if not request.patience or receipt.at is None:
             return None
         return cls(receipt.at + request.patience, has_waited)
 
 
 class Outage:
-    """The line, and when its first may try. Nothing waits while the service works."""
+    """The line of waiting messages, and when its first may try. The line is empty while the service works."""
 
     def __init__(self, clock: Clock, record: ServiceRecord, stopping: Stopping) -> None:
         self._clock = clock
@@ -75,21 +75,21 @@ class Outage:
 
     @property
     def is_on(self) -> bool:
-        """Whether anything waits: whoever comes now has to wait, too."""
+        """Whether any message waits: a message that comes now has to wait, too."""
         return bool(self._line)
 
     @property
     def error(self) -> ProviderError | None:
-        """How the last try failed; None before the first."""
+        """How the last try failed; None before the first try."""
         return self._error
 
     @property
     def seconds(self) -> float:
-        """Until the next try."""
+        """The seconds until the next try."""
         return max(0.0, self._next_at - self._clock.monotonic())
 
     def problems(self) -> tuple[Problem, ...]:
-        """That messages wait, why, and until when."""
+        """The problem that messages wait, why, and until when; none while no message waits."""
         if not self._line or self._error is None or self._since is None:
             return ()
         count = len(self._line)
@@ -100,11 +100,11 @@ class Outage:
         return (Problem("service_away", text, f"The next try comes in {left}. {self._error.cure}"),)
 
     async def has_worked(self) -> bool:
-        """Whether the service has ever answered as it is configured now: if not, waiting helps nobody."""
+        """Whether the service has ever answered under its present configuration: if not, no message waits."""
         return await self._record.has_answered()
 
     def notice(self, session: SessionKey, place: OutagePlace) -> AnswerWaits:
-        """What the sender of a message that waits is told: in words once, and when the next try comes."""
+        """The event that tells the sender of a waiting message when the next try comes; the first one in words."""
         until = place.deadline.astimezone(self._clock.zone)
         why = self._error.message if self._error else "The model's service was away."
         text = (
@@ -116,7 +116,7 @@ class Outage:
         return AnswerWaits(session, reason, text, self.seconds, place.deadline, is_new)
 
     def join(self, place: OutagePlace) -> None:
-        """Be the last in line."""
+        """Put the place at the end of the line."""
         self._line.append(place)
 
     def holds(self, place: OutagePlace) -> bool:
@@ -124,7 +124,7 @@ class Outage:
         return place in self._line
 
     def leave(self, place: OutagePlace) -> None:
-        """The message waits no longer, for whatever reason."""
+        """Take the place out of the line, for whatever reason its message waits no longer."""
         if place in self._line:
             self._line.remove(place)
         if self._trying is place:
@@ -151,7 +151,9 @@ class Outage:
             await self._sleep(min(left, self.seconds if is_first else _LOOK, _LOOK))
 
     def failed(self, place: OutagePlace, error: ProviderError) -> None:
-        """The service was asked for this message and is still away."""
+        """Keep the message in the line, since the service that was asked for it is still away, and set the time
+        of the next try.
+        """
         if self._trying is place:
             self._trying = None
         elif place.has_waited:  # it was answered before, in the same turn
@@ -171,7 +173,7 @@ class Outage:
         self._wake()
 
     async def answered(self) -> None:
-        """The service has answered somebody."""
+        """Record that the service has answered, and let the line go on."""
         try:
             await self._record.answered()
         except StorageError as error:  # the next answer is kept as well
@@ -203,7 +205,7 @@ class Outage:
 
 
 class OutageAware:
-    """A provider that tells the line when it has answered: the service works again."""
+    """A provider that tells the `Outage` of each answer: the service works."""
 
     def __init__(self, provider: Provider, outage: Outage) -> None:
         self._inner = provider

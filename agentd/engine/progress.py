@@ -24,7 +24,7 @@ _UNUSED = Usage()
 
 @dataclass(slots=True)
 class Progress:
-    """How far a turn has come that runs; owned by the task that runs it."""
+    """How far a running turn has come. The task that runs the turn owns it."""
 
     receipt: Receipt
     context: PromptContext
@@ -40,17 +40,17 @@ class Progress:
 
     @property
     def session(self) -> SessionKey:
-        """The session it belongs to."""
+        """The session of the turn."""
         return self.context.request.session
 
     @property
     def source(self) -> TextSource:
-        """The source of what the model says now: what it makes of text from outside is tainted, too."""
+        """The source of what the model says now. What the model makes of text from outside is tainted, too."""
         return TextSource(Writer.AGENT, self.is_tainted)
 
     @property
     def can_clip(self) -> bool:
-        """Whether this turn has tool results that could be cut to make room."""
+        """Whether the turn has tool results that could be cut to make room."""
         return self.clip is None and any(
             isinstance(b, ToolResult) and len(b.text) > CLIP_RESULTS
             for row in self.rows
@@ -65,22 +65,22 @@ class Progress:
         )
 
     def known_texts(self) -> tuple[KnownText, ...]:
-        """The texts of the turn's prompt whose addresses it may open, however tainted it is."""
+        """The texts of the turn's prompt whose addresses the turn may open, however tainted it is."""
         return known_texts((*self.context.past.rows, *self.rows))
 
     def called(self, use: ToolUse, output: ToolOutput) -> None:
-        """Note a call for the turn's record."""
+        """Add an answered tool call to the turn's record."""
         made = CallMade(use.id, use.name, use.input, output.is_error, output.is_repetition)
         self.calls.append(made)
 
     def open_calls(self) -> tuple[ToolUse, ...]:
-        """The calls that the next row has to answer."""
+        """The tool calls that the turn's next row has to answer."""
         asked = bool(self.rows) and self.rows[-1].role is RowRole.ASSISTANT
         return self.rows[-1].as_message().tool_uses if asked else ()
 
     def recount(self, price: Callable[[Usage], float], outputs: Mapping[str, ToolOutput]) -> None:
-        """Take over from the rows, and from what calls have put out, by their ids, what a cut turn had
-        already used and called. Calls that the next row has to answer are counted when it does.
+        """Count what a cut turn had used and called before, from its rows and from the outputs of its tool
+        calls by their ids. Calls that the next row has to answer are counted when it does.
         """
         open_ids = {use.id for use in self.open_calls()}
         for row in self.rows:

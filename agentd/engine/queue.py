@@ -19,8 +19,8 @@ class Interrupted(Exception):
 
 
 class Interrupt:
-    """The user's wish to stop a running turn: a switch that ends waits on the model and on the user, but
-    never a write half done.
+    """The user's wish to stop a turn: it ends the turn's waits on the model and on the user, but never a
+    write half done.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Interrupt:
         self._guards: set[asyncio.Timeout] = set()
 
     def request(self) -> None:
-        """End every guarded wait now, and every later one at once. Asking again changes nothing."""
+        """End every guarded wait of the turn now, and every later one at once. A second request changes nothing."""
         if self.requested:
             return  # a guard that is ending takes no other time
         self.requested = True
@@ -37,9 +37,9 @@ class Interrupt:
 
     @asynccontextmanager
     async def guard(self) -> AsyncIterator[None]:
-        """A block that ends with Interrupted as soon as the user wants to stop.
+        """Guard a block: it ends with Interrupted as soon as the user wants to stop the turn.
 
-        Raises Interrupted there, and at once if he has wanted it before.
+        Raises Interrupted, at once if the user wanted to stop before the block.
         """
         if self.requested:
             raise Interrupted
@@ -72,19 +72,19 @@ class SessionQueue:
         self._inside: dict[SessionKey, int] = {}
 
     def queued(self, session: SessionKey) -> int:
-        """How many wait behind the one that runs."""
+        """How many turns of the session wait behind the one that runs."""
         return max(0, self._inside.get(session, 0) - 1)
 
     def is_busy(self, session: SessionKey) -> bool:
-        """Whether anything runs or waits."""
+        """Whether any turn of the session runs or waits."""
         return self._inside.get(session, 0) > 0
 
     def is_held(self, session: SessionKey) -> bool:
-        """Whether anything of the session runs."""
+        """Whether a turn, or other work that must be alone in the session, runs."""
         return session in self._locks and self._locks[session].locked()
 
     def reserve(self, session: SessionKey) -> None:
-        """Take a place in the queue, to be given back by `release`.
+        """Take a place in the session's queue, to be given back by `release`.
 
         Raises QueueFull when no more may wait for this session.
         """
@@ -96,11 +96,13 @@ class SessionQueue:
         self.enter(session)
 
     def enter(self, session: SessionKey) -> None:
-        """Take a place however many wait: for what was accepted before, or is the owner's wish."""
+        """Take a place in the session's queue however many wait: for a turn that was accepted before, or work
+        that the owner asks for.
+        """
         self._inside[session] = self._inside.get(session, 0) + 1
 
     def release(self, session: SessionKey) -> None:
-        """Give a place back."""
+        """Give a place in the session's queue back."""
         self._inside[session] -= 1
         if not self._inside[session]:
             del self._inside[session]
@@ -115,8 +117,8 @@ class SessionQueue:
 
     @asynccontextmanager
     async def hold(self, session: SessionKey) -> AsyncIterator[None]:
-        """Run alone in the session, on one of the running places, first come first served, for one with a
-        place in the queue.
+        """Run a block alone in the session and as one of at most `max_running` over all, first come first
+        served. The caller has a place in the queue.
         """
         lock = self._locks.setdefault(session, asyncio.Lock())
         async with lock, self._slots:
@@ -124,7 +126,7 @@ class SessionQueue:
 
     @asynccontextmanager
     async def visit(self, session: SessionKey) -> AsyncIterator[None]:
-        """Hold the session from a place that is taken for it, however many wait."""
+        """Take a place in the session's queue however many wait, and `hold` the session from it."""
         self.enter(session)
         try:
             async with self.hold(session):
@@ -148,7 +150,7 @@ class Submission:
     _is_announced: bool = False
 
     def announce(self) -> None:
-        """Let watchers know that the message is being worked on, once."""
+        """Tell the watchers, once, that work on the message has begun."""
         if self._is_announced:
             return
         self._is_announced = True
@@ -169,7 +171,7 @@ def _not_kept(count: int) -> str:
 
 
 class Ticket:
-    """A submitted turn, to be waited for by as many as like."""
+    """A submitted turn that any number of callers may wait for."""
 
     def __init__(self, receipt: Receipt, turn: asyncio.Future[Turn]) -> None:
         self.receipt = receipt
@@ -178,6 +180,6 @@ class Ticket:
     async def wait(self) -> Turn:
         """The turn when it has ended. Raises ShuttingDown if it was put aside for the next start.
 
-        Giving up the wait changes nothing for the turn.
+        A caller that is cancelled changes nothing for the turn.
         """
         return await asyncio.shield(self._turn)

@@ -71,7 +71,9 @@ class Sessions:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Repair the journal, then take turns; none runs before `start`, the cut ones come first."""
+        """Repair the journal, then accept turns. No turn runs before `start`; those that a stop or a crash cut
+        come first.
+        """
         cut = await self._recovery.repair()
         async with self._tasks.open():
             for pending in cut:
@@ -83,7 +85,7 @@ class Sessions:
                 await self.drain(0)
 
     async def start(self) -> None:
-        """Let turns run, and flush what a stop left due."""
+        """Let accepted turns run, and make the flushes that were due at the last stop."""
         self._started.set()
         sessions = await self._store.sessions()
         self._context_manager.restore(sessions)
@@ -92,11 +94,11 @@ class Sessions:
                 self._tasks.spawn(self._context_manager.ahead(info.key, Trigger.RESTART))
 
     async def submit(self, request: TurnRequest, sink: TurnAudience | None = None) -> Ticket:
-        """Take a request; when this returns it is durable.
+        """Accept a request; when this returns it is durable.
 
         A message id that is known attaches to its turn, running or ended. Silent turns go to `sink`
         or nowhere, others to everybody who watches the session. Raises ShuttingDown, QueueFull,
-        StorageFull, InvalidRequest; nothing was accepted then.
+        StorageFull, InvalidRequest; the request was not accepted then.
         """
         if not self._tasks.is_open:
             raise ShuttingDown(TAKES_NO_MORE, cure="Send it again when agentd is back.")
@@ -128,8 +130,8 @@ class Sessions:
         return Ticket(receipt, ended)
 
     def cancel(self, session: SessionKey) -> bool:
-        """Stop the user's oldest message in the session as soon as nothing is half done: the one that
-        runs, or else that is the next to run. False if there is none.
+        """Stop the turn of the user's oldest message in the session, the one that runs or else is the next
+        to run, as soon as no write of it is half done. False if there is no such message.
         """
         for (key, _), submission in self._submitted.items():
             if key == session and not submission.request.is_silent:
@@ -138,8 +140,8 @@ class Sessions:
         return False
 
     def cancel_message(self, session: SessionKey, message_id: str) -> bool:
-        """Stop the turn of that message, of whatever origin, as `cancel` does; it may be waiting for its
-        place. False if there is none.
+        """Stop the turn of the message with that id, of whatever origin, as `cancel` does, also while it waits
+        in the queue. False if there is no such turn.
         """
         submission = self._submitted.get((session, message_id))
         if submission is None:
@@ -148,8 +150,8 @@ class Sessions:
         return True
 
     def is_busy(self, session: SessionKey) -> bool:
-        """Whether a turn of the session runs, or waits for its place. Messages that wait for the model's
-        service, and their tries, keep nobody from the session.
+        """Whether a turn of the session runs or waits in the queue. Messages that wait for the model's
+        service, and their tries, do not make the session busy.
         """
         if not self.is_waiting(session):
             return self._queue.is_busy(session)
@@ -164,13 +166,13 @@ class Sessions:
         )
 
     def queued(self, session: SessionKey) -> int:
-        """How many turns of the session wait."""
+        """How many turns of the session wait in the queue."""
         return self._queue.queued(session)
 
     async def drain(self, seconds: float) -> None:
-        """Take nothing new, begin no model call, and give running turns `seconds` to finish.
+        """Accept no turn, begin no model call, and give running turns `seconds` to finish.
 
-        What is not done by then is put aside; it goes on at the next start.
+        A turn that has not finished by then is put aside and goes on at the next start.
         """
         self._tasks.close()
         self._stopping.begin()
@@ -180,36 +182,37 @@ class Sessions:
             reject(submission.ended, ShuttingDown(TAKES_NO_MORE))
 
     async def compact(self, session: SessionKey, wish: str = "") -> CompactionReport:
-        """Flush and compact the session now; `wish` is what the user wants of the summary. Raises
+        """Flush and compact the session's context now; `wish` is what the user wants of the summary. Raises
         NotFound, ShuttingDown.
         """
         return await self._tasks.owned(self._context_manager.compact(session, wish))
 
     async def flush(self, session: SessionKey) -> CompactionReport:
-        """Offer everything finished to memory now, what was given up once more. Raises NotFound, ShuttingDown."""
+        """Offer all finished rows of the session to memory now, those that were given up once more. Raises
+        NotFound, ShuttingDown.
+        """
         return await self._tasks.owned(self._context_manager.flush(session))
 
     async def start_over(self, session: SessionKey) -> CompactionReport:
-        """Flush, then begin an empty context under the same key. Raises NotFound, ShuttingDown."""
+        """Flush the session, then begin an empty context under its key. Raises NotFound, ShuttingDown."""
         return await self._tasks.owned(self._context_manager.start_over(session))
 
     async def delete(
         self, session: SessionKey, then: Callable[[SessionKey], Awaitable[None]] | None = None
     ) -> None:
-        """Erase the session; `main` is emptied. What is to be done `then` is part of it: neither ends when
-        whoever asked for it leaves. Raises NotFound, ShuttingDown, Busy while anything of it runs or
-        waits.
+        """Erase the session; `main` is emptied. `then` is called with its key afterwards. Both go on though the
+        caller is cancelled. Raises NotFound, ShuttingDown, Busy while a turn of the session runs or waits.
         """
         await self._tasks.owned(self._delete(session, then))
 
     async def own(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of work around turns, which goes on though whoever asked for it leaves, until a stop.
-        Raises ShuttingDown, and what the work raises.
+        """Do work around turns and give its result. The work goes on though the caller is cancelled, until a
+        stop. Raises ShuttingDown, and what the work raises.
         """
         return await self._tasks.owned(work)
 
     async def explain(self, session: SessionKey) -> dict[str, Any]:
-        """What would happen at the session's next turn and why. Raises NotFound."""
+        """What the session's next turn would do to its context, and why. Raises NotFound."""
         return await self._context_manager.explain(session)
 
     async def _delete(
@@ -267,8 +270,8 @@ class Sessions:
             self._submitted.pop((session, submission.request.message_id), None)
 
     async def _run(self, submission: Submission) -> Turn:
-        """The turn when it has ended. A message of the user keeps its place in the session's line from
-        here on, while it waits for the service, too.
+        """Run the turn and give it when it has ended. A message of the user keeps its place in the session's
+        line from here on, also while it waits for the model's service.
         """
         session, origin = submission.request.session, submission.request.origin
         if origin.is_silent:
@@ -299,8 +302,8 @@ class Sessions:
             return turn
 
     async def _patiently(self, submission: Submission) -> Turn:
-        """The turn when it has ended, after as many tries as its patience allows while the service is
-        away.
+        """Run the turn and give it when it has ended, after as many tries as its patience allows while the
+        model's service is away.
         """
         outage, place = self._outage, submission.place
         end: Callable[[Submission], Awaitable[Turn]]
@@ -323,8 +326,8 @@ class Sessions:
         return await self._in_order(submission, end)
 
     async def _may_try(self, submission: Submission, place: OutagePlace) -> bool:
-        """Wait until the message may be tried; False when it has waited for too long. Watchers know
-        then that it waits, and when the next try comes. Raises Interrupted, ShuttingDown.
+        """Wait until the message may be tried; False when it has waited for too long. Its watchers are told
+        that it waits, and when the next try comes. Raises Interrupted, ShuttingDown.
         """
         submission.announce()
         submission.sink.emit(self._outage.notice(submission.request.session, place))

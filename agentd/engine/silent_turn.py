@@ -28,14 +28,14 @@ class NullSink:
     """A sink for turns that nobody watches."""
 
     def emit(self, event: TurnEvent) -> None:
-        """Let it go."""
+        """Drop the event."""
 
     async def wait_room(self, session: SessionKey) -> None:
-        """There is always room."""
+        """Return at once: nobody is to keep up."""
 
 
 class SilentTurns:
-    """Asks hooks' questions."""
+    """Asks the model the questions of compaction hooks."""
 
     def __init__(
         self,

@@ -134,16 +134,16 @@ class Compaction:
         return self._limits
 
     def restore(self, sessions: Iterable[SessionInfo]) -> None:
-        """Know of the failures of summaries before this start."""
+        """Take over the failures of summaries that were stored before this start."""
         self._troubles = {info.key: info.trouble for info in sessions if info.trouble.failures}
 
     def forget(self, session: SessionKey) -> None:
-        """The session is gone."""
+        """Forget the failures of the session's summaries: the session is deleted."""
         self._troubles.pop(session, None)
         self._summariser.forget(session)
 
     def problems(self) -> tuple[Problem, ...]:
-        """The sessions whose summaries fail, the worst first."""
+        """A problem for each session whose summaries fail, the one with most failures first."""
         found = sorted(self._troubles.items(), key=lambda item: -item[1].failures)
         return tuple(_problem(session, trouble, self._clock) for session, trouble in found)
 
@@ -153,15 +153,15 @@ class Compaction:
         return lock is not None and lock.locked()
 
     def alone(self, session: SessionKey) -> asyncio.Lock:
-        """While it is held no room is made for the session."""
+        """The lock of the session's context: while it is held no room is made in it."""
         return self._locks.setdefault(session, asyncio.Lock())
 
     def need(self, history: History, used: int, trigger: Trigger) -> Need:
         """What `trigger` calls for when the next request over these finished rows has `used` tokens.
 
         Between the thresholds one flush is enough, until as much again has been said: a cut flushes
-        what is left in any case. While a failed summary is not to be tried again, a context over the
-        upper one is as if between them.
+        what is left in any case. While a failed summary is paused, a context above `compact_at` is treated
+        as one between the thresholds: it is flushed, not cut.
         """
         uncovered = [r for r in _spoken(history.rows) if r.seq > history.covered_to]
         if trigger is not Trigger.THRESHOLD:  # it was asked for, however small the context is

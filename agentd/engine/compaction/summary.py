@@ -119,7 +119,7 @@ class Summariser:
         return await asyncio.to_thread(extract, rest, summary, self.longest, self.clock.zone)
 
     def forget(self, session: SessionKey) -> None:
-        """Keep nothing of what failed tries have summed up."""
+        """Forget what failed tries have summed up of the session."""
         self._begun.pop(session, None)
 
     async def _begin(
