@@ -69,7 +69,8 @@ DAMAGED = "damaged"  # the tag of a row that does not match its digest
 AWAY = "service_away"  # reason of a flush that is retried when the service is back
 DISABLED = "disabled"  # reason: the owner has switched flushes off
 NO_MEMORY = "no_memory"  # reason of a coverage in a session that writes no memory: a group
-_BY_ROLE = TextSource(Writer.OTHER, tainted=True)  # no source was named: this very value is none
+# Stands for "no source was given"; compared by identity.
+_BY_ROLE = TextSource(Writer.OTHER, tainted=True)
 
 
 class RowRole(StrEnum):

@@ -36,7 +36,8 @@ _APPEND_HINT = (
 )
 _SILENCE_HINT = "If there is nothing to store, reply with NO_REPLY alone."
 RESULT_CHARS = 2_000  # characters of a tool's result that are shown
-_CHARS_PER_TOKEN = 2  # of a piece: keeps wide scripts below the budget in most cases
+# Estimate for pieces: low enough for wide scripts to stay below the budget in most cases.
+_CHARS_PER_TOKEN = 2
 _SMALLEST = 64
 TRIES = 3  # after so many failures the rows are cut unsaved, which is recorded
 # A conversation that is sent to a model must not begin with the model's own words.
@@ -301,7 +302,8 @@ def _quoted_spans(row: Row) -> list[Span]:
 def _pieces(row: Row, budget: int) -> Iterator[FlushPart]:
     size = max(_SMALLEST, budget * _CHARS_PER_TOKEN)
     text, quoted = row.text, _quoted_spans(row)
-    source = BY_OWNER if row.source.is_owners_own else row.source  # each is tainted by its own
+    # A piece is tainted only by what it quotes itself.
+    source = BY_OWNER if row.source.is_owners_own else row.source
     starts = range(0, len(text), size)
     for number, start in enumerate(starts, 1):
         end = start + size

@@ -134,7 +134,8 @@ class Survey:
     _words: Words = field(init=False)
     _common: set[str] = field(default_factory=set)  # words found to be common
     _expected: int = 0  # texts
-    _places: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # to fact ids
+    # Fact ids by the place at which texts are read whatever they say.
+    _places: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def __post_init__(self) -> None:
         """Compute the words to search for, and the places to read whatever they contain."""

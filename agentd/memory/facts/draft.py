@@ -80,7 +80,7 @@ class Draft(FactLookup):
     def meant(self, name: str, triple: Triple | None = None) -> Fact | None:
         """Return the fact that an operation refers to by id or name, if it still holds: the one
         from before the draft, or one the draft created. A fact that replaced it in the draft counts
-        if its triple has the same subject and relation.
+        if it has the subject and relation of `triple`.
         """
         if (fact := self.standing(name)) is not None:
             return fact

@@ -73,7 +73,8 @@ class Learning:
         self._due: dict[SessionKey, float] = {}  # when each session is to be read, monotonic
         self._locks: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
         self._wake = asyncio.Event()
-        self._failures: dict[SessionKey, tuple[int, int]] = {}  # of the passage from this row on
+        # First row of the failing passage, and the number of its failures.
+        self._failures: dict[SessionKey, tuple[int, int]] = {}
         self._outages = 0
         self._rests_until = 0.0
         self._failure: Problem | None = None

@@ -82,7 +82,8 @@ class FactLinks:
         )  # subjects by each word of theirs
         self._by_value: dict[str, dict[str, None]] = defaultdict(dict)
         self._by_handle: dict[str, dict[str, None]] = defaultdict(dict)  # by each word of a handle
-        self._values: dict[str, Counter[str]] = defaultdict(Counter)  # by the name of a relation
+        # Values by the name of a subject's relation.
+        self._values: dict[str, Counter[str]] = defaultdict(Counter)
         self._holding: Counter[str] = Counter()  # number of facts by term
         self._nexts: dict[str, tuple[Fact, ...]] = {}  # linked facts, computed when first needed
         for fact in facts:

@@ -100,7 +100,8 @@ class Marker:
         self._ask = ask
         self._clock = clock
         self._answered: set[tuple[str, str]] = set()  # fact id and text already judged for it
-        self._last: tuple[tuple[Candidate, ...], tuple[Mark, ...]] = ((), ())  # that `within` gave
+        # The texts and marks of the last call of `within`.
+        self._last: tuple[tuple[Candidate, ...], tuple[Mark, ...]] = ((), ())
         self._pause = _PAUSE
         self._rests_until = 0.0
         self.fault: AgentdError | None = None  # why some candidates are not judged

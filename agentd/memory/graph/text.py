@@ -93,7 +93,8 @@ class GraphText:
         self._store = store
         self._notes = notes
         self._writing = asyncio.Lock()
-        self._is_changed = True  # since it was last written; after a start nobody knows
+        # Whether anything has changed since the last write; unknown, so True, after a start.
+        self._is_changed = True
         self._changing = Counter[str]()  # days being changed in the tables, with counts
         self._late: set[str] = set()  # days noted while the text was being written
 

@@ -146,8 +146,9 @@ class Mirrors:
                     await self._level(audience, place)
 
     async def save(self) -> bool:
-        """Write the owner's mirror to its file, if it is loaded and due; return False if there is
-        no room. A mirror that may hold erased words is loaded anew first. Raises StorageError.
+        """Write the owner's mirror to its file, if it is loaded and due; return False if the file
+        cannot be written. A mirror that may hold erased words is loaded anew first. Raises
+        StorageError.
         """
         place, saved = self._places.get(OWNER), self._saved
         if saved is None or place is None or place.mirror is None or not self.is_whole:

@@ -69,8 +69,8 @@ class SavedMirror:
 
     async def save(self, mirror: Mirror, moves: str = "") -> bool:
         """Write a mirror that is level with the store, and that nobody changes meanwhile; return
-        False if the disk has no room. `moves` is the value under MOVES at that time: a file whose
-        chunks have moved since is not used. Raises StorageError.
+        False if the file cannot be written. `moves` is the value under MOVES at that time: a file
+        whose chunks have moved since is not used. Raises StorageError.
         """
         erased, mark = self.erased, secrets.token_hex(16)
         try:
