@@ -1,7 +1,7 @@
 """Finds and masks the words of an erasure in texts. Pure.
 
-Words are compared as `folding` does it. Only the words themselves are masked; only what `agentd
-memory forget TEXT` erases is masked together with its whole sentence.
+Words are compared after folding (core/text.py). Only the words themselves are masked; only what
+`agentd memory forget TEXT` erases is masked together with its whole sentence.
 """
 
 from __future__ import annotations

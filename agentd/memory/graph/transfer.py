@@ -125,7 +125,8 @@ def as_told_by(message: ShareMessage, name: str, trust: float) -> Record:
 
 def import_record(record: Record, name: str, trust: float, owner: str = "") -> Record:
     """Return the episodes of a graph text as they are stored here: visible to the owner alone, else
-    as in `homed`. Its `user` is called `owner` here, or stays `user`. Raises as `homed` does.
+    as in `as_told_by`. Its `user` is called `owner` here, or stays `user`. Raises as `as_told_by`
+    does.
     """
     return _rewrite(record, name, trust, owner or OWNER, _context_imported)
 
