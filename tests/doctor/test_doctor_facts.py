@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from agentd.app.doctor.examine import examine
-from agentd.app.doctor.memory_checks import LearntCheck
+from agentd.app.doctor.memory_checks import FactsCheck
 from agentd.core.errors import ProviderError, StorageFull
 from agentd.core.turn import MAIN
 from agentd.memory.facts.forgetting import Forgetting, ForgottenPlace
@@ -33,7 +33,7 @@ class House(Talk):
             copies=self.no_copies,
         )
         self.started()
-        self.check_of_facts = LearntCheck(self.problems)
+        self.check_of_facts = FactsCheck(self.problems)
 
     async def nothing(self, *_) -> None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentd.app.doctor.examine import examine
-from agentd.app.doctor.memory_checks import Chained
+from agentd.app.doctor.memory_checks import GraphJournalCheck
 from agentd.core.health import Level
 from agentd.memory.graph.graph_exchange import Logged
 from agentd.memory.graph.journal import Verdict
@@ -28,7 +28,7 @@ async def test_a_chain_that_was_changed_is_a_failure(found, is_kept, level, says
     async def logged():
         return found
 
-    (finding,) = await examine([Chained(logged, is_kept)])
+    (finding,) = await examine([GraphJournalCheck(logged, is_kept)])
     assert (finding.code, finding.level) == ("graph_chain", level)
     assert says in finding.text
     assert bool(finding.cure) == (level is not Level.OK)

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from agentd.app.doctor.machine_checks import (
-    Disk,
-    Erased,
-    Leftovers,
+    ClockCheck,
+    DiskCheck,
+    ErasureCheck,
+    LeftoversCheck,
     PermissionsCheck,
-    SocketPath,
-    Sqlite,
-    Time,
+    SocketPathCheck,
+    SqliteVersionCheck,
 )
-from agentd.app.doctor.service_checks import Linger, UnitFile
+from agentd.app.doctor.service_checks import LingerCheck, UnitFileCheck
 from agentd.core.paths import Places
 from agentd.storage.erasing import mark_unclean
 from agentd.storage.migrations import STATE
@@ -54,7 +54,7 @@ async def test_what_others_can_reach_fails_until_the_cure_is_run(places: Places,
 
 async def test_a_disk_that_is_nearly_full_fails(tmp_path: Path) -> None:
     free = {tmp_path: 99_000_000}
-    check = Disk((tmp_path, tmp_path / "absent"), free.__getitem__)
+    check = DiskCheck((tmp_path, tmp_path / "absent"), free.__getitem__)
     found = await check.look()
     assert (found.level, "99 MB" in found.text) == ("fail", True)
     free[tmp_path] = 200_000_000
@@ -64,7 +64,7 @@ async def test_a_disk_that_is_nearly_full_fails(tmp_path: Path) -> None:
 async def test_before_anything_is_made_the_disk_it_would_be_made_on_is_looked_at(
     tmp_path: Path,
 ) -> None:
-    check = Disk((tmp_path / "home" / "state",), {tmp_path: 99_000_000}.__getitem__)
+    check = DiskCheck((tmp_path / "home" / "state",), {tmp_path: 99_000_000}.__getitem__)
     found = await check.look()
     assert (found.level, found.text) == ("fail", f"99 MB are free at {tmp_path}")
 
@@ -83,7 +83,7 @@ async def test_a_clock_that_cannot_be_right_fails_and_an_unknown_zone_is_told(
     year: int, zone: str, system: str, level: str
 ) -> None:
     clock = FakeClock(datetime(year, 1, 2, tzinfo=UTC))
-    assert (await Time(clock, zone, system).look()).level == level
+    assert (await ClockCheck(clock, zone, system).look()).level == level
 
 
 @pytest.mark.parametrize(
@@ -103,17 +103,17 @@ async def test_a_clock_that_cannot_be_right_fails_and_an_unknown_zone_is_told(
 async def test_a_sqlite_that_two_programs_can_corrupt_is_told(
     version: tuple[int, ...], level: str
 ) -> None:
-    assert (await Sqlite(version).look()).level == level
+    assert (await SqliteVersionCheck(version).look()).level == level
 
 
 async def test_a_socket_path_is_told_from_the_length_on_that_others_cannot_reach() -> None:
-    assert (await SocketPath(Path("/" + "x" * 106)).look()).level == "ok"
-    assert (await SocketPath(Path("/" + "x" * 107)).look()).level == "warn"
+    assert (await SocketPathCheck(Path("/" + "x" * 106)).look()).level == "ok"
+    assert (await SocketPathCheck(Path("/" + "x" * 107)).look()).level == "warn"
 
 
 async def test_leftovers_are_told_until_they_are_removed(places: Places) -> None:
     clock = FakeClock(datetime.now(UTC))
-    check = Leftovers(places.state_dir, places.workspace, clock)
+    check = LeftoversCheck(places.state_dir, places.workspace, clock)
     assert (await check.look()).level == "ok"
     aside = places.state_dir / "index.db.corrupt-1"
     stray = places.workspace / ".agentd-0123.tmp"
@@ -137,7 +137,7 @@ async def test_leftovers_are_told_until_they_are_removed(places: Places) -> None
 async def test_a_deletion_that_was_cut_is_told_until_a_start_finishes_it(tmp_path: Path) -> None:
     clock = FakeClock(datetime.now(UTC))
     file = tmp_path / "state.db"
-    check = Erased(tmp_path, clock)
+    check = ErasureCheck(tmp_path, clock)
     assert (await check.look()).level == "ok"
     mark_unclean(file)
     assert (await check.look()).level == "ok", "it may be on its way"
@@ -166,7 +166,7 @@ async def test_a_unit_that_kills_or_starts_nothing_fails(
     tmp_path: Path, text: str, told: str
 ) -> None:
     unit = tmp_path / "agentd.service"
-    check = UnitFile(
+    check = UnitFileCheck(
         (unit,), 4.5, which=lambda name: name if name in ("agentd", "/bin/agentd") else None
     )
     assert (await check.look()).level == "ok", "none is installed"
@@ -177,7 +177,7 @@ async def test_a_unit_that_kills_or_starts_nothing_fails(
 
 async def test_a_users_unit_without_lingering_is_told_until_that_is_enabled(tmp_path: Path) -> None:
     unit, marker = tmp_path / "agentd.service", tmp_path / "alice"
-    check = Linger(unit, marker)
+    check = LingerCheck(unit, marker)
     assert (await check.look()).level == "ok", "none is installed"
     unit.touch()
     assert (await check.look()).level == "warn"

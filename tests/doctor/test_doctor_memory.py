@@ -9,7 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentd.app.doctor.memory_checks import Injected, Readable, Required, Screened, Shared
+from agentd.app.doctor.memory_checks import (
+    HiddenTextCheck,
+    NotesReadableCheck,
+    PromptFilesCheck,
+    RequiredFilesCheck,
+    SharedFoldersCheck,
+)
 from agentd.core.turn import MAIN, Kind, SessionKey, TurnRequest
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.index.search.live import LiveIndex
@@ -55,7 +61,7 @@ async def house(tmp_path: Path) -> AsyncIterator[SimpleNamespace]:
 
 
 async def test_a_file_that_does_not_fit_is_told_until_it_does(house: SimpleNamespace) -> None:
-    check = Injected(house.files, CUT)
+    check = PromptFilesCheck(house.files, CUT)
     (house.root / "USER.md").write_text("word " * 1000)
     await house.injection.blocks(TurnRequest(MAIN, "", ""))
     found = await check.look()
@@ -67,7 +73,7 @@ async def test_a_file_that_does_not_fit_is_told_until_it_does(house: SimpleNames
 
 
 async def test_a_note_that_is_no_text_is_told_until_it_is(house: SimpleNamespace) -> None:
-    check = Readable(house.files, IRREGULAR)
+    check = NotesReadableCheck(house.files, IRREGULAR)
     assert (await check.look()).level == "ok"
     note = house.root / "memory" / "bad.md"
     note.write_bytes(b"\xff\xfe\x00")
@@ -84,18 +90,18 @@ async def test_each_note_that_cannot_be_read_has_a_cure_of_its_own(house: Simple
     (memory / "aa.md").write_text("word " * 1_000_000)
     (memory / "b.md").write_bytes(b"caf\xe9")
     (memory / "ba.md").write_text("good\n")
-    found = await Readable(house.files, IRREGULAR).look()
+    found = await NotesReadableCheck(house.files, IRREGULAR).look()
     assert found.text == "cannot be read: memory/a.md, memory/aa.md, memory/b.md"
     large, latin = found.cure.split("; ")
     assert large == "memory/a.md, memory/aa.md: split it into smaller files"
     assert latin.startswith("memory/b.md: convert it")
     (memory / "b.md").unlink()
-    found = await Readable(house.files, IRREGULAR).look()
+    found = await NotesReadableCheck(house.files, IRREGULAR).look()
     assert found.cure == "split it into smaller files"
 
 
 async def test_a_note_that_is_a_link_is_told_until_it_is_a_file(house: SimpleNamespace) -> None:
-    check = Readable(house.files, IRREGULAR)
+    check = NotesReadableCheck(house.files, IRREGULAR)
     note = house.root / "memory" / "linked.md"
     note.symlink_to(house.root / "USER.md")
     found = await check.look()
@@ -109,7 +115,7 @@ async def test_a_note_that_is_a_link_is_told_until_it_is_a_file(house: SimpleNam
 async def test_a_missing_file_of_the_prompt_is_told_until_it_is_back(
     house: SimpleNamespace,
 ) -> None:
-    check = Required(lambda: house.injection.audit(Kind.MAIN))
+    check = RequiredFilesCheck(lambda: house.injection.audit(Kind.MAIN))
     assert (await check.look()).level == "ok"
     (house.root / "SOUL.md").unlink()
     found = await check.look()
@@ -121,7 +127,7 @@ async def test_a_missing_file_of_the_prompt_is_told_until_it_is_back(
 async def test_hidden_text_is_told_with_its_place(
     house: SimpleNamespace,
 ) -> None:
-    check = Screened(house.files)
+    check = HiddenTextCheck(house.files)
     assert (await check.look()).level == "ok"
     note = house.root / "memory" / "2026-11-20.md"
     note.write_text("- tea\n- pass\u200bword\n")
@@ -137,7 +143,7 @@ async def test_hidden_text_is_told_with_its_place(
 async def test_groups_that_find_nothing_any_more_are_told_of_until_they_find_something(
     house: SimpleNamespace,
 ) -> None:
-    check = Shared(house.files, house.store.sessions, ("memory", "daily"))
+    check = SharedFoldersCheck(house.files, house.store.sessions, ("memory", "daily"))
     (house.root / "projects").mkdir()
     (house.root / "projects" / "boat.md").write_text("blue\n")
     (house.root / "README.md").write_text("# This\n")

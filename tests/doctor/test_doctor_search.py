@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentd.app.doctor.search_checks import Meaningful, Searchable
+from agentd.app.doctor.search_checks import EmbedderCheck, SearchCheck
 from agentd.core.health import Finding
 from agentd.core.search import Found, IndexState, SearchQuery, Source
 from agentd.core.turn import Kind
@@ -46,7 +46,7 @@ def state_of(word: str = "ready", pending: int = 0, vectors: int = 0):
 async def test_a_note_that_is_not_found_fails_until_the_index_is_rebuilt(
     house: SimpleNamespace,
 ) -> None:
-    check = Searchable(house.files, house.recall, state_of())
+    check = SearchCheck(house.files, house.recall, state_of())
     assert (await check.look()).level == "ok"
     before = sorted(path for path in house.root.rglob("*"))
     known = await house.index.digests(Source.NOTES)
@@ -70,7 +70,7 @@ async def test_words_that_are_only_found_somewhere_else_are_not_found(
             assert query.text.endswith("the xylophone is in the attic")
             return Found(tuple(h for h in found.hits if h.chunk.path != NOTE), "no_match")
 
-    found = await Searchable(house.files, Elsewhere(), state_of()).look()
+    found = await SearchCheck(house.files, Elsewhere(), state_of()).look()
     assert (found.level, "no_match" in found.text) == ("fail", True)
 
 
@@ -78,7 +78,7 @@ async def test_words_that_are_only_found_somewhere_else_are_not_found(
 async def test_an_index_that_is_being_built_is_only_a_warning(
     house: SimpleNamespace, word: str
 ) -> None:
-    found = await Searchable(house.files, house.recall, state_of(word, 7)).look()
+    found = await SearchCheck(house.files, house.recall, state_of(word, 7)).look()
     assert (found.level, "7 files" in found.text) == ("warn", True)
 
 
@@ -99,7 +99,7 @@ async def meaning(
 ) -> Finding:
     """What the check finds, when it has waited as long as it likes to."""
     clock = FakeClock()
-    looking = asyncio.create_task(Meaningful(recall, state or state_of(), chosen, clock).look())
+    looking = asyncio.create_task(EmbedderCheck(recall, state or state_of(), chosen, clock).look())
     await clock.advance(60)
     return await looking
 

@@ -9,15 +9,15 @@ import pytest
 
 from agentd.app.doctor.examine import examine
 from agentd.app.doctor.work_checks import (
-    Budgets,
-    Drift,
-    Flushes,
-    KeptWork,
-    Problems,
+    BudgetsCheck,
+    ClockDriftCheck,
+    DeliveryCheck,
+    FlushesCheck,
+    ProblemsCheck,
+    RetentionCheck,
     ServiceCheck,
-    Ticks,
-    Undelivered,
-    UnfinishedCheck,
+    TicksCheck,
+    UnfinishedTurnsCheck,
     WindowCheck,
 )
 from agentd.core.alert import NewAlert, alert_digest
@@ -63,7 +63,7 @@ def level(finding: Finding) -> str:
 
 async def test_a_schedule_that_stopped_waking_fails_until_it_wakes() -> None:
     ages: dict[str, float] = {}
-    check = Ticks(lambda: ages, 60)
+    check = TicksCheck(lambda: ages, 60)
     assert level(await check.look()) == "fail"
     ages |= {"heartbeat": 121, "jobs": 3}
     assert level(found := await check.look()) == "fail"
@@ -78,7 +78,7 @@ async def test_rows_that_were_cut_unsaved_are_told_until_a_flush_covers_them(
 ) -> None:
     for number in range(4):
         await talk(store, number)
-    check = Flushes(store, enabled=True)
+    check = FlushesCheck(store, enabled=True)
     assert level(await check.look()) == "ok", "nothing was cut"
     assert await store.swap(MAIN, 0, 7, "what was said before")
     assert level(found := await check.look()) == "warn"
@@ -87,12 +87,12 @@ async def test_rows_that_were_cut_unsaved_are_told_until_a_flush_covers_them(
     assert level(await check.look()) == "warn", "rows 5 and 6 are not covered"
     await store.cover(MAIN, Coverage(5, 8, ok=True, reason="flushed"))
     assert level(await check.look()) == "ok"
-    assert level(await Flushes(store, enabled=False).look()) == "ok"
+    assert level(await FlushesCheck(store, enabled=False).look()) == "ok"
 
 
 async def test_a_failed_flush_is_told_until_one_works(store: MemorySessions) -> None:
     await talk(store, 1)
-    check = Flushes(store, enabled=True)
+    check = FlushesCheck(store, enabled=True)
     await store.flush_failed(MAIN, "empty")
     assert level(await check.look()) == "warn"
     await store.cover(MAIN, Coverage(1, 1, ok=False, reason="gave up"))
@@ -110,7 +110,7 @@ async def test_a_turn_that_begins_again_and_again_is_told_until_it_ends(
 ) -> None:
     receipt = await store.receive(TurnRequest(MAIN, "hi", "m1"))
     await store.begin(receipt.turn_id)
-    check = UnfinishedCheck(store)
+    check = UnfinishedTurnsCheck(store)
     assert level(await check.look()) == "ok"
     await store.begin(receipt.turn_id)
     assert level(found := await check.look()) == "warn"
@@ -126,7 +126,7 @@ async def test_an_alert_that_was_given_up_is_told_until_it_is_acknowledged(
     outbox = MemoryOutbox(clock)
     alert = await outbox.put(NewAlert("x", "test", alert_digest("x"), ("webhook", "socket")))
     await outbox.retry(alert.id, "socket", None)
-    check = Undelivered(outbox)
+    check = DeliveryCheck(outbox)
     assert level(await check.look()) == "ok", "nobody was looking"
     await outbox.retry(alert.id, "webhook", None)
     assert level(found := await check.look()) == "warn"
@@ -166,13 +166,13 @@ async def test_a_budget_that_is_used_up_is_told(
     async def made(origin: Origin) -> None:
         return None
 
-    check = Budgets(lambda: answer(all_turns), lambda: answer(beats), made)
+    check = BudgetsCheck(lambda: answer(all_turns), lambda: answer(beats), made)
     assert level(await check.look()) == expected
 
 
 async def test_what_a_part_complains_of_fails_with_its_own_cure() -> None:
     told: list[Problem] = [Problem("breaker_open", "calls are paused", "wait"), Problem("x", "y")]
-    check = Problems(lambda: told, "it answers", "provider")
+    check = ProblemsCheck(lambda: told, "it answers", "provider")
     found = await check.look()
     assert (level(found), found.cure) == ("fail", "wait")
     assert "1 more" in found.text
@@ -222,12 +222,12 @@ async def test_a_model_that_is_built_in_is_not_asked_for_its_last_answer(clock: 
 
 
 async def test_a_clock_that_was_set_back_is_told_and_a_sleep_is_not(clock: FakeClock) -> None:
-    check = Drift(clock, clock.now(), clock.monotonic())
+    check = ClockDriftCheck(clock, clock.now(), clock.monotonic())
     clock.jump(timedelta(hours=9))
     assert level(await check.look()) == "ok"
     clock.jump(timedelta(hours=-10))
     assert level(await check.look()) == "warn"
-    assert level(await Drift(clock, clock.now(), clock.monotonic()).look()) == "ok"
+    assert level(await ClockDriftCheck(clock, clock.now(), clock.monotonic()).look()) == "ok"
 
 
 async def test_a_check_that_cannot_look_fails_and_hides_no_other() -> None:
@@ -241,7 +241,7 @@ async def test_a_check_that_cannot_look_fails_and_hides_no_other() -> None:
             raise self.error
 
     errors = [StorageError("no store", cure="restart"), OSError(13, "denied", "/x"), ValueError()]
-    fine = Problems(tuple, "all is well", "fine")
+    fine = ProblemsCheck(tuple, "all is well", "fine")
     found = await examine([*map(Broken, errors), fine])
     assert [str(f.level) for f in found] == ["fail", "fail", "fail", "ok"]
     assert (found[0].cure, found[1].text) == ("restart", "/x cannot be looked at: denied")
@@ -249,9 +249,9 @@ async def test_a_check_that_cannot_look_fails_and_hides_no_other() -> None:
 
 async def test_old_rows_that_nothing_was_saved_of_are_told_until_they_are_gone() -> None:
     gone = Retained(30, datetime(2026, 11, 21, 12, tzinfo=UTC), removed=5)
-    assert level(await KeptWork(lambda: gone).look()) == "ok"
+    assert level(await RetentionCheck(lambda: gone).look()) == "ok"
     left = replace(gone, kept={"timeout": 4, "disabled": 2})
-    assert level(found := await KeptWork(lambda: left).look()) == "warn"
+    assert level(found := await RetentionCheck(lambda: left).look()) == "warn"
     assert "2 (disabled), 4 (timeout)" in found.text
-    assert level(found := await KeptWork(lambda: Retained(0)).look()) == "ok"
+    assert level(found := await RetentionCheck(lambda: Retained(0)).look()) == "ok"
     assert "for ever" in found.text

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.app.doctor.work_checks import Flushes
+from agentd.app.doctor.work_checks import FlushesCheck
 from agentd.core.compaction import Trigger
 from agentd.core.errors import ContextOverflow, NotFound, ProviderError, ShuttingDown
 from agentd.core.message import Text
@@ -364,7 +364,7 @@ async def test_a_flush_that_the_user_asks_for_tries_again_what_was_given_up(worl
     for _ in range(3):
         await world.sessions.flush(MAIN)
     await world.say("the second")
-    check = Flushes(world.store, enabled=True)
+    check = FlushesCheck(world.store, enabled=True)
     assert (await check.look()).level == "warn"
     report = await world.sessions.flush(MAIN)
     assert (report.flushed, report.reason) == (True, "flush"), "the second was saved"

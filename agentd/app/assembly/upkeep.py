@@ -17,26 +17,26 @@ from agentd.app.assembly.parts import Parts
 from agentd.app.config import Config, load
 from agentd.app.doctor.examine import Check, examine
 from agentd.app.doctor.memory_checks import (
-    Chained,
-    Injected,
-    LearntCheck,
-    Readable,
-    Required,
-    Screened,
-    Shared,
+    FactsCheck,
+    GraphJournalCheck,
+    HiddenTextCheck,
+    NotesReadableCheck,
+    PromptFilesCheck,
+    RequiredFilesCheck,
+    SharedFoldersCheck,
 )
-from agentd.app.doctor.search_checks import Meaningful, Searchable
-from agentd.app.doctor.server_checks import ServersCheck, WebCheck
+from agentd.app.doctor.search_checks import EmbedderCheck, SearchCheck
+from agentd.app.doctor.server_checks import ToolServersCheck, WebCheck
 from agentd.app.doctor.work_checks import (
-    Budgets,
-    Drift,
-    Flushes,
-    KeptWork,
-    Problems,
+    BudgetsCheck,
+    ClockDriftCheck,
+    DeliveryCheck,
+    FlushesCheck,
+    ProblemsCheck,
+    RetentionCheck,
     ServiceCheck,
-    Ticks,
-    Undelivered,
-    UnfinishedCheck,
+    TicksCheck,
+    UnfinishedTurnsCheck,
     WindowCheck,
 )
 from agentd.app.logs import OpenLog
@@ -139,37 +139,41 @@ class Upkeep:
         sessions, files = parts.stores.sessions, parts.memory.files
         scheduler, web = parts.schedule.scheduler, parts.tools.web.browser
         return (
-            Ticks(scheduler.ages, scheduler.interval),
-            Drift(self._runtime.clock, *self._started),
+            TicksCheck(scheduler.ages, scheduler.interval),
+            ClockDriftCheck(self._runtime.clock, *self._started),
             ServiceCheck(parts.model.problems, self._heard(), self._runtime.clock),
-            Problems(parts.memory.embedders.problems, "the embedder is as configured", "embedder"),
-            ServersCheck(parts.tools.servers.as_json, parts.tools.servers.problems),
+            ProblemsCheck(
+                parts.memory.embedders.problems, "the embedder is as configured", "embedder"
+            ),
+            ToolServersCheck(parts.tools.servers.as_json, parts.tools.servers.problems),
             WebCheck(web.as_json, web.problems, web.probe),
-            Problems(self._problems, "no part of the daemon complains", "parts"),
-            Budgets(self._used_up(Origin.USER), self._used_up(Origin.HEARTBEAT), self._refusal),
+            ProblemsCheck(self._problems, "no part of the daemon complains", "parts"),
+            BudgetsCheck(
+                self._used_up(Origin.USER), self._used_up(Origin.HEARTBEAT), self._refusal
+            ),
             WindowCheck(
                 config.provider.context_window,
                 limits.window,
                 limits.flush_at,
                 parts.engine.fixed_tokens,
             ),
-            Flushes(sessions, config.compaction.memory_flush.enabled),
-            KeptWork(parts.memory.retention.status),
-            LearntCheck(parts.facts.problems),
-            Chained(parts.graph.exchange.logged, parts.graph.exchange.is_logged),
-            UnfinishedCheck(sessions),
-            Undelivered(parts.stores.outbox),
-            Injected(files, CUT),
-            Readable(files, IRREGULAR),
-            Screened(files),
-            Shared(
+            FlushesCheck(sessions, config.compaction.memory_flush.enabled),
+            RetentionCheck(parts.memory.retention.status),
+            FactsCheck(parts.facts.problems),
+            GraphJournalCheck(parts.graph.exchange.logged, parts.graph.exchange.is_logged),
+            UnfinishedTurnsCheck(sessions),
+            DeliveryCheck(parts.stores.outbox),
+            PromptFilesCheck(files, CUT),
+            NotesReadableCheck(files, IRREGULAR),
+            HiddenTextCheck(files),
+            SharedFoldersCheck(
                 files,
                 parts.stores.sessions.sessions,
                 (config.workspace.daily_dir, *config.workspace.daily_aliases),
             ),
-            Required(partial(parts.memory.injection.audit, Kind.MAIN)),
-            Searchable(files, parts.memory.recall, parts.memory.indexer.state),
-            Meaningful(
+            RequiredFilesCheck(partial(parts.memory.injection.audit, Kind.MAIN)),
+            SearchCheck(files, parts.memory.recall, parts.memory.indexer.state),
+            EmbedderCheck(
                 parts.memory.recall,
                 parts.memory.indexer.state,
                 parts.memory.embedders.status,

@@ -21,15 +21,15 @@ from agentd.app.config_absent import absent
 from agentd.app.daemon import StopTimeouts
 from agentd.app.doctor.examine import examine
 from agentd.app.doctor.machine_checks import (
-    Disk,
-    Erased,
-    Leftovers,
+    ClockCheck,
+    DiskCheck,
+    ErasureCheck,
+    LeftoversCheck,
     PermissionsCheck,
-    SocketPath,
-    Sqlite,
-    Time,
+    SocketPathCheck,
+    SqliteVersionCheck,
 )
-from agentd.app.doctor.service_checks import Linger, UnitFile
+from agentd.app.doctor.service_checks import LingerCheck, UnitFileCheck
 from agentd.core.clock import SystemClock, known_zone
 from agentd.core.errors import AgentdError
 from agentd.core.health import Finding
@@ -92,14 +92,14 @@ def _checks(places: Places, config: Config) -> Sequence[Check]:
     own = users_unit(os.environ)
     return (
         PermissionsCheck(places, workspace),
-        Disk((places.state_dir, workspace), lambda folder: shutil.disk_usage(folder).free),
-        Time(clock, config.agent.timezone, known_zone(os.environ)),
-        Sqlite(sqlite3.sqlite_version_info),
-        SocketPath(places.socket),
-        Leftovers(places.state_dir, workspace, clock),
-        Erased(places.state_dir, clock),
-        UnitFile((own, system_unit()), StopTimeouts().total),
-        Linger(own, linger_marker()),
+        DiskCheck((places.state_dir, workspace), lambda folder: shutil.disk_usage(folder).free),
+        ClockCheck(clock, config.agent.timezone, known_zone(os.environ)),
+        SqliteVersionCheck(sqlite3.sqlite_version_info),
+        SocketPathCheck(places.socket),
+        LeftoversCheck(places.state_dir, workspace, clock),
+        ErasureCheck(places.state_dir, clock),
+        UnitFileCheck((own, system_unit()), StopTimeouts().total),
+        LingerCheck(own, linger_marker()),
     )
 
 

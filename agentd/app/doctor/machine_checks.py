@@ -52,7 +52,7 @@ class PermissionsCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
+class DiskCheck:
     """Whether there is room to store anything. `free` tells the bytes left at a path."""
 
     folders: tuple[Path, ...]
@@ -76,7 +76,7 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
+class ClockCheck:
     """Whether the clock can be believed. `zone` is the one configured, `system` the machine's or
     "" where that is not known.
     """
@@ -100,7 +100,7 @@ class Time:
 
 
 @dataclass(frozen=True, slots=True)
-class Sqlite:
+class SqliteVersionCheck:
     """Whether this SQLite can corrupt a database that two connections use. agentd uses one."""
 
     version: tuple[int, ...]
@@ -118,7 +118,7 @@ class Sqlite:
 
 
 @dataclass(frozen=True, slots=True)
-class SocketPath:
+class SocketPathCheck:
     """Whether every client can reach the socket."""
 
     socket: Path
@@ -134,7 +134,7 @@ class SocketPath:
 
 
 @dataclass(frozen=True, slots=True)
-class Leftovers:
+class LeftoversCheck:
     """What an accident left behind: index files that were put aside, temporary files, a copy of the
     conversations that was on its way into a backup.
     """
@@ -163,7 +163,7 @@ class Leftovers:
 
 
 @dataclass(frozen=True, slots=True)
-class Erased:
+class ErasureCheck:
     """Whether what was deleted is off the disk. A marker beside a database says that it is not."""
 
     state_dir: Path

@@ -46,7 +46,7 @@ class NoteFiles(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Injected:
+class PromptFilesCheck:
     """Whether the files of the prompt fit into it. `cut` is the code of the problem."""
 
     files: NoteFiles
@@ -63,7 +63,7 @@ class Injected:
 
 
 @dataclass(frozen=True, slots=True)
-class Readable:
+class NotesReadableCheck:
     """Whether all markdown of the workspace can be read. `irregular` is the code of the problem of
     what is named like a note and is no file.
     """
@@ -89,7 +89,7 @@ class Readable:
 
 
 @dataclass(frozen=True, slots=True)
-class Screened:
+class HiddenTextCheck:
     """Whether a file of the prompt has text that nobody sees and the model reads."""
 
     files: NoteFiles
@@ -121,7 +121,7 @@ def _unseen_in(texts: Mapping[str, str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Required:
+class RequiredFilesCheck:
     """Whether the files that every prompt wants are there."""
 
     audit: Callable[[], Awaitable[Sequence[tuple[str, bool]]]]
@@ -138,7 +138,7 @@ class Required:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedFoldersCheck:
     """What groups and isolated sessions find of the workspace. `private` are the folders that were never
     theirs.
     """
@@ -204,7 +204,7 @@ _WAITING = frozenset({"facts_parked", "facts_unread", "facts_skipped", "facts_re
 
 
 @dataclass(frozen=True, slots=True)
-class LearntCheck:
+class FactsCheck:
     """Whether facts, their page and what was forgotten are as they should be. `problems` are those of
     all parts that have to do with facts.
     """
@@ -229,7 +229,7 @@ class LearntCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Chained:
+class GraphJournalCheck:
     """Whether the log of what happened to the graph is as it was written, and what others said as it was
     entered.
     """

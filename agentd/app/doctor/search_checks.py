@@ -24,7 +24,7 @@ _BUSY = frozenset({"indexing", "rebuilding"})
 
 
 @dataclass(frozen=True, slots=True)
-class Searchable:
+class SearchCheck:
     """Whether search finds what is written: some words of the newest note, as they stand there."""
 
     files: NoteFiles
@@ -57,7 +57,7 @@ class Searchable:
 
 
 @dataclass(frozen=True, slots=True)
-class Meaningful:
+class EmbedderCheck:
     """Whether meanings are searched, and by the embedder that was chosen. `chosen` answers
     `{provider, why}`.
     """

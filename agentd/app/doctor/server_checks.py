@@ -11,7 +11,7 @@ from agentd.core.health import Finding, Problem
 
 
 @dataclass(frozen=True, slots=True)
-class ServersCheck:
+class ToolServersCheck:
     """Whether they could be used when they were last called. Looking starts none."""
 
     rows: Callable[[], Sequence[Mapping[str, Any]]]

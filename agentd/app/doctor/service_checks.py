@@ -15,7 +15,7 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 
 
 @dataclass(frozen=True, slots=True)
-class UnitFile:
+class UnitFileCheck:
     """Whether the installed units start what is there, and let it end: `seconds` is the longest that
     the daemon takes to stop.
     """
@@ -47,7 +47,7 @@ class UnitFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Linger:
+class LingerCheck:
     """Whether a user's own unit goes on when the user logs out. `marker` exists if so."""
 
     unit: Path

@@ -22,7 +22,7 @@ _SET_BACK = 60.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Ticks:
+class TicksCheck:
     """Whether the schedule still wakes. `ages` are the seconds since each tick's last wake."""
 
     ages: Callable[[], Mapping[str, float]]
@@ -40,7 +40,7 @@ class Ticks:
 
 
 @dataclass(frozen=True, slots=True)
-class Flushes:
+class FlushesCheck:
     """Whether everything that left a context was offered to memory before."""
 
     store: SessionStore
@@ -89,7 +89,7 @@ class Flushes:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptWork:
+class RetentionCheck:
     """Whether what is older than `[storage] retention_days` is gone. `status` is retention's."""
 
     status: Callable[[], Retained]
@@ -110,7 +110,7 @@ class KeptWork:
 
 
 @dataclass(frozen=True, slots=True)
-class UnfinishedCheck:
+class UnfinishedTurnsCheck:
     """Turns that begin again and again."""
 
     store: SessionStore
@@ -128,7 +128,7 @@ class UnfinishedCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Undelivered:
+class DeliveryCheck:
     """Alerts that a sink was given up for."""
 
     outbox: Outbox
@@ -182,7 +182,7 @@ class WindowCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Budgets:
+class BudgetsCheck:
     """Limits that have been reached, as `beats` and `all_turns` tell, and those that the next call
     would pass: `refusal` says why it would not be made.
     """
@@ -207,7 +207,7 @@ class Budgets:
 
 
 @dataclass(frozen=True, slots=True)
-class Problems:
+class ProblemsCheck:
     """What parts themselves say is wrong."""
 
     parts: Callable[[], Sequence[Problem]]
@@ -239,7 +239,9 @@ class ServiceCheck:
         pass; warns where that may pass, or where the request was refused.
         """
         if self.heard is None or self.problems():
-            return await Problems(self.problems, "the built-in model answers", self.code).look()
+            return await ProblemsCheck(
+                self.problems, "the built-in model answers", self.code
+            ).look()
         heard = self.heard()
         answered = "it has not answered since the start"
         if heard.answered is not None:
@@ -257,7 +259,7 @@ class ServiceCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
+class ClockDriftCheck:
     """Whether the wall clock was set back since `wall` and `monotonic`, read together."""
 
     clock: Clock
