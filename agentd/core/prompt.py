@@ -28,7 +28,7 @@ class ToolSpec:
     description: str
     input_schema: JsonObject  # JSON Schema, `additionalProperties: false`
     effect: Effect
-    kind: str = "other"  # of the Agent Client Protocol: read, edit, search, think, other
+    kind: str = "other"  # what clients show beside a call, a word of ACP: read, edit, …
     short_schema: JsonObject | None = None  # sent in light prompts; calls are still checked in full
     asks: bool = False  # each call needs the owner's approval, where he can be asked
     is_guarded: bool = False  # handles taint itself: marks what it writes, or asks for approval
@@ -36,17 +36,18 @@ class ToolSpec:
 
 
 class Rank(IntEnum):
-    """The order of parts in the system prompt, after agentd's own instructions; the order of the
-    members is the order of the parts. The most stable parts come first, so that a provider's cache
+    """The order of parts in the system prompt, after agentd's own instructions (`core/prompts/system.md`,
+    in beats `light.md`); the order of the members is the order of the parts, so move a line to move
+    one. Messages, which `engine/context.py` puts together, follow them. The most stable parts come first, so that a provider's cache
     covers as much as possible.
     """
 
-    FILES = auto()  # workspace files, among themselves in the order of `[workspace] order`
-    DAILY_NOTES = auto()
-    MISSING_FILES = auto()  # the names of files that are expected and not there
-    FACTS = auto()  # what is known of the user
+    FILES = auto()  # workspace/injection.py; among themselves in the order of `[workspace] order`
+    DAILY_NOTES = auto()  # workspace/injection.py
+    MISSING_FILES = auto()  # the names of files that are expected and not there: the same module
+    FACTS = auto()  # what is known of the user: memory/facts/told.py
     OTHER = auto()  # blocks without a rank of their own
-    TOOL_SERVERS = auto()  # what tool servers say about themselves
+    TOOL_SERVERS = auto()  # what tool servers say about themselves: interfaces/mcp/mcp_source.py
 
 
 @dataclass(frozen=True, slots=True)
