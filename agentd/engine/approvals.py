@@ -33,7 +33,7 @@ _CHOSEN = "text from outside may have chosen this call"
 
 
 class Ruling(StrEnum):
-    """What becomes of a call."""
+    """What the policy rules about a tool call."""
 
     RUN = "run"
     ASK = "ask"  # the owner decides about it as it stands
@@ -95,11 +95,11 @@ class Approvals:
         self._approver = approver
 
     def judge(self, call: ToolCall, spec: ToolSpec) -> tuple[ToolCall, Ruling]:
-        """See TaintPolicy."""
+        """The ruling of the `TaintPolicy` on the call; see `TaintPolicy.judge`."""
         return self._policy.judge(call, spec)
 
     def refusal(self, call: ToolCall) -> str:
-        """Why a call that is refused is not made, for the model."""
+        """The text that tells the model why its call was refused."""
         is_reader = call.name == FETCH and FETCH in self._policy.readers
         return _UNKNOWN if is_reader else _TAINTED.format(name=call.name)
 
@@ -129,7 +129,7 @@ class Approvals:
 
 
 def whole(call: ToolCall) -> Approval:
-    """The question about a call as it stands."""
+    """The question to the owner that shows a call with its whole input."""
     words = json.dumps(dict(call.input), ensure_ascii=False, indent=2, sort_keys=True)
     digest = hashlib.sha256(f"{call.name}\0{words}".encode(errors="replace")).hexdigest()
     return Approval(f"Call {call.name}", digest, new_text=words)

@@ -37,10 +37,10 @@ class TurnRunner(Protocol):
         """Queue a turn. Raises AgentdError when it is not taken."""
 
     def is_busy(self, session: SessionKey) -> bool:
-        """Whether anything of the session runs or waits."""
+        """Whether a turn of the session runs or waits in the queue."""
 
     def cancel_message(self, session: SessionKey, message_id: str) -> bool:
-        """Have the turn of that message end soon, or not begin; False if there is none."""
+        """Stop the turn of the message with that id, running or waiting; False if there is no such turn."""
 
 
 def compose(prompt: str, title: str, matter: str, now: datetime, zone: ZoneInfo) -> str:

@@ -74,7 +74,7 @@ class BudgetSettings(Settings):
         return answered if is_known else asked
 
     def unpriced(self, models: Iterable[str]) -> tuple[str, ...]:
-        """Those of the models without a price, if a limit in dollars is set: it could not be kept."""
+        """The models that have no price although a limit in dollars is set, which could not be kept then."""
         limited = self.daily_usd or self.monthly_usd or self.heartbeat_daily_usd
         return tuple(m for m in models if self._price_of(m) is None) if limited else ()
 
@@ -184,7 +184,7 @@ class OriginBudget:
         self._clock = clock
 
     async def is_used_up(self) -> bool:
-        """Whether a limit on them has been reached, or even the smallest call would pass one."""
+        """Whether a limit on the origin's turns has been reached, or even their smallest call would pass one."""
         now = self._clock.now().astimezone(self._clock.zone)
         for cap in self._limits.caps(now, self._origin):
             tokens, usd = await self._ledger.spent(cap.since, cap.origin)
@@ -195,12 +195,12 @@ class OriginBudget:
         return await self.least_refusal() is not None
 
     async def least_refusal(self) -> BudgetReached | None:
-        """Why not even the smallest call would be made; None if one of them would be, or none is known."""
+        """Why not even the smallest call would be allowed; None if one would be, or if no call is known."""
         refused = [await self.refusal(model, most) for model, most in self._calls]
         return refused[0] if refused and all(refused) else None
 
     async def tokens_today(self) -> tuple[int, int]:
-        """How many tokens they have used since the owner's midnight, and how many they may; 0: no limit."""
+        """The tokens that the origin's turns have used since the owner's midnight, and their limit (0: none)."""
         now = self._clock.now().astimezone(self._clock.zone)
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         used, _ = await self._ledger.spent(midnight, self._origin)
@@ -208,7 +208,7 @@ class OriginBudget:
         return used, next((cap.tokens for cap in caps if cap.tokens is not None), 0)
 
     async def refusal(self, model: str, most: Usage) -> BudgetReached | None:
-        """Why a call of `model` that may use so much would not be made; None if it would be."""
+        """Why a call of `model` that uses at most `most` would be refused; None if it would be allowed."""
         now = self._clock.now().astimezone(self._clock.zone)
         usd = self._limits.price(model, most)
         for cap in self._limits.caps(now, self._origin):

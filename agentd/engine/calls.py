@@ -60,7 +60,7 @@ class Calls:
         await self._toolbox.settle_open(turn_id)
 
     async def close(self, progress: Progress, uses: Sequence[ToolUse], why: str) -> NewRow:
-        """The results of a turn that ends here: what has begun as it really ended, the rest `why`."""
+        """Close the open calls of a turn that ends: a call that has begun gets its real result, any other `why`."""
         turn_id = progress.receipt.turn_id
         await self.settle(turn_id)
         done = await self.outputs(turn_id)
@@ -108,7 +108,7 @@ class Calls:
 def _results(
     uses: Sequence[ToolUse], done: Mapping[str, ToolOutput], *, is_tainted: bool
 ) -> NewRow:
-    """The row; what a tainted turn has called answers in its words, which are tainted, too."""
+    """The row of results. The results of a tainted turn's calls are tainted, too."""
     blocks = tuple(ToolResult(u.id, done[u.id].text, done[u.id].is_error) for u in uses)
     tainted = is_tainted or any(done[u.id].tainted for u in uses)
     return NewRow(RowRole.USER, blocks, source=TextSource(Writer.AGENT, tainted))

@@ -144,7 +144,7 @@ def _messages(rows: Iterable[Row], zone: tzinfo) -> list[Message]:
 
 
 def without_failed(rows: Sequence[Row]) -> list[Row]:
-    """The rows without the messages that only a failure has answered. Rows of another turn may stand
+    """The rows without those messages whose only answer is a failure. Rows of another turn may stand
     between the two; in a copy of a session no row says any more whose it is.
     """
     gone: set[int] = set()
@@ -181,7 +181,7 @@ def _summary(summary: str) -> str:
 
 
 def _merged(messages: Iterable[Message]) -> list[Message]:
-    """Neighbours of one role as one message, as the API reads them anyway."""
+    """Join neighbouring messages of one role into one, as the API reads them anyway."""
     merged: list[Message] = []
     for message in messages:
         if merged and merged[-1].role is message.role:
@@ -244,7 +244,7 @@ class ContextBuilder:
         self._broken: dict[int, Problem] = {}  # by place
 
     def problems(self) -> tuple[Problem, ...]:
-        """The sources that had nothing to add the last time because they broke."""
+        """A problem for each source whose last addition to a prompt failed."""
         return tuple(self._broken.values())
 
     async def for_turn(
@@ -337,5 +337,5 @@ def carried(past: History) -> History:
 
 
 def bare(request: TurnRequest) -> PromptContext:
-    """The context of a turn that ends without another call."""
+    """An empty context, for a turn that ends without another model call."""
     return PromptContext(request, (), (), RenderedPast(), "", "")

@@ -44,11 +44,11 @@ _STOPPED = "The user stopped this call. What it has done by then is unknown."
 
 
 def _unheard(_: str) -> None:
-    """Nobody watches."""
+    """Show nothing: nobody watches."""
 
 
 class Toolbox:
-    """All tools, behind one door."""
+    """All tools of the daemon: what a turn may call, and the running of a call."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Toolbox:
         return tool.spec if tool else None
 
     def kind(self, name: str, request: TurnRequest) -> str:
-        """What sort of tool it is, in the words of the Agent Client Protocol."""
+        """The kind of the tool, in the words of the Agent Client Protocol."""
         if tool := self._tools.get(name):
             return tool.spec.kind
         return next(
@@ -282,7 +282,7 @@ class Toolbox:
             raise
 
     async def _intend(self, turn_id: int, intent: Intent) -> None:
-        """Make an intent durable."""
+        """Journal an intent durably."""
         hit("tool.planned")
         await when_space(self._clock, self._journal.intend, turn_id, intent)
         hit("tool.intended")

@@ -43,7 +43,7 @@ class Turns:
         self._clock = clock
 
     async def run(self, submission: Submission) -> Turn:
-        """The turn, ended and stored one way or the other.
+        """Run the turn and give it once its end, good or bad, is stored.
 
         Raises ShuttingDown when it was put aside, StorageError when not even its failure could be
         stored; then it goes on at the next start. Raises ServiceAway when it was put aside because it
@@ -55,12 +55,12 @@ class Turns:
             return turn
 
     async def cancelled(self, submission: Submission) -> Turn:
-        """The turn, ended before it ran or while it waited, as its user wants it. Raises StorageError."""
+        """End the turn before it runs or while it waits, since its user cancelled it. Raises StorageError."""
         with log_context(submission.request, submission.receipt):
             return await self._loop.cancelled(await self._reopen_to_end(submission))
 
     async def gave_up(self, submission: Submission, error: ProviderError) -> Turn:
-        """The turn, ended because the service has not come back in time. Raises StorageError."""
+        """End the turn because the model's service has not come back in time. Raises StorageError."""
         with log_context(submission.request, submission.receipt):
             return await self._loop.failed(
                 await self._reopen_to_end(submission), _after_waiting(submission, error)
@@ -98,13 +98,13 @@ class Turns:
         return await self._loop.failed(progress or await self._reopen_to_end(submission), failure)
 
     async def _may_wait(self, submission: Submission, error: ProviderError) -> bool:
-        """Whether the message can wait for a service that is away: it must have worked before."""
+        """Whether the message can wait for a service that is away; the service must have worked before."""
         if not error.away or submission.place is None or self._is_too_late(submission):
             return False
         return await self._outage.has_worked()
 
     def _is_too_late(self, submission: Submission) -> bool:
-        """Whether the time is over for which the message was to wait."""
+        """Whether the message has waited for as long as its patience allows."""
         return submission.place is not None and self._clock.now() >= submission.place.deadline
 
     async def _park(self, turn_id: int, *, waits: bool = False) -> None:
@@ -114,7 +114,7 @@ class Turns:
             log.warning("turn_not_parked", reason=error.reason)  # it counts as crashed once
 
     async def _attempt(self, submission: Submission, progress: Progress) -> Turn:
-        """Run, and again each time the prompt turns out too long and there is a way left to shorten it:
+        """Run the turn, and again each time its prompt turns out too long and can still be shortened:
         tool results are clipped once, room is made once.
         """
         has_made_room = False

@@ -1,4 +1,4 @@
-"""Those who watch every turn that is not silent: who is shown it, and who hears how it ended."""
+"""The audience of turns that are not silent: who is shown their events, and who is told of their ends."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Watchers:
         self._listeners = listeners
 
     def emit(self, event: TurnEvent) -> None:
-        """Hand it on."""
+        """Hand the event to `shown`, and the end of a turn or a notice to the listeners."""
         self._shown.emit(event)
         if isinstance(event, TurnEnded | Noticed):
             for listener in self._listeners:
                 listener.emit(event)
 
     async def wait_room(self, session: SessionKey) -> None:
-        """Return when who it is shown to keeps up."""
+        """Wait until `shown` has room for more of the session's events."""
         await self._shown.wait_room(session)
 
 
@@ -37,7 +37,7 @@ class WhenEnded:
         self._callback = callback
 
     def emit(self, event: TurnEvent) -> None:
-        """Look for the end of a turn."""
+        """Call back if the event is the end of a turn."""
         if isinstance(event, TurnEnded):
             self._callback(event.session)
 
@@ -50,6 +50,6 @@ class WhenNoticed:
         self._callback = callback
 
     def emit(self, event: TurnEvent) -> None:
-        """Look for such a notice."""
+        """Call back if the event is a notice with the tag."""
         if isinstance(event, Noticed) and event.tag == self._tag:
             self._callback()

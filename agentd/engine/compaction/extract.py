@@ -75,7 +75,7 @@ def needed(texts: Iterable[str], room: int) -> tuple[str, ...]:
 
 
 def absent(names: Iterable[str], text: str) -> list[str]:
-    """Those of the names that the text does not have, however either groups its figures."""
+    """The names that the text does not contain, whichever way names and text group their figures."""
     there = _bare(text)
     return [name for name in names if _bare(name) not in there]
 
@@ -130,12 +130,12 @@ def _numbers(text: str) -> list[str]:
 
 
 def _bare(text: str) -> str:
-    """Without the separators that people and models put into numbers."""
+    """The text without the separators that people and models put into numbers."""
     return _SEPARATOR.sub("", text.replace("_", ""))
 
 
 def _bytes(count: int) -> int:
-    """How many bytes are surely no more than so many tokens."""
+    """The bytes that surely take no more than so many tokens."""
     return int((count - 1) * tokens.BYTES_PER_TOKEN)
 
 
@@ -144,7 +144,7 @@ def _size(text: str) -> int:
 
 
 def _shortened(text: str, room: int) -> str:
-    """The same in at most `room` bytes."""
+    """The text cut to at most `room` bytes."""
     if _size(text) <= room:
         return text
     half = max(0, room - len(_CUT.encode())) // 2

@@ -79,7 +79,7 @@ class _Saving:
     failure: str = ""
 
     def then(self, failure: str) -> _Saving:
-        """With one more lot of rows, which failed for that reason, or was saved: ""."""
+        """The outcome with one more lot of rows added, which failed for that reason or, if "", was saved."""
         return _Saving(self.has_saved or not failure, self.failure or failure)
 
 
@@ -278,7 +278,7 @@ class Compaction:
         return saving
 
     async def _last_chance(self, plan: CompactionPlan, saving: _Saving, ask: Ask) -> _Saving:
-        """Offer to memory what is still uncovered and about to leave the context, as often as is left."""
+        """Offer to memory, for the last time, the uncovered rows that are about to leave the context."""
         history = await self._load(plan.session)
         left = tuple(row for row in plan.uncovered if row.seq > history.covered_to)
         if not left:
@@ -344,7 +344,7 @@ class Compaction:
     def _keep_from(
         self, history: History, need: Need, trigger: Trigger, running: int | None
     ) -> int:
-        """Where the context is to begin; never behind `running`, the first row that is left alone."""
+        """The row at which the context is to begin; never behind `running`, the first row of running turns."""
         rows = history.rows
         if not rows:
             return history.context_from
@@ -491,7 +491,7 @@ class Compaction:
             self._troubles.pop(session, None)
 
     def _is_held(self, history: History) -> bool:
-        """Whether the context stays as it is for a while because its summary has failed."""
+        """Whether no cut of the context is tried for a while because its summary has failed."""
         trouble = history.trouble
         return trouble.failures < MOST_FAILURES and trouble.holds(self._clock.now())
 
@@ -531,7 +531,7 @@ class Compaction:
 
 
 async def off_loop(history: History, work: Callable[[], T]) -> T:
-    """The result of work on all rows of a context, where it keeps nobody waiting."""
+    """The result of work on all rows of a context; of many rows it is done in a thread."""
     return await offload(len(history.rows), work, light=ROWS)
 
 
@@ -570,13 +570,13 @@ def _until(moment: datetime | None, clock: Clock) -> str:
 
 
 def _first_apart(whole: History, history: History) -> int | None:
-    """The first row of `whole` that `history` leaves out."""
+    """The number of the first row of `whole` that `history` leaves out; None if it leaves out none."""
     held = {r.seq for r in history.rows}
     return next((r.seq for r in whole.rows if r.seq not in held), None)
 
 
 async def _apart(plan: CompactionPlan) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """The old rows without what came from outside, and that alone."""
+    """The old rows without the text from outside, and the rows from outside alone."""
 
     def parted() -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         return cleaned(plan.session, plan.old), from_outside(_spoken(plan.old))

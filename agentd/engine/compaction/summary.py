@@ -1,4 +1,4 @@
-"""Asking the model for a summary, and refusing a bad one."""
+"""Summaries by the model: how one is asked for, and why it may be refused."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SummaryFault:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Rows of one call; `digest` is of all words up to its end."""
+    """The rows of one summary call; `digest` is that of all words up to their end."""
 
     rows: Sequence[Row]
     digest: bytes
@@ -49,7 +49,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """The summary of all words with this digest."""
+    """A summary that a failed try has made of all words with this digest."""
 
     digest: bytes
     summary: str
@@ -84,7 +84,7 @@ class Summariser:
     _begun: dict[SessionKey, _Begun] = field(default_factory=dict)
 
     async def tokens_since(self, since: datetime) -> int:
-        """How many tokens summaries have used since then."""
+        """The tokens that summaries have used since then."""
         return await self.completions.charges.tokens_since(since, Origin.SUMMARY)
 
     async def summarise(
@@ -188,7 +188,7 @@ def _runs(rows: Sequence[Row], earlier: str, limit: int) -> list[_Run]:
 
 
 def longest_summary(window: int) -> int:
-    """How many tokens a summary may have in a window of so many."""
+    """The most tokens that a summary may have in a window of `window` tokens."""
     return min(LONGEST, window // 8)
 
 
