@@ -12,7 +12,13 @@ from contextlib import asynccontextmanager
 from agentd.app.assembly.model import warming
 from agentd.app.assembly.parts import Parts, open_parts
 from agentd.app.assembly.runtime import RuntimeContext, Work
-from agentd.app.assembly.server import build_audience, build_server, methods, place
+from agentd.app.assembly.server import (
+    build_audience,
+    build_commands,
+    build_server,
+    methods,
+    place,
+)
 from agentd.app.assembly.upkeep import Upkeep
 from agentd.app.config import Config
 from agentd.app.logs import OpenLog
@@ -97,9 +103,10 @@ async def open_app(
             upkeep.hangup,
             monitor,
         )
-        commands = methods(parts, audience, stop.set, monitor.delays)
-        routes = {**commands, **upkeep.routes()}
-        server = build_server(parts, audience, routes, on_session=warm.nudge)
+        commands = build_commands(parts)
+        own = methods(parts, commands, audience, stop.set, monitor.delays)
+        routes = {**own, **upkeep.routes()}
+        server = build_server(parts, commands, audience, routes, on_session=warm.nudge)
         upkeep.look_after(server)
         async with server.listen(place(runtime)):
             yield app

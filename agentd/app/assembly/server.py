@@ -89,8 +89,34 @@ def build_audience(runtime: RuntimeContext) -> ConnectedAudience:
     return ConnectedAudience(hub, Clients(), approver)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltCommands:
+    """The commands that clients reach in more than one way: by a method's name, by what they type, or as
+    part of the status.
+    """
+
+    sessions: SessionCommands
+    heartbeat: HeartbeatCommands
+    notes: NoteCommands
+    facts: tuple[tuple[Group, object | None], ...]  # None where facts are off
+
+
+def build_commands(parts: Parts) -> BuiltCommands:
+    """Build the commands that `methods` and `build_server` share."""
+    notes = NoteCommands(parts.facts.recall)
+    return BuiltCommands(
+        sessions=_sessions(parts),
+        heartbeat=HeartbeatCommands(
+            parts.schedule.heartbeat, parts.stores.beats, parts.runtime.clock
+        ),
+        notes=notes,
+        facts=_fact_groups(parts, notes),
+    )
+
+
 def build_server(
     parts: Parts,
+    commands: BuiltCommands,
     audience: ConnectedAudience,
     methods: Mapping[str, Handler],
     on_session: Callable[[], None],
@@ -106,7 +132,7 @@ def build_server(
         clients=audience.clients,
         methods=methods,
         clock=clock,
-        services=_services(parts, audience.approver, on_session),
+        services=_services(parts, commands, audience.approver, on_session),
     )
     return Server(settings, access, hub=audience.hub, clients=audience.clients, clock=clock)
 
@@ -171,21 +197,26 @@ def place(runtime: RuntimeContext) -> Path | socket.socket:
 
 
 def methods(
-    parts: Parts, audience: ConnectedAudience, stop: Callable[[], None], delays: Delays
+    parts: Parts,
+    commands: BuiltCommands,
+    audience: ConnectedAudience,
+    stop: Callable[[], None],
+    delays: Delays,
 ) -> dict[str, Handler]:
     """The commands on what the daemon does, by name; those on the daemon itself are `Upkeep`'s."""
     stores, memory, schedule = parts.stores, parts.memory, parts.schedule
     clients = audience.clients
     clock, dispatcher = parts.runtime.clock, parts.alerts.dispatcher
+    status = _status(parts, commands.sessions, delays)
     return {
-        **declared.methods(STATUS, StatusCommands(_status(parts, delays), clock, stop)),
-        **declared.methods(SESSIONS, _sessions(parts)),
+        **declared.methods(STATUS, StatusCommands(status, clock, stop)),
+        **declared.methods(SESSIONS, commands.sessions),
         **declared.methods(MEMORY, _memory(parts)),
         **declared.methods(HISTORY, HistoryCommands(memory.files)),
-        **_facts(parts),
+        **_facts(commands),
         **_offers(parts, audience.approver),
         **_graph(parts.graph, clock),
-        **declared.methods(HEARTBEAT, _heartbeat(parts)),
+        **declared.methods(HEARTBEAT, commands.heartbeat),
         **declared.methods(JOBS, JobCommands(schedule.agenda, schedule.jobs, _own_jobs(parts))),
         **declared.methods(ALERTS, AlertCommands(stores.outbox, dispatcher, clients.listen, clock)),
         **declared.methods(EXPORT, _export(parts)),
@@ -237,24 +268,18 @@ def _memory(parts: Parts) -> MemoryCommands:
     )
 
 
-def _heartbeat(parts: Parts) -> HeartbeatCommands:
-    return HeartbeatCommands(parts.schedule.heartbeat, parts.stores.beats, parts.runtime.clock)
-
-
 def _own_jobs(parts: Parts) -> tuple[SystemJob, ...]:
     heartbeat = parts.schedule.heartbeat
     beats = HeartbeatJob(heartbeat, parts.stores.beats, lambda: heartbeat.interval)
     return beats, ConsolidationJob(parts.graph, timedelta(seconds=DAY))
 
 
-def _facts(parts: Parts) -> dict[str, Handler]:
+def _facts(commands: BuiltCommands) -> dict[str, Handler]:
     """What is known about the owner. Where facts are off each method says so."""
     routes: dict[str, Handler] = {}
-    for group, commands in _of_facts(parts):
+    for group, built in commands.facts:
         routes |= (
-            declared.methods(group, commands)
-            if commands
-            else declared.refused(group, _facts_are_off)
+            declared.methods(group, built) if built else declared.refused(group, _facts_are_off)
         )
     return routes
 
@@ -266,26 +291,25 @@ def _offers(parts: Parts, owner: Permissions) -> dict[str, Handler]:
     return declared.methods(OFFERS, OfferCommands(learnt.service, owner))
 
 
-def _typed_facts(parts: Parts) -> tuple[SlashCommand, ...]:
+def _typed_facts(commands: BuiltCommands) -> tuple[SlashCommand, ...]:
     """What is typed about facts. Where they are off, `/forget` looks for a text in the notes."""
     typed: list[SlashCommand] = []
-    for group, commands in _of_facts(parts):
+    for group, built in commands.facts:
         typed += (
-            declared.typed(group, commands)
-            if commands
+            declared.typed(group, built)
+            if built
             else declared.refused_typed(group, "Facts are switched off", _facts_are_off)
         )
-    if parts.facts.learnt is None:
-        typed += declared.typed(IN_NOTES, NoteCommands(parts.facts.recall))
+    if not any(built for _, built in commands.facts):
+        typed += declared.typed(IN_NOTES, commands.notes)
     return tuple(typed)
 
 
-def _of_facts(parts: Parts) -> tuple[tuple[Group, object | None], ...]:
+def _fact_groups(parts: Parts, notes: NoteCommands) -> tuple[tuple[Group, object | None], ...]:
     """The groups of facts, each with what carries it out, or None where facts are off."""
     if (learnt := parts.facts.learnt) is None:
         return (FACTS, None), (FACT_CHANGES, None), (PROPOSALS, None)
     book, service = learnt.book, learnt.service
-    notes = NoteCommands(parts.facts.recall)
     return (
         (FACTS, FactCommands(book, service, partial(take_in, book), notes)),
         (FACT_CHANGES, ChangeCommands(book, service, learnt.review.validate)),
@@ -313,13 +337,15 @@ def _graph(graph: GraphParts, clock: Clock) -> dict[str, Handler]:
     }
 
 
-def _services(parts: Parts, approver: Approver, on_session: Callable[[], None]) -> Services:
+def _services(
+    parts: Parts, commands: BuiltCommands, approver: Approver, on_session: Callable[[], None]
+) -> Services:
     """What sessions on the wire need of the other parts."""
     learnt = parts.facts.learnt
     return Services(
         erase=parts.erasure.delete,
         offer=parts.model.offer,
-        commands=(*_typed_facts(parts), *declared.typed(HEARTBEAT, _heartbeat(parts))),
+        commands=(*_typed_facts(commands), *declared.typed(HEARTBEAT, commands.heartbeat)),
         on_session=on_session,
         closed=learnt.learning.finish if learnt else lambda _: None,
         forked=learnt.learning.forked if learnt else None,
@@ -345,7 +371,7 @@ def _mentions(parts: Parts, approver: Approver) -> Attach | None:
     return Mentions(servers, approver, parts.runtime.config.agent.max_tool_output).attached
 
 
-def _status(parts: Parts, delays: Delays) -> StatusParts:
+def _status(parts: Parts, sessions: SessionCommands, delays: Delays) -> StatusParts:
     """How the daemon tells that it is well."""
     stores, memory, model, schedule = parts.stores, parts.memory, parts.model, parts.schedule
     window = parts.runtime.limits.window
@@ -364,7 +390,7 @@ def _status(parts: Parts, delays: Delays) -> StatusParts:
         retention=memory.retention.status,
         graph=parts.graph.status,
         facts=parts.facts.counts,
-        sessions=_sessions(parts).used,
+        sessions=sessions.used,
         ledger=stores.ledger,
         refused=budget.least_refusal,
         loop=delays.as_json,
