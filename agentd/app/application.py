@@ -1,4 +1,4 @@
-"""The daemon: all parts, what of them runs, and the server before them.
+"""The assembled daemon: opens every part, runs their background work, and puts the socket server in front.
 
 How each part is built stands in `agentd/app/assembly/`, in the module of its name.
 """
@@ -47,8 +47,8 @@ class App:
         self.probes: tuple[Probe, ...] = (parts.stores.db, self._scheduler)
 
     async def serve(self) -> None:
-        """Go on with what was cut, beat, deliver and index until cancelled. What of that breaks
-        is started again, and ends nothing else.
+        """Resume interrupted turns and run heartbeats, alert delivery and indexing until cancelled. A
+        background task that fails is restarted and stops nothing else.
         """
         async with self._monitor, asyncio.TaskGroup() as group, self._scheduler:
             for part, works in self._work.items():
@@ -62,7 +62,9 @@ class App:
         await self._hangup()
 
     async def drain(self, seconds: float) -> None:
-        """Take nothing new; running turns get `seconds` to finish, then they are put aside."""
+        """Accept no new turn, and give running turns `seconds` to finish; those that have not are resumed
+        at the next start.
+        """
         await self._sessions.drain(seconds)
 
 
@@ -75,8 +77,8 @@ async def open_app(
     output: OpenLog,
     stop: asyncio.Event,
 ) -> AsyncIterator[App]:
-    """The daemon, recovered and listening; closed in reverse when the block ends. `stop` is set when a
-    client asks for the end.
+    """Open the daemon, recovered and listening, and close its parts in reverse order when the block ends.
+    `stop` is set when a client asks the daemon to end.
 
     Raises ConfigError, StorageError, WorkspaceError.
     """

@@ -1,4 +1,4 @@
-"""The process: one daemon on one state directory, from its lock to its last signal."""
+"""The daemon's process: one for a state directory, from its lock to its last signal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ else:
 
 SWITCH = 0.001  # seconds that a thread may keep the interpreter from another that wants it
 GARBAGE = 10_000  # new objects after which garbage is looked for
-LARGE = 64 * 1024  # bytes from which memory is taken from the system, and given back, by itself
+# Allocations of this many bytes or more are mmapped, so freeing them returns the memory to the system
+# (M_MMAP_THRESHOLD).
+LARGE = 64 * 1024
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # of malloc.h
 
 
@@ -68,14 +70,14 @@ class RunningApp(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StopTimeouts:
-    """How long stopping may take, in seconds."""
+    """How long the daemon may take to stop, in seconds."""
 
     drain: float = 2.0
     total: float = 4.5  # then the process ends, whatever hangs; the journal makes that safe
 
 
 def main(config_path: Path | None = None) -> int:
-    """Be the daemon until told to stop; returns the exit code. `config_path` replaces the usual
+    """Run the daemon until it is told to stop, and return the exit code. `config_path` replaces the usual
     place of the configuration file.
     """
     os.umask(0o077)
@@ -98,21 +100,23 @@ def main(config_path: Path | None = None) -> int:
 
 
 def use_one_malloc_arena() -> None:
-    """Let all threads take memory from one heap of the C library; call it before there are any. Left to
-    itself it makes one for each of them, and what one thread has freed no other can use: 3 MB after
-    7,000 turns. They take turns with the interpreter, so they hardly ever meet there.
+    """Let all threads allocate from one arena of the C library's malloc; call this before there are any
+    threads. Left to itself malloc makes an arena for each thread, and memory that one thread has freed no
+    other can use: 3 MB after 7,000 turns. Threads take turns with the interpreter, so they hardly ever wait
+    for the arena.
     """
     with contextlib.suppress(AttributeError):  # a C library other than glibc
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 
 def tune_interpreter() -> None:
-    """Set the interpreter up for a long life. What the start made is left out of the search for
-    garbage, which begins after 10,000 new objects instead of 700: a turn makes thousands and leaves
-    hardly a cycle. A thread that computes gives way to the loop after a millisecond instead of five:
-    the loop waits for that more than once each time it turns. Large buffers, which long frames
-    are read into, go back to the system when they are freed: left to itself the C library raises the
-    size from which they do, and keeps them.
+    """Set the interpreter up for a process that runs for long.
+
+    Objects made during the start are left out of garbage collection, which runs after 10,000 new objects
+    instead of 700: a turn makes thousands and leaves hardly a cycle. A thread that computes hands the
+    interpreter to the event loop after a millisecond instead of five, since the loop waits for that more
+    than once in each iteration. Large buffers, which long frames are read into, go back to the system
+    when they are freed: left to itself malloc raises the threshold and keeps them.
     """
     gc.freeze()
     gc.set_threshold(GARBAGE)
@@ -276,7 +280,7 @@ def _run_logged(
 
 
 def _cause(error: BaseException) -> AgentdError:
-    """The one thing that went wrong, taken out of its task groups."""
+    """Return the one error that ended the daemon, taken out of the groups of its tasks."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     if isinstance(error, AgentdError):
@@ -293,7 +297,7 @@ def _print_error(error: AgentdError) -> int:
 
 
 def _exit_after(seconds: float) -> None:
-    """End the process then, with the stack of every thread on standard error, even if a thread
+    """End the process after `seconds`, with the stack of every thread on standard error, even if a thread
     holds the interpreter.
     """
     faulthandler.dump_traceback_later(seconds, exit=True, file=2)

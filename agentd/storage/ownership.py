@@ -36,8 +36,8 @@ def secure_places(
 
 def secure_contents(places: Places, uid: int) -> tuple[str, ...]:
     """Do what `secure_places` does for what the daemon is about to open: the workspace, wherever the
-    configuration wants it, and the databases and keys of the state. Of a workspace others may read what its folder's mode
-    lets them, and change nothing.
+    configuration wants it, and the databases and keys of the state. Of a workspace others may read what
+    its folder's mode lets them, and change nothing.
     """
     files = (places.database, places.index, places.facts_key, places.rows_key)
     beside = (

@@ -45,8 +45,8 @@ _WRITTEN_AFTER = 60.0  # seconds between looks at which days of the text have ch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphParts:
-    """The graph; `work` runs on, and `service` answers, unless it is switched off. It is erased from all the
-    same.
+    """The graph's parts. When the graph is off, `service` is None and there is no background `work`, but
+    forgotten words are still erased from what it stored.
     """
 
     keeper: GraphKeeper
@@ -62,7 +62,7 @@ class GraphParts:
 
     @property
     def work(self) -> tuple[Work, ...]:
-        """What runs on."""
+        """The graph's background work; none when the graph is off."""
         return (
             (self.journal.look, self.level.run, self.daily.run, self.writing)
             if self.service
@@ -71,31 +71,31 @@ class GraphParts:
 
     @property
     def is_on(self) -> bool:
-        """Whether it is kept and answers."""
+        """Whether the graph is on."""
         return self.service is not None
 
     @property
     def next_due(self) -> datetime | None:
-        """When it is consolidated next; None before that runs."""
+        """When the graph is consolidated next; None before its work runs."""
         return self.daily.next_due
 
     async def consolidate(self) -> Consolidated:
-        """Do that now. Raises WorkspaceError, StorageError."""
+        """Consolidate the graph now. Raises WorkspaceError, StorageError."""
         await self.daily.now()
         (done,) = await self.store.consolidations(1)
         return done
 
     async def consolidations(self, limit: int) -> Sequence[Consolidated]:
-        """What came of it, the newest first. Raises StorageError."""
+        """Return the results of the last consolidations, the newest first. Raises StorageError."""
         return await self.store.consolidations(limit)
 
     def changed(self) -> None:
-        """Facts have changed. Never blocks."""
+        """Have the graph follow a change of the facts. Never blocks."""
         self.keeper.touch()
         self.level.nudge()
 
     def problems(self) -> tuple[Problem, ...]:
-        """What could not be done."""
+        """Tell what the graph could not do."""
         parts = (self.keeper, self.journal, self.daily)
         return tuple(problem for part in parts for problem in part.problems())
 
@@ -114,7 +114,7 @@ class GraphParts:
 
 
 def build_graph(runtime: RuntimeContext, stores: Stores, memory: Memory) -> GraphParts:
-    """The graph, level once its work runs. Where facts are off, nothing is fed to it."""
+    """Build the graph, which catches up with the facts once its work runs; where facts are off, it gets none."""
     config, clock = runtime.config, runtime.clock
     fed = config.graph.enabled and config.facts.enabled
     files = LogFiles(runtime.workspace, Versions(runtime.places.versions))
@@ -168,7 +168,7 @@ def build_graph(runtime: RuntimeContext, stores: Stores, memory: Memory) -> Grap
 
 
 def _service(keeper: GraphKeeper, stores: Stores, memory: Memory, clock: Clock) -> GraphService:
-    """What answers, by the meaning of names as far as there is an embedder."""
+    """Build what answers questions to the graph, by the meaning of names as far as there is an embedder."""
     quickest = memory.embedders.chain[-1:]
     near = Meaning(quickest[0]).near if quickest else None
     recollection = Recollection(stores.graph, clock, resolve=keeper.resolve, near=near)

@@ -73,7 +73,7 @@ def service_name(runtime: RuntimeContext, model: ProviderModel) -> str:
 
 
 def warming(model: ProviderModel) -> CoalescingWorker:
-    """What loads the model's library ahead of its first call, once it is nudged."""
+    """Build the worker that loads the model's library ahead of its first call, once it is nudged."""
     return CoalescingWorker("warming", model.warm or _nothing)
 
 
@@ -101,8 +101,8 @@ def check_prices(config: Config, choices: Sequence[ProviderChoice]) -> None:
 def smallest_calls(
     runtime: RuntimeContext, model: ProviderModel, own: str = ""
 ) -> Sequence[tuple[str, Usage]]:
-    """The smallest call of each service, `own` being the model that is asked in place of the service's;
-    none where one of them costs nothing.
+    """The cheapest possible call per service, as (model, usage). `own` overrides each service's model.
+    Empty if any service is free.
     """
     if any(choice.kind == "offline" for choice in model.choices):
         return ()

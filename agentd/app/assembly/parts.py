@@ -1,4 +1,4 @@
-"""All parts of a daemon, for those who serve and look after it: in which order they open."""
+"""Opens all parts of the daemon in dependency order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from agentd.providers.assembly import ProviderModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The opened parts, in the groups in which they are built."""
+    """The opened parts of the daemon, in the groups in which they are built."""
 
     runtime: RuntimeContext
     stores: Stores
@@ -92,7 +92,7 @@ async def open_parts(
     provider: Provider | None = None,
     forms: FormAsker | None = None,
 ) -> AsyncIterator[Parts]:
-    """The parts, opened in order of dependency and closed in reverse; turns and beats begin when their
+    """Open the parts in dependency order, and close them in reverse; turns and beats begin when their
     sessions and scheduler are started. `provider` answers in the place of the configured one. Raises
     ConfigError, StorageError, WorkspaceError.
     """
@@ -142,7 +142,7 @@ async def open_parts(
 def _erasure(
     stores: Stores, memory: Memory, graph: GraphParts, facts: FactParts, engine: Engine
 ) -> SessionErasure:
-    """What deletes sessions, with every place that has words of them."""
+    """Build what deletes sessions, with every place that keeps words of a session."""
 
     async def unlink(session: SessionKey) -> None:
         if graph.service is not None:
@@ -159,6 +159,6 @@ def _erasure(
 
 
 def _watchers(shown: TurnAudience, memory: Memory, facts: FactParts) -> Watchers:
-    """All that is told what happens in turns."""
+    """Gather all that hears the events of turns."""
     looks = WhenEnded(ThoroughLooks().ended)
     return Watchers(shown, *memory.watchers, *facts.watchers, looks)

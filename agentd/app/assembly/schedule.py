@@ -52,8 +52,8 @@ async def open_schedule(
     memory: Memory,
     engine: Engine,
 ) -> AsyncIterator[Schedule]:
-    """All of it, with the rows of beats and jobs closed that a crash cut; nothing is called yet. `others`
-    are called again and again, too.
+    """Open the schedule, with the rows of beats and jobs closed that a crash cut; nothing is called yet.
+    The scheduler calls `others` again and again, too.
     """
     heartbeat = _heartbeat(runtime, stores, model, memory, alerts, engine)
     await heartbeat.recover()
@@ -74,7 +74,7 @@ async def _say_good_bye(signs: LifeSigns) -> None:
 
 
 def build_agenda(runtime: RuntimeContext, stores: Stores) -> Agenda:
-    """The list of jobs; what changes in it is told to the scheduler that is opened with it."""
+    """Build the list of jobs. Its changes wake the scheduler once `open_schedule` has opened that."""
     return Agenda(runtime.config.jobs, stores.jobs, SchedulerTriggers(), runtime.clock)
 
 

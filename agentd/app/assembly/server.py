@@ -83,7 +83,7 @@ class ConnectedAudience:
 
 
 def build_audience(runtime: RuntimeContext) -> ConnectedAudience:
-    """An audience that nobody has joined yet."""
+    """Build an audience that no client has joined yet."""
     hub = Hub(runtime.limits.window, runtime.config.server.max_sessions_per_client)
     approver = Permissions(hub, runtime.config.server, runtime.clock, runtime.workspace)
     return ConnectedAudience(hub, Clients(), approver)
@@ -121,7 +121,7 @@ def build_server(
     methods: Mapping[str, Handler],
     on_session: Callable[[], None],
 ) -> Server:
-    """The server; it listens to nobody yet. `on_session` is called when a client opens a session."""
+    """Build the server, which does not listen yet. `on_session` is called when a client opens a session."""
     settings, clock = parts.runtime.config.server, parts.runtime.clock
     access = partial(
         build_access,
@@ -149,7 +149,7 @@ def build_access(
     clock: Clock,
     services: Services,
 ) -> Access:
-    """What clients may call: the protocol's methods, and `methods`, which only the owner has. Messages
+    """Build what clients may call: the protocol's methods, and `methods`, which only the owner has. Messages
     are stored in `group`.
     """
     options = SessionOptions(store, hub, services.offer)
@@ -192,7 +192,7 @@ def _listen_first(clients: Clients, method: Handler) -> Handler:
 
 
 def place(runtime: RuntimeContext) -> Path | socket.socket:
-    """Where to listen: the socket that systemd handed over, else the usual path."""
+    """Return where the server is to listen: the socket that systemd handed over, else the usual path."""
     return inherited_socket(runtime.environ) or runtime.places.socket
 
 
@@ -372,7 +372,7 @@ def _mentions(parts: Parts, approver: Approver) -> Attach | None:
 
 
 def _status(parts: Parts, sessions: SessionCommands, delays: Delays) -> StatusParts:
-    """How the daemon tells that it is well."""
+    """Gather what the status is made of."""
     stores, memory, model, schedule = parts.stores, parts.memory, parts.model, parts.schedule
     window = parts.runtime.limits.window
     budget = parts.runtime.budget_of(

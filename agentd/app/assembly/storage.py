@@ -71,7 +71,7 @@ class Stores:
 
     @property
     def work(self) -> tuple[Work, ...]:
-        """What runs on."""
+        """The background work of the stores."""
         backups = partial(self.backups.run, self.db, is_checked=self.is_checked)
         return (self.note, self.proving.run, backups)
 
@@ -125,7 +125,9 @@ async def open_stores(runtime: RuntimeContext) -> AsyncIterator[Stores]:
 
 
 def _quietly(step: Callable[[], None]) -> None:
-    """A note of what stands beside the database is no reason not to start, or to end badly."""
+    """Take the step, and only log when it fails: a note of what stands beside the database is no reason
+    not to start, or to end badly.
+    """
     try:
         step()
     except OSError as error:

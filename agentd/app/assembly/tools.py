@@ -59,16 +59,16 @@ class Servers:
 
     @property
     def work(self) -> tuple[Work, ...]:
-        """What lets them run."""
+        """The background work that the servers need."""
         own = (self._run,) if self.servers else ()
         return (*own, self.guests.run) if self.guests else own
 
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with any of them."""
+        """Tell what is wrong with any of the servers."""
         return tuple(problem for server in self._all for problem in server.problems())
 
     def as_json(self) -> tuple[Mapping[str, Any], ...]:
-        """A line of `agentd status` for each."""
+        """Return a line of `agentd status` for each server."""
         return tuple(server.as_json() for server in self._all)
 
     @property
@@ -178,7 +178,7 @@ class Offered:
 
     @property
     def tool_sources(self) -> tuple[ToolSource, ...]:
-        """Where the tools are that not every turn has."""
+        """The sources of those tools that not every turn has."""
         others = (
             self.web.tool_source,
             *([self.servers.tool_source] if self.servers.tool_source else ()),
@@ -187,7 +187,7 @@ class Offered:
 
     @property
     def kinds(self) -> Mapping[str, str]:
-        """What sort of tool each is, by name."""
+        """The kinds of the tools, by their names."""
         return {
             **{tool.spec.name: tool.spec.kind for tool in self.own},
             **self.web.tool_source.kinds,

@@ -1,4 +1,4 @@
-"""The parts put together over copies, to see whether a daemon would start."""
+"""A trial start of the daemon over copies of the user's files."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from agentd.core.paths import daemon_places
 
 
 async def try_opening(runtime: RuntimeContext) -> None:
-    """Raises ConfigError for what only shows when all parts are put together, as a window that the fixed
-    prompt alone fills.
+    """Assemble the daemon over copies in a temporary folder. Raises ConfigError for mistakes that only
+    show then, such as a context window too small for the fixed prompt.
 
-    Nothing of the user's is opened, so that a running daemon is not disturbed: what prompts carry is
-    copied to a temporary folder. Raises OSError, StorageError.
+    The user's own files and databases are not opened, so that a running daemon is not disturbed; only
+    the files that prompts carry are copied. Raises OSError, StorageError.
     """
     with tempfile.TemporaryDirectory(prefix="agentd-check-") as folder:
         places = daemon_places({"AGENTD_HOME": folder})

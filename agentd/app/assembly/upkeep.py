@@ -75,7 +75,7 @@ class Upkeep:
         self._started = (runtime.clock.now(), runtime.clock.monotonic())
 
     def routes(self) -> dict[str, Handler]:
-        """Their methods by name."""
+        """Return the methods of these commands, by name."""
         unit = unit_of() if self._output.is_journal else None
         return {
             **declared.methods(
@@ -88,11 +88,11 @@ class Upkeep:
         }
 
     def look_after(self, server: Server) -> None:
-        """Hand its settings to the server, too, when they change."""
+        """Hand changed settings to the server, too, from now on."""
         self._server = server
 
     async def hangup(self) -> None:
-        """What SIGHUP asks for."""
+        """Reload the configuration, as SIGHUP asks; log a refusal."""
         try:
             await self._reload.run()
         except ConfigError as error:
@@ -104,7 +104,7 @@ class Upkeep:
         self._parts.alerts.targets.check(config.heartbeat.target, config.heartbeat.to)
 
     def take(self, config: Config) -> None:
-        """Let the parts that can go by it."""
+        """Hand the configuration to the parts that can change theirs while they run."""
         beat, parts, heartbeat = config.heartbeat, self._parts, self._parts.schedule.heartbeat
         self._output.set_level(config.log.level)
         self._runtime.budget.adopt(config.budget)

@@ -308,7 +308,7 @@ class AcpSessions:
         if role.is_owner:
             result.update(self._options.opened(history.choices))
         result["_meta"] = {"agentd/seq": self._hub.seq(key), "agentd/key": key}
-        used = history.used_tokens if self._hub.window else 0
+        used = history.used_tokens if self._hub.context_window else 0
         greetings = tuple(self._greetings(key, role, used))
         if (
             call.mcp_servers
@@ -336,7 +336,7 @@ class AcpSessions:
         self, key: SessionKey, role: ClientRole, used: int
     ) -> Iterator[tuple[str, Params]]:
         if used:
-            yield "session/update", update_params(key, usage_update(used, self._hub.window))
+            yield "session/update", update_params(key, usage_update(used, self._hub.context_window))
         yield "session/update", update_params(key, self._prompts.commands.available(role))
 
 

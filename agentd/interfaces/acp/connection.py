@@ -52,7 +52,7 @@ class Access:
     bound: Routes
 
     def of(self, role: ClientRole) -> Routes:
-        """All that exists for a connection."""
+        """Return the routes that exist for a connection of that role."""
         return self.owner if role.is_owner else self.bound
 
 
@@ -165,7 +165,7 @@ class ClientConnection:
             self._end()
 
     def _give_up(self) -> None:
-        """A frame of this client is unfinished for longer than those of others, and room is needed."""
+        """Drop the client, whose frame is unfinished for longest of all while room is needed."""
         log.info("client_dropped", reason="unfinished_frame", client=self.profile.name)
         message = "too many frames were begun and not finished, this one first"
         self._refuse(FrameError(frames.BUSY, message))
@@ -173,7 +173,7 @@ class ClientConnection:
             self._reading.cancel()
 
     async def _finish_calls(self, group: asyncio.TaskGroup) -> None:
-        """A client that has only stopped writing still waits for its answers."""
+        """Wait until calls in flight are answered: a client that has only stopped writing still reads."""
         if has_hung_up(self._writer.get_extra_info("socket")):
             return
         try:
@@ -193,7 +193,7 @@ class ClientConnection:
             log.debug("client_left_abruptly", client=self.profile.name)
 
     async def _take_next(self, group: asyncio.TaskGroup) -> bool:
-        """Whether there was a line; one that is no frame is refused, and costs the others nothing."""
+        """Take the next line; False at the end of the stream. A line that is no frame is refused alone."""
         try:
             if (line := await self._incoming.line()) is None:
                 return False

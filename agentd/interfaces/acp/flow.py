@@ -50,7 +50,7 @@ class Unfinished:
     """
 
     def __init__(self, longest: int) -> None:
-        """`longest` is what one frame may have, in bytes."""
+        """`longest` is the most bytes that one frame may have."""
         self._most = _FRAMES * longest
         self._held: dict[Callable[[], None], int] = {}
         self._size = 0
@@ -61,7 +61,7 @@ class Unfinished:
         return self._size
 
     def hold(self, give_up: Callable[[], None], size: int) -> None:
-        """A frame has so many bytes by now; `give_up` is called if there is no room for it any more."""
+        """Count `size` bytes for an unfinished frame; its `give_up` is called if there is no room for it."""
         self._size += size - self._held.get(give_up, 0)
         self._held[give_up] = size
         while self._size > self._most:
@@ -70,7 +70,7 @@ class Unfinished:
             oldest()
 
     def release(self, give_up: Callable[[], None]) -> None:
-        """The frame is finished, or nobody waits for its end."""
+        """Count an unfinished frame no more: it has ended, or nobody waits for its end."""
         self._size -= self._held.pop(give_up, 0)
 
 
@@ -92,9 +92,9 @@ class Incoming:
         self._seen = 0  # bytes of it in which there is no end of a line
 
     async def line(self) -> bytes | None:
-        """The next line without its end; None at the end of the stream, before which the last line may
-        lack its own. Raises FrameError for one that is too long, which has been read over then, or is far
-        too long, and then it is fatal; OSError.
+        """Return the next line without its newline; None at the end of the stream, where the last line
+        may lack a newline. Raises FrameError for a line over the limit: recoverable if the rest of the line
+        could be skipped, fatal if it is far too long. Raises OSError.
         """
         while (end := self._rest.find(b"\n", self._seen)) < 0:
             self._seen = len(self._rest)
@@ -120,7 +120,7 @@ class Incoming:
             pass
 
     def close(self) -> None:
-        """Forget what has come and is no whole line."""
+        """Forget the bytes of a line that has not ended."""
         self._rest, self._seen = bytearray(), 0
         self._unfinished.release(self._give_up)
 
@@ -132,7 +132,7 @@ class Incoming:
         return line
 
     async def _skipped(self) -> FrameError:
-        """Read to the end of the line without keeping it; what is wrong with it."""
+        """Read to the end of an overlong line without keeping it, and return the error for it."""
         self._unfinished.release(self._give_up)
         head, size = bytes(self._rest[:_ENDS]), len(self._rest)
         while (end := self._rest.find(b"\n")) < 0 and size <= _SKIPPED * self._longest:

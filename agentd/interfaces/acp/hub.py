@@ -47,11 +47,11 @@ class Hub:
     and what was learnt is a row of its own.
     """
 
-    def __init__(self, window: int = 0, most_sessions: int = 256) -> None:
-        """`window` is the model's, in tokens; without it nobody is told how full it is. One client is
+    def __init__(self, context_window: int = 0, most_sessions: int = 256) -> None:
+        """`context_window` is the model's, in tokens; without it nobody is told how full it is. One client is
         shown `most_sessions` at once.
         """
-        self.window = window
+        self.context_window = context_window
         self._most = most_sessions
         self._open: Counter[Peer] = Counter()  # how many sessions each client is shown
         self._channels: dict[SessionKey, _Channel] = {}
@@ -207,7 +207,7 @@ class Hub:
     def _channel(self, session: SessionKey) -> _Channel:
         channel = self._channels.get(session)
         if channel is None:
-            channel = self._channels[session] = _Channel(session, self.window)
+            channel = self._channels[session] = _Channel(session, self.context_window)
             channel.seq = self._numbers.pop(session, 0)
         return channel
 
@@ -223,11 +223,11 @@ class Hub:
 class _Channel:
     """One session. A watcher's value is the queue that holds its frames back, or None."""
 
-    __slots__ = ("backlog", "running", "seq", "session", "watchers", "watches", "window")
+    __slots__ = ("backlog", "context_window", "running", "seq", "session", "watchers", "watches")
 
-    def __init__(self, session: SessionKey, window: int) -> None:
+    def __init__(self, session: SessionKey, context_window: int) -> None:
         self.session = session
-        self.window = window
+        self.context_window = context_window
         self.seq = 0
         self.running = ""
         self.backlog: list[tuple[int, TurnEvent]] = []
@@ -267,7 +267,7 @@ class _Channel:
         meta: dict[str, Any] = {"agentd/seq": seq}
         if self.running:
             meta["agentd/messageId"] = self.running
-        for update in event_updates(event, self.window):
+        for update in event_updates(event, self.context_window):
             params = update_params(self.session, update, meta)
             try:
                 yield frames.encode(frames.notification("session/update", params))

@@ -33,21 +33,21 @@ Tell = Callable[[str], None]
 
 
 class CommandTicket(Protocol):
-    """A turn that has been accepted."""
+    """The proof that a message was accepted, with which its turn is waited for."""
 
     @property
     def receipt(self) -> Receipt:
         """Proof that the request is durable."""
 
     async def wait(self) -> Turn:
-        """How it ended; `failure` is set when it failed. Cancelling this does not end the turn."""
+        """Return how the turn ended; `failure` is set when it failed. Cancelling this does not end the turn."""
 
 
 class SessionTurns(WorkingSessions, Protocol):
     """The one door to the engine."""
 
     async def submit(self, request: TurnRequest) -> CommandTicket:
-        """Raises QueueFull, ShuttingDown, StorageFull, InvalidRequest."""
+        """Take a message; it is durable on return. Raises QueueFull, ShuttingDown, StorageFull, InvalidRequest."""
 
     def cancel(self, session: SessionKey) -> bool:
         """End the user's oldest message there; False if there is none."""
