@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.core.clock import SystemClock, known_zone, system_zone
+from agentd.core.clock import SystemClock, system_zone, zone_or_empty
 from agentd.core.ports import Clock
 
 
@@ -53,5 +53,5 @@ def test_without_a_configured_zone_the_system_decides(monkeypatch: pytest.Monkey
 
 
 def test_a_machine_that_names_no_zone_is_told_apart_from_one_in_utc(tmp_path: Path) -> None:
-    assert known_zone({"TZ": "UTC"}, tmp_path / "localtime") == "UTC"
-    assert known_zone({}, tmp_path / "localtime") == ""
+    assert zone_or_empty({"TZ": "UTC"}, tmp_path / "localtime") == "UTC"
+    assert zone_or_empty({}, tmp_path / "localtime") == ""

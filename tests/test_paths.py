@@ -15,7 +15,7 @@ from agentd.core.paths import (
     daemon_places,
     ensure_private_dir,
     is_system_service,
-    shipped,
+    shipped_path,
     write_private,
 )
 
@@ -128,7 +128,7 @@ def test_a_user_name_cannot_lead_out_of_the_services_folder() -> None:
 
 
 def test_what_ships_with_a_checkout_is_found_beside_the_package() -> None:
-    assert shipped("pyproject.toml").is_file()
+    assert shipped_path("pyproject.toml").is_file()
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o777])

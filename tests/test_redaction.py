@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.core.redaction import Redactor, holds_secret, known_secrets, redact, tells_secret
+from agentd.core.redaction import Redactor, holds_secret, redact, secret_values, tells_secret
 from tests.growth import QUADRATIC, growth
 
 
@@ -106,7 +106,7 @@ def test_ordinary_text_stays(text: str) -> None:
 
 def test_secrets_are_known_by_the_names_of_their_variables() -> None:
     environ = {"ANTHROPIC_API_KEY": "1", "BOT_TOKEN": "2", "MAX_TOKENS": "3", "KEYBOARD": "4"}
-    assert known_secrets(environ) == ("1", "2")
+    assert secret_values(environ) == ("1", "2")
 
 
 def test_a_short_secret_does_not_eat_ordinary_text() -> None:

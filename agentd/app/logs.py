@@ -28,7 +28,7 @@ from agentd.core.erasure import Erasure
 from agentd.core.errors import ConfigError
 from agentd.core.paths import write_private
 from agentd.core.ports import Clock
-from agentd.core.redaction import Redactor, known_secrets
+from agentd.core.redaction import Redactor, secret_values
 from agentd.core.settings import Reaches, Settings
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -102,7 +102,7 @@ def open_log(
     """Log until the block ends. `stream` is standard error. Raises OSError when the log file cannot
     be opened, and ConfigError where `[log] file` names it.
     """
-    redactor = Redactor(*known_secrets(environ), formats=settings.redact_messages)
+    redactor = Redactor(*secret_values(environ), formats=settings.redact_messages)
     target, last = _target(settings, state_dir, environ, stream)
     written = target if isinstance(target, _PrivateFile) else None
     file = Path(written.baseFilename) if written else None

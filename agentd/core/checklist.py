@@ -191,15 +191,15 @@ class Checklist:
                 is_shown = (entry is None or entry.hash not in without) and (
                     not part.is_off and (part.item is None or part.item.hash in wanted)
                 )
-                by = _moved(part, around)
+                by = _shift_left(part, around)
                 if part.depth >= 0:
                     around.append((part.depth, by, is_shown))
                 if is_shown:
-                    lines += (_outdented(line, by) for line in part.lines)
+                    lines += (_outdent(line, by) for line in part.lines)
         return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
 
 
-def _moved(part: ItemPart, around: list[tuple[int, int, bool]]) -> int:
+def _shift_left(part: ItemPart, around: list[tuple[int, int, bool]]) -> int:
     """Return by how many columns an entry moves to the left. If the entry around it is hidden, it
     moves to that one's place, because it would otherwise look like a child of another entry.
     Removes from `around` the entries that do not enclose this one.
@@ -214,7 +214,7 @@ def _moved(part: ItemPart, around: list[tuple[int, int, bool]]) -> int:
     return by if is_shown else by + part.depth - depth
 
 
-def _outdented(line: str, by: int) -> str:
+def _outdent(line: str, by: int) -> str:
     if not line.strip():
         return ""
     line = line.expandtabs(4) if by else line

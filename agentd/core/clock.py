@@ -56,10 +56,10 @@ def system_zone(environ: Mapping[str, str], localtime: Path = _LOCALTIME) -> str
     A value that zoneinfo does not know is ignored (a TZ rule such as `EST5EDT4`, a copied
     /etc/localtime).
     """
-    return known_zone(environ, localtime) or "UTC"
+    return zone_or_empty(environ, localtime) or "UTC"
 
 
-def known_zone(environ: Mapping[str, str], localtime: Path = _LOCALTIME) -> str:
+def zone_or_empty(environ: Mapping[str, str], localtime: Path = _LOCALTIME) -> str:
     """Return the same as `system_zone`, but "" where the machine names no zone."""
     for name in (environ.get("TZ", "").removeprefix(":"), str(localtime.resolve())):
         candidate = name.rpartition("/zoneinfo/")[2]

@@ -14,8 +14,8 @@ from datetime import datetime
 from itertools import chain, pairwise
 from typing import Any
 
-from agentd.core.spans import Span, merged, shifted
-from agentd.core.text import Folded, is_unspaced, letters, plain, stretches, trimmed
+from agentd.core.spans import Span, merge_spans, shift_spans
+from agentd.core.text import Folded, is_unspaced, letters, plain, stretches, trim_punctuation
 
 MASK = "[forgotten]"
 
@@ -137,22 +137,22 @@ class Erasure:
         for start, end in [(0, len(text))] if marks else _stretches(text, wanted):
             folded = Folded(text[start:end])
             for words in wanted & search.spans:
-                spans += shifted(folded.places(words.folded), start)
+                spans += shift_spans(folded.places(words.folded), start)
             for words in wanted & search.excerpts.keys():
-                for first, last in shifted(folded.places(words.folded), start):
-                    spans += shifted(_parts_in(text[first:last], search.excerpts[words]), first)
+                for first, last in shift_spans(folded.places(words.folded), start):
+                    spans += shift_spans(_parts_in(text[first:last], search.excerpts[words]), first)
             for words in wanted & search.sentences:
-                asked += shifted(folded.places(words.folded), start)
+                asked += shift_spans(folded.places(words.folded), start)
             for mark in marks:
                 if mark.words in wanted:
                     spans += mark.places(folded, text, begins)
         if asked:
             spans += _sentences_around(text, asked)
-        return merged(span for span in spans if not _is_masked(text, span))
+        return merge_spans(span for span in spans if not _is_masked(text, span))
 
     def masked(self, text: str, *where: str, begins: int | None = None) -> str:
         """Return the text with each found span replaced by MASK."""
-        return replaced(text, self.found(text, *where, begins=begins))
+        return mask_spans(text, self.found(text, *where, begins=begins))
 
     @property
     def marked(self) -> frozenset[str]:
@@ -219,11 +219,11 @@ class Erasure:
     def _search(self) -> _Search:
         """Return the prepared search, built at the first use."""
         if not self._ready:
-            self._ready.append(_made_ready(self))
+            self._ready.append(_build_search(self))
         return self._ready[0]
 
 
-def joined(erasures: Iterable[Erasure]) -> Erasure:
+def join_erasures(erasures: Iterable[Erasure]) -> Erasure:
     """Combine erasures into one."""
     several = tuple(erasures)
     return Erasure(
@@ -236,7 +236,7 @@ def joined(erasures: Iterable[Erasure]) -> Erasure:
     )
 
 
-def replaced(text: str, spans: Iterable[Span]) -> str:
+def mask_spans(text: str, spans: Iterable[Span]) -> str:
     """Return the text with MASK in place of each of these spans, which must be in order."""
     pieces: list[str] = []
     done = 0
@@ -246,7 +246,7 @@ def replaced(text: str, spans: Iterable[Span]) -> str:
     return "".join(pieces) + text[done:] if pieces else text
 
 
-def moved(at: int, spans: Sequence[Span]) -> int:
+def offset_after_masking(at: int, spans: Sequence[Span]) -> int:
     """Return the new offset of a character after these spans, in order, were replaced by MASK. A
     character within a span maps to the beginning of its MASK.
     """
@@ -278,9 +278,9 @@ class _Words:
 
     @classmethod
     def of(cls, text: str) -> _Words:
-        shown = trimmed(plain(text))
+        shown = trim_punctuation(plain(text))
         rarest = sorted(shown.split(), key=_rarity, reverse=True)[:_TELLING]
-        return cls(trimmed(Folded(text).text), shown, tuple(rarest))
+        return cls(trim_punctuation(Folded(text).text), shown, tuple(rarest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +336,7 @@ class _Search:
         return found
 
 
-def _made_ready(erasure: Erasure) -> _Search:
+def _build_search(erasure: Erasure) -> _Search:
     spans, sentences = _words(erasure.spans), _words(erasure.sentences)
     excerpts: dict[_Words, tuple[str, ...]] = {}
     for excerpt in erasure.excerpts:
@@ -377,7 +377,7 @@ def _parts_in(text: str, parts: Iterable[str]) -> Sequence[Span]:
     that nothing stays unmasked.
     """
     folded = Folded(text)
-    found = [span for part in parts for span in folded.places(trimmed(Folded(part).text))]
+    found = [span for part in parts for span in folded.places(trim_punctuation(Folded(part).text))]
     return found or [(0, len(text))]
 
 

@@ -71,7 +71,7 @@ class Trace:
         """Return the episode's own confidence at `now`, faded."""
         if self.stands:
             return self.relation.confidence
-        return faded(self.relation.confidence, (now - self.since).total_seconds())
+        return faded_confidence(self.relation.confidence, (now - self.since).total_seconds())
 
 
 class Weight(NamedTuple):
@@ -92,7 +92,7 @@ class Consolidated:
     at: datetime
 
 
-def faded(confidence: float, seconds: float) -> float:
+def faded_confidence(confidence: float, seconds: float) -> float:
     """Return `confidence · 2^(−seconds / 7 days)`, or 0 if that is below 0.01. Negative `seconds`
     (a time in the future, or a clock that was put back) mean no fading yet.
     """

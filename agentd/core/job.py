@@ -96,7 +96,7 @@ class Job:
             "id": self.id,
             "text": what.text,
             "kind": str(what.kind),
-            "schedule": spelled(what.schedule),
+            "schedule": schedule_options(what.schedule),
             "session": str(what.session),
             "misfire": str(what.misfire),
             "model": what.model or None,
@@ -194,7 +194,7 @@ class JobRun:
         }
 
 
-def spelled(schedule: Schedule) -> dict[str, str]:
+def schedule_options(schedule: Schedule) -> dict[str, str]:
     """Return a schedule as the options of the command that creates it."""
     match schedule:
         case At(at):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote_plus
 
 from agentd.core.message import Text, ToolResult, ToolUse, Writer
-from agentd.core.outside import typed
+from agentd.core.outside import replace_spans
 from agentd.core.transcript import Row, RowRole, opens_turn
 
 FETCH = "web_fetch"
@@ -40,7 +40,7 @@ def is_known(url: str, texts: Sequence[KnownText]) -> bool:
     return any(_stands(url, one.text) and not _is_echo(url, one.asked) for one in texts)
 
 
-def known_texts(rows: Sequence[Row]) -> tuple[KnownText, ...]:
+def openable_texts(rows: Sequence[Row]) -> tuple[KnownText, ...]:
     """Return the texts in these rows whose addresses may be opened: what the owner said, what his
     beats and jobs ask, and what was read on the web.
     """
@@ -85,7 +85,7 @@ def _of_row(row: Row, calls: dict[str, str]) -> Iterator[KnownText]:
             if block.tool_use_id in calls and not block.is_error:
                 yield KnownText(block.text, calls[block.tool_use_id])
         elif isinstance(block, Text) and opens_turn(row) and _is_his(row):
-            yield KnownText(typed(block.text, block.quoted, " "))
+            yield KnownText(replace_spans(block.text, block.quoted, " "))
 
 
 def _is_his(row: Row) -> bool:

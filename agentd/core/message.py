@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self, assert_never
 
-from agentd.core.spans import Span, Spans, united
+from agentd.core.spans import Span, Spans, unite_spans
 
 _TAINT = "tainted"
 
@@ -227,7 +227,7 @@ def decode_block(data: JsonObject) -> Block:
     """Parse a block that `encode_block` wrote. Raises ValueError for anything else."""
     match data:
         case {"type": "text", "text": str(text)}:
-            return Text(text, united(decode_spans(data.get("quoted", [])), len(text)))
+            return Text(text, unite_spans(decode_spans(data.get("quoted", [])), len(text)))
         case {
             "type": "image",
             "media_type": str(media_type),

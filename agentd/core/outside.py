@@ -21,7 +21,7 @@ from agentd.core.message import (
     ToolUse,
     Writer,
 )
-from agentd.core.spans import Span, united
+from agentd.core.spans import Span, unite_spans
 from agentd.core.transcript import Row, RowRole, opens_turn
 from agentd.core.turn import SessionKey
 
@@ -32,7 +32,9 @@ _ATTACHED = "[left out: text from outside that came with the message]"
 _OTHERS = "[left out: what somebody else said]"  # no place named, so that no summary keeps it
 
 
-def cleaned(session: SessionKey, rows: Sequence[Row], upto: int | None = None) -> tuple[Row, ...]:
+def without_outside_text(
+    session: SessionKey, rows: Sequence[Row], upto: int | None = None
+) -> tuple[Row, ...]:
     """Return the rows of a session without the text from outside in rows up to number `upto` (None:
     in all). The owner's own words in his messages stay.
     """
@@ -47,7 +49,7 @@ def cleaned(session: SessionKey, rows: Sequence[Row], upto: int | None = None) -
                 gone |= {block.id for block in row.blocks if isinstance(block, ToolUse)}
                 if kept and _is_left_out(kept[-1]):
                     continue
-            now = _cleaned(session, row)
+            now = _clean_row(session, row)
         if now is not None and (now := _without_results(now, gone)) is not None:
             kept.append(now)
     return tuple(kept)
@@ -76,7 +78,7 @@ def marks_in(text: str) -> tuple[Span, ...]:
     return tuple(found.span() for found in _ORIGIN.finditer(text))
 
 
-def marked_lines(text: str) -> list[int]:
+def outside_line_numbers(text: str) -> list[int]:
     """Return the numbers, from 1, of the lines marked as from outside; as fast as one regex
     search.
     """
@@ -90,17 +92,17 @@ def marked_lines(text: str) -> list[int]:
     return numbers
 
 
-def typed(text: str, outside: Sequence[Span], filling: str = _ATTACHED) -> str:
+def replace_spans(text: str, outside: Sequence[Span], filling: str = _ATTACHED) -> str:
     """Return the text with each span replaced by `filling`."""
     parts: list[str] = []
     at = 0
-    for start, end in united(outside, len(text)):
+    for start, end in unite_spans(outside, len(text)):
         parts += text[at:start], filling
         at = end
     return "".join((*parts, text[at:]))
 
 
-def left_out(session: SessionKey, seq: int, what: str) -> str:
+def removal_notice(session: SessionKey, seq: int, what: str) -> str:
     """Return the line that replaces removed text of a conversation."""
     return f"[left out: {what}; it stands at line {seq} of sessions/{session}.jsonl]"
 
@@ -109,13 +111,13 @@ def _is_meant(row: Row, upto: int | None) -> bool:
     return upto is None or row.seq <= upto
 
 
-def _cleaned(session: SessionKey, row: Row) -> Row | None:
+def _clean_row(session: SessionKey, row: Row) -> Row | None:
     if row.role is RowRole.ASSISTANT:
-        words = left_out(session, row.seq, "what was made of text from outside")
+        words = removal_notice(session, row.seq, "what was made of text from outside")
         return replace(row, blocks=(Text(words),), source=BY_AGENT)
     if row.role is not RowRole.USER:
         return None
-    outside = left_out(session, row.seq, "text from outside")
+    outside = removal_notice(session, row.seq, "text from outside")
     if not opens_turn(row):
         results = [b for b in row.blocks if isinstance(b, ToolResult)]
         told = tuple(replace(result, text=outside) for result in results)
@@ -130,7 +132,7 @@ def _own(block: Block) -> Block:
         case Image():
             return Text(block.left_out("it came from outside"))
         case Text(text, quoted):
-            return Text(typed(text, quoted))
+            return Text(replace_spans(text, quoted))
     return block
 
 

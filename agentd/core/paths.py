@@ -144,7 +144,7 @@ def is_system_service(socket: Path) -> bool:
     return socket.is_relative_to(_SYSTEM_RUNTIME)
 
 
-def shipped(name: str) -> Path:
+def shipped_path(name: str) -> Path:
     """Return the path of a file or folder that comes with agentd: beside the package in a checkout,
     else in the installation's shared data.
     """
@@ -219,7 +219,7 @@ def write_private(path: Path, content: str | bytes, part: str = "") -> None:
     try:
         with suppress(FileNotFoundError):
             os.unlink(part, dir_fd=folder)
-        with replaced(folder, path.name, data, part):
+        with replacing_file(folder, path.name, data, part):
             pass
     finally:
         os.close(folder)
@@ -231,7 +231,7 @@ def part_of(path: Path) -> Path:
 
 
 @contextmanager
-def replaced(
+def replacing_file(
     folder: int,
     name: str,
     data: bytes,

@@ -330,7 +330,7 @@ def names_of_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(name for name in environ if _SECRET_NAME.search(name))
 
 
-def known_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
+def secret_values(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the values of the variables that `names_of_secrets` returns."""
     return tuple(environ[name] for name in names_of_secrets(environ))
 

@@ -9,7 +9,7 @@ Span = tuple[int, int]
 Spans = tuple[Span, ...]
 
 
-def united(spans: Iterable[Span], length: int) -> Spans:
+def unite_spans(spans: Iterable[Span], length: int) -> Spans:
     """Return the spans, clipped to a text of this length, sorted and with overlapping and touching
     ones joined.
     """
@@ -29,12 +29,12 @@ def united(spans: Iterable[Span], length: int) -> Spans:
     return tuple(made)
 
 
-def shifted(spans: Iterable[Span], by: int) -> Spans:
+def shift_spans(spans: Iterable[Span], by: int) -> Spans:
     """Return the spans moved by `by` characters."""
     return tuple((start + by, end + by) for start, end in spans)
 
 
-def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Return the spans sorted, with overlapping ones joined."""
     found: list[Span] = []
     for start, end in sorted(spans):
@@ -50,7 +50,7 @@ def apart(spans: Iterable[Span], kept: Iterable[Span]) -> tuple[Span, ...]:
     left: list[Span] = []
     between = list(kept)
     n = 0
-    for start, end in merged(spans):
+    for start, end in merge_spans(spans):
         while n < len(between) and between[n][1] <= start:
             n += 1
         at = start

@@ -59,7 +59,7 @@ def as_unicode(value: Any) -> Any:
     return [as_unicode(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def joined(pieces: list[str]) -> str:
+def join_pieces(pieces: list[str]) -> str:
     """Join the pieces; a surrogate pair that was cut between two pieces becomes a character
     again.
     """

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import accumulate
 
-from agentd.core.spans import Span, merged
+from agentd.core.spans import Span, merge_spans
 
 # Scripts that put no blanks between words, as the inside of a character class: Thai, Lao,
 # Tibetan, Burmese, Khmer, Kana and Han, with the signs that belong to their words.
@@ -192,7 +192,7 @@ def stretches(text: str, words: Mapping[str, int]) -> Sequence[Span]:
             first, end = number - _lines(reversed(lines[:number]), most), number + 1
             end += _lines(lines[end:], most)
             found.append((starts[first], starts[end] - 1))
-    return merged(found)
+    return merge_spans(found)
 
 
 def _lines(lines: Iterable[str], most: int) -> int:
@@ -206,7 +206,7 @@ def _lines(lines: Iterable[str], most: int) -> int:
     return count
 
 
-def shortened(text: str, most: int, why: str = "") -> str:
+def shorten(text: str, most: int, why: str = "") -> str:
     """Return the text, or its first `most` characters and a line that says how many are left out
     (and `why`).
     """
@@ -221,7 +221,7 @@ def is_unspaced(text: str) -> bool:
     return not text.isascii() and _UNSPACED().search(text) is not None
 
 
-def trimmed(words: str) -> str:
+def trim_punctuation(words: str) -> str:
     """Return folded words without surrounding punctuation and blanks; if there is nothing else, the
     stripped words.
     """
@@ -248,7 +248,7 @@ def letters(text: str) -> str:
     it.
     """
     if "\\" in text:
-        text = _ESCAPE.sub(_unescaped, text)
+        text = _ESCAPE.sub(_unescape, text)
     if text.isascii():
         return text.lower().replace('"', "'").replace("`", "'")
     text = unicodedata.normalize("NFKC", _same(text))
@@ -261,7 +261,7 @@ def _same(text: str) -> str:
     return _OTHERS.sub(lambda found: found[0].translate(_SAME), text)
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     if found[2]:
         return " "
     if not found[1]:

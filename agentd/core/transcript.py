@@ -175,7 +175,7 @@ class Coverage:
         return self.ok or self.reason == NO_MEMORY
 
 
-def unsaved(coverages: Sequence[Coverage]) -> tuple[tuple[int, int, int], ...]:
+def unsaved_ranges(coverages: Sequence[Coverage]) -> tuple[tuple[int, int, int], ...]:
     """Return the row ranges that were given up and that no later flush has saved, as (first, last,
     number of times given up), oldest first.
     """

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentd.core.erasure import MASK
 from agentd.core.message import JsonObject
-from agentd.core.text import shortened, well_formed
+from agentd.core.text import shorten, well_formed
 
 MOST_CALLS = 8  # per entry; of more calls in a first look, only the first ones are repeated
 _KEPT = 32_000  # characters of an answer that are stored, to show later what has changed
@@ -88,7 +88,9 @@ class WatchedEntry:
         }
 
 
-def answered(old: Iterable[WatchedCall], new: Iterable[WatchedCall]) -> tuple[WatchedCall, ...]:
+def merge_answers(
+    old: Iterable[WatchedCall], new: Iterable[WatchedCall]
+) -> tuple[WatchedCall, ...]:
     """Return the old calls in order, with each changed answer replaced by the new one."""
     now = {call.key: call for call in new}
     return tuple(
@@ -120,17 +122,17 @@ def changes(before: Mapping[str, WatchedCall], now: Iterable[WatchedCall]) -> st
         if sum(map(len, lines)) > room:
             lines = ["(what is gone is left out)", *(line for line in lines if line[0] == "+")]
         shown = "\n".join(lines) or "(beyond what is kept of the answer)"
-        parts.append(f"{_named(call)}\n{shortened(shown, room)}")
+        parts.append(f"{_call_label(call)}\n{shorten(shown, room)}")
     return well_formed("\n\n".join(parts))
 
 
 def answers(calls: Iterable[WatchedCall]) -> str:
     """Return the answers of the calls, cut to 12,000 characters, which the text then says."""
-    text = "\n\n".join(f"{_named(call)}\n{call.answer}" for call in calls)
-    return well_formed(shortened(text, _SHOWN))
+    text = "\n\n".join(f"{_call_label(call)}\n{call.answer}" for call in calls)
+    return well_formed(shorten(text, _SHOWN))
 
 
-def _named(call: WatchedCall) -> str:
+def _call_label(call: WatchedCall) -> str:
     return f"{call.name} {json.dumps(dict(call.input), ensure_ascii=False, sort_keys=True)}"
 
 
@@ -139,7 +141,7 @@ def _diff(old: str, new: str) -> list[str]:
     differ.
     """
     after = list(_lines(new))
-    before = _unmasked(list(_lines(old)), after)
+    before = _restore_lines(list(_lines(old)), after)
     if before == after:
         return []
     first = 0
@@ -157,7 +159,7 @@ def _diff(old: str, new: str) -> list[str]:
     return list(difflib.unified_diff(before, after, n=_AROUND, lineterm=""))[2:]
 
 
-def _unmasked(before: list[str], after: list[str]) -> list[str]:
+def _restore_lines(before: list[str], after: list[str]) -> list[str]:
     """Return the old lines; a line with erased words is replaced by the first new line that may be
     the same.
     """

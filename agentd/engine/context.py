@@ -22,10 +22,10 @@ from agentd.core.errors import AgentdError
 from agentd.core.health import Problem
 from agentd.core.message import Block, Image, Message, Role, Text, ToolResult
 from agentd.core.offloading import ROWS, offload
-from agentd.core.outside import cleaned
+from agentd.core.outside import without_outside_text
 from agentd.core.ports import Clock, ContextSource, Provider
 from agentd.core.prompt import ContextBlock, Prompt, ToolSpec
-from agentd.core.text import shortened
+from agentd.core.text import shorten
 from agentd.core.transcript import UNCHOSEN, Choices, History, Offer, Row, RowRole, opens_turn
 from agentd.core.turn import Context, Kind, Origin, TurnRequest, kind_of
 from agentd.engine.toolbox import Toolbox
@@ -75,7 +75,7 @@ def render_past(rows: Sequence[Row], summary: str = "", zone: tzinfo = UTC) -> R
     kept = without_failed(rows)
     messages = _messages(kept, zone)
     if summary:
-        messages = _merged([Message(Role.USER, (Text(_summary(summary)),)), *messages])
+        messages = _merge_neighbours([Message(Role.USER, (Text(_summary(summary)),)), *messages])
     elif messages and messages[0].role is Role.ASSISTANT:  # an imported conversation may begin so
         messages = [Message(Role.USER, (Text(_BEGINNING),)), *messages]
     is_tainted = any(row.source.tainted and row.role.is_spoken for row in rows)
@@ -89,11 +89,11 @@ def build(
     `clip_results` every tool result of this turn is cut to that many characters.
     """
     past = context.past.messages
-    rows = turn if clip_results is None else _clipped(turn, clip_results)
+    rows = turn if clip_results is None else _clip_results(turn, clip_results)
     now = _messages(rows, context.zone)
     prefix = tuple(Text(t) for t in (context.past.notices, context.volatile) if t)
     now[0] = replace(now[0], blocks=(*prefix, *now[0].blocks))
-    messages = _merged([*past, *now])
+    messages = _merge_neighbours([*past, *now])
     cached = len(past) - (1 if past and past[-1].role is Role.USER else 0)
     return Prompt(
         system=context.system,
@@ -140,7 +140,7 @@ def _messages(rows: Iterable[Row], zone: tzinfo) -> list[Message]:
             notices = []
         if blocks:
             messages.append(Message(Role(row.role.value), blocks))
-    return _merged(messages)
+    return _merge_neighbours(messages)
 
 
 def without_failed(rows: Sequence[Row]) -> list[Row]:
@@ -180,7 +180,7 @@ def _summary(summary: str) -> str:
     return fence("agentd, summary of the conversation before this point", summary)
 
 
-def _merged(messages: Iterable[Message]) -> list[Message]:
+def _merge_neighbours(messages: Iterable[Message]) -> list[Message]:
     """Join neighbouring messages of one role into one, as the API reads them anyway."""
     merged: list[Message] = []
     for message in messages:
@@ -191,7 +191,7 @@ def _merged(messages: Iterable[Message]) -> list[Message]:
     return merged
 
 
-def _clipped(rows: Sequence[Row], limit: int) -> list[Row]:
+def _clip_results(rows: Sequence[Row], limit: int) -> list[Row]:
     return [replace(r, blocks=tuple(clip(b, limit) for b in r.blocks)) for r in rows]
 
 
@@ -199,7 +199,7 @@ def clip(block: Block, limit: int) -> Block:
     """A tool result cut to `limit` characters, saying so; any other block as it is."""
     if not isinstance(block, ToolResult) or len(block.text) <= limit:
         return block
-    return replace(block, text=shortened(block.text, limit, "to make room"))
+    return replace(block, text=shorten(block.text, limit, "to make room"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +333,7 @@ def carried(past: History) -> History:
     """
     if kind_of(past.session) is not Kind.MAIN:
         return past
-    return replace(past, rows=cleaned(past.session, past.rows, past.swapped_at))
+    return replace(past, rows=without_outside_text(past.session, past.rows, past.swapped_at))
 
 
 def bare(request: TurnRequest) -> PromptContext:

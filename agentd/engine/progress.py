@@ -9,7 +9,7 @@ from typing import Any
 
 from structlog.contextvars import bound_contextvars
 
-from agentd.core.links import KnownText, known_texts
+from agentd.core.links import KnownText, openable_texts
 from agentd.core.message import TextSource, ToolResult, ToolUse, Writer
 from agentd.core.ports import TurnAudience
 from agentd.core.tool import ToolOutput
@@ -66,7 +66,7 @@ class Progress:
 
     def known_texts(self) -> tuple[KnownText, ...]:
         """The texts of the turn's prompt whose addresses the turn may open, however tainted it is."""
-        return known_texts((*self.context.past.rows, *self.rows))
+        return openable_texts((*self.context.past.rows, *self.rows))
 
     def called(self, use: ToolUse, output: ToolOutput) -> None:
         """Add an answered tool call to the turn's record."""

@@ -19,7 +19,7 @@ from agentd.core.message import JsonObject
 from agentd.core.ports import Clock, Journal, Tool, ToolSource
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.redaction import Redactor
-from agentd.core.text import shortened
+from agentd.core.text import shorten
 from agentd.core.tool import (
     Approval,
     FileIntent,
@@ -135,7 +135,7 @@ class Toolbox:
         output = await self._attempt(turn_id, call, request, interrupt, show)
         room = self._settings.max_turn_tool_output - told
         most = max(0, min(self._settings.max_tool_output, room))
-        output = replace(output, text=shortened(output.text, most))
+        output = replace(output, text=shorten(output.text, most))
         hit("tool.done")
         await when_space(self._clock, self._journal.settle, turn_id, call.id, output)
         hit("tool.settled")
@@ -167,7 +167,7 @@ class Toolbox:
             return await tool.run(resolved, _NobodyThere())
 
         output = await self._bounded(call, run)
-        return replace(output, text=shortened(output.text, self._settings.max_tool_output))
+        return replace(output, text=shorten(output.text, self._settings.max_tool_output))
 
     async def recover(self, found: OpenCall) -> None:
         """Settle a call that a crash cut behind its intent, or leave it to be run again."""

@@ -15,11 +15,11 @@ from agentd.core.compaction import Answer, CompactionPlan, Question
 from agentd.core.errors import AgentdError, ProviderError, ShuttingDown
 from agentd.core.message import BY_OWNER, Block, Image, Text, ToolResult, ToolUse
 from agentd.core.offloading import ROWS, offload
-from agentd.core.outside import cleaned, from_outside
+from agentd.core.outside import from_outside, without_outside_text
 from agentd.core.paths import prompt
 from agentd.core.ports import Clock, Contexts
-from agentd.core.spans import Span, shifted, within
-from agentd.core.text import shortened
+from agentd.core.spans import Span, shift_spans, within
+from agentd.core.text import shorten
 from agentd.core.transcript import DISABLED, NO_MEMORY, Coverage, Row, RowRole
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.core.verdict import is_no_reply
@@ -143,7 +143,9 @@ class MemoryFlush:
         key = f"{_key(plan.session)}{part.name}"
         rows = part.rows
         clean, outside = await offload(
-            len(rows), lambda: (cleaned(plan.session, rows), from_outside(rows)), light=ROWS
+            len(rows),
+            lambda: (without_outside_text(plan.session, rows), from_outside(rows)),
+            light=ROWS,
         )
         saved, reason = await self._ask_model(plan, clean, f"{key}{again}", "", ask)
         if saved and outside:
@@ -266,7 +268,7 @@ def _clip_block(block: Block) -> Block:
         return Text(block.label)
     if not isinstance(block, ToolResult) or len(block.text) <= RESULT_CHARS:
         return block
-    return replace(block, text=shortened(block.text, RESULT_CHARS))
+    return replace(block, text=shorten(block.text, RESULT_CHARS))
 
 
 def _units(rows: Sequence[Row]) -> Iterator[tuple[Row, ...]]:
@@ -294,7 +296,7 @@ def _quoted_spans(row: Row) -> list[Span]:
     offset = 0
     for block in row.blocks:
         if isinstance(block, Text):
-            spans += shifted(block.quoted, offset)
+            spans += shift_spans(block.quoted, offset)
             offset += len(block.text)
     return spans
 

@@ -19,7 +19,7 @@ from agentd.core.message import (
     encode_block,
 )
 from agentd.core.prompt import Answered, ModelStop, Prompt, TextDelta, ThoughtDelta, ToolSpec
-from agentd.core.strict import as_unicode, is_unicode, joined
+from agentd.core.strict import as_unicode, is_unicode, join_pieces
 from agentd.core.turn import Usage
 from agentd.providers.faults import failure, reported_fault
 from agentd.providers.pictures import NO_PICTURES, Pictures
@@ -320,7 +320,7 @@ class _Part:
             return Text(text) if text else None
         raw = dict(self.raw)
         for key, pieces in self._pieces.items():
-            raw[key] = joined([str(raw.get(key) or ""), *pieces])
+            raw[key] = join_pieces([str(raw.get(key) or ""), *pieces])
         if not self._arguments.is_empty:
             raw["input"] = self._arguments.parsed()
         if self.kind == "tool_use":

@@ -102,7 +102,7 @@ class Arguments:
         """The JSON object; a blank text and `null` have no arguments, and neither have those that are not kept.
         Raises ProviderError `bad_tool_json`.
         """
-        found = parse_arguments(strict.joined(self._pieces))
+        found = parse_arguments(strict.join_pieces(self._pieces))
         if not _has_at_most(found, _MOST_VALUES):
             self.is_too_large = True
             return {}

@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
-from agentd.core.erasure import Erasure, Written, replaced
+from agentd.core.erasure import Erasure, Written, mask_spans
 from agentd.core.errors import StorageError
 from agentd.core.paths import part_of, write_private
 from agentd.core.ports import Wanted
@@ -150,7 +150,7 @@ def _mask(entry: bytes, erasure: Erasure) -> bytes:
     if not spans:
         return entry
     rest = [line for line in _LINE.findall(entry) if not line.startswith(_MARK.encode())]
-    typed = (f"{_MARK}{line}\n" for line in replaced(words, spans).split("\n"))
+    typed = (f"{_MARK}{line}\n" for line in mask_spans(words, spans).split("\n"))
     return b"".join(rest) + "".join(typed).encode("utf-8", "surrogateescape")
 
 

@@ -18,7 +18,7 @@ from agentd.core.evidence import (
     Trace,
     Weight,
     belief,
-    faded,
+    faded_confidence,
     independent,
     read_evidence,
     teller_of,
@@ -213,17 +213,19 @@ class Worth:
 
     def left(self, now: int | None) -> float:
         """Its confidence at a time, or as it was said."""
-        return faded_confidence(self.confidence, self.since, self.until, now)
+        return remaining_confidence(self.confidence, self.since, self.until, now)
 
 
 _WEIGHT = attrgetter("weight")
 
 
-def faded_confidence(confidence: float, since: int, until: int | None, now: int | None) -> float:
+def remaining_confidence(
+    confidence: float, since: int, until: int | None, now: int | None
+) -> float:
     """What is left of a confidence at a time, or all of it without one."""
     if now is None or until is None:
         return confidence
-    return faded(confidence, (now - since) / SECOND)
+    return faded_confidence(confidence, (now - since) / SECOND)
 
 
 def worth_columns(episodes: Sequence[Worth]) -> Values:

@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import Any
 
 from agentd.core.graph import ConceptHash, Edge, FactHash
-from agentd.storage.graph_columns import Worth, faded_confidence, moment, together
+from agentd.storage.graph_columns import Worth, moment, remaining_confidence, together
 from agentd.storage.graph_rows import WORTHS, among
 
 Row = tuple[Any, ...]
@@ -146,7 +146,7 @@ def _edges(
         elif denied:
             confidence = 0.0
         elif until is not None:
-            confidence = faded_confidence(confidence, since, until, now)
+            confidence = remaining_confidence(confidence, since, until, now)
         found.append(
             Edge(
                 FactHash(fact), ends[subject], predicate, ends[thing], confidence, episodes,

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from agentd.core.errors import InvalidRequest, NotFound
 from agentd.core.message import decode_spans
-from agentd.core.spans import united
+from agentd.core.spans import unite_spans
 from agentd.core.transcript import NewRow, Row, RowRole
 from agentd.core.turn import (
     Context,
@@ -239,6 +239,6 @@ def _load_request(turn: sqlite3.Row) -> TurnRequest:
         tools=None if tools is None else frozenset(json.loads(tools)),
         client=turn["client"],
         images=load_images(turn["images"]),
-        quoted=united(decode_spans(json.loads(turn["quoted"])), len(turn["text"])),
+        quoted=unite_spans(decode_spans(json.loads(turn["quoted"])), len(turn["text"])),
         patience=timedelta(seconds=turn["patience"]),
     )

@@ -25,7 +25,7 @@ from agentd.core.job import (
     NewJob,
     Schedule,
     Step,
-    spelled,
+    schedule_options,
 )
 from agentd.core.ports import Clock
 from agentd.core.redaction import Redactor
@@ -223,7 +223,7 @@ def _end(
 
 
 def _columns(job: NewJob) -> tuple[str, ...]:
-    schedule = dumps(spelled(job.schedule))
+    schedule = dumps(schedule_options(job.schedule))
     text = well_formed(job.text)
     return (text, schedule, job.kind, job.session, job.misfire, job.model, job.created_by)
 

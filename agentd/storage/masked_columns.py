@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agentd.core.erasure import MASK, Erasure, moved, replaced
+from agentd.core.erasure import MASK, Erasure, mask_spans, offset_after_masking
 from agentd.core.message import Block, Opaque, Text, decode_blocks, encode_block
 from agentd.core.spans import Span
 from agentd.storage.codec import dumps
@@ -75,8 +75,11 @@ def _blocks(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
 def _block(erasure: Erasure, block: Block, places: tuple[str, ...], begins: int) -> dict[str, Any]:
     if isinstance(block, Text):
         found = erasure.found(block.text, *places, begins=begins)
-        quoted = tuple((moved(start, found), moved(end, found)) for start, end in block.quoted)
-        return encode_block(Text(replaced(block.text, found), quoted))
+        quoted = tuple(
+            (offset_after_masking(start, found), offset_after_masking(end, found))
+            for start, end in block.quoted
+        )
+        return encode_block(Text(mask_spans(block.text, found), quoted))
     data = encode_block(block)
     for name in _WORDS:
         if name in data:

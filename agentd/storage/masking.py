@@ -25,7 +25,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from agentd.core.alert import alert_digest
-from agentd.core.erasure import Erasure, Written, moved
+from agentd.core.erasure import Erasure, Written, offset_after_masking
 from agentd.core.errors import Busy
 from agentd.core.message import (
     Block,
@@ -351,7 +351,7 @@ def _mask_rows(
 def _move_evidence(conn: sqlite3.Connection, row: sqlite3.Row, spans: list[Span]) -> None:
     """Let what says facts in a row be found there after these parts of its text were masked."""
     for known in conn.execute(_EVIDENCE, (row["place"],)).fetchall():
-        begins, ends = (moved(known[name], spans) for name in ("begins", "ends"))
+        begins, ends = (offset_after_masking(known[name], spans) for name in ("begins", "ends"))
         if (begins, ends) != (known["begins"], known["ends"]):
             conn.execute(_MOVE, (begins, ends, known["id"]))
 

@@ -19,7 +19,7 @@ from agentd.core.message import (
     ToolUse,
 )
 from agentd.core.redaction import KeptSecrets, Redactor
-from agentd.core.spans import Spans, united
+from agentd.core.spans import Spans, unite_spans
 from agentd.core.tool import Intent, ToolOutput
 from agentd.core.transcript import NewRow
 from agentd.core.turn import (
@@ -91,4 +91,4 @@ def _blocks(blocks: Iterable[Block], redactor: Redactor) -> Iterator[Block]:
 
 def _moved_spans(quoted: Spans, kept: KeptSecrets) -> Spans:
     spans = ((kept.moved(start), kept.moved(end)) for start, end in quoted)
-    return united(spans, len(kept.text))
+    return unite_spans(spans, len(kept.text))

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from agentd.core.errors import Busy, NotFound
 from agentd.core.message import TextSource
-from agentd.core.outside import left_out
+from agentd.core.outside import removal_notice
 from agentd.core.text import well_formed
 from agentd.core.transcript import (
     DAMAGED,
@@ -385,7 +385,7 @@ def _summary_of(conn: sqlite3.Connection, found: sqlite3.Row) -> str:
     row = conn.execute(_SUMMARY, (found["id"], found["swapped_at"])).fetchone()
     if row is None or not TextSource.parse(row["source"]).tainted:
         return summary
-    return left_out(key, found["swapped_at"], "a summary that holds text from outside")
+    return removal_notice(key, found["swapped_at"], "a summary that holds text from outside")
 
 
 def _title_of(row: Row) -> str:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from agentd.core.errors import FileUnreadable, ScopeMissing, WorkspaceError
 from agentd.core.failpoints import hit
-from agentd.core.paths import replaced, write_durably
+from agentd.core.paths import replacing_file, write_durably
 from agentd.workspace.resolver import Beneath, no_workspace, require_regular
 
 _TEMP_PREFIX, _TEMP_SUFFIX = ".agentd-", ".tmp"
@@ -224,7 +224,7 @@ class Folder:
         seen = partial(self._pass, "file.replaced")
         with (
             self.beneath.folder(parts[:-1], make=True) as folder,
-            replaced(folder, parts[-1], data, part, last_look=look, seen=seen) as fd,
+            replacing_file(folder, parts[-1], data, part, last_look=look, seen=seen) as fd,
         ):
             yield fd
 

@@ -25,7 +25,7 @@ from datetime import timedelta
 import structlog
 
 from agentd.core.health import Problem
-from agentd.core.outside import marked_lines
+from agentd.core.outside import outside_line_numbers
 from agentd.core.prompt import ContextBlock, Rank
 from agentd.core.turn import MAIN, Context, Kind, Origin, TurnRequest
 from agentd.core.workspace import FileView, Reader
@@ -278,7 +278,7 @@ class _Own:
 
 
 def _without_marked(text: str) -> _Own:
-    left_out = marked_lines(text)
+    left_out = outside_line_numbers(text)
     if not left_out:  # as usual: a long note is not taken apart
         return _Own(text)
     gone = frozenset(left_out)

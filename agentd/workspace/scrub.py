@@ -17,7 +17,7 @@ from pathlib import Path
 from time import time_ns
 from typing import TypeVar
 
-from agentd.core.erasure import Erasure, Written, moved, replaced
+from agentd.core.erasure import Erasure, Written, mask_spans, offset_after_masking
 from agentd.core.errors import EditConflict, FileUnreadable, PathRefused, WorkspaceError
 from agentd.core.offloading import to_the_end
 from agentd.core.outside import marks_in
@@ -270,7 +270,7 @@ class NoteEraser:
             text = _text(self._folder, path)
             if not (spans := self._masked_in(path, text, erasure, marks)):
                 return 0
-            old, new = _encode(text), _encode(replaced(text, spans))
+            old, new = _encode(text), _encode(mask_spans(text, spans))
             self._versions.masked(path, old, new)
             with suppress(EditConflict):
                 late = self._folder.exchange(parts, new, partial(self._require, path, old))
@@ -430,7 +430,7 @@ class _Cut:
         """What is left of it."""
         is_grown = data.endswith(b"\n") and self._long.startswith(data) and not self._marked
         if is_grown and (end := self._end(len(data))) is not None:
-            return self._cut[: moved(end, self._spans)]
+            return self._cut[: offset_after_masking(end, self._spans)]
         self._look_through(data)
         return self._cut
 
@@ -457,7 +457,7 @@ class _Cut:
         kept = () if self._ids else marks_in(text)
         masked = apart(spans, kept)
         self._kept, self._spans = _in_bytes(text, kept), _in_bytes(text, masked)
-        self._cut = _encode(replaced(text, masked))
+        self._cut = _encode(mask_spans(text, masked))
 
 
 def _in_bytes(text: str, spans: Sequence[Span]) -> list[Span]:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from agentd.app.cli.app import app
 from agentd.app.cli.setup import make, with_value
-from agentd.core.paths import daemon_places, shipped
+from agentd.core.paths import daemon_places, shipped_path
 from tests.e2e.forked import parent
 
 runner = CliRunner()
@@ -42,7 +42,7 @@ def test_init_makes_what_is_missing_and_keeps_the_rest(
     assert str(home / "config.toml") in made["created"]
     written = (home / "config.toml").read_text()
     assert tomli.loads(written) == {}
-    assert str(shipped("config.example.toml")) in written
+    assert str(shipped_path("config.example.toml")) in written
     for name in ("AGENTS.md", "SOUL.md", "BOOTSTRAP.md", "HEARTBEAT.md", "memory"):
         assert (home / "workspace" / name).exists()
     (home / "config.toml").write_text("# mine\n")

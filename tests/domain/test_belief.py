@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.core.evidence import belief, faded
+from agentd.core.evidence import belief, faded_confidence
 
 WEEK = 7 * 86_400
 SURE = st.lists(st.floats(0, 1), max_size=8)
@@ -30,4 +30,4 @@ def test_independent_sayings_add_up_and_a_denial_takes_away():
     ("age", "left"), [(-WEEK, 0.8), (0, 0.8), (WEEK, 0.4), (2 * WEEK, 0.2), (7 * WEEK, 0.0)]
 )
 def test_half_is_left_after_a_week_and_nothing_below_a_hundredth(age, left):
-    assert faded(0.8, age) == pytest.approx(left)
+    assert faded_confidence(0.8, age) == pytest.approx(left)

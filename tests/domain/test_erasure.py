@@ -16,12 +16,12 @@ from agentd.core.erasure import (
     Excerpt,
     Mark,
     Sought,
-    joined,
-    moved,
-    replaced,
+    join_erasures,
+    mask_spans,
+    offset_after_masking,
     sentences_in,
 )
-from agentd.core.spans import merged, within
+from agentd.core.spans import merge_spans, within
 
 LONDON = Erasure(spans=("I live in London.", "The user lives in London."))
 ROW = "sessions/main.jsonl:4"
@@ -165,17 +165,17 @@ def test_it_survives_json_and_what_an_older_agentd_began_goes_by_sentences():
 
 def test_several_are_one():
     one, other = Erasure(("a",), (Mark("x:1", "b"),)), Erasure(("a", "c"), ids=("i",))
-    assert joined([one, other]) == Erasure(("a", "c"), (Mark("x:1", "b"),), ids=("i",))
+    assert join_erasures([one, other]) == Erasure(("a", "c"), (Mark("x:1", "b"),), ids=("i",))
 
 
 @given(st.text(max_size=40), st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=4))
 def test_a_place_in_a_text_moves_with_what_is_masked_before_it(text, parts):
-    spans = merged((s, min(s + n, len(text))) for s, n in parts if s < len(text))
-    masked = replaced(text, spans)
+    spans = merge_spans((s, min(s + n, len(text))) for s, n in parts if s < len(text))
+    masked = mask_spans(text, spans)
     for at, letter in enumerate(text):
         if not any(start <= at < end for start, end in spans):
-            assert masked[moved(at, spans)] == letter
-    assert moved(len(text), spans) == len(masked)
+            assert masked[offset_after_masking(at, spans)] == letter
+    assert offset_after_masking(len(text), spans) == len(masked)
 
 
 def test_what_lies_in_a_part_is_counted_from_there():

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.core.spans import shifted
-from agentd.core.text import Folded, plain, stretches, trimmed
+from agentd.core.spans import shift_spans
+from agentd.core.text import Folded, plain, stretches, trim_punctuation
 
 
 def found(words: str, text: str) -> list[str]:
-    wanted = trimmed(Folded(words).text)
+    wanted = trim_punctuation(Folded(words).text)
     return [text[start:end] for start, end in Folded(text).places(wanted)]
 
 
@@ -54,7 +54,7 @@ def test_what_was_escaped_by_json_is_found(before, after):
 @given(st.text(alphabet="ab \n\u0301é—-'’\\nu\u200b中", max_size=80))
 def test_places_are_parts_that_fold_to_the_words(text):
     folded = Folded(text)
-    for words in {trimmed(part) for part in folded.text.split(" ")} - {""}:
+    for words in {trim_punctuation(part) for part in folded.text.split(" ")} - {""}:
         for start, end in folded.places(words):
             assert 0 <= start < end <= len(text)
             assert words in Folded(text[start:end]).text
@@ -102,10 +102,10 @@ def test_words_stand_nowhere_but_in_the_stretches_where_one_of_them_does(text, d
     told = whole.text.split(" ")
     first = data.draw(st.integers(0, len(told) - 1))
     end = data.draw(st.integers(first + 1, len(told)))
-    words = trimmed(" ".join(told[first:end]))
+    words = trim_punctuation(" ".join(told[first:end]))
     for key in words.split():
         near = stretches(text, {key: len(words.split())})
-        there = [s for a, b in near for s in shifted(Folded(text[a:b]).places(words), a)]
+        there = [s for a, b in near for s in shift_spans(Folded(text[a:b]).places(words), a)]
         assert there == list(whole.places(words))
 
 

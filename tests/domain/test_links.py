@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.core.links import KnownText, is_known, known_texts
+from agentd.core.links import KnownText, is_known, openable_texts
 from agentd.core.message import (
     BY_AGENT,
     BY_OTHERS,
@@ -103,7 +103,7 @@ def called(name: str, answer: str, *, is_error: bool = False, **given: str) -> t
 
 
 def is_open(*rows: Row) -> bool:
-    return is_known(URL, known_texts(rows))
+    return is_known(URL, openable_texts(rows))
 
 
 def test_words_of_the_owner_and_what_was_read_on_the_web_count() -> None:

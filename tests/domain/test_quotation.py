@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.core.spans import shifted, united
+from agentd.core.spans import shift_spans, unite_spans
 from agentd.memory.facts.quotation import quoted_spans
 from tests.growth import QUADRATIC, growth
 
@@ -131,13 +131,13 @@ def test_a_quoted_line_is_found_wherever_it_stands(before, behind):
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=6), st.integers(0, 15))
 def test_spans_are_united_without_gain_or_loss(spans, length):
-    made = united(spans, length)
+    made = unite_spans(spans, length)
     assert {at for a, b in made for at in range(a, b)} == {
         at for a, b in spans for at in range(a, min(b, length))
     }
     edges = [edge for span in made for edge in span]
     assert edges == sorted(set(edges))
-    assert united(shifted(made, 5), length + 5) == shifted(made, 5)
+    assert unite_spans(shift_spans(made, 5), length + 5) == shift_spans(made, 5)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from agentd.core.paths import shipped
+from agentd.core.paths import shipped_path
 from agentd.testing import check_api_messages
 from agentd.workspace.template import create
 from tests.e2e.forked import Forked, parent
@@ -284,7 +284,7 @@ class Home:
 
     def furnish(self) -> None:
         """Make the workspace now, so that no failpoint is met while a daemon makes it."""
-        create(self.workspace, shipped("workspace_template"))
+        create(self.workspace, shipped_path("workspace_template"))
 
     def environ(self, failpoint: str = "") -> dict[str, str]:
         """What a daemon is started with."""

@@ -15,7 +15,7 @@ from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import MAIN, Origin, Usage
 from agentd.engine import tokens
 from agentd.engine.compaction.compaction_settings import CompactionSettings
-from agentd.engine.compaction.extract import identifiers, wanted
+from agentd.engine.compaction.extract import identifiers, wanted_identifiers
 from agentd.engine.compaction.plan import cut_point, smallest_window, thresholds
 from agentd.engine.compaction.summary import LONGEST, fault, parts
 from agentd.testing import FakeClock, call, check_messages
@@ -112,7 +112,7 @@ def test_identifiers_are_found(text, found) -> None:
 
 
 def why(summary: str, rows: list[Row]) -> str:
-    found = fault(summary, rows, wanted(rows, LONGEST), LONGEST)
+    found = fault(summary, rows, wanted_identifiers(rows, LONGEST), LONGEST)
     return found.text if found else ""
 
 

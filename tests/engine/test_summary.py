@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from agentd.core.message import Image, Text
 from agentd.core.transcript import Row, RowRole
 from agentd.engine.compaction import summary as summaries
-from agentd.engine.compaction.extract import HEAD, extract, identifiers, wanted
-from agentd.engine.compaction.summary import LONGEST, longest_summary, rendered
+from agentd.engine.compaction.extract import HEAD, extract, identifiers, wanted_identifiers
+from agentd.engine.compaction.summary import LONGEST, longest_summary, render_rows
 from agentd.testing import FakeClock
 from tests.growth import QUADRATIC, growth
 
@@ -28,7 +28,7 @@ def asked(text: str) -> list[Row]:
 
 def fault(summary: str, rows: list[Row], longest: int = LONGEST) -> str:
     """Why the summary of the rows is refused, in words; "" if it is not."""
-    found = summaries.fault(summary, rows, wanted(rows, longest), longest)
+    found = summaries.fault(summary, rows, wanted_identifiers(rows, longest), longest)
     return found.text if found else ""
 
 
@@ -93,16 +93,16 @@ def test_no_text_makes_looking_for_identifiers_slow(piece) -> None:
 
 def test_an_image_stands_in_the_conversation_as_words() -> None:
     row = Row(1, RowRole.USER, (Image("image/png", "a" * 64, 34_000), Text("look")), AT)
-    assert rendered([row]).endswith("[image image/png, 34 kB] look")
+    assert render_rows([row]).endswith("[image image/png, 34 kB] look")
 
 
 def test_what_a_model_reads_of_old_rows_has_the_owners_clocks() -> None:
     zone = ZoneInfo("Europe/Berlin")
     row = Row(1, RowRole.USER, (Text("look"),), datetime(2026, 7, 1, 12, 0, tzinfo=UTC))
-    assert rendered([row], zone) == "user (2026-07-01 14:00 CEST): look"
+    assert render_rows([row], zone) == "user (2026-07-01 14:00 CEST): look"
     assert "user (2026-07-01 14:00 CEST): look" in extract([row], "", 1000, zone)
     first = replace(row, at=datetime.min.replace(tzinfo=UTC))
-    assert "look" in rendered([first], ZoneInfo("America/New_York"))
+    assert "look" in render_rows([first], ZoneInfo("America/New_York"))
 
 
 def test_a_summary_longer_than_the_limit_is_refused() -> None:

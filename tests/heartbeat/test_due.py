@@ -74,12 +74,12 @@ def test_slots_stay_on_the_anchor(interval_s: int, late_s: int) -> None:
 def test_an_item_pulls_the_beat_forward(item: float | None, expected: float) -> None:
     at = None if item is None else TEN + timedelta(minutes=item)
     earliest = TEN + due.spacing(HALF)
-    assert due.pulled(TEN + HALF, at, earliest, ALWAYS) == TEN + timedelta(minutes=expected)
+    assert due.pull_forward(TEN + HALF, at, earliest, ALWAYS) == TEN + timedelta(minutes=expected)
 
 
 def test_an_item_outside_the_hours_pulls_the_beat_to_the_opening() -> None:
     night = datetime(2026, 5, 4, 22, 0, tzinfo=UTC)
     opening = datetime(2026, 5, 5, 8, 0, tzinfo=UTC)
     item = night + timedelta(hours=1)
-    assert due.pulled(opening, item, night, DAY) == opening
-    assert due.pulled(opening + HALF, item, night, DAY) == opening
+    assert due.pull_forward(opening, item, night, DAY) == opening
+    assert due.pull_forward(opening + HALF, item, night, DAY) == opening

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.core.screening.ignorable import IGNORABLE
-from agentd.core.screening.lookalikes import spelled
+from agentd.core.screening.lookalikes import spell_out
 
 OURS = re.compile(f"[{IGNORABLE}]")
 
@@ -45,7 +45,7 @@ OURS = re.compile(f"[{IGNORABLE}]")
     ],
 )
 def test_what_nobody_sees_or_passes_for_another_letter_is_told(text: str, shown: str) -> None:
-    assert spelled(text) == shown
+    assert spell_out(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_what_nobody_sees_or_passes_for_another_letter_is_told(text: str, shown:
     ],
 )
 def test_what_scripts_and_emoji_need_stays(text: str) -> None:
-    assert spelled(text) == text
+    assert spell_out(text) == text
 
 
 def test_no_character_that_is_ignored_by_default_passes_unseen() -> None:
@@ -72,13 +72,13 @@ def test_no_character_that_is_ignored_by_default_passes_unseen() -> None:
     of_unicode = {chr(code) for code in range(0x110000) if ignored.match(chr(code))}
     assert {chr(code) for code in range(0x110000) if OURS.match(chr(code))} == of_unicode
     for between in ("ab", "中中", "  "):
-        quiet = [c for c in of_unicode if spelled(text := c.join(between)) == text]
+        quiet = [c for c in of_unicode if spell_out(text := c.join(between)) == text]
         assert not quiet, [f"{ord(char):04X}" for char in quiet]
 
 
 @given(st.text())
 def test_nothing_is_lost(text: str) -> None:
     """Each character is there itself or as its number."""
-    shown = spelled(text)
+    shown = spell_out(text)
     for char in text:
         assert char in shown or f"⟨U+{ord(char):04X}⟩" in shown

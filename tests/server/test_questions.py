@@ -8,7 +8,7 @@ from pathlib import PurePath
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.core.screening.lookalikes import spelled
+from agentd.core.screening.lookalikes import spell_out
 from agentd.core.tool import Approval
 from agentd.interfaces.acp.permissions import pages
 
@@ -32,8 +32,8 @@ def test_the_pages_of_a_change_make_the_new_text_of_the_old(old: list[str], new:
     assert told[0].startswith("@@ ")
     was = [line[1:] for line in told[1:] if line[:1] in " -"]
     now = [line[1:] for line in told[1:] if line[:1] in " +"]
-    spelled_before = [spelled(line) for line in before.split("\n")]
-    spelled_after = [spelled(line) for line in after.split("\n")]
+    spelled_before = [spell_out(line) for line in before.split("\n")]
+    spelled_after = [spell_out(line) for line in after.split("\n")]
     assert is_part(was, spelled_before)
     assert is_part(now, spelled_after)
     differing = [line for line in difflib.ndiff(spelled_before, spelled_after) if line[0] in "+-"]

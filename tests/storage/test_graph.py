@@ -19,7 +19,7 @@ from agentd.core.evidence import (
     Consolidated,
     belief,
     evidence,
-    faded,
+    faded_confidence,
 )
 from agentd.core.graph import (
     Around,
@@ -734,10 +734,10 @@ def test_beliefs_do_not_depend_on_the_order_and_stay_between_0_and_1():
 
 def test_fading_has_a_half_life_of_a_week_and_an_end():
     week = 7 * 86_400
-    assert faded(0.8, week) == 0.4
-    assert faded(0.8, -week) == 0.8
-    assert faded(0.01, 0) == 0.01
-    assert faded(0.01, 1) == 0.0
+    assert faded_confidence(0.8, week) == 0.4
+    assert faded_confidence(0.8, -week) == 0.8
+    assert faded_confidence(0.01, 0) == 0.01
+    assert faded_confidence(0.01, 1) == 0.0
 
 
 async def test_what_is_held_tells_what_was_said_and_when(store):

@@ -11,7 +11,7 @@ from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.assembly.storage import Stores
 from agentd.automation.heartbeat.beat_turn import HEARTBEAT
 from agentd.core.health import Problem
-from agentd.core.paths import shipped
+from agentd.core.paths import shipped_path
 from agentd.core.ports import EventSink, Ledger
 from agentd.core.turn import Kind, Origin, SessionKey, Usage
 from agentd.core.workspace import FileView, Reader
@@ -75,7 +75,7 @@ async def open_memory(runtime: RuntimeContext, stores: Stores) -> AsyncIterator[
     runtime.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the second core is for others
     settings, clock, root = runtime.config.workspace, runtime.clock, runtime.workspace
     if not root.is_dir():
-        template.create(root, shipped("workspace_template"))
+        template.create(root, shipped_path("workspace_template"))
     extras = runtime.config.memory_search.extras()
     files = Files(
         root,
@@ -120,7 +120,7 @@ def _assemble(
 ) -> Memory:
     settings, clock = runtime.config.workspace, runtime.clock
     indexing = runtime.config.memory_search
-    template_lines = template.lines(shipped("workspace_template"))
+    template_lines = template.lines(shipped_path("workspace_template"))
     indexer = Indexer(index, files, stores.sessions, clock, indexing, template_lines)
     roots = (runtime.workspace, *settings.scopes().values(), *indexing.extras().values())
     watching = Watching(roots, indexer.hint, clock)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agentd.app.chat.slash import image_and_words, parse
 from agentd.core.errors import InvalidRequest
-from agentd.core.spans import Span, Spans, united
+from agentd.core.spans import Span, Spans, unite_spans
 from agentd.interfaces.client.attachments import Attachment, read_image
 
 LONG = 200  # characters from which a single line that is pasted counts
@@ -23,7 +23,7 @@ class TypedText:
     def part(self, start: int, end: int) -> TypedText:
         """These characters of it."""
         within = ((max(a, start) - start, b - start) for a, b in self.pasted if b > start)
-        return TypedText(self.text[start:end], united(within, end - start))
+        return TypedText(self.text[start:end], unite_spans(within, end - start))
 
     def edited(self, text: str) -> TypedText:
         """What it is when it has become `text` by one change: what is typed within a paste is typed."""
@@ -37,14 +37,16 @@ class TypedText:
         kept: list[Span] = []
         for first, last in self.pasted:
             kept += (first, min(last, start)), (max(first, end) + by, last + by)
-        return TypedText(text, united(kept, len(text)))
+        return TypedText(text, unite_spans(kept, len(text)))
 
     def inserted(self, at: int, text: str) -> TypedText:
         """With `text` pasted there; a short line counts as typed: nobody quotes with it."""
         made = self.edited(self.text[:at] + text + self.text[at:])
         if len(text) < LONG and "\n" not in text.strip("\n"):
             return made
-        return TypedText(made.text, united((*made.pasted, (at, at + len(text))), len(made.text)))
+        return TypedText(
+            made.text, unite_spans((*made.pasted, (at, at + len(text))), len(made.text))
+        )
 
 
 def _common(one: str, other: str) -> int:

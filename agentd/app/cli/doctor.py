@@ -30,7 +30,7 @@ from agentd.app.doctor.machine_checks import (
     SqliteVersionCheck,
 )
 from agentd.app.doctor.service_checks import LingerCheck, UnitFileCheck
-from agentd.core.clock import SystemClock, known_zone
+from agentd.core.clock import SystemClock, zone_or_empty
 from agentd.core.errors import AgentdError
 from agentd.core.health import Finding
 from agentd.core.paths import Places, daemon_places
@@ -93,7 +93,7 @@ def _checks(places: Places, config: Config) -> Sequence[Check]:
     return (
         PermissionsCheck(places, workspace),
         DiskCheck((places.state_dir, workspace), lambda folder: shutil.disk_usage(folder).free),
-        ClockCheck(clock, config.agent.timezone, known_zone(os.environ)),
+        ClockCheck(clock, config.agent.timezone, zone_or_empty(os.environ)),
         SqliteVersionCheck(sqlite3.sqlite_version_info),
         SocketPathCheck(places.socket),
         LeftoversCheck(places.state_dir, workspace, clock),

@@ -35,7 +35,7 @@ from agentd.app.cli.transcripts import (
     some_of,
 )
 from agentd.core.errors import AgentdError, InvalidRequest
-from agentd.core.paths import shipped
+from agentd.core.paths import shipped_path
 from agentd.core.workspace import FACTS_PATH
 from agentd.interfaces.client.connection import MAX_FRAME_BYTES, DaemonConnection, connect
 from agentd.interfaces.client.remote_error import RemoteError
@@ -315,7 +315,7 @@ async def _text(connection: DaemonConnection, path: str) -> str | None:
 
 
 def _template(path: str) -> str | None:
-    file = shipped("workspace_template") / path
+    file = shipped_path("workspace_template") / path
     return file.read_text(encoding="utf-8") if file.is_file() else None
 
 

@@ -20,7 +20,7 @@ from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.launch import ask_status
 from agentd.app.cli.report import AsJson, reporting, show
 from agentd.core.errors import AgentdError, DaemonUnreachable, NotFound
-from agentd.core.paths import daemon_places, shipped
+from agentd.core.paths import daemon_places, shipped_path
 from agentd.interfaces.commands.units import system_unit, users_unit
 
 app = CommandGroup()
@@ -182,7 +182,7 @@ def _text(name: str, executable: Path) -> str:
         raise AgentdError(
             f"{executable} cannot stand in a unit file", cure="install agentd in a plainer path"
         )
-    text = (shipped("systemd") / name).read_text(encoding="utf-8")
+    text = (shipped_path("systemd") / name).read_text(encoding="utf-8")
     return text.replace(_PLACEHOLDER, command)
 
 

@@ -20,7 +20,7 @@ from agentd.app.cli.report import AsJson, ConfigPath, note, reporting, say, show
 from agentd.app.cli.talk import Wait, converse
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, DaemonUnreachable
-from agentd.core.paths import Places, cure_of, daemon_places, ensure_private_dir, shipped
+from agentd.core.paths import Places, cure_of, daemon_places, ensure_private_dir, shipped_path
 from agentd.core.settings import OPENAI_URL
 from agentd.storage.beside import look_before_new
 from agentd.storage.lock import state_lock
@@ -125,7 +125,7 @@ def _new_state(places: Places) -> str:
 
 
 def _configuration(*, interactive: bool) -> str:
-    text = _HEAD.format(example=shipped("config.example.toml"))
+    text = _HEAD.format(example=shipped_path("config.example.toml"))
     if not interactive:
         return text
     note("A few questions first; Enter takes what stands in brackets.")
@@ -138,7 +138,7 @@ def _configuration(*, interactive: bool) -> str:
 def _workspace(root: Path) -> list[str]:
 
     ensure_private_dir(root)
-    return [str(root / name) for name in create(root, shipped("workspace_template"))]
+    return [str(root / name) for name in create(root, shipped_path("workspace_template"))]
 
 
 def _write_new(path: Path, text: str) -> None:

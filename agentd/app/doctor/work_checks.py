@@ -12,7 +12,7 @@ from agentd.core.health import Finding, Problem
 from agentd.core.ports import Clock, Outbox, SessionStore
 from agentd.core.retention import Retained
 from agentd.core.times import format_duration
-from agentd.core.transcript import Coverage, History, unsaved
+from agentd.core.transcript import Coverage, History, unsaved_ranges
 from agentd.core.turn import Origin, SessionKey
 from agentd.providers.resilience import LastHeard
 
@@ -68,7 +68,7 @@ class FlushesCheck:
 
     async def _is_unsaved(self, session: SessionKey, coverages: Sequence[Coverage]) -> bool:
         """Whether a row is still there that no flush could save."""
-        for first, last, _ in unsaved(coverages):
+        for first, last, _ in unsaved_ranges(coverages):
             rows = await self.store.rows(session, first, 1)
             if any(row.seq <= last for row in rows):
                 return True

@@ -260,7 +260,7 @@ class Heartbeat:
         """
         digest, item_time = await self._snapshots.peek(self._peeked)
         rest = timedelta(seconds=max(0.0, self._rested_at - self._clock.monotonic()))
-        at = hours.pulled(next_due, item_time, self._clock.now() + rest, self._hours)
+        at = hours.pull_forward(next_due, item_time, self._clock.now() + rest, self._hours)
         if at != next_due:
             await self._beats.schedule(at)
             self._next_due = at
@@ -327,7 +327,7 @@ class Heartbeat:
                 next_due = self._hours.next_opening(now)
             else:
                 earliest = now + hours.spacing(self._settings.interval)
-                next_due = hours.pulled(next_due, sight.item_time, earliest, self._hours)
+                next_due = hours.pull_forward(next_due, sight.item_time, earliest, self._hours)
         self._last = await self._beats.skip_beat(slot, next_due, reason, sight.digest)
         self._next_due = next_due
         self._rest()

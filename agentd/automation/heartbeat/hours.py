@@ -135,7 +135,9 @@ def spacing(interval: timedelta) -> timedelta:
     return min(interval, _SPACING)
 
 
-def pulled(next_due: datetime, item: datetime | None, earliest: datetime, hours: Hours) -> datetime:
+def pull_forward(
+    next_due: datetime, item: datetime | None, earliest: datetime, hours: Hours
+) -> datetime:
     """`next_due`, or the earlier time at which a dated item comes due and a beat may run, which is
     not before `earliest`.
     """

@@ -126,7 +126,7 @@ class BeatRunner:
             self._deps.turns, request, sink, settings.timeout, settings.ack_max_chars
         )
         left = {entry.hash: entry for entry in due if entry.hash not in watches}
-        named = tuple(entry for entry in _named(sink, checklist) if entry.hash in left)
+        named = tuple(entry for entry in _entries_looked_at(sink, checklist) if entry.hash in left)
         asked = tuple(entry for entry in left.values() if entry not in named)
         alert = self._alert(verdict, sink.thoughts) if isinstance(verdict, Alarm) else None
         return finding_of(verdict, item_hashes(*asked), alert), named
@@ -181,7 +181,7 @@ class BeatRunner:
         return self._recipients.alert(shown, "heartbeat", digest, tainted=alarm.tainted)
 
 
-def _named(sink: BeatSink, checklist: Checklist) -> tuple[ChecklistEntry, ...]:
+def _entries_looked_at(sink: BeatSink, checklist: Checklist) -> tuple[ChecklistEntry, ...]:
     """The entries for which `look` was called, each once."""
     found = {
         entry.hash: entry

@@ -31,7 +31,7 @@ from agentd.core.times import format_duration
 from agentd.core.tool import ToolCall, ToolOutput
 from agentd.core.turn import OTHERS, Context, Kind, Origin, TurnRequest
 from agentd.core.verdict import Alarm
-from agentd.core.watch import MOST_CALLS, WatchedCall, WatchedEntry, answered, answers, changes
+from agentd.core.watch import MOST_CALLS, WatchedCall, WatchedEntry, answers, changes, merge_answers
 from agentd.engine.background_turn import TOOLS, TurnRunner, compose, run_background_turn
 from agentd.engine.context import fence
 
@@ -102,7 +102,7 @@ class WatchedEntries:
         now = self._clock.now()
         found = await self._repeat(watch.calls)
         size = sum(len(call.answer) for call in (*watch.calls, *found.calls))
-        fresh = await offload(size, lambda: answered(watch.calls, found.calls))
+        fresh = await offload(size, lambda: merge_answers(watch.calls, found.calls))
         watch = replace(watch, failure=found.failure)
         if not found.failure:
             watch = replace(watch, failing_since=None)
@@ -192,7 +192,7 @@ class WatchedEntries:
         made = tuple(self._outside(calls, request))
         now = self._clock.now()
         if is_change or not made:
-            seen = replace(watch, calls=answered(watch.calls, made), looked_at=now)
+            seen = replace(watch, calls=merge_answers(watch.calls, made), looked_at=now)
         else:
             once = {call.key: call for call in made}
             kept = tuple(once.values())[:MOST_CALLS]

@@ -35,6 +35,6 @@ def suspect(text: str) -> frozenset[int]:
     places = idle(text)
     if not places:
         return places
-    from agentd.core.screening.shaping import tolerated
+    from agentd.core.screening.shaping import tolerated_offsets
 
-    return places - tolerated(text)
+    return places - tolerated_offsets(text)

@@ -50,7 +50,7 @@ def passes_for(char: str) -> str:
     return plain if plain.isascii() and plain.isalpha() else ""
 
 
-def mixed_words(text: str) -> Iterator[re.Match[str]]:
+def mixed_script_words(text: str) -> Iterator[re.Match[str]]:
     """Yield the words that contain both Latin letters and look-alikes."""
     if text.isascii():
         return
@@ -59,9 +59,9 @@ def mixed_words(text: str) -> Iterator[re.Match[str]]:
             yield word
 
 
-def disguised(text: str) -> Iterator[tuple[str, int]]:
+def suspicious_words(text: str) -> Iterator[tuple[str, int]]:
     """Yield (reason, offset) of the mixed words that are long enough to be suspicious."""
-    for word in mixed_words(text):
+    for word in mixed_script_words(text):
         if sum(char.isalpha() or bool(passes_for(char)) for char in word[0]) >= _LEAST:
             yield "mixes Latin letters with look-alikes of other alphabets", word.start()
 
@@ -70,7 +70,7 @@ _WITHOUT_SHAPE = frozenset("\u2800\U0001d159")  # signs that are invisible, yet 
 _HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 
 
-def spelled(text: str) -> str:
+def spell_out(text: str) -> str:
     """Return the text in a form in which nothing is hidden, for somebody who has to judge it. Each
     character that is invisible, changes the direction of text, or looks like a Latin letter within
     a Latin word is shown as its code point, `⟨U+202E⟩`. Characters that scripts and emoji need
@@ -78,7 +78,7 @@ def spelled(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    disguised, unseen = _disguised(text), idle(text)
+    disguised, unseen = _lookalike_offsets(text), idle(text)
     parts = [
         f"{char if place in disguised else ''}⟨U+{ord(char):04X}⟩"
         if place in disguised or place in unseen or _is_hidden(char)
@@ -97,11 +97,11 @@ def _is_hidden(char: str) -> bool:
     return unicodedata.category(char) in _HIDDEN and char not in "\u200c\u200d\u180e"
 
 
-def _disguised(text: str) -> frozenset[int]:
+def _lookalike_offsets(text: str) -> frozenset[int]:
     """Return the offsets of look-alikes in words that also have Latin letters."""
     return frozenset(
         word.start() + place
-        for word in mixed_words(text)
+        for word in mixed_script_words(text)
         for place, char in enumerate(word[0])
         if passes_for(char)
     )

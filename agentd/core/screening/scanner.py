@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from agentd.core.screening.ignorable import IGNORABLE, suspect
-from agentd.core.screening.lookalikes import disguised, passes_for
+from agentd.core.screening.lookalikes import passes_for, suspicious_words
 
 
 class Severity(StrEnum):
@@ -141,7 +141,7 @@ class _Folding(dict[int, str]):
     """A table for `str.translate` that computes each character once."""
 
     def __missing__(self, code: int) -> str:
-        self[code] = made = _folded(chr(code))
+        self[code] = made = _fold(chr(code))
         return made
 
 
@@ -157,7 +157,7 @@ def phrases(text: str) -> Iterator[tuple[str, int]]:
         yield reason, at
 
 
-def _folded(char: str) -> str:
+def _fold(char: str) -> str:
     if char.isspace():
         return " "
     if unicodedata.category(char) in {"Cf", "Mn", "Me", "Cc"} or _IGNORED.match(char):
@@ -214,5 +214,5 @@ def _fresh(before: str, after: str) -> Iterator[Suspicion]:
 def _places(text: str) -> Iterator[tuple[Severity, str, int]]:
     for reason, start in hidden(text):
         yield Severity.HIGH, reason, start
-    for reason, start in (*disguised(text), *phrases(text)):
+    for reason, start in (*suspicious_words(text), *phrases(text)):
         yield Severity.LOW, reason, start

@@ -42,7 +42,7 @@ def at_work(text: str) -> frozenset[int]:
     return _places(_AT_WORK, text)
 
 
-def tolerated(text: str) -> frozenset[int]:
+def tolerated_offsets(text: str) -> frozenset[int]:
     """Return the offsets of other invisible characters that occur in honest texts: those that
     divide words, direct text, or select rare forms.
     """

@@ -58,7 +58,7 @@ def identifiers(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def needed(texts: Iterable[str], room: int) -> tuple[str, ...]:
+def needed_identifiers(texts: Iterable[str], room: int) -> tuple[str, ...]:
     """The identifiers of the texts, the newest first, that fit `room` bytes when listed.
 
     Of a text that is full of them, a pasted log, only the first and the last ones count.
@@ -80,29 +80,29 @@ def absent(names: Iterable[str], text: str) -> list[str]:
     return [name for name in names if _bare(name) not in there]
 
 
-def wanted(rows: Sequence[Row], longest: int) -> tuple[str, ...]:
+def wanted_identifiers(rows: Sequence[Row], longest: int) -> tuple[str, ...]:
     """The identifiers (paths, URLs, UUIDs, hashes, numbers of four digits or more) that a summary of the
     rows must keep which has at most `longest` tokens: those of the last three user messages.
     """
     said = (row.text for row in reversed(rows) if opens_turn(row) and row.text.strip())
     latest = [text for text, _ in zip(said, range(LATEST), strict=False)]
-    return needed(latest, int(_bytes(longest) * _NAMES))
+    return needed_identifiers(latest, int(_bytes(longest) * _NAMES))
 
 
 def extract(rows: Sequence[Row], earlier: str, longest: int, zone: tzinfo = UTC) -> str:
     """What stands for `rows` and the summary before them, in at most `longest` tokens (100 or more)."""
-    names = ", ".join(wanted(rows, longest))
+    names = ", ".join(wanted_identifiers(rows, longest))
     pieces = [HEAD, names and f"Named last: {names}"]
     room = _bytes(longest) - sum(_size(piece) + 2 for piece in pieces)
     if earlier.strip() and room > 0:
-        pieces.append(_shortened(f"Before that:\n{earlier.strip()}", int(room * _EARLIER)))
+        pieces.append(_shorten_to_bytes(f"Before that:\n{earlier.strip()}", int(room * _EARLIER)))
         room -= _size(pieces[-1]) + 2
     lines: list[str] = []
     for row in reversed(rows):
         text = " ".join(row.text.split()) if row.role.is_spoken else ""
         if not text:
             continue
-        line = _shortened(f"{row.role.value} ({minute(row.at, zone)}): {text}", _LINE)
+        line = _shorten_to_bytes(f"{row.role.value} ({minute(row.at, zone)}): {text}", _LINE)
         room -= _size(line) + 1
         if room < 0:
             break
@@ -111,9 +111,9 @@ def extract(rows: Sequence[Row], earlier: str, longest: int, zone: tzinfo = UTC)
     return "\n\n".join(filter(None, pieces))
 
 
-def shortened(text: str, longest: int) -> str:
+def shorten_to_tokens(text: str, longest: int) -> str:
     """The text, or its beginning and end, in at most so many tokens."""
-    return _shortened(text, _bytes(longest))
+    return _shorten_to_bytes(text, _bytes(longest))
 
 
 def _numbers(text: str) -> list[str]:
@@ -143,7 +143,7 @@ def _size(text: str) -> int:
     return len(text.encode(errors="replace"))
 
 
-def _shortened(text: str, room: int) -> str:
+def _shorten_to_bytes(text: str, room: int) -> str:
     """The text cut to at most `room` bytes."""
     if _size(text) <= room:
         return text

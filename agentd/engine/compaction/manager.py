@@ -26,7 +26,7 @@ from agentd.core.errors import ProviderError, ShuttingDown
 from agentd.core.failpoints import hit
 from agentd.core.health import Problem
 from agentd.core.offloading import ROWS, offload
-from agentd.core.outside import cleaned, from_outside
+from agentd.core.outside import from_outside, without_outside_text
 from agentd.core.ports import Clock, CompactionHook, SessionStore
 from agentd.core.times import format_duration
 from agentd.core.transcript import (
@@ -37,7 +37,7 @@ from agentd.core.transcript import (
     Row,
     SessionInfo,
     SummaryTrouble,
-    unsaved,
+    unsaved_ranges,
 )
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.engine import tokens
@@ -193,7 +193,7 @@ class Compaction:
             return history
         old = old[-_EXCERPTED:]
         if kind_of(history.session) is Kind.MAIN:
-            old = cleaned(history.session, old)
+            old = without_outside_text(history.session, old)
         summary = extract(old, history.summary, self._summariser.longest, self._clock.zone)
         kept = tuple(r for r in history.rows if r.seq >= at)
         return replace(history, rows=kept, summary=summary, context_from=at)
@@ -308,7 +308,7 @@ class Compaction:
         if reason:
             coverages = tuple(one for one in coverages if one.is_settled or one.reason == reason)
         found = []
-        for first, last, times in unsaved(coverages):
+        for first, last, times in unsaved_ranges(coverages):
             count = last - first + 1
             rows = await when_space(self._clock, self._store.rows, session, first, count)
             lot = tuple(_spoken(row for row in rows if row.seq <= last))
@@ -579,7 +579,7 @@ async def _apart(plan: CompactionPlan) -> tuple[tuple[Row, ...], tuple[Row, ...]
     """The old rows without the text from outside, and the rows from outside alone."""
 
     def parted() -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-        return cleaned(plan.session, plan.old), from_outside(_spoken(plan.old))
+        return without_outside_text(plan.session, plan.old), from_outside(_spoken(plan.old))
 
     return await offload(len(plan.old), parted, light=ROWS)
 

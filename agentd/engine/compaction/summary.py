@@ -17,7 +17,7 @@ from agentd.core.ports import Clock
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import Origin, SessionKey
 from agentd.engine import tokens
-from agentd.engine.compaction.extract import absent, extract, shortened, wanted
+from agentd.engine.compaction.extract import absent, extract, shorten_to_tokens, wanted_identifiers
 from agentd.engine.completion import Completion, Completions
 from agentd.engine.context import clip, fence
 
@@ -104,7 +104,7 @@ class Summariser:
             self._begun[session] = _Begun(run.digest, summary)
             while len(self._begun) > _MOST_BEGUN:
                 del self._begun[next(iter(self._begun))]
-        names = wanted(rows, self.longest)
+        names = wanted_identifiers(rows, self.longest)
         summary = await self._part(session, left[-1].rows, summary, names, wish)
         self.forget(session)
         return summary
@@ -131,7 +131,7 @@ class Summariser:
         for place, run in enumerate(runs[:-1]):
             if begun is not None and begun.digest == run.digest:
                 return begun.summary, runs[place + 1 :]
-        return shortened(earlier, 2 * self.longest), runs
+        return shorten_to_tokens(earlier, 2 * self.longest), runs
 
     async def _part(
         self,
@@ -160,7 +160,7 @@ class Summariser:
         found: SummaryFault | None,
     ) -> Completion:
         pieces = [fence("earlier summary", earlier)] if earlier else []
-        pieces.append(fence("conversation", rendered(rows, self.clock.zone)))
+        pieces.append(fence("conversation", render_rows(rows, self.clock.zone)))
         if wish:
             pieces.append(f"The user wants this of the summary: {wish}")
         if found is not None:
@@ -182,7 +182,7 @@ def _runs(rows: Sequence[Row], earlier: str, limit: int) -> list[_Run]:
     words = blake2b(earlier.encode(errors="replace"), digest_size=16)
     runs: list[_Run] = []
     for part in parts(rows, limit):
-        words.update(f"\n\n{rendered(part)}".encode(errors="replace"))
+        words.update(f"\n\n{render_rows(part)}".encode(errors="replace"))
         runs.append(_Run(part, words.digest()))
     return runs
 
@@ -219,17 +219,17 @@ def parts(rows: Sequence[Row], limit: int) -> list[Sequence[Row]]:
         if runs[-1] and used + size > limit:
             runs.append([])
             used = 0
-        runs[-1].append(_fitted(row, limit) if size > limit else row)
+        runs[-1].append(_fit_row(row, limit) if size > limit else row)
         used += size
     return list(runs)
 
 
-def rendered(rows: Sequence[Row], zone: tzinfo = UTC) -> str:
+def render_rows(rows: Sequence[Row], zone: tzinfo = UTC) -> str:
     """The rows as text, tool results clipped."""
     return "\n\n".join(filter(None, (_line(r, RESULT_CHARS, zone) for r in rows)))
 
 
-def _fitted(row: Row, limit: int) -> Row:
+def _fit_row(row: Row, limit: int) -> Row:
     """A single row that is larger than a whole call, cut to its head and tail."""
     keep = limit  # characters on each side: together about half the tokens allowed
     blocks = tuple(

@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agentd.core import message as picture
 from agentd.core.errors import InvalidRequest
 from agentd.core.message import decode_spans
-from agentd.core.outside import typed
-from agentd.core.spans import Span, Spans, shifted, united
+from agentd.core.outside import replace_spans
+from agentd.core.spans import Span, Spans, shift_spans, unite_spans
 from agentd.interfaces.acp.faults import wrong_params
 
 
@@ -73,7 +73,7 @@ class PromptCall:
     @property
     def typed(self) -> str:
         """The words that the user wrote himself, without anything that came with them."""
-        return typed(self.text, self.quoted, filling="")
+        return replace_spans(self.text, self.quoted, filling="")
 
 
 _BACKTICKS = re.compile("`{3,}")
@@ -244,7 +244,7 @@ class AcpParser:
             raise InvalidRequest("prompt: is empty", cure="send a text block with words in it")
         meta = call.meta or {}
         pasted = _spans(meta[_PASTE], text, f"_meta.{_PASTE}") if _PASTE in meta else ()
-        quoted = united((*foreign, *pasted), len(text))
+        quoted = unite_spans((*foreign, *pasted), len(text))
         return PromptCall(call.session_id, text, meta, images, quoted)
 
 
@@ -268,7 +268,7 @@ def _joined(words: Sequence[tuple[str, Spans]]) -> tuple[str, list[Span]]:
     quoted: list[Span] = []
     length = 0
     for text, spans in words:
-        quoted += shifted(spans, length)
+        quoted += shift_spans(spans, length)
         length += len(text)
     return "".join(text for text, _ in words), quoted
 

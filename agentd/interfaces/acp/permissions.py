@@ -13,7 +13,7 @@ import structlog
 
 from agentd.core.form import UNASKED, FormAction, FormAnswer, InputForm
 from agentd.core.ports import Clock
-from agentd.core.screening.lookalikes import spelled
+from agentd.core.screening.lookalikes import spell_out
 from agentd.core.tool import Approval, Decision
 from agentd.core.turn import Kind, SessionKey, kind_of
 from agentd.interfaces.acp.hub import Hub
@@ -91,7 +91,7 @@ class Permissions:
         question = {
             "sessionId": session,
             "mode": "form",
-            "message": f"The server {form.asker} asks:\n{spelled(form.message)}",
+            "message": f"The server {form.asker} asks:\n{spell_out(form.message)}",
             "requestedSchema": dict(form.schema),
             "_meta": {"agentd/server": form.asker},
         }
@@ -129,7 +129,7 @@ class Permissions:
         is_long = size(approval) > _LONG
         made = partial(pages, approval, self._root)
         contents = await asyncio.to_thread(made) if is_long else made()
-        title, total = spelled(approval.title), len(contents)
+        title, total = spell_out(approval.title), len(contents)
         return [
             {
                 "sessionId": session,
@@ -157,13 +157,13 @@ def pages(approval: Approval, root: PurePath) -> list[list[Content]]:
     after the other; the yes to the last is the one that counts. Together they hold every
     character that would be written, and what characters hide or pass for others, spelled out.
     """
-    warnings = [_text(spelled(words)) for words in approval.warnings]
+    warnings = [_text(spell_out(words)) for words in approval.warnings]
     if approval.new_text is None:
         return [warnings]
     if not approval.path:
-        shown = _paged(spelled(approval.new_text))
+        shown = _paged(spell_out(approval.new_text))
     elif size(approval) > _LARGEST_DIFF:
-        shown = _paged("\n".join(map(spelled, _changed_lines(approval))))
+        shown = _paged("\n".join(map(spell_out, _changed_lines(approval))))
     else:
         return [[*warnings, _diff(approval, root), *_disguises(approval)]]
     first, *others = [[_text(page)] for page in shown]
@@ -184,7 +184,7 @@ def _diff(approval: Approval, root: PurePath) -> Content:
 
 def _disguises(approval: Approval) -> Iterator[Content]:
     """The changed lines in which something is not what it looks like."""
-    lines = [(line, spelled(line)) for line in _changed_lines(approval)]
+    lines = [(line, spell_out(line)) for line in _changed_lines(approval)]
     odd = [shown for line, shown in lines if line != shown]
     if odd:
         head = "These lines hold characters that are hidden or pass for others, here spelled out:"

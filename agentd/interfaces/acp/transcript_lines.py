@@ -26,7 +26,7 @@ from agentd.core.message import (
     decode_block,
     media_type,
 )
-from agentd.core.spans import shifted
+from agentd.core.spans import shift_spans
 from agentd.core.times import read_instant
 from agentd.core.transcript import NewRow, RowRole, holds_attachments, opens_turn
 
@@ -228,6 +228,6 @@ def _named(name: str, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     for place, block in enumerate(blocks):
         if isinstance(block, Text):
             said = f"{name}: "
-            text = Text(said + block.text, shifted(block.quoted, len(said)))
+            text = Text(said + block.text, shift_spans(block.quoted, len(said)))
             return (*blocks[:place], text, *blocks[place + 1 :])
     return blocks

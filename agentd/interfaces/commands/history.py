@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from agentd.core.errors import InvalidRequest, NotFound
-from agentd.core.text import shortened
+from agentd.core.text import shorten
 from agentd.interfaces.commands.declaration import Group, Param
 from agentd.interfaces.commands.memory import text_of
 
@@ -72,9 +72,9 @@ class HistoryCommands:
             "versions": [_as_json(version, now) for version in versions],
         }
         if show is not None:
-            told["text"] = shortened(_decode(await self._files.version(path, show)), _LONGEST)
+            told["text"] = shorten(_decode(await self._files.version(path, show)), _LONGEST)
         if diff is not None:
-            told["text"] = shortened(await self._difference(path, diff, versions), _LONGEST)
+            told["text"] = shorten(await self._difference(path, diff, versions), _LONGEST)
         return told
 
     @HISTORY.command(text_of)

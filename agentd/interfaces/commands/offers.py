@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from agentd.core.errors import Busy, InvalidRequest
-from agentd.core.screening.lookalikes import spelled
+from agentd.core.screening.lookalikes import spell_out
 from agentd.core.tool import Approval, Decision
 from agentd.core.turn import MAIN
 from agentd.interfaces.commands.declaration import MODEL_SECONDS, Group, Param
@@ -58,7 +58,7 @@ class OfferCommands:
         what the program that offers it calls itself.
         """
         sentence = " ".join(text.split())
-        if not sentence or spelled(sentence) != sentence:
+        if not sentence or spell_out(sentence) != sentence:
             raise InvalidRequest(
                 "text: is blank, or holds characters that nobody sees or that pass for others",
                 cure="send one plain sentence",

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from agentd.core.errors import ToolFailed
-from agentd.core.outside import typed
+from agentd.core.outside import replace_spans
 from agentd.core.ports import Approver
 from agentd.core.tool import Approval, Decision, FileIntent, ToolCall, ToolOutput
 from agentd.core.turn import Kind, TurnRequest
@@ -68,7 +68,7 @@ class Mentions:
         """
         if request.kind is not Kind.MAIN:
             return request
-        words = typed(request.text, request.quoted, filling="\n")
+        words = replace_spans(request.text, request.quoted, filling="\n")
         named = [one for one in mentions(words) if one.server in self._servers]
         for number, mention in enumerate(named, start=1):
             if number > _MOST:

@@ -14,7 +14,7 @@ from agentd.core.form import UNASKED, FormAction, FormAnswer, InputForm
 from agentd.core.message import JsonObject
 from agentd.core.ports import FormAsker, Gate
 from agentd.core.prompt import Effect, ToolSpec
-from agentd.core.text import shortened
+from agentd.core.text import shorten
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind
 from agentd.interfaces.mcp.catalogue import CatalogueEntry, Definition
@@ -84,7 +84,7 @@ class McpTool:
             said = in_backticks(fault.message) if outside else own
             text = f"{call.name} failed ({fault.kind}): {said}"
             return ToolOutput(text, is_error=True, tainted=outside)
-        text = shortened(printable(answer.text), self._most - _AROUND)
+        text = shorten(printable(answer.text), self._most - _AROUND)
         how = "failed" if answer.is_error else "answered"
         return ToolOutput(
             f"{call.name} {how}:\n{in_backticks(text)}", answer.is_error, tainted=True

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from agentd.automation.jobs.agenda import Agenda, Order
 from agentd.core.clock import minute
 from agentd.core.errors import NotFound, ToolFailed
-from agentd.core.job import Job, NewJob, spelled
+from agentd.core.job import Job, NewJob, schedule_options
 from agentd.core.ports import Clock, Gate
 from agentd.core.prompt import Effect, ToolSpec
 from agentd.core.tool import Approval, Intent, ToolCall, ToolOutput
@@ -151,7 +151,7 @@ def _permit(call: ToolCall, what: str, *, silent: bool = False) -> None:
 
 
 def _approval(job: NewJob, first: datetime, zone: ZoneInfo) -> Approval:
-    schedule = spelled(job.schedule)
+    schedule = schedule_options(job.schedule)
     when = " ".join(f"{name} {value}" for name, value in schedule.items() if name != "anchor")
     when = "at" if "at" in schedule else f"{when}, first"
     what = "Remind" if job.kind == "remind" else f"Ask the model ({job.session})"

@@ -12,7 +12,7 @@ from agentd.core.links import FETCH, SEARCH
 from agentd.core.message import JsonObject
 from agentd.core.ports import Gate, Tool
 from agentd.core.prompt import Effect, ToolSpec
-from agentd.core.text import shortened
+from agentd.core.text import shorten
 from agentd.core.tool import Intent, ToolCall, ToolOutput
 from agentd.core.turn import Kind, Origin, TurnRequest
 from agentd.interfaces.tools.fence import in_backticks
@@ -162,7 +162,7 @@ def _check(call: ToolCall, schema: JsonObject) -> None:
 
 
 def _output(name: str, text: str, most: int) -> ToolOutput:
-    text = in_backticks(shortened(text, most - _AROUND))
+    text = in_backticks(shorten(text, most - _AROUND))
     return ToolOutput(f"{name} answered:\n{text}", tainted=True)
 
 

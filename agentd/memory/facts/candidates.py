@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from itertools import accumulate, chain
 from math import log
 
-from agentd.core.erasure import MASK, Erasure, Mark, Sought, Written, replaced, sentences_in
+from agentd.core.erasure import MASK, Erasure, Mark, Sought, Written, mask_spans, sentences_in
 from agentd.core.fact import Mention
 from agentd.core.spans import Span, within
 from agentd.core.text import UNSPACED, at_first_use, is_unspaced, plain
@@ -259,7 +259,7 @@ class Survey:
                 continue
             gone = _masked_spans(written, erasure)
             for start, end in sentences_in(written.text):
-                left = replaced(written.text[start:end], within(gone, start, end))
+                left = mask_spans(written.text[start:end], within(gone, start, end))
                 if shared := rare & words_of(left):
                     found.append((self._weight(shared), written, (start, end), left))
         found.sort(key=lambda one: (*_order(one[1]), one[2]))

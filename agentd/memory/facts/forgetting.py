@@ -19,7 +19,7 @@ from typing import Any
 
 import structlog
 
-from agentd.core.erasure import MASK, Erasure, Mark, Sought, Written, joined
+from agentd.core.erasure import MASK, Erasure, Mark, Sought, Written, join_erasures
 from agentd.core.errors import AgentdError, Busy, InvalidRequest, NotFound
 from agentd.core.fact import ErasureReport, Evidence, Fact, ForgetRequest
 from agentd.core.failpoints import hit
@@ -66,7 +66,7 @@ class Traces:
             for fact in facts
             if fact.text
         ]
-        return joined(several)
+        return join_erasures(several)
 
     async def _of_fact(
         self, fact: Fact, evidence: Sequence[Evidence], asked: Sequence[ForgetRequest]
@@ -401,7 +401,7 @@ class Forgetting:
         begun, besides = await self._narrow_new(begun)
         survey, candidates, left = await self._mark(begun)
         is_more = begun != (begun := await self._store.open())
-        erasure = joined(begun.values())
+        erasure = join_erasures(begun.values())
         places = [one for one in self._places if is_more or one.name not in done]
         counts = await self._visit(places, erasure)
         await asyncio.to_thread(self._marker.masked, candidates, erasure)
@@ -424,7 +424,7 @@ class Forgetting:
         """Find other words that state the facts, and store their marks durably. Return the survey
         (None if it failed), the candidates, and those left unjudged.
         """
-        erasure = joined(begun.values())
+        erasure = join_erasures(begun.values())
         try:
             survey = await self._traces.survey(erasure)
         except (AgentdError, OSError) as error:
@@ -514,7 +514,7 @@ class Forgetting:
             late = [place for place in self._places if place.name in self._left]
             if late:
                 self._is_touched = False
-                await self._visit(late, joined((await self._store.open()).values()))
+                await self._visit(late, join_erasures((await self._store.open()).values()))
                 if any(place.name in self._left for place in late):
                     self._rest()
                     return

@@ -24,7 +24,7 @@ from agentd.core.erasure import Erasure, Excerpt, Mark, Sought, Written
 from agentd.core.errors import AgentdError, ProviderError
 from agentd.core.paths import prompt
 from agentd.core.ports import Clock
-from agentd.core.spans import Span, merged
+from agentd.core.spans import Span, merge_spans
 from agentd.engine.context import fence
 from agentd.engine.tokens import of_text
 from agentd.memory.facts.candidates import Candidate, words_of, words_with
@@ -279,7 +279,7 @@ class _Quote:
         marked = Erasure(spans=spans).found(self.text)
         found = list(words_of(" ".join(self.text[a:b] for a, b in marked)))
         missed = [value for value in _values(self.facts) if not _stands_in(value, found)]
-        return merged((*marked, *_naming(self.text, missed)))
+        return merge_spans((*marked, *_naming(self.text, missed)))
 
 
 def passages(erasure: Erasure) -> tuple[Candidate, ...]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from agentd.core.spans import Span, Spans, united
+from agentd.core.spans import Span, Spans, unite_spans
 from agentd.core.text import UNSPACED, at_first_use
 
 LEAST_WORDS = 6  # words between quotation marks; fewer may be a name or a stressed word
@@ -95,12 +95,12 @@ def quoted_spans(text: str, marked: Sequence[Span] = ()) -> Spans:
     more between quotation marks. An unclosed fence extends to the end.
     """
     by_form, by_marks = _patterns()
-    spans = united(marked, len(text))
+    spans = unite_spans(marked, len(text))
     shown = [found.span() for found in by_form.finditer(_without(text, spans))]
-    spans = united((*spans, *shown), len(text))
+    spans = unite_spans((*spans, *shown), len(text))
     quotes = [found.span() for found in by_marks.finditer(_without(text, spans))]
     long = [(a, b) for a, b in quotes if b - a >= _SHORTEST and _is_long(text, a, b)]
-    return united((*spans, *long), len(text))
+    return unite_spans((*spans, *long), len(text))
 
 
 def _without(text: str, spans: Spans) -> str:

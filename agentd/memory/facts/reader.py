@@ -28,7 +28,7 @@ from agentd.core.fact import (
 from agentd.core.message import Text
 from agentd.core.paths import prompt
 from agentd.core.ports import Clock, Facts, FactStore, Transcripts
-from agentd.core.spans import Span, shifted
+from agentd.core.spans import Span, shift_spans
 from agentd.core.text import sentences
 from agentd.core.transcript import Row, RowRole, opens_turn
 from agentd.core.turn import Origin, SessionKey
@@ -315,7 +315,7 @@ def _spoken(session: SessionKey, row: Row) -> Spoken | None:
     offset = 0
     for block in row.blocks:
         if isinstance(block, Text):
-            marked += shifted(block.quoted, offset)
+            marked += shift_spans(block.quoted, offset)
             offset += len(block.text)
     is_clean = row.source.is_owners_own
     return Spoken(

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from agentd.core.fact import Category, Evidence, Fact, FactOperation, FactSource, Op, Triple
-from agentd.core.outside import typed
+from agentd.core.outside import replace_spans
 from agentd.core.spans import Span
 from agentd.core.times import FIRST_YEAR, LAST_YEAR
 from agentd.core.turn import SessionKey
@@ -59,7 +59,9 @@ class Spoken:
     @property
     def is_secret(self) -> bool:
         """Whether the message consists of secrets, so that nothing of it can be shown."""
-        return bool(self.withheld) and not any(map(str.isalnum, typed(self.text, self.hidden, "")))
+        return bool(self.withheld) and not any(
+            map(str.isalnum, replace_spans(self.text, self.hidden, ""))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ def _cited_message(message: int | None, spoken: Sequence[Spoken]) -> Spoken | No
 def _message_text(count: int, one: Spoken, zone: tzinfo) -> str:
     who = "user" if one.is_user else "agent"
     head = f"[{count} {who} {one.at.astimezone(zone):%Y-%m-%d %H:%M}]"
-    text = typed(one.text, one.hidden, _LEFT_OUT)
+    text = replace_spans(one.text, one.hidden, _LEFT_OUT)
     if one.is_user:
         text = _clip(text, USER_CHARS // 2, USER_CHARS // 2)
     else:

@@ -26,7 +26,7 @@ from agentd.core.graph import (
     Relation,
 )
 from agentd.core.ports import Clock, GraphRecords, GraphStore
-from agentd.core.text import Folded, trimmed
+from agentd.core.text import Folded, trim_punctuation
 from agentd.zero.formats.reading import read
 from agentd.zero.formats.records import canonical, concepts_told
 from agentd.zero.formats.writing import write
@@ -67,7 +67,7 @@ class KeptRecords:
         parts = (part for one in erasure.excerpts for part in one.parts)
         for text in (*erasure.spans, *parts, *erasure.sentences):
             words = Folded(text)
-            if any(whole.places(trimmed(_words(words.text)))):
+            if any(whole.places(trim_punctuation(_words(words.text)))):
                 return True
             if any(words.places(subject)) and any(words.places(target)):
                 return True

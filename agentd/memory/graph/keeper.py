@@ -14,7 +14,7 @@ import structlog
 
 from agentd.core.erasure import Erasure
 from agentd.core.errors import AgentdError, FileMissing, GraphError, WorkspaceError
-from agentd.core.evidence import LEAST, SAID, Consolidated, faded
+from agentd.core.evidence import LEAST, SAID, Consolidated, faded_confidence
 from agentd.core.fact import Evidence, Fact, FactStatus
 from agentd.core.failpoints import hit
 from agentd.core.graph import (
@@ -360,4 +360,4 @@ def _records_of(sayings: Sequence[Saying]) -> list[Record]:
 def _is_alive(saying: Saying, now: datetime) -> bool:
     """Whether the saying has not faded."""
     age = (now - saying.at).total_seconds()
-    return saying.source != SAID or faded(saying.confidence, age) >= LEAST
+    return saying.source != SAID or faded_confidence(saying.confidence, age) >= LEAST

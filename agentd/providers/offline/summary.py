@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from agentd.core.prompt import Prompt
 from agentd.engine import tokens
-from agentd.engine.compaction.extract import identifiers, needed
+from agentd.engine.compaction.extract import identifiers, needed_identifiers
 from agentd.engine.compaction.summary import LONGEST
 from agentd.providers.offline.conversation import Reply, Say, own_words
 from agentd.providers.offline.flush import statements
@@ -73,7 +73,7 @@ def summarise(
     """
     said, others = _rows(conversation)
     earlier = _parse_earlier(before)
-    latest = needed(reversed(said[-_LAST:]), _LATEST_BYTES)
+    latest = needed_identifiers(reversed(said[-_LAST:]), _LATEST_BYTES)
     if len(said) < _LAST:  # some of the last three are behind the earlier summary
         latest = _distinct((*earlier.latest, *latest))
     latest = _distinct((*latest, *wanted))

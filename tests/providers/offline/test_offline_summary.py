@@ -11,7 +11,7 @@ from agentd.core.message import Text, ToolResult, ToolUse
 from agentd.core.transcript import Row, RowRole
 from agentd.core.turn import SessionKey
 from agentd.engine.budget import Charges
-from agentd.engine.compaction.extract import wanted
+from agentd.engine.compaction.extract import wanted_identifiers
 from agentd.engine.compaction.summary import LONGEST, Summariser, fault
 from agentd.engine.completion import Completions
 from agentd.providers.offline.provider import OfflineProvider
@@ -64,14 +64,14 @@ def summariser(part_tokens: int = 10_000) -> Summariser:
 @given(conversations(), st.one_of(st.just(""), messages))
 def test_every_summary_is_accepted(rows, earlier):
     summary = asyncio.run(summariser().summarise(SessionKey("main"), rows, earlier))
-    assert fault(summary, rows, wanted(rows, LONGEST), LONGEST) is None
+    assert fault(summary, rows, wanted_identifiers(rows, LONGEST), LONGEST) is None
 
 
 @settings(max_examples=75, deadline=None)
 @given(conversations())
 def test_it_is_accepted_when_it_is_made_in_parts(rows):
     summary = asyncio.run(summariser(200).summarise(SessionKey("main"), rows, ""))
-    assert fault(summary, rows, wanted(rows, LONGEST), LONGEST) is None
+    assert fault(summary, rows, wanted_identifiers(rows, LONGEST), LONGEST) is None
 
 
 @pytest.fixture
