@@ -1,8 +1,7 @@
-"""What stands beside the database and must not get lost unseen: configuration, keys, versions of files.
-Blocking.
+"""Notices the loss of files beside the database: configuration, keys, versions of files. Blocking.
 
-What was there at the last start is noted in `beside.json`. What has gone since, or was emptied, is told
-like damage of the database.
+Which of them existed at the last start is recorded in `beside.json`. What has disappeared since, or
+was emptied, is reported like damage of the database.
 """
 
 from __future__ import annotations
@@ -29,42 +28,44 @@ log = structlog.get_logger()
 
 _NOTE = "beside.json"
 _CONFIG_LOST = "config_lost"
-_NOTHING, _COMMENTS, _SETTINGS = range(3)  # what a configuration may hold at most
-_LEFT = "left"  # the file in the folder of a lost configuration that says how much of it was left
+_NOTHING, _COMMENTS, _SETTINGS = range(3)  # levels of `Beside.content`
+_LEFT = "left"  # file in a damage's folder: how much was left of the lost configuration
 _MOST_NAMED = 3
 _OF_NOTHING = hashlib.sha256(b"").hexdigest()
 _WHOLE = re.compile(r"log|[0-9a-f]{64}")
 
 
 def note_of(state_dir: Path) -> Path:
-    """Where it is noted."""
+    """Return the path of the record."""
     return state_dir / _NOTE
 
 
 def look_beside(places: Places, now: datetime) -> None:
-    """Tell what has gone, end the notice of a configuration that is there again, and note what is there.
-    Raises OSError.
+    """Report what has disappeared since the last start, end the report of a configuration that is
+    back, and record what exists now. Raises OSError.
     """
     before, here = _read_note(places.state_dir), _read_state(places)
     damages = Damages(places.database)
     for damage in damages.all():
         if damage.problem.code == _CONFIG_LOST and here.content > _left(damage.folder):
-            shutil.rmtree(damage.folder)  # it was put back
+            shutil.rmtree(damage.folder)  # the configuration was put back
     _tell(places, _losses(places, before, here), here.content, now)
     if before != here:
         _keep(places.state_dir, here)
 
 
 def look_before_new(places: Places, now: datetime) -> None:
-    """Tell, as `look_beside` does, that the configuration has gone: for who writes a new one in its place
-    unasked, after which nobody could see it any more. Raises OSError.
+    """Report a missing configuration as `look_beside` does. To be called before a new one is
+    written in its place unasked, because the loss could not be noticed afterwards. Raises OSError.
     """
     gone = () if places.config_file.exists() else _config_gone(places, _read_note(places.state_dir))
     _tell(places, gone, _COMMENTS, now)
 
 
 def note_beside(places: Places) -> None:
-    """Note what has come since; that something has gone is left to the next start. Raises OSError."""
+    """Record what was created since the last start; losses are left for the next start to find.
+    Raises OSError.
+    """
     before, here = _read_note(places.state_dir), _read_state(places)
     now = Beside(
         here.config,
@@ -78,8 +79,9 @@ def note_beside(places: Places) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What was there: the configuration file and how much it was, a mark of the key that hashes of
-    forgotten facts are made with, whether there were versions of files. "" and False for nothing.
+    """What existed at one time. `config` is the path of the configuration file and `content` how
+    much it contained. `facts_key` identifies the key for hashes of forgotten facts ("": none).
+    `versions` tells whether former versions of files existed.
     """
 
     config: str = ""
@@ -89,7 +91,7 @@ class Beside:
 
 
 def _left(folder: Path) -> int:
-    """The content of the configuration, as `Beside` counts it, when it was found lost."""
+    """Return how much the configuration contained when found lost, as in `Beside.content`."""
     try:
         return int((folder / _LEFT).read_text())
     except (OSError, ValueError):
@@ -97,7 +99,9 @@ def _left(folder: Path) -> int:
 
 
 def _tell(places: Places, found: Iterable[Problem], left: int, now: datetime) -> None:
-    """Record each that is not told yet; `left` is how much of the configuration is there."""
+    """Record each problem that is not recorded yet; `left` is how much the configuration contains
+    now, as in `Beside.content`.
+    """
     damages = Damages(places.database)
     known = {problem.text for problem in damages.problems()}
     for problem in found:
@@ -114,7 +118,9 @@ def _tell(places: Places, found: Iterable[Problem], left: int, now: datetime) ->
 
 
 def _config_gone(places: Places, before: Beside) -> Iterator[Problem]:
-    """A file in which comments are left was edited: whoever takes its last setting out wants the defaults."""
+    """Yield the problem if the configuration had settings at the last start. Only called for one
+    that is missing or empty now: someone who leaves comments in it wants the defaults.
+    """
     if before.config != str(places.config_file) or before.content != _SETTINGS:
         return
     is_there = places.config_file.exists()
@@ -158,8 +164,8 @@ def _read_state(places: Places) -> Beside:
 
 
 def _emptied_files(versions: Path) -> Iterator[str]:
-    """Lists of versions and contents, named by their hashes, with nothing in them: all are written whole
-    or not at all.
+    """Yield FOLDER/NAME of each list of versions and each stored content that is empty. Both are
+    written whole or not at all, so someone else has emptied them.
     """
     for folder in sorted(versions.iterdir()) if versions.is_dir() else ():
         with suppress(OSError), os.scandir(folder) as files:

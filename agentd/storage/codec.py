@@ -1,7 +1,8 @@
-"""Domain values as columns, and back; rows in which damage has changed a word, left out and told.
+"""Encodes values as columns and decodes them; leaves out and reports rows that damage made
+unreadable.
 
-No digest guards the tables of jobs, beats, facts and costs as one guards transcripts. What cannot be read
-of one row must keep no other row from its work, and must not go by in silence either.
+Tables of jobs, beats, facts and costs have no digests, unlike transcripts. An unreadable row must
+not keep the others from being used, and must not go unreported.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from agentd.core.transcript import DAMAGED, Row, RowRole
 from agentd.core.turn import CallMade, Failure, Kind, Origin, SessionKey, StopReason, Turn, Usage
 
 _DAMAGED = "(What was stored here is damaged, and left out.)"
-_EPOCH = datetime.fromtimestamp(0, UTC)  # nothing of a damaged row is to be believed
+_EPOCH = datetime.fromtimestamp(0, UTC)  # of damaged rows: no value of theirs is trusted
 
 
 def stamp(at: datetime) -> str:
-    """An aware time as UTC text that sorts like the time."""
+    """Encode an aware time as UTC text, which sorts like the time."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def moment(text: str) -> datetime:
-    """The time that `stamp` wrote; 1970 for what damage has left of one, and a year that every zone has for
-    one at the ends of the calendar: whoever lists it goes on.
+    """Decode the text of `stamp`. Damaged text gives 1970; a time at the ends of the calendar gives
+    one that exists in every time zone, so that rows can still be listed.
     """
     try:
         found = datetime.fromisoformat(text)
@@ -43,17 +44,17 @@ def moment(text: str) -> datetime:
 
 
 def maybe_stamp(at: datetime | None) -> str | None:
-    """`stamp`, None staying None."""
+    """Encode like `stamp`; None stays None."""
     return None if at is None else stamp(at)
 
 
 def maybe_moment(text: str | None) -> datetime | None:
-    """`moment`, None staying None."""
+    """Decode like `moment`; None stays None."""
     return None if text is None else moment(text)
 
 
 def dumps(value: Any) -> str:
-    """Compact JSON; letters as they are, unless a lone surrogate forbids it."""
+    """Encode as compact JSON; non-ASCII characters stay, unless there is a lone surrogate."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     try:
         text.encode()
@@ -63,23 +64,23 @@ def dumps(value: Any) -> str:
 
 
 def dump_blocks(blocks: Iterable[Block]) -> str:
-    """Message blocks as a column."""
+    """Encode message blocks as a column."""
     return dumps(encode_blocks(blocks))
 
 
 def load_images(text: str) -> tuple[Image, ...]:
-    """The images that `dump_blocks` wrote."""
+    """Decode the text of `dump_blocks`; return only the images."""
     return tuple(b for b in decode_blocks(json.loads(text)) if isinstance(b, Image))
 
 
 def dump_usage(usage: Usage | None) -> str | None:
-    """Usage as a column."""
+    """Encode token usage as a column."""
     return None if usage is None else dumps(_usage_fields(usage))
 
 
 def load_row(row: sqlite3.Row) -> Row:
-    """A transcript row from its columns. One that is not `proven` says so and nothing else: as the
-    user's message where it opens a turn, else as a notice.
+    """Decode a transcript row. One that is not `proven` is replaced by a placeholder with the tag
+    DAMAGED: a user row where it opens a turn, else a notice.
     """
     if not row["proven"]:
         role = RowRole.USER if row["opens_turn"] == 1 else RowRole.NOTICE
@@ -98,7 +99,7 @@ def load_row(row: sqlite3.Row) -> Row:
 
 
 def dump_turn(turn: Turn) -> str:
-    """The outcome of a turn as a column; who and where stand in the columns beside it."""
+    """Encode the outcome of a turn as a column, without its session and message id."""
     failure = turn.failure
     return dumps(
         {
@@ -115,7 +116,7 @@ def dump_turn(turn: Turn) -> str:
 
 
 def load_turn(session: SessionKey, message_id: str, seq: int, outcome: str) -> Turn:
-    """The ended turn that `dump_turn` wrote."""
+    """Decode the ended turn from the text of `dump_turn`."""
     data = json.loads(outcome)
     stop = data["stop_reason"]
     return Turn(
@@ -127,7 +128,7 @@ def load_turn(session: SessionKey, message_id: str, seq: int, outcome: str) -> T
         usage=Usage(*data["usage"]),
         tool_calls=tuple(
             CallMade(
-                call.get("id", ""),  # of older versions they had no more than names
+                call.get("id", ""),  # older versions stored names only
                 call["name"],
                 call.get("input", {}),
                 call["is_error"],
@@ -136,14 +137,14 @@ def load_turn(session: SessionKey, message_id: str, seq: int, outcome: str) -> T
             for call in data["tool_calls"]
         ),
         cost_usd=data["cost_usd"],
-        context_tokens=data.get("context_tokens", 0),  # turns of older versions have none
+        context_tokens=data.get("context_tokens", 0),  # older versions stored none
         tainted=data.get("tainted", False),
         failure=Failure(*data["failure"]) if data["failure"] else None,
     )
 
 
 def dump_intent(intent: Intent) -> tuple[str, bytes | None]:
-    """An intent as two columns: JSON, and the bytes of its file change."""
+    """Encode an intent as two columns: JSON, and the bytes of its file change."""
     call, file = intent.call, intent.file
     data: dict[str, Any] = {
         "id": call.id,
@@ -162,7 +163,7 @@ def dump_intent(intent: Intent) -> tuple[str, bytes | None]:
 
 
 def load_intent(text: str, content: bytes | None) -> Intent:
-    """The intent that `dump_intent` wrote."""
+    """Decode the columns of `dump_intent`."""
     data = json.loads(text)
     call = ToolCall(
         id=data["id"],
@@ -181,12 +182,12 @@ def load_intent(text: str, content: bytes | None) -> Intent:
 
 
 def dump_output(output: ToolOutput) -> str:
-    """A tool's answer as a column."""
+    """Encode a tool's output as a column."""
     return dumps([output.text, output.is_error, output.tainted, output.is_repetition])
 
 
 def load_output(text: str) -> ToolOutput:
-    """The answer that `dump_output` wrote."""
+    """Decode the text of `dump_output`."""
     return ToolOutput(*json.loads(text))
 
 
@@ -200,33 +201,34 @@ def _usage_fields(usage: Usage) -> list[int]:
 
 
 def load_usage(text: str | None) -> Usage | None:
-    """The usage of a column; None for none."""
+    """Decode the text of `dump_usage`; None stays None."""
     return None if text is None else Usage(*json.loads(text))
 
 
 log = structlog.get_logger()
 T = TypeVar("T")
 
-# What the makers of our values raise for what they were never given: a word of no enum, JSON that is
-# none or of another shape, a number out of all bounds.
+# What decoding raises for damaged columns: a word that is in no enum, JSON that is invalid or has
+# another shape, a number out of range.
 _MISMADE = (ValueError, KeyError, TypeError, IndexError, OverflowError, AgentdError)
 
 
 class UnreadableRows:
-    """Those of one table, by their ids; each stands among the problems until it is read again or gone.
-    `what` names one row of it, `cure` says what to do, `key` is the column that tells rows apart.
+    """The unreadable rows of one table, by id. Each is reported as a problem until it is read again
+    or deleted. `what` is the word for one row, `cure` says what to do, `key` is the column with the
+    id.
     """
 
     def __init__(self, what: str, cure: str, key: str = "id") -> None:
         self._what = what
         self._cure = cure
         self._key = key
-        self._ids: frozenset[int | str] = frozenset()  # replaced whole: another thread asks for it
+        self._ids: frozenset[int | str] = frozenset()  # never mutated: another thread reads it
 
     def readable(
         self, rows: Iterable[sqlite3.Row], load: Callable[[sqlite3.Row], T]
     ) -> tuple[T, ...]:
-        """What `load` makes of the rows, without those of which it can make nothing."""
+        """Return what `load` makes of each row; record and skip the rows it fails on."""
         found: list[T] = []
         bad: set[int | str] = set()
         good: set[int | str] = set()
@@ -238,14 +240,14 @@ class UnreadableRows:
             except _MISMADE as error:
                 bad.add(row_id)
                 if row_id not in self._ids:
-                    why = type(error).__name__  # its words may be the row's
+                    why = type(error).__name__  # not its message, which may quote the row
                     log.warning("row_unreadable", what=self._what, id=row_id, reason=why)
         if bad or self._ids:
             self._ids = self._ids - good | bad
         return tuple(found)
 
     def one(self, row: sqlite3.Row, load: Callable[[sqlite3.Row], T]) -> T:
-        """What `load` makes of the row. Raises StorageError where that is nothing."""
+        """Return what `load` makes of the row. Raises StorageError if it fails."""
         for found in self.readable((row,), load):
             return found
         raise StorageError(
@@ -253,11 +255,11 @@ class UnreadableRows:
         )
 
     def gone(self, row_id: int | str) -> None:
-        """The row is no longer there."""
+        """Stop reporting a row that was deleted."""
         self._ids -= {row_id}
 
     def problems(self) -> tuple[Problem, ...]:
-        """One that names all of them."""
+        """One problem that names all unreadable rows; empty if there are none."""
         if not self._ids:
             return ()
         named = ", ".join(f"{self._what} {one}" for one in sorted(self._ids, key=str))

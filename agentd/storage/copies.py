@@ -1,5 +1,5 @@
-"""Copies of what agentd keeps that nobody erases from: backups, what a restore moved aside, exports and
-snapshots.
+"""Finds copies of agentd's data that no erasure reaches: backups, files that a restore moved aside,
+exports and snapshots.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from pathlib import Path
 from agentd.core.erasure import Erasure
 
 _GZIP = b"\x1f\x8b"
-_FIRST = "state/state.db"  # of a backup's entries
+_FIRST = "state/state.db"  # the first entry of a backup's archive
 _ASIDE = re.compile(r"\.(?:before|restore|corrupt|damaged)-")
-_WORDLESS = re.compile(r"(?:beside\.json|\w+\.key)\.")  # what was there once, and keys
-_BESIDE = ("", "-wal", "-shm", "-journal")  # what SQLite adds to the name of a database
-_PART = 1 << 18  # bytes of a file that are looked at in one go
-_OVERLAP = 1 << 13  # of two parts, so that no words are cut in two
+_WORDLESS = re.compile(r"(?:beside\.json|\w+\.key)\.")  # they hold no words
+_BESIDE = ("", "-wal", "-shm", "-journal")  # suffixes of the files of a SQLite database
+_PART = 1 << 18  # bytes of a file searched at once
+_OVERLAP = 1 << 13  # bytes that two parts share, so that no expression is cut in two
 
 
 class Copies:
-    """Those at or below `roots`, and the journal if `journal` is the command that empties it. Files at or
-    below `erased` are erased from, so that their words are no copies.
+    """The copies at or below `roots`, and the systemd journal if `journal` is the command that
+    empties it. Files at or below `erased` do not count for their words: erasures reach them.
 
-    `databases` are open in this process. None of their files is looked into: closing any descriptor of
-    one drops the locks that SQLite holds on it, and the next process to open the database would then
-    cut the memory that is shared with it from under us, which kills at once.
+    `databases` are open in this process, so none of their files is read: closing any descriptor of
+    one drops the locks that SQLite holds on it. The next process to open the database would then
+    truncate the shared memory that this process has mapped, which kills it at once.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Copies:
         journal: str = "",
         erased: Sequence[Path] = (),
     ) -> None:
-        # As plain text: a home has thousands of files, and paths that are objects cost most of the walk.
+        # Strings, since a home has thousands of files and Path objects would dominate the cost.
         self._roots = tuple(map(os.fspath, roots))
         self._apart = tuple(
             path.with_name(path.name + end) for path in databases for end in _BESIDE
@@ -50,8 +50,9 @@ class Copies:
         self._erased = frozenset(map(os.fspath, erased))
 
     async def list(self, words: Erasure) -> tuple[str, ...]:
-        """The paths of backups and of what was moved aside, whatever it holds, and of other files with
-        these words, each once; the journal as `journal (COMMAND)`. What cannot be read is left out.
+        """Return the paths of all backups and moved-aside files, whatever they contain, and of
+        other files that contain the words, each once; last the journal as `journal (COMMAND)`.
+        Unreadable files are left out.
         """
         found = await asyncio.to_thread(lambda: sorted(set(self._find(words))))
         journal = (f"journal ({self._journal})",) if self._journal else ()
@@ -59,7 +60,7 @@ class Copies:
 
     def _find(self, words: Erasure) -> Iterator[str]:
         names = frozenset(path.name for path in self._apart)
-        apart = frozenset(_inodes(self._apart))  # they may have other names, too
+        apart = frozenset(_inodes(self._apart))  # their files may have other names (hard links)
         folders = list(self._roots)
         while folders:
             folder = folders.pop()
@@ -79,7 +80,7 @@ class Copies:
                         yield path
 
     def _are_erased(self, folder: str) -> bool:
-        """Whether files in the folder are."""
+        """Whether erasures reach the files in the folder."""
         return any(f"{folder}/".startswith(f"{one}/") for one in self._erased)
 
 
@@ -91,7 +92,7 @@ def _inodes(paths: Iterable[Path]) -> Iterator[tuple[int, int]]:
 
 
 def _entries(folder: str) -> Sequence[os.DirEntry[str]]:
-    """What is in a folder; nothing in one that cannot be read."""
+    """Return the entries of a folder; empty if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return tuple(entries)
@@ -107,7 +108,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_another(entry: os.DirEntry[str], apart: frozenset[tuple[int, int]]) -> bool:
-    """Whether it is a regular file, and none of those apart; it is not opened for that."""
+    """Whether the entry is a regular file and not one of `apart`; decided without opening it."""
     try:
         seen = entry.stat(follow_symlinks=False)
     except OSError:

@@ -1,9 +1,9 @@
-"""Leaving no trace of what was deleted in a database's files.
+"""Removes every byte of deleted content from a database's files.
 
-SQLite's secure_delete blanks what a deletion frees, but not the copies that a rearrangement of
-pages leaves between the cells and their pointers (`blank` does), and the write-ahead log keeps
-former pages, so it is cut. A marker beside the file, made before the deletion, tells the next
-start that this is still to be done.
+SQLite's secure_delete overwrites the space that a deletion frees, but not the copies that a
+rearrangement of a page leaves between its pointers and its cells; `blank` does. The write-ahead log
+keeps former pages, so it is truncated. A marker file beside the database, created before the
+deletion, makes the next start finish the work.
 """
 
 from __future__ import annotations
@@ -21,33 +21,35 @@ from agentd.core.errors import StorageError
 from agentd.core.paths import sync_directory, sync_file
 from agentd.core.spans import Span
 
-_PART = 1 << 20  # bytes that are read at once; a multiple of every page size
-_HEADER = 100  # bytes of the file's own, on page 1
-_PAGE_SIZE, _RESERVED, _FREE, _AUTO_VACUUM = 16, 20, 32, 52  # where they stand there
+_PART = 1 << 20  # bytes read at once; a multiple of every page size
+_HEADER = 100  # bytes of the file header, at the start of page 1
+_PAGE_SIZE, _RESERVED, _FREE, _AUTO_VACUUM = 16, 20, 32, 52  # their offsets in the header
 _INNER, _LEAF = frozenset({2, 5}), frozenset({10, 13})
-_TREE = struct.Struct(">BHHH")  # kind, first free block, number of cells, where the cells begin
+_TREE = struct.Struct(">BHHH")  # kind, first free block, number of cells, offset of the cells
 _PAIR = struct.Struct(">HH")
 _WORDS = struct.Struct(">II")
-# Of a larger file a chain's next page may look like the kind of a tree's page.
+# In a larger file an overflow page may look like a b-tree page: its first byte is the highest byte
+# of the next page's number.
 _MOST_PAGES = 1 << 24
 _SUFFIX = "-unclean"
-_SPARSE = 4  # a file is written anew where one of so many pages is free: others get the room back
+_SPARSE = 4  # rewrite a file if more than 1 of 4 pages is free: that returns the space to the disk
 
 
 class SqliteConnection(sqlite3.Connection):
-    """One that holds a descriptor of its file: opened before SQLite's own and closed after it, since
-    closing any of them drops the locks of all.
+    """A connection that also holds a descriptor of its database file, for `blank`. The descriptor
+    is opened before SQLite's own and closed after it, because closing any descriptor of a file
+    drops all locks that the process holds on it.
     """
 
     descriptor: int | None = None
 
     @classmethod
     def to(cls, path: Path, patience: float) -> SqliteConnection:
-        """A connection to the file, whose statements wait so many seconds for another program. Raises
+        """Connect to the file; statements wait up to `patience` seconds for another program. Raises
         sqlite3.Error.
         """
         descriptor = None
-        with suppress(OSError):  # without it the file is written anew
+        with suppress(OSError):  # without it, `clear` rewrites the file
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             conn = sqlite3.connect(path, isolation_level=None, timeout=patience, factory=cls)
@@ -59,7 +61,7 @@ class SqliteConnection(sqlite3.Connection):
         return conn
 
     def close(self) -> None:
-        """Close it and the descriptor."""
+        """Close the connection, then the descriptor."""
         super().close()
         descriptor, self.descriptor = self.descriptor, None
         if descriptor is not None:
@@ -67,8 +69,8 @@ class SqliteConnection(sqlite3.Connection):
 
 
 def mark_unclean(path: Path) -> bool:
-    """Remember, durably, that deleted bytes may be left in the files of this database; False if that
-    was known. Raises StorageError.
+    """Create the marker, durably: deleted bytes may be left in the files of this database. Return
+    False if the marker existed. Raises StorageError.
     """
     try:
         os.close(os.open(_marker(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -84,12 +86,12 @@ def mark_unclean(path: Path) -> bool:
 
 
 def is_unclean(path: Path) -> bool:
-    """Whether that is so."""
+    """Whether the marker exists."""
     return _marker(path).exists()
 
 
 def unmark(path: Path) -> None:
-    """Forget it: nothing was deleted, or nothing is left. Raises StorageError."""
+    """Remove the marker: nothing was deleted, or no deleted byte is left. Raises StorageError."""
     try:
         _marker(path).unlink(missing_ok=True)
     except OSError as error:
@@ -100,9 +102,12 @@ def unmark(path: Path) -> None:
 
 
 def clear(conn: sqlite3.Connection, path: Path) -> None:
-    """Leave none of it in the file and cut the log: blank what nothing stored uses, in time for one reading of
-    the file, or write all that is left into fresh pages. No transaction may be open. Raises sqlite3.Error, and
-    StorageError, while another program reads, when the marker stays.
+    """Remove all deleted bytes from the file, truncate the log and remove the marker. Unused bytes
+    are blanked, which takes one reading of the file; where that is impossible or much of the file
+    is free, SQLite rewrites the file (VACUUM).
+
+    No transaction may be open. Raises sqlite3.Error, and StorageError if another program reads the
+    database or the log cannot be synced; the marker then stays.
     """
     _cut(conn, path)
     try:
@@ -116,8 +121,8 @@ def clear(conn: sqlite3.Connection, path: Path) -> None:
 
 
 def drop_asides(path: Path) -> None:
-    """Delete damaged files that were put aside for this one: they hold what it held. What is no file
-    was never ours, and stays.
+    """Delete damaged files that were put aside for this database: they hold the same content.
+    Anything that is not a regular file was not created by agentd and stays.
     """
     for aside in path.parent.glob(f"{path.name}.corrupt-*"):
         if stat.S_ISREG(aside.lstat().st_mode):
@@ -125,16 +130,16 @@ def drop_asides(path: Path) -> None:
 
 
 def blank(descriptor: int, shape: PageShape) -> int:
-    """Make every byte of the file zero, durably, that belongs to nothing that is stored; gives how
-    many pages had some. Raises NotPlainError, OSError.
+    """Overwrite all bytes of the file that belong to no stored content with zeros, durably; return
+    how many pages had any. Raises NotPlainError, OSError.
 
-    A page says itself which of its bytes are used, so every other one can be made zero without
-    SQLite, which never reads it: no log is needed for that, and a crash in the middle leaves a
-    sound file.
+    Each page says which of its bytes are used, and SQLite never reads the others. They can
+    therefore be overwritten without SQLite and without a log: a crash in the middle leaves a sound
+    file.
 
-    The descriptor was open before SQLite's own and is closed after it: closing any descriptor of
-    the file drops the locks of the process. The caller holds the write lock, and nothing is in
-    the log.
+    `descriptor` must have been opened before SQLite's own and be closed after it, because closing
+    any descriptor of the file drops the locks of the process. The caller holds the write lock, and
+    the log is empty.
     """
     changed = 0
     zeros = bytes(shape.page_size)
@@ -158,22 +163,22 @@ def blank(descriptor: int, shape: PageShape) -> int:
 
 
 class NotPlainError(Exception):
-    """The file is not of the simple kind that is understood here."""
+    """The file has a format or damage that `blank` does not handle."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageShape:
-    """What the header of the file says."""
+    """The page layout, from the file's header."""
 
     page_size: int
-    usable: int  # bytes of a page
-    first_free: int
-    free: int  # pages that hold nothing
-    count: int
+    usable: int  # bytes of a page without its reserved end
+    first_free: int  # number of the first page in the list of free pages; 0: none
+    free: int  # number of free pages
+    count: int  # number of pages in the file
 
     @classmethod
     def of(cls, descriptor: int) -> PageShape:
-        """That of a file. Raises NotPlainError, OSError."""
+        """Read the page layout of an open file. Raises NotPlainError, OSError."""
         head = os.pread(descriptor, _HEADER, 0)
         size = os.fstat(descriptor).st_size
         if len(head) < _HEADER:
@@ -191,7 +196,9 @@ class PageShape:
 
 
 def _is_blank(part: bytes, at: int, shape: PageShape) -> bool:
-    """Whether a leaf, as most pages are, has nothing but one gap, all of it zero: known at a glance."""
+    """Whether the page at offset `at` is a leaf whose only gap is all zero: a quick test that most
+    pages pass.
+    """
     kind, free, cells, begin = _TREE.unpack_from(part, at)
     if kind not in _LEAF or free or not 8 + 2 * cells <= begin <= shape.usable:
         return False
@@ -199,7 +206,9 @@ def _is_blank(part: bytes, at: int, shape: PageShape) -> bool:
 
 
 def _gaps(part: bytes, at: int, shape: PageShape, header: int) -> Iterator[Span]:
-    """The unused bytes of the page that begins there, if it is one of a tree."""
+    """Yield the unused spans of the page at offset `at`, relative to the page; nothing for a page
+    that is not part of a b-tree. Raises NotPlainError if the page is damaged.
+    """
     kind, free, cells, begin = _TREE.unpack_from(part, at + header)
     if kind in _LEAF:
         start = header + 8 + 2 * cells
@@ -222,7 +231,9 @@ def _gaps(part: bytes, at: int, shape: PageShape, header: int) -> Iterator[Span]
 
 
 def _unused_spans(descriptor: int, shape: PageShape) -> dict[int, list[Span]]:
-    """The unused bytes of the pages that hold nothing, by their numbers."""
+    """Return the unused spans of the free pages, by page number. Raises NotPlainError if the list
+    of free pages is damaged.
+    """
     found: dict[int, list[Span]] = {}
     trunk = shape.first_free
     while trunk:
@@ -243,10 +254,10 @@ def _unused_spans(descriptor: int, shape: PageShape) -> dict[int, list[Span]]:
 
 def _cut(conn: sqlite3.Connection, path: Path) -> None:
     is_busy, *_ = conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if is_busy:  # SQLite does not raise then, and the file may still have all of its former pages
+    if is_busy:  # SQLite does not raise, and the log may still hold former pages
         raise _read_by_others(path)
-    # SQLite does not sync that cut: when the power goes the log could come back, with all former pages. Its
-    # locks are on other files, so this one may be closed.
+    # SQLite does not sync the truncation: after a power cut the log could come back with all former
+    # pages. SQLite has no locks on the log, so a descriptor of it may be closed.
     try:
         sync_file(_log(path))
     except FileNotFoundError:
@@ -259,10 +270,12 @@ def _cut(conn: sqlite3.Connection, path: Path) -> None:
 
 
 def _try_blank(conn: sqlite3.Connection, path: Path) -> bool:
-    """Whether the file could be blanked, and is worth it. Raises NotPlainError, OSError, StorageError."""
+    """Blank the file; return False if it cannot be blanked or should rather be rewritten. Raises
+    NotPlainError, OSError, StorageError.
+    """
     if not isinstance(conn, SqliteConnection) or conn.descriptor is None:
         return False
-    # Nobody else writes now, so nobody moves pages from the log into the file.
+    # With the write lock held, no other program moves pages from the log into the file.
     conn.execute("BEGIN IMMEDIATE")
     try:
         if _log_of(path):
@@ -273,12 +286,12 @@ def _try_blank(conn: sqlite3.Connection, path: Path) -> bool:
         blank(conn.descriptor, shape)
     finally:
         conn.execute("ROLLBACK")
-    conn.execute("PRAGMA shrink_memory")  # pages as they were: they are to be read again
+    conn.execute("PRAGMA shrink_memory")  # drop cached pages: the file has changed under them
     return True
 
 
 def _log_of(path: Path) -> int:
-    """How many bytes are in the log."""
+    """Return the size of the write-ahead log in bytes."""
     try:
         return _log(path).stat().st_size
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Database files: made private, opened, looked at for damage, watched while they are open, and put aside.
+"""Database files: created private, opened, checked for damage, watched while open, put aside.
 Blocking.
 """
 
@@ -24,24 +24,24 @@ from agentd.storage.migrations import Schema, check, check_shape, migrate
 from agentd.storage.proofs import Guard
 from agentd.storage.sqlite_errors import corrupt, no_room, translate
 
-LARGE = 16 * 1024 * 1024  # bytes of a derived file that is not read before it is used: .02 s
-SECONDS = 0.5  # that each of the two readings at a start may take
+LARGE = 16 * 1024 * 1024  # bytes; a larger derived file is checked after the start (0.02 s)
+SECONDS = 0.5  # time limit of each of the two readings at a start
 
 
 @dataclass(frozen=True, slots=True)
 class SoundnessLook:
-    """What a look has found: why the file is damaged, "" if no damage was seen, and whether all of it
-    was read.
-    """
+    """The result of `look`: the damage ("" if none was seen), and whether everything was read."""
 
     damage: str = ""
     is_complete: bool = True
 
 
 def look(path: Path, schema: Schema, seconds: float = SECONDS) -> SoundnessLook:
-    """Read a database that nobody has open, and write nothing. All of it and its indices if that can be
-    done in `seconds`, else in as many once more its pages alone. Raises StorageError for a file that
-    cannot be read for another reason than damage, and for one that is not ours or of a newer agentd.
+    """Check a database that no program has open, without writing. Everything is read, indices
+    included, if that takes less than `seconds`; else the pages alone, for at most `seconds` more.
+
+    Raises StorageError for a file that cannot be read for another reason than damage, that is not
+    agentd's, or that a newer agentd wrote.
     """
     try:
         with closing(read_only(path)) as conn:
@@ -52,24 +52,26 @@ def look(path: Path, schema: Schema, seconds: float = SECONDS) -> SoundnessLook:
         if not isinstance(told, StorageCorrupt):
             raise told from error
         return SoundnessLook(str(error))
-    except UnicodeDecodeError:  # SQLite's own message names what is damaged
+    except UnicodeDecodeError:  # SQLite's error message itself contains the damaged text
         return SoundnessLook("its schema cannot be read")
 
 
 def check_whole(conn: sqlite3.Connection, path: Path) -> None:
-    """Read the file, and not what is known of it. Raises sqlite3.Error, StorageCorrupt."""
+    """Check the pages of the file itself, not those in SQLite's cache. Raises sqlite3.Error,
+    StorageCorrupt.
+    """
     conn.execute("PRAGMA shrink_memory")
     if conn.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
         raise corrupt(path)
 
 
 def read_only(path: Path) -> sqlite3.Connection:
-    """A connection that changes neither the file nor its log, not even when it is closed. Nobody may have
-    the database open.
+    """Return a connection that changes neither the file nor its log, not even when it is closed. No
+    program may have the database open.
     """
     log = path.with_name(f"{path.name}-wal")
-    # Without a log the file is all there is: read as such it needs no index of a log beside it, for which a
-    # full disk has no room.
+    # Without a log, `immutable` avoids creating the log's index file, for which a full disk has no
+    # room.
     kind = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
     conn = sqlite3.connect(f"{path.absolute().as_uri()}?{kind}", uri=True, isolation_level=None)
     conn.text_factory = lenient
@@ -77,13 +79,13 @@ def read_only(path: Path) -> sqlite3.Connection:
 
 
 def lenient(data: bytes) -> str:
-    """The text of a column, which damage may have made no Unicode."""
+    """Decode the text of a column, which may not be valid UTF-8 after damage."""
     return data.decode("utf-8", "replace")
 
 
 def _damage(conn: sqlite3.Connection, schema: Schema) -> SoundnessLook | None:
-    """Whether what stands in the header and the schema is not what the steps make. That of another
-    program, or of a newer agentd, is its own business. Raises StorageError for these.
+    """Return the damage if header and schema differ from what the schema's steps make; None if they
+    do not. Raises StorageError for a database of another program or of a newer agentd.
     """
     tables = {str(name) for (name,) in conn.execute("SELECT name FROM sqlite_schema")}
     try:
@@ -92,7 +94,7 @@ def _damage(conn: sqlite3.Connection, schema: Schema) -> SoundnessLook | None:
         if "sessions" not in tables and tables:
             raise
         return SoundnessLook(error.message)
-    except StorageError:  # its version is a newer one's; or a damaged number, with our very tables
+    except StorageError:  # a newer agentd's version, or a damaged number in a file with our tables
         if not _is_shaped(conn, schema):
             raise
         return SoundnessLook("the version in its header is damaged")
@@ -123,7 +125,7 @@ def _read(conn: sqlite3.Connection, seconds: float) -> SoundnessLook:
 
 @contextmanager
 def _time_limit(conn: sqlite3.Connection, seconds: float) -> Iterator[None]:
-    """Interrupt what the connection does when the time is over."""
+    """Interrupt the statements of the connection once `seconds` have passed."""
     timer = threading.Timer(seconds, conn.interrupt)
     timer.start()
     try:
@@ -142,10 +144,11 @@ _SUFFIXES = ("", "-wal", "-shm")
 def open_file(
     path: Path, schema: Schema, synchronous: Synchronous, guard: Guard | None = None
 ) -> tuple[SqliteConnection, Problem | None]:
-    """The one connection to `path`, brought to the schema's newest version, and what was wrong. `guard`
-    seals and counts from there on.
+    """Open the one connection to `path` and migrate it to the schema's newest version; return it
+    with the problem for which a derived file was put aside, if any. From then on `guard` makes the
+    digests of rows and counts commits.
 
-    Raises StorageError and its kinds. To be called on the thread that will use the connection.
+    Raises StorageError and its subclasses. Must be called on the thread that uses the connection.
     """
     try:
         ensure_private_dir(path.parent)
@@ -166,8 +169,8 @@ def open_file(
 
 
 def put_aside(path: Path, schema: Schema, error: StorageError) -> Problem:
-    """Rename a derived database that no connection has open, or what stands in its place, and say
-    so.
+    """Rename a derived database that no connection has open, or whatever is at its path; return the
+    Problem that reports it.
     """
     aside = next(
         candidate
@@ -200,8 +203,8 @@ def _connect(
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_IOERR:
                 raise
-            # A full disk has no room for the file by which connections share the index of the log. To a
-            # connection that is alone it is in memory: what is stored can be read, and a write says why not.
+            # A full disk has no room for the -shm file, through which connections share the index of
+            # the log. An exclusive connection keeps it in memory: reads work, writes report the disk.
             return _open_connection(path, schema, synchronous, guard, alone=True)
     except sqlite3.Error as error:
         raise translate(error, path) from error
@@ -235,7 +238,7 @@ def _prepare(
 ) -> None:
     conn.row_factory = sqlite3.Row
     check(conn, schema)
-    # A large one is read behind the start, by `IntegrityWatch`: its owner has it verified.
+    # A large one is checked after the start, once its store calls `Database.verify`.
     if schema.derived and path.stat().st_size < LARGE:
         check_whole(conn, path)
     conn.execute("PRAGMA journal_mode = WAL")
@@ -245,25 +248,26 @@ def _prepare(
     conn.execute("PRAGMA temp_store = MEMORY")
     conn.execute("PRAGMA journal_size_limit = 16777216")
     if guard is not None:
-        conn.text_factory = (
-            lenient  # one damaged text must not keep a whole session from being read
-        )
+        # One damaged text must not keep a whole session from being read.
+        conn.text_factory = lenient
     done = check(conn, schema)
     migrate(conn, schema)
     if done < len(schema.steps) and not schema.derived:
-        # The tables are to stand in the file itself, so that what befalls the log does not take them.
+        # Move the new tables into the file itself, so that they survive a loss of the log.
         with suppress(sqlite3.OperationalError):
             conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     if guard is not None:
         guard.open(conn)
     if is_unclean(path):
-        # A full disk or another reader keeps nobody from starting; it stays due.
+        # A full disk or another reader must not prevent a start; the erasure stays due.
         with suppress(sqlite3.OperationalError, StorageError):
             clear(conn, path)
 
 
 def _irregular(path: Path) -> Path | None:
-    """Which of a database's files is a directory, a link, a pipe or the like; None for none."""
+    """Return which of a database's files is not a regular file (a directory, a link, a pipe); None
+    if all are.
+    """
     for suffix in _SUFFIXES:
         part = path.with_name(path.name + suffix)
         with suppress(FileNotFoundError):
@@ -273,25 +277,25 @@ def _irregular(path: Path) -> Path | None:
 
 
 def _is_hopeless(error: StorageError) -> bool:
-    # Damaged, somebody else's or a newer agentd's. Behind a cause there is a disk that is full or a
-    # file that is locked, where a new file would fare no better.
+    # True if the file is damaged, not agentd's or a newer agentd's. An error with a cause means a
+    # full disk or a locked file, where a new file would not help.
     return isinstance(error, StorageCorrupt) or error.__cause__ is None
 
 
 def _private_file(path: Path) -> None:
-    # Before our connection exists: closing any other descriptor of the file later on would drop
+    # Done before our connection exists: closing another descriptor of the file later would drop
     # the locks that SQLite holds. SQLite gives the -wal and -shm files the same mode.
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW, 0o600))
     path.chmod(0o600)
 
 
-SELDOM = 20  # looks between two readings of a larger file, while we write it ourselves
+SELDOM = 20  # looks between two checks of a large file that agentd itself is writing
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What a file looked like, and how much we had written by then."""
+    """A file's identity and size at one look, and how many commits agentd had made by then."""
 
     inode: tuple[int, int]
     size: int
@@ -300,8 +304,8 @@ class _Look:
 
 
 class IntegrityWatch:
-    """Looks at an open file without opening it: closing any descriptor of it would drop the locks
-    that SQLite holds.
+    """Watches the file of an open database without opening it: closing any descriptor of the file
+    would drop the locks that SQLite holds.
     """
 
     def __init__(self, path: Path) -> None:
@@ -312,19 +316,21 @@ class IntegrityWatch:
         self._is_unread = False
 
     def begin(self, commits: int) -> None:
-        """The file was opened, and found whole, unless it is large: the next look is to read it."""
+        """Record the file as it was just opened. It was checked then unless it is large: a large
+        one is suspect at the next look.
+        """
         self._last = self._look(commits)
         self._looks, self._written = 0, False
         self._is_unread = self._last is not None and self._last.size >= LARGE
 
     def is_gone(self) -> bool:
-        """Whether another file stands at its place, or none."""
+        """Whether the file is missing or another one has taken its place."""
         now = self._look(0)
         return self._last is not None and (now is None or now.inode != self._last.inode)
 
     def is_suspect(self, commits: int) -> bool:
-        """Whether the file is to be read, as it changed. A large one that we write ourselves, as
-        `commits` tells, and that grows, has to wait.
+        """Whether the file must be checked because it has changed. For a large file that grows by
+        commits of agentd itself (`commits` has changed), only every 20th call says so.
         """
         last, now = self._last, self._look(commits)
         if last is None or now is None:
@@ -350,7 +356,7 @@ class IntegrityWatch:
 
 
 def lost_file_problem(path: Path, *, derived: bool) -> Problem:
-    """What to tell while a database's file is gone."""
+    """Return the Problem to report while a database's file is gone."""
     text = f"{path.name} was deleted or exchanged while agentd runs"
     if derived:
         return Problem("index_lost", text, "nothing is lost, it is written again within a minute")
@@ -362,8 +368,8 @@ def lost_file_problem(path: Path, *, derived: bool) -> Problem:
 
 
 def copy_database(conn: sqlite3.Connection, path: Path) -> Path:
-    """A new file beside `path` with all that the connection sees, whether its own file has a name or
-    not. Raises sqlite3.Error, OSError.
+    """Write all that the connection sees into a new file beside `path` and return its path. The
+    connection's own file may be deleted already. Raises sqlite3.Error, OSError.
     """
     copy = path.with_name(f"{path.name}.new")
     copy.unlink(missing_ok=True)
@@ -380,12 +386,14 @@ def copy_database(conn: sqlite3.Connection, path: Path) -> Path:
 
 
 def put_back(copy: Path, path: Path, schema: Schema) -> Problem:
-    """Move a copy to the place of the database, which nobody has open, and say so."""
+    """Move a copy to the path of the database, which no connection has open; return the Problem
+    that reports it.
+    """
     cure = "nothing is lost"
     if os.path.lexists(path):
         aside = put_aside(path, schema, StorageCorrupt("it took the place of another"))
         cure = f"{cure}; {aside.text}"
-    for suffix in ("-wal", "-shm"):  # of the file that went: they would be taken for the copy's
+    for suffix in ("-wal", "-shm"):  # of the former file: SQLite would apply them to the copy
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     copy.rename(path)
     text = f"{path.name} was deleted or exchanged while agentd ran, and was written again"

@@ -1,4 +1,4 @@
-"""Keys of agentd's own, for hashes that nobody else can make. Blocking."""
+"""agentd's own secret keys, for hashes that nobody else can make. Blocking."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _FORGOTTEN = "take it from a backup; without it, what was forgotten may be learn
 
 
 def load_key(file: Path, cure: str = _FORGOTTEN) -> bytes:
-    """The key in the file, made when it is first asked for. Raises StorageError, with the cure for a file
-    that is no key.
+    """Return the key in the file; create the file at the first use. Raises StorageError; `cure` is
+    its advice for a file that does not contain a valid key.
     """
     try:
         ensure_private_dir(file.parent)

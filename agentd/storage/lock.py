@@ -1,4 +1,6 @@
-"""The proof that one daemon alone uses a state directory, and turns for files in it that others write, too."""
+"""Locks: one daemon per state directory, and exclusive writing of files that several programs
+write.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ _TRIES = 250
 
 @contextmanager
 def folder_lock(folder: Path, tries: int = _TRIES) -> Iterator[None]:
-    """Keep all other holders out of the folder until the block ends or the process dies: for files that
-    are written in moments, by several programs. Waits for them, `tries` times 20 ms, in which nothing
-    else happens in this thread. Raises OSError, BlockingIOError for one that never ends.
+    """Lock the folder until the block ends or the process dies: for files that several programs
+    write, each for a moment only. Waits for other holders, up to `tries` times 20 ms, and blocks
+    the thread meanwhile. Raises OSError; BlockingIOError if another holder does not finish in time.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -39,10 +41,10 @@ def folder_lock(folder: Path, tries: int = _TRIES) -> Iterator[None]:
 
 @contextmanager
 def state_lock(directory: Path) -> Iterator[None]:
-    """Own `directory` until the block ends or the process dies; the kernel frees it then.
+    """Own `directory` until the block ends or the process dies; the kernel releases the lock then.
 
     The lock is on a file of its own, since SQLite's locks do not survive a close of its file.
-    Raises AlreadyRunning, having changed nothing, when another process owns it.
+    Raises AlreadyRunning, with nothing in the directory changed, if another process owns it.
     """
     ensure_private_dir(directory)
     flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -1,4 +1,4 @@
-"""The shapes of the two databases, as numbered steps from an empty file to the present."""
+"""The schemas of the two databases, as numbered steps from an empty file to the newest version."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from agentd.core.errors import StorageCorrupt, StorageError
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A database's kind. Step n leads from version n-1 to n; a released step is never edited.
+    """The schema of one kind of database. Step n leads from version n-1 to n; a released step is
+    never edited.
 
-    `application_id` stands in the file's header and tells our files from others'. A `derived`
-    database can be built again from other data, so a bad file is put aside instead of refused. What a
-    `guarded` one holds is proven, see `proofs.py`.
+    `application_id` is in the file's header and tells agentd's files from others. A `derived`
+    database can be rebuilt from other data, so a damaged file is put aside instead of refused. The
+    content of a `guarded` one is proven, see `proofs.py`.
     """
 
     name: str
@@ -70,7 +71,7 @@ INDEX = Schema(
 )
 
 
-_OF_SQLITE = {  # which come and go by themselves
+_OF_SQLITE = {  # tables that SQLite creates and drops itself
     ("table", "sqlite_sequence", "CREATE TABLE sqlite_sequence(name,seq)"),
     ("table", "sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)"),
     ("table", "sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"),
@@ -78,9 +79,9 @@ _OF_SQLITE = {  # which come and go by themselves
 
 
 def check(conn: sqlite3.Connection, schema: Schema) -> int:
-    """The file's version, 0 for a new file; writes nothing.
+    """Return the file's version, 0 for a new file; write nothing.
 
-    Raises StorageCorrupt for somebody else's file, StorageError for one of a newer agentd.
+    Raises StorageCorrupt for a file that is not agentd's, StorageError for one of a newer agentd.
     """
     (version,) = conn.execute("PRAGMA user_version").fetchone()
     (owner,) = conn.execute("PRAGMA application_id").fetchone()
@@ -99,8 +100,8 @@ def check(conn: sqlite3.Connection, schema: Schema) -> int:
 
 
 def check_shape(conn: sqlite3.Connection, schema: Schema) -> None:
-    """Raise StorageCorrupt unless the database holds the tables, indices and triggers of its version,
-    each as the steps make it, and nothing else; what `check` raises.
+    """Check that the database has exactly the tables, indices and triggers of its version, as the
+    steps make them. Raises StorageCorrupt if not, and whatever `check` raises.
     """
     version = check(conn, schema)
     with closing(sqlite3.connect(":memory:")) as fresh:
@@ -116,8 +117,9 @@ def check_shape(conn: sqlite3.Connection, schema: Schema) -> None:
 
 
 def _objects(conn: sqlite3.Connection) -> dict[tuple[str, str], str]:
-    """How everything in the schema is made, but for what SQLite keeps for itself. Blanks and quotation
-    marks are left out: versions of SQLite that rename things write them differently.
+    """Return the SQL of everything in the schema, by kind and name, without SQLite's own tables.
+    Blanks and quotation marks are removed: versions of SQLite that rename things write them
+    differently.
     """
     found = conn.execute("SELECT type, name, sql FROM sqlite_schema")
     return {
@@ -135,7 +137,7 @@ def _foreign(schema: Schema, what: str) -> StorageCorrupt:
 
 
 def migrate(conn: sqlite3.Connection, schema: Schema) -> None:
-    """Run the missing steps, each in one transaction with the record that it was run."""
+    """Run the missing steps, each in one transaction with the new version number."""
     done = check(conn, schema)
     for number, step in enumerate(schema.steps[done:], start=done + 1):
         try:

@@ -1,4 +1,4 @@
-"""Whether the places of a daemon are its user's alone: owners are checked, loose modes are mended."""
+"""Checks that a daemon's directories and files belong to its user alone; tightens loose modes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ROOT = 0
 def secure_places(
     places: Places, uid: int, *, config_is_elsewhere: bool = False
 ) -> tuple[str, ...]:
-    """Look at what is there of the places, and close what the user himself has left open to others;
-    what was closed, a sentence each. A configuration that was named on the command line is mended,
-    the folder around it is left alone.
+    """Check the places that exist, and close those of the user's own that are open to others;
+    return a sentence for each mode that was changed. The configuration file is always included, its
+    folder only if it was not named on the command line (`config_is_elsewhere`).
 
-    Raises ConfigError for what belongs to somebody else, or cannot be closed.
+    Raises ConfigError for anything that belongs to another user or cannot be closed.
     """
     mended = [configuration(places.config_file, uid, mend=True)]
     if not config_is_elsewhere:
@@ -35,9 +35,9 @@ def secure_places(
 
 
 def secure_contents(places: Places, uid: int) -> tuple[str, ...]:
-    """Do what `secure_places` does for what the daemon is about to open: the workspace, wherever the
-    configuration wants it, and the databases and keys of the state. Of a workspace others may read what
-    its folder's mode lets them, and change nothing.
+    """Do what `secure_places` does for what the daemon is about to open: the workspace, wherever it
+    is configured to be, and the databases and keys in the state directory. Others may still read
+    the workspace if its folder's mode allows that, but change nothing in it.
     """
     files = (places.database, places.index, places.facts_key, places.rows_key)
     beside = (
@@ -58,29 +58,31 @@ def secure_contents(places: Places, uid: int) -> tuple[str, ...]:
 
 
 def owned(path: Path, uid: int) -> None:
-    """Raises ConfigError for what is there and belongs to somebody else, as `secure_contents` does."""
+    """Raise ConfigError if the path exists and belongs to another user."""
     with suppress(OSError):
         _require_owner(path, path.stat(), uid, or_root=False)
 
 
 def configuration(path: Path, uid: int, *, mend: bool) -> str:
-    """What is wrong with the modes of the configuration, or was if it is to be mended; "" for nothing.
-    Root's own may be readable by all. Raises ConfigError for a file of somebody else.
+    """Return what is wrong with the mode of the configuration file, "" if nothing; with `mend`,
+    correct it. A file that belongs to root may be readable by all. Raises ConfigError for a file of
+    another user.
     """
     try:
         found = path.stat()
     except OSError:
-        return ""  # reading it tells
+        return ""  # reading it reports the error
     _require_owner(path, found, uid, or_root=True)
     loose = _OTHERS if found.st_uid == uid else _OTHERS_WRITE
     return _tighten_mode(path, found, loose, uid) if mend else _as_text(path, found, loose)
 
 
 def runtime_folder(path: Path, uid: int) -> str:
-    """Close the folder that the socket stands in; what was wrong with it. A link in its place is not
-    followed: whoever put it there chooses whose socket clients find, and which folder is changed.
+    """Close the folder of the socket to others; return what was wrong with its mode, "" if nothing.
+    A symbolic link is refused: whoever made it could choose which socket clients find, and which
+    folder is changed.
 
-    Raises ConfigError for a link, and for a folder that is shared with others or theirs;
+    Raises ConfigError for a link, and for a folder that is shared with or owned by others;
     FileNotFoundError.
     """
     found = path.lstat()
@@ -105,7 +107,7 @@ def _place(path: Path, uid: int, loose: int, *, or_root: bool = False) -> str:
     try:
         found = path.stat()
     except OSError:
-        return ""  # making or using it tells
+        return ""  # creating or using it reports the error
     _require_owner(path, found, uid, or_root=or_root)
     return _tighten_mode(path, found, loose if found.st_uid == uid else _OTHERS_WRITE, uid)
 
@@ -119,7 +121,9 @@ def _require_owner(path: Path, found: os.stat_result, uid: int, *, or_root: bool
 
 
 def _tighten_mode(path: Path, found: os.stat_result, loose: int, uid: int) -> str:
-    """Take these bits from the mode; what it was, "" if it had none of them. Raises ConfigError."""
+    """Remove the `loose` bits from the mode; return a sentence about the change, "" if the mode had
+    none of them. Raises ConfigError.
+    """
     told = _as_text(path, found, loose)
     if not told:
         return ""
@@ -127,7 +131,7 @@ def _tighten_mode(path: Path, found: os.stat_result, loose: int, uid: int) -> st
     if found.st_uid != uid:
         raise ConfigError(told, cure=cure)
     wanted = stat.S_IMODE(found.st_mode) & ~loose
-    # Through a descriptor: between two look-ups of the path another file could take its place.
+    # Through a descriptor: another file could take the place of the path between two look-ups.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         if not os.path.samestat(os.fstat(descriptor), found):

@@ -1,7 +1,7 @@
-"""The pages of a damaged SQLite database, and the records on them, read without SQLite. Pure.
+"""Reads the pages of a damaged SQLite database, and the records on them, without SQLite. Pure.
 
-Whatever the bytes are, reading ends: counts, pointers and lengths are held against the size of
-the file, and every chain is followed once. What cannot be read is left out.
+Reading ends whatever the bytes are: counts, pointers and lengths are checked against the size of
+the file, and no chain is followed twice. What cannot be read is left out.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from enum import IntEnum
 PAGE_SIZE = 4096  # of every database that agentd makes
 _WAL_HEADER = 32
 _FRAME_HEADER = 24
-_HEADER = 100  # bytes of the file's own on page 1
+_HEADER = 100  # bytes of the file header, at the start of page 1
 _WORD = 0xFFFFFFFF
-_INTS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}  # serial types to bytes
+_INTS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}  # serial types of integers, and their lengths in bytes
 
 Value = None | int | float | str | bytes
 Buffer = bytes | memoryview
 
 
 class PageKind(IntEnum):
-    """What a page of a b-tree is."""
+    """The kinds of b-tree pages; the values are those of the file format."""
 
     INDEX_INNER = 2
     TABLE_INNER = 5
@@ -37,15 +37,15 @@ INDEX = frozenset({PageKind.INDEX_INNER, PageKind.INDEX_LEAF})
 
 @dataclass(frozen=True, slots=True)
 class SalvagedRecord:
-    """One row as it lies on a page; `rowid` is None in trees that have none."""
+    """One record as found on a page; `rowid` is None in trees without row ids."""
 
     rowid: int | None
     values: tuple[Value, ...]
 
 
 class Pages:
-    """The pages as the last commit that can be proven left them: those of the file, and over them those
-    of the write-ahead log up to the first frame that is not whole.
+    """The pages of a database after its last valid commit: those of the file, replaced by newer
+    ones from complete commits in the write-ahead log before its first invalid frame.
     """
 
     def __init__(self, file: Buffer, log: Buffer = b"") -> None:
@@ -55,7 +55,9 @@ class Pages:
         self.count = committed or -(-len(file) // self.size)
 
     def page(self, number: int) -> bytes:
-        """The bytes of a page, numbered from 1, filled up with zeros; empty for one that is not there."""
+        """Return the bytes of a page, numbered from 1, padded with zeros; empty if there is no such
+        page.
+        """
         if not 1 <= number <= self.count:
             return b""
         if (newer := self._newer.get(number)) is not None:
@@ -64,13 +66,13 @@ class Pages:
         return bytes(self._file[begin : begin + self.size]).ljust(self.size, b"\0")
 
     def kind(self, number: int) -> PageKind | None:
-        """What the page says that it is."""
+        """Return the kind that the page states; None if it is not a b-tree page."""
         page = self.page(number)
         begin = _begin(number)
         return PageKind(page[begin]) if page and page[begin] in set(PageKind) else None
 
     def children(self, number: int) -> Iterator[int]:
-        """The pages below an inner page."""
+        """Yield the numbers of the child pages of an inner page."""
         page, begin = self.page(number), _begin(number)
         for place in _places(page, begin, inner=True):
             if place + 4 <= self.size:
@@ -79,7 +81,9 @@ class Pages:
             yield _u32(page, begin + 8)
 
     def records(self, number: int) -> Iterator[SalvagedRecord]:
-        """What lies on a page: rows of a table, or entries of an index, which inner pages have too."""
+        """Yield the records on a page: rows of a table, or entries of an index (also from its inner
+        pages).
+        """
         kind = self.kind(number)
         if kind is None or kind is PageKind.TABLE_INNER:
             return
@@ -90,8 +94,8 @@ class Pages:
                 yield found
 
     def tree(self, root: int, seen: set[int], family: Collection[PageKind]) -> Iterator[int]:
-        """The pages of a tree from its root on, those of its family, but for those that have been seen;
-        they are now.
+        """Yield the numbers of the pages of the tree at `root` whose kind is in `family`, without
+        those in `seen`; add them to `seen`.
         """
         waiting = [root]
         while waiting:
@@ -119,7 +123,7 @@ class Pages:
         return SalvagedRecord(rowid, values) if values else None
 
     def _payload(self, page: bytes, at: int, size: int, kind: PageKind) -> bytes:
-        """The bytes of a record: those on its page, and those on the pages that it spills over to."""
+        """Return a record's bytes from its page and its overflow pages."""
         usable = self.size
         most = usable - 35 if kind is PageKind.TABLE_LEAF else (usable - 12) * 64 // 255 - 23
         if size <= most:
@@ -139,7 +143,9 @@ class Pages:
 
 
 def _page_size(file: Buffer, log: Buffer) -> int:
-    """The size that both files or one of them tell, if it can be; else that of our databases."""
+    """Return PAGE_SIZE if a header states it or neither states a valid size, else the most
+    plausible of PAGE_SIZE and the stated sizes.
+    """
     told = []
     if len(file) >= _HEADER:
         told.append(struct.unpack_from(">H", file, 16)[0])
@@ -153,14 +159,15 @@ def _page_size(file: Buffer, log: Buffer) -> int:
 
 
 def _plausible(file: Buffer, size: int) -> float:
-    """Which part of the first pages of that size begin as pages of a b-tree do."""
+    """Return the share of the first pages, cut at this size, that begin like a b-tree page."""
     starts = range(size, min(len(file), 64 * size), size)
     return sum(file[start] in set(PageKind) for start in starts) / max(1, len(starts))
 
 
 def _committed_pages(log: Buffer, size: int) -> tuple[Mapping[int, bytes], int]:
-    """The newest pages of whole commits, and how many pages the database has by the last of them; as
-    SQLite reads the log.
+    """Return the newest content of each page in complete commits of the log, and the size of the
+    database in pages after the last of them (0: there is none). Reading stops at the first frame
+    with a wrong salt or checksum, as in SQLite.
     """
     if len(log) < _WAL_HEADER or _u32(log, 0) & ~1 != 0x377F0682 or _u32(log, 8) != size:
         return {}, 0
@@ -200,7 +207,7 @@ def _begin(number: int) -> int:
 
 
 def _places(page: bytes, begin: int, *, inner: bool) -> Sequence[int]:
-    """Where the cells of a page begin."""
+    """Return the offsets of a page's cells."""
     if not page:
         return ()
     first = begin + (12 if inner else 8)
@@ -213,7 +220,7 @@ def _u32(data: Buffer, at: int) -> int:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number and the place behind it. Raises IndexError at the end of the data."""
+    """Return a number and the offset behind it. Raises IndexError at the end of the data."""
     value = 0
     for _ in range(8):
         byte = data[at]

@@ -1,8 +1,8 @@
-"""What proves that the state database holds what was stored and what was acknowledged.
+"""Proves that the state database contains what was stored and acknowledged.
 
-Each row of a transcript has a keyed digest (`Seals`). Each commit has a number, which a file
-beside the database holds too (`Ring`). `Guard` makes both with each commit, and finds what is
-missing or changed.
+Each row of a transcript has a keyed digest (`Seals`). Each commit has a number, which is also
+written to a file beside the database (`Ring`). `Guard` maintains both with each commit and finds
+what is missing or changed.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ Value = None | int | float | str | bytes
 
 
 def digest_of(prefix: str = "", **given: str) -> str:
-    """The call that makes a row's digest in SQL: of the columns, each behind `prefix`, or of what is
-    given in their place.
+    """Return the SQL call that computes a row's digest: from its columns, each with `prefix` before
+    its name, or from the expressions in `given` instead.
     """
     values = {name: given.get(name, prefix + name) for name in (*COLUMNS, "blocks")}
-    # Text as bytes: damaged text may be none in Unicode, which no function could be given.
+    # Text as bytes: damaged text may be invalid UTF-8, which cannot be passed to a function.
     told = [v if name in _NUMBERS else f"CAST({v} AS BLOB)" for name, v in values.items()]
     return f"row_digest({', '.join(told)})"
 
 
 def is_proven(prefix: str = "") -> str:
-    """The call that tells whether a row is what was stored."""
+    """Return the SQL call that tells whether a row matches its digest."""
     return digest_of(prefix).replace("row_digest(", f"row_proven({prefix}digest, ")
 
 
 @dataclass(slots=True)
 class Seals:
-    """The functions that make and prove digests of rows in statements, with their key. There is one
-    digest for each row, of all that it says and where it stands, so that a row can be masked or
-    erased without touching another. Who has no key cannot make one; damage does not make one
-    either.
+    """The SQL functions that compute and check digests of rows, and their key.
 
-    `broken` are the rows, by session id and number, that were found not to be what was stored,
-    and not found well since; `made` are the first and the last row that got a digest since it
-    was emptied, by session id. Without `checks` every row is taken for proven.
+    Each row has one digest over its content and its place, so a row can be masked or erased without
+    touching another. Without the key nobody can make a valid digest, nor does damage produce one.
+
+    `broken` holds the rows, as (session id, row number), that did not match their digest when they
+    were last checked. `made` holds the first and the last row number that got a digest since `made`
+    was emptied, by session id. Without `checks` every row counts as proven.
     """
 
     key: bytes
@@ -67,17 +67,19 @@ class Seals:
 
     @property
     def key_id(self) -> bytes:
-        """What tells keys apart and says nothing about them."""
+        """An identifier that differs between keys and reveals nothing about them."""
         return hashlib.blake2b(b"key id", key=self.key, digest_size=8).digest()
 
     def attach(self, conn: sqlite3.Connection) -> None:
-        """Let the connection's statements call them."""
+        """Register the functions `row_digest` and `row_proven` with the connection."""
         count = len(COLUMNS) + 1
         conn.create_function("row_digest", count, self.digest, deterministic=True)
         conn.create_function("row_proven", count + 1, self.proven)
 
     def digest(self, *values: Value) -> bytes:
-        """Of the values of a row that is stored, in the order of the columns."""
+        """Return the digest of a row that is being stored, from its values in the order of the
+        columns.
+        """
         session, seq = values[:2]
         if isinstance(seq, int):
             known = self.made.setdefault(session, [seq, seq])
@@ -85,7 +87,7 @@ class Seals:
         return self._digest(values)
 
     def proven(self, digest: Value, *values: Value) -> bool:
-        """Whether that is the row's digest."""
+        """Whether `digest` is the digest of the row with these values; updates `broken`."""
         if not self.checks:
             return True
         is_well = digest == self._digest(values)
@@ -105,27 +107,29 @@ class Seals:
         return made.digest()
 
 
-SLOT = 512  # bytes, which a disk writes whole
+SLOT = 512  # bytes: a sector, which a disk writes whole or not at all
 SLOTS = 512
-_HEAD = struct.Struct("<IQH")  # checksum of the rest, number, length
+_HEAD = struct.Struct("<IQH")  # checksum of the rest, number, length of the JSON
 _ROOM = SLOT - _HEAD.size
 
 
 def ring_of(database: Path) -> Path:
-    """Where the ring of a database is."""
+    """Return the path of a database's ring."""
     return database.with_name(f"{database.name}-acknowledged")
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit: the rows that came with it, as ranges of numbers by session id, and the messages."""
+    """One commit: the rows it added, as (session id, first, last row number), and the first and
+    last turn id of the messages it received.
+    """
 
     number: int
     rows: Sequence[tuple[int, int, int]] = ()
     messages: tuple[int, int] | None = None
 
     def packed(self) -> bytes:
-        """As a slot; what has no room in it is left out."""
+        """Return the commit as the bytes of one slot. Rows that do not fit are left out."""
         rows = list(self.rows)
         while len(text := json.dumps([rows, self.messages]).encode()) > _ROOM:
             rows = rows[: len(rows) // 2]
@@ -134,17 +138,18 @@ class Commit:
 
 
 class Ring:
-    """The open file of what was acknowledged: a ring of slots of one sector each, written over in
-    place and synced after each commit, before anyone is told that it is stored. Blocking.
+    """The file that records acknowledged commits: a ring of slots of one disk sector each,
+    overwritten in place and synced after each commit, before any caller learns that it is stored.
+    Blocking.
 
-    A slot holds the commit's number and where the rows and messages stand that came with it, as
-    numbers, no word of them. If the write-ahead log loses its end, the database counts fewer
-    commits than the ring, and the ring says what came with the others.
+    A slot contains the commit's number and the numbers of the rows and messages that it added, no
+    text. If the write-ahead log loses its end, the database counts fewer commits than the ring, and
+    the ring says what the missing ones added.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError. One that is missing or of another size is made, all of it, so that no later
-        write needs room.
+        """A ring that is missing or has another size is created at its full size, so that no later
+        write needs room on the disk. Raises OSError.
         """
         self._path = path
         self._descriptor = os.open(
@@ -158,7 +163,7 @@ class Ring:
             sync_directory(path.parent)
 
     def keep(self, commit: Commit) -> None:
-        """Write it down, durably. Raises OSError."""
+        """Write the commit into its slot, durably. Raises OSError."""
         os.pwrite(self._descriptor, commit.packed(), commit.number % SLOTS * SLOT)
         os.fdatasync(self._descriptor)
 
@@ -168,15 +173,17 @@ class Ring:
 
 
 def commits_in(ring: Path) -> Mapping[int, Commit]:
-    """What can be read of a ring, by number; nothing if it is not there. Raises OSError."""
+    """Return the readable commits of a ring, by number; empty if the file is missing. Raises
+    OSError.
+    """
     with suppress(FileNotFoundError):
         return {commit.number: commit for commit in _slots(ring.read_bytes())}
     return {}
 
 
 def describe_commits(conn: sqlite3.Connection, commits: Sequence[Commit]) -> list[str]:
-    """What came with the commits and is not in the database, in words: rows by session, then
-    messages.
+    """Describe what the commits added and the database lacks: one text per session with lost rows,
+    then one for lost messages.
     """
     rows: dict[int, set[int]] = {}
     messages: set[int] = set()
@@ -229,13 +236,14 @@ _SEALED = "UPDATE proof SET sealed = 1, key_id = ?"
 
 
 def key_of(database: Path) -> Path:
-    """Where the key of the rows' digests is."""
+    """Return the path of the key for the rows' digests."""
     return database.with_name("rows.key")
 
 
 class Guard:
-    """The guard of the database at `path`; without `checks` it seals rows and proves nothing, which
-    only shows what the proofs are for. To be used on the database's thread, but for `problems`.
+    """Maintains and checks the proofs of the database at `path`. Without `checks` it makes digests
+    and proves nothing; tests use that to show what the proofs are for. All methods but `problems`
+    must be called on the database's thread.
     """
 
     def __init__(self, path: Path, *, checks: bool = True) -> None:
@@ -245,11 +253,12 @@ class Guard:
         self._ring: Ring | None = None
         self._last_turn = 0
         self._failed: Problem | None = None
-        self._keys: dict[object, object] = {}  # of sessions, as far as they were asked for
+        self._keys: dict[object, object] = {}  # session keys by id, from `name_broken`
 
     def open(self, conn: sqlite3.Connection) -> None:
-        """Begin with a database of the newest shape: let its statements call the functions of the
-        digests, seal what has none yet, and count on. Raises sqlite3.Error, StorageError.
+        """Start with a database that is already migrated: register the digest functions, make
+        digests for rows without one (for all rows if the key has changed), and continue the count
+        of commits. Raises sqlite3.Error, StorageError.
         """
         if self._seals is None:
             cure = "put it back from a backup, or delete it: the rows are sealed anew then"
@@ -261,7 +270,7 @@ class Guard:
         ).fetchone()
         if not sealed or (known is not None and known != key_id):
             conn.execute("BEGIN IMMEDIATE")
-            # With another key no digest says anything any more; that was told when the file was looked at.
+            # With another key the old digests prove nothing; `make_sound` has reported that.
             conn.execute(_SEAL if known in {None, key_id} else _SEAL_ALL)
             conn.execute(_SEALED, (key_id,))
             conn.execute("COMMIT")
@@ -271,12 +280,14 @@ class Guard:
         self._seals.made.clear()
 
     def begin(self) -> None:
-        """A transaction begins."""
+        """Note that a transaction begins."""
         if self._seals is not None:
             self._seals.made.clear()
 
     def count(self, conn: sqlite3.Connection) -> Commit | None:
-        """Count the transaction that is about to be committed. Raises sqlite3.Error."""
+        """Increment the commit count within the open transaction; return the Commit to acknowledge
+        after it, None if nothing is counted. Raises sqlite3.Error.
+        """
         if self._ring is None or self._seals is None:
             return None
         ((number,),) = conn.execute(_COUNT).fetchall()
@@ -288,7 +299,9 @@ class Guard:
         return Commit(number, rows, messages)
 
     def acknowledge(self, commit: Commit) -> None:
-        """It was committed: let the ring say so before anyone is told."""
+        """Write the finished commit to the ring, before its callers learn that it is stored. A
+        failure becomes a problem.
+        """
         assert self._ring is not None
         if commit.messages is not None:
             self._last_turn = commit.messages[1]
@@ -300,14 +313,14 @@ class Guard:
             self._failed = None
 
     def name_broken(self, conn: sqlite3.Connection) -> None:
-        """Find out what the sessions are called whose rows were found not to be what was stored."""
+        """Look up the keys of the sessions with rows that failed their check, for `problems`."""
         if self._seals is None or all(key in self._keys for key, _ in self._seals.broken):
             return
         with suppress(sqlite3.Error):
             self._keys = dict(map(tuple, conn.execute("SELECT id, key FROM sessions")))
 
     def problems(self) -> tuple[Problem, ...]:
-        """Rows that are not what was stored, and a ring that cannot be written."""
+        """Rows that do not match their digest, and a ring that cannot be written."""
         found = [self._failed] if self._failed else []
         if self._seals is not None and (broken := list(self._seals.broken)):
             first = broken[:_MOST_NAMED]
@@ -329,7 +342,7 @@ class Guard:
             self._ring.close()
 
     def _begin_to_count(self, conn: sqlite3.Connection, commits: int) -> None:
-        """Go on behind all that the ring and the database know of."""
+        """Continue from the highest number that the ring or the database knows."""
         ring = ring_of(self._path)
         try:
             known = commits_in(ring)
@@ -339,7 +352,7 @@ class Guard:
             self._ring = Ring(ring)
             if first not in known:
                 self._ring.keep(Commit(first))
-        except OSError as error:  # a full disk keeps nobody from starting
+        except OSError as error:  # a full disk must not prevent a start
             self._fail(error)
 
     def _fail(self, error: OSError) -> None:
@@ -353,6 +366,6 @@ class Guard:
 
 
 def _last_turn(conn: sqlite3.Connection) -> int:
-    # Without a look at `rows` and `turns`: where these are damaged, other tables may still be written.
+    # Does not read `rows` or `turns`: other tables stay writable when these are damaged.
     found = conn.execute(_LAST_TURN).fetchone()
     return int(found[0]) if found else 0

@@ -1,4 +1,4 @@
-"""Looking at all rows of transcripts, whether they are what was stored: after each start, then daily."""
+"""Checks all rows of transcripts against their digests: after each start, then daily."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentd.storage.sqlite import Database
 
 log = structlog.get_logger()
 
-PAGE = 500  # rows that are looked at in one go: a few milliseconds of the database's thread
+PAGE = 500  # rows checked in one read: a few milliseconds of the database's thread
 
 _LAST = "SELECT coalesce(max(id), 0) FROM rows"
 _BROKEN = "SELECT count(*) FROM rows WHERE id > ? AND id <= ? AND NOT PROVEN"
@@ -23,14 +23,14 @@ _BROKEN = _BROKEN.replace("PROVEN", is_proven())
 
 
 class Proving:
-    """What it finds stands among the problems of the database."""
+    """The check of all rows. Rows that fail it appear among the problems of the database."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._daily = Daily("proof", self.look, clock)
 
     async def run(self) -> None:
-        """Look at once, then daily, until cancelled."""
+        """Check at once, then daily, until cancelled."""
         try:
             await self.look()
         except StorageError as error:
@@ -38,7 +38,7 @@ class Proving:
         await self._daily.run()
 
     async def look(self) -> int:
-        """How many rows are not what was stored. Raises StorageError."""
+        """Check all rows; return how many do not match their digest. Raises StorageError."""
         (last,) = await self._db.read(lambda conn: conn.execute(_LAST).fetchone())
         broken = 0
         for first in range(0, last, PAGE):

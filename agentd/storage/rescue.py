@@ -1,8 +1,9 @@
-"""The state database made fit to be opened: salvaged where it is damaged, refused where it is gone.
+"""Makes the state database fit to be opened: salvages a damaged one, refuses to start where it is
+missing.
 
-The damaged files are kept, in a folder of `damages.py`. What was read of them becomes the database by
-renames, in an order that a start can go on with: the salvaged file in that folder says that it is whole
-by its name, and takes its place when the damaged files have left theirs.
+The damaged files are kept in a folder of `damages.py`. The salvaged database replaces them by
+renames, in an order that the next start can continue: in that folder it gets its final name once it
+is complete, and moves to its place after the damaged files have left it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ log = structlog.get_logger()
 
 _FILES = ("", "-wal", "-shm", "-journal", "-acknowledged")
 _SALVAGED = "salvaged.db"
-_MOST_BYTES = 1 << 20  # of a note that are looked at for our marks
+_MOST_BYTES = 1 << 20  # bytes of a note that are searched for our marks
 _OUR_MARK = b"<!-- agentd:"
 _OUR_FILES = ("index.db", "facts.key", "rows.key", "versions", "state.db-acknowledged")
 
@@ -49,8 +50,8 @@ _NAMED = {
 
 
 def is_used(state_dir: Path, workspace: Path) -> bool:
-    """Whether an agentd has worked here before: what it keeps beside the database, or its marks in
-    notes, are there.
+    """Whether an agentd has worked here before: files that it keeps beside the database exist, or a
+    note contains its marks.
     """
     if any((state_dir / name).exists() for name in _OUR_FILES):
         return True
@@ -67,12 +68,17 @@ def make_sound(
     seconds: float = SECONDS,
     proofs: bool = True,
 ) -> SoundnessLook:
-    """Have a sound database at `path`, or none yet, and say how far it was looked at. `used` says whether
-    there was one, `backup` which one to advise. Nobody may have it open. Without `proofs` it is not held
-    against what was acknowledged, which only shows what that is for.
+    """Make sure that the database at `path` is sound or does not exist yet; return how far it was
+    checked. No program may have it open.
 
-    Raises StateMissing where there was one, StorageError for a file that is not ours, of a newer agentd,
-    or cannot be read or salvaged for want of rights or room.
+    `used` tells whether a database must have existed, `backup` which backup to recommend. A check
+    takes about `seconds` at most for each of its two readings, unless damage is suspected already.
+    Without `proofs` it is not compared with the acknowledged commits; tests use that to show what
+    the comparison is for.
+
+    Raises StateMissing if the database existed and is gone; StorageError for a file that is not
+    agentd's, that a newer agentd wrote, or that cannot be read or salvaged for lack of rights or
+    room.
     """
     try:
         _finish(path)
@@ -85,7 +91,7 @@ def make_sound(
         found = look(path, schema, limit) if path.stat().st_size else _empty(path, used)
         suspected.unlink(missing_ok=True)
         if not found.damage and path.stat().st_size and _holds_nothing(path) and used():
-            found = SoundnessLook("it holds nothing")  # all of it was in the log, and that is gone
+            found = SoundnessLook("it holds nothing")  # all was in the log, which is gone
         if found.damage:
             log.error("state_damaged", database=path.name, damage=found.damage)
             _rescue(path, schema, found.damage, backup(), now)
@@ -101,8 +107,8 @@ def make_sound(
 
 
 def begin_anew(path: Path, schema: Schema, now: datetime) -> list[Path]:
-    """Make a new, empty database where there is none; gives what was put aside for that. Raises
-    StorageError.
+    """Create a new, empty database where there is none; return the leftover files that were renamed
+    out of the way. Raises StorageError, also if there is a database.
     """
     if path.exists() and path.stat().st_size:
         raise StorageError(
@@ -124,7 +130,7 @@ def _holds_nothing(path: Path) -> bool:
 
 
 def _empty(path: Path, used: Callable[[], bool]) -> SoundnessLook:
-    # A first start that was killed leaves an empty file, and nothing beside it.
+    # A killed first start leaves an empty file without a log.
     has_log = path.with_name(f"{path.name}-wal").exists()
     return SoundnessLook("it is empty" if has_log or used() else "")
 
@@ -148,26 +154,28 @@ def _rescue(path: Path, schema: Schema, damage: str, backup: Path | None, now: d
 
 
 def unsound_mark(path: Path) -> Path:
-    """The file that says that a full check has found damage: the next start reads all, however long it
-    takes.
+    """Return the path of the file that records that a full check has found damage: the next start
+    then reads everything, however long that takes.
     """
     return path.with_name(f"{path.name}-unsound")
 
 
 def forget_count(path: Path) -> None:
-    """Let a database that comes from elsewhere begin to count its commits. Raises sqlite3.Error."""
+    """Reset the commit count of a database that comes from elsewhere. Raises sqlite3.Error."""
     with closing(sqlite3.connect(path, isolation_level=None)) as conn:
         if conn.execute(_COUNTS).fetchone():
             conn.execute("UPDATE proof SET commits = 0")
 
 
 def _unproven(path: Path, backup: Path | None) -> Problem | None:
-    """What was acknowledged and is not there, or why that cannot be told; also why rows cannot be."""
+    """Return the Problem if acknowledged commits are missing, or if the ring or the key that would
+    show that is gone or another one; None if all is proven.
+    """
     ring = commits_in(ring_of(path))
     try:
         with closing(read_only(path)) as conn:
             commits, key_id = 0, None
-            if conn.execute(_COUNTS).fetchone():  # else of a version that did not count
+            if conn.execute(_COUNTS).fetchone():  # older versions did not count commits
                 commits, key_id = conn.execute("SELECT commits, key_id FROM proof").fetchone()
             lost = [ring[number] for number in sorted(ring) if number > commits]
             names = describe_commits(conn, lost)
@@ -184,7 +192,7 @@ def _unproven(path: Path, backup: Path | None) -> Problem | None:
             f" {told}{more}"
         )
         return Problem("acknowledged_lost", text, cure)
-    if commits > 1 and not ring:  # the first says only that counting begins, and has no slot yet
+    if commits > 1 and not ring:  # number 1 marks the start of counting and may have no slot
         text = (
             f"{ring_of(path).name} is gone, so nothing tells whether the last changes are all there"
         )
@@ -207,7 +215,7 @@ def _is_key(path: Path, key_id: bytes) -> bool:
 
 
 def _record(path: Path, problem: Problem, now: datetime) -> None:
-    """Keep what is to be told, with the files that show it, before anything writes over them."""
+    """Record the problem together with the files that show it, before they are overwritten."""
     log.error(problem.code, database=path.name)
     damages = Damages(path)
     folder = damages.folder()
@@ -228,7 +236,9 @@ def _backup_advice(backup: Path) -> str:
 
 
 def _finish(path: Path) -> None:
-    """Go on with what a crash cut: a salvaged file that is whole takes its place, another goes."""
+    """Complete a rescue that a crash cut short: move a complete salvaged file to its place; delete
+    a folder with an incomplete one.
+    """
     for folder in sorted(path.parent.glob(f"{path.name}{MARK}*")):
         if (folder / _SALVAGED).exists():
             _move(path, folder)

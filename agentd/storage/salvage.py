@@ -1,7 +1,8 @@
-"""Everything that can still be read of a damaged state database, put into a new one. Blocking.
+"""Copies everything that is still readable in a damaged state database into a new one. Blocking.
 
-Rows are found as they lie on the pages, not as the damaged file orders them: first along the trees of
-its tables, then on pages that no tree leads to any more, where the shape of a row tells its table.
+Rows are read from the pages themselves, not through the damaged file's own structure: first along
+the trees of its tables, then from pages that no tree reaches any more, where the shape of a row
+shows which table it belongs to.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from agentd.storage.migrations import Schema
 from agentd.storage.pages import INDEX, TABLE, Buffer, PageKind, Pages, SalvagedRecord, Value
 
-_VERSION = 60  # where the header keeps the schema's version
+_VERSION = 60  # offset of the schema's version in the file header
 _CLASSES: Mapping[str, tuple[type, ...]] = {
     "INTEGER": (int,),
     "REAL": (float, int),  # SQLite stores 2.0 as 2
@@ -26,7 +27,7 @@ _CLASSES: Mapping[str, tuple[type, ...]] = {
     "BLOB": (bytes,),
 }
 _JSON = re.compile(r"[\[{]")
-# What tells tables apart that have as many columns of the same kinds.
+# Tells apart tables with the same number of columns of the same types.
 _FORMS: Mapping[tuple[str, str], re.Pattern[str]] = {
     ("alerts", "digest"): re.compile(r"\A[0-9a-f]{16,}+$"),
     ("charges", "usage"): _JSON,
@@ -36,12 +37,12 @@ _FORMS: Mapping[tuple[str, str], re.Pattern[str]] = {
     ("graph_withdrawn", "name"): re.compile(r"[^\[{]{9,}"),
 }
 _WITH_ROWS = frozenset({PageKind.TABLE_LEAF, PageKind.INDEX_LEAF, PageKind.INDEX_INNER})
-# Tables without row ids whose rows look like no entry of an index.
+# Tables without row ids whose rows cannot be mistaken for entries of an index.
 _FOUND_BY_SHAPE_ALONE = frozenset({"images", "fact_tombstones", "graph_programs"})
 _COLUMNS = "SELECT name, type, [notnull], dflt_value, pk FROM pragma_table_info(?) ORDER BY cid"
 _TABLES = "SELECT name, wr FROM pragma_table_list WHERE type = 'table' AND schema = 'main'"
 _SEQUENCE = "sqlite_sequence"
-_OF_SEQUENCE = {"name": "TEXT", "seq": "INTEGER"}  # whose columns SQLite leaves without a type
+_OF_SEQUENCE = {"name": "TEXT", "seq": "INTEGER"}  # its columns have no declared type
 _ALL = "SELECT * FROM TABLE"
 _EMPTY = "DELETE FROM TABLE"
 _INSERT = "INSERT INTO TABLE VALUES (MARKS)"
@@ -68,8 +69,8 @@ _NO_SESSION = "DELETE FROM turns WHERE session_id NOT IN (SELECT id FROM session
 
 @dataclass(frozen=True, slots=True)
 class Salvaged:
-    """How many rows of each table were found, and how many of them the new database refused, since
-    another row has their place or a value is missing.
+    """The result of `salvage`: how many rows of each table were found, and how many the new
+    database refused because another row has their place or a value is missing.
     """
 
     found: Mapping[str, int]
@@ -80,7 +81,7 @@ class Salvaged:
 class _Column:
     name: str
     classes: tuple[type, ...]
-    is_needed: bool  # never null
+    is_needed: bool  # NOT NULL
     is_rowid: bool
     has_default: bool
     form: re.Pattern[str] | None
@@ -93,7 +94,9 @@ class _Column:
         return self.form is None or not isinstance(value, str) or bool(self.form.match(value))
 
     def forced(self, value: Value) -> Value:
-        """The value, or what is nearest to it of the column's kind."""
+        """Return the value, or the nearest one of the column's type. A row id becomes None: it is
+        stored apart.
+        """
         own = self.classes[0]
         if self.is_rowid:
             return None
@@ -113,7 +116,7 @@ class _Table:
     has_rowid: bool
 
     def takes(self, record: SalvagedRecord) -> bool:
-        """Whether a row of this table can look so."""
+        """Whether the record could be a row of this table."""
         given, left = record.values, self.columns[len(record.values) :]
         return (
             len(given) <= len(self.columns)
@@ -123,13 +126,13 @@ class _Table:
         )
 
     def forced(self, record: SalvagedRecord) -> SalvagedRecord:
-        """The row as the table can hold it: damage has made other values of some of its own."""
+        """Return the record with values that the table can store, in place of damaged ones."""
         given = (*record.values, *[None] * len(self.columns))[: len(self.columns)]
         fit = zip(self.columns, given, strict=True)
         return SalvagedRecord(record.rowid, tuple(column.forced(value) for column, value in fit))
 
     def insertion(self, record: SalvagedRecord) -> tuple[str, list[Value]]:
-        """The statement that puts the row into a new table, and its values."""
+        """Return the INSERT statement for the record, and its values."""
         names = [c.name for c in self.columns[: len(record.values)] if not c.is_rowid]
         values: list[Value] = [
             value
@@ -145,9 +148,9 @@ class _Table:
 
 
 def salvage(damaged: Path, target: Path, schema: Schema) -> Salvaged:
-    """Make `target`, a database of the schema that is not there yet, with every row that can be read of
-    `damaged` and its log. It has the version that the damaged one says, or the newest. Raises OSError,
-    sqlite3.Error.
+    """Create the database `target`, which must have no tables yet, with every row that can be read
+    from `damaged` and its log. Its version is the one that the damaged header states, or the newest
+    if that is invalid. Raises OSError, sqlite3.Error.
     """
     with ExitStack() as stack:
         pages = Pages(
@@ -184,15 +187,14 @@ def _version(pages: Pages, schema: Schema) -> int:
 
 def _fill(conn: sqlite3.Connection, pages: Pages) -> Salvaged:
     tables = {table.name: table for table in _tables(conn)}
-    made = {name: rows for name in tables if (rows := _all(conn, name))}  # what every new one holds
+    made = {name: rows for name in tables if (rows := _all(conn, name))}  # rows the steps insert
     for name in made:
         conn.execute(_EMPTY.replace("TABLE", name))
     found: Counter[str] = Counter()
     refused: Counter[str] = Counter()
     given: list[SalvagedRecord] = []
-    twice: list[
-        tuple[_Table, SalvagedRecord]
-    ] = []  # of two with one number damage has changed either's
+    # Rows whose number was taken: damage has changed the number of one of the two.
+    twice: list[tuple[_Table, SalvagedRecord]] = []
     for table, record, is_in_tree in _rows(pages, tables):
         if table.name == _SEQUENCE:
             given.append(record)
@@ -202,7 +204,7 @@ def _fill(conn: sqlite3.Connection, pages: Pages) -> Salvaged:
             twice.append((table, replace(record, rowid=None)))
         else:
             refused[table.name] += 1
-    for table, record in twice:  # with a number of its own, once all others have theirs
+    for table, record in twice:  # they get new numbers, once all others are in place
         is_put = _put(conn, table, record)
         (found if is_put else refused)[table.name] += 1
     for name in made.keys() - found.keys():
@@ -213,7 +215,7 @@ def _fill(conn: sqlite3.Connection, pages: Pages) -> Salvaged:
 
 
 def _put(conn: sqlite3.Connection, table: _Table, record: SalvagedRecord) -> bool:
-    """Whether the row could be put into its table."""
+    """Insert the record; return False if the table refused it."""
     try:
         conn.execute(*table.insertion(record))
     except sqlite3.IntegrityError:
@@ -224,7 +226,9 @@ def _put(conn: sqlite3.Connection, table: _Table, record: SalvagedRecord) -> boo
 def _go_on_counting(
     conn: sqlite3.Connection, given: Sequence[SalvagedRecord], tables: Mapping[str, _Table]
 ) -> None:
-    """Let no table give a number twice: `given` says up to which each had given them."""
+    """Keep AUTOINCREMENT from issuing a number twice: `given` are the salvaged rows of
+    sqlite_sequence, the last number issued for each table.
+    """
     for record in given:
         name, number = record.values
         if str(name) in tables:
@@ -237,7 +241,9 @@ def _all(conn: sqlite3.Connection, table: str) -> list[tuple[Value, ...]]:
 
 
 def _mend(conn: sqlite3.Connection) -> None:
-    """Let what was found hang together: rows whose session or turn is lost keep a place."""
+    """Restore the references between tables: give rows of a lost session a new session, detach rows
+    of a lost turn, delete turns of a lost session, and correct the sessions' counts.
+    """
     tables = {name for (name,) in conn.execute("SELECT name FROM sqlite_schema")}
     if {"sessions", "rows", "turns"} <= tables:
         for statement in (_NO_SESSION, _LOST_SESSIONS, _LOST_TURNS, _COUNT, _BEHIND):
@@ -267,8 +273,8 @@ def _tables(conn: sqlite3.Connection) -> Iterator[_Table]:
 def _rows(
     pages: Pages, tables: Mapping[str, _Table]
 ) -> Iterator[tuple[_Table, SalvagedRecord, bool]]:
-    """Every row with its table: those that the trees of the schema hold, then those on other pages, where
-    earlier states of a row may lie, too. The last says whether it was in a tree.
+    """Yield every record as (table, record, whether it was in a tree): first the records in the
+    trees of the schema, then those on other pages, which may be earlier states of a row.
     """
     seen: set[int] = set()
     loose: list[tuple[_Table, SalvagedRecord]] = []
@@ -293,7 +299,9 @@ def _rows(
 def _of_page(
     records: Sequence[SalvagedRecord], tables: Mapping[str, _Table]
 ) -> Iterator[tuple[_Table, SalvagedRecord]]:
-    """The rows of a page that no tree leads to: of one table, but for what is damaged on it."""
+    """Yield the records of a page that no tree reaches, with their tables. Normally all belong to
+    one table; damaged ones are matched alone.
+    """
     own = _fitting(records, tables)
     for record in records:
         table = own if own is not None and own.takes(record) else _fitting([record], tables)
@@ -302,7 +310,7 @@ def _of_page(
 
 
 def _fitting(records: Sequence[SalvagedRecord], tables: Mapping[str, _Table]) -> _Table | None:
-    """The table that most of the rows can be of; None for entries of an index."""
+    """Return the table that most of the records could belong to; None if there is none."""
 
     def fit(table: _Table) -> int:
         return sum(table.takes(record) for record in records)
@@ -315,7 +323,7 @@ def _fitting(records: Sequence[SalvagedRecord], tables: Mapping[str, _Table]) ->
 def _roots(
     pages: Pages, tables: Mapping[str, _Table], seen: set[int]
 ) -> Iterator[tuple[_Table, int]]:
-    """The first page of each table, as far as the schema can be read."""
+    """Yield each table with its tree's first page, as far as the schema can be read."""
     for number in list(pages.tree(1, seen, TABLE)):
         for record in pages.records(number):
             entry = dict(zip(("type", "name", "of", "root"), record.values, strict=False))

@@ -1,4 +1,6 @@
-"""One SQLite database: whole transactions on one connection; those that wait are committed as a group."""
+"""One SQLite database on one connection: whole transactions; those that wait are committed as a
+group.
+"""
 
 from __future__ import annotations
 
@@ -42,17 +44,17 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 
-# What a statement of ours can get wrong, whatever the disk does.
+# Errors that come from our own statements, not from the disk.
 _OUR_MISTAKES = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
-_COPIED = 64  # pages that are copied in one step, which other work waits for
+_COPIED = 64  # pages copied in one step; other work waits for the step
 
 
 class Database:
-    """The only door to a database file; also the Probe `store`.
+    """The only access to a database file; also the Probe `store` (`store_index` for the index).
 
-    `commits` counts transactions that reached the disk, `begun_anew` how often a derived database
-    was found damaged while open, and emptied. There is one connection on one thread, because two of
-    them can corrupt a WAL in SQLite up to 3.51.2.
+    `commits` counts the transactions that reached the disk, `begun_anew` how often a derived
+    database was found damaged while it was open and replaced by an empty one. There is one
+    connection on one thread, because two connections can corrupt a WAL in SQLite up to 3.51.2.
     """
 
     def __init__(
@@ -65,21 +67,20 @@ class Database:
         self._synchronous = synchronous
         self._writes: deque[QueuedCall[Any]] = deque()
         self._reads: deque[QueuedCall[Any]] = deque()
-        self._batch: asyncio.Future[None] | None = None  # done when the queued calls have been run
-        self._unsubmitted: asyncio.Future[None] | None = None  # the same, until the thread has it
+        self._batch: asyncio.Future[None] | None = None  # done once the queued calls have run
+        self._unsubmitted: asyncio.Future[None] | None = None  # the same, until the thread gets it
         self._opened: Problem | None = None
         self._failing: StorageError | None = None  # why the last write was refused
-        self._damaged: StorageError | None = None  # seen while open; it is salvaged at a start
+        self._damaged: StorageError | None = None  # seen while open; the next start salvages it
         self._guard = Guard(path, checks=checks) if schema.guarded else None
         self._sync_lost = False
         self._is_closing = False
         self._is_copying = False
         self._erasing = asyncio.Lock()
-        self._uncleared: StorageError | None = None  # why the files hold deleted bytes yet
+        self._uncleared: StorageError | None = None  # why the files still hold deleted bytes
         self._integrity = IntegrityWatch(path)
-        self._conn: (
-            sqlite3.Connection
-        )  # used on the thread alone; another one if the file is another
+        # Used on the database's thread only; replaced together with the file.
+        self._conn: sqlite3.Connection
         self._thread = aiosqlite.Connection(self._connect, iter_chunk_size=64)
 
     @classmethod
@@ -92,23 +93,23 @@ class Database:
         synchronous: Synchronous = "FULL",
         checks: bool = True,
     ) -> AsyncIterator[Self]:
-        """An open database, closed when the block ends, after everything that waits. Without `checks` a
-        guarded one proves nothing, which only shows what its proofs are for.
+        """Open a database; when the block ends, run all queued calls and close it. Without `checks`
+        a guarded database proves nothing; tests use that to show what the proofs are for.
 
-        Raises StorageCorrupt for a file that is damaged or not ours, StorageError for one of a
-        newer agentd; a derived database is put aside in these cases and begins anew.
+        Raises StorageCorrupt for a file that is damaged or not agentd's, StorageError for one of a
+        newer agentd. A derived database is put aside in these cases and begins empty.
         """
         database = cls(path, migrations, synchronous, checks=checks)
         try:
             await database._thread
         except BaseException:
-            # It has been told to stop; left alone it would report that to a loop that may be gone.
+            # The thread is stopping; unless joined, it reports that to a loop that may be closed.
             database._thread._thread.join()
             raise
         try:
             yield database
         finally:
-            # What came until now is done, and nothing queues behind the end.
+            # Calls queued so far are run; later ones are refused.
             database._is_closing = True
             database._submit()
             try:
@@ -120,37 +121,39 @@ class Database:
 
     @property
     def name(self) -> str:
-        """The name as a Probe."""
+        """The name of this Probe."""
         return "store" if not self._schema.derived else f"store_{self._schema.name}"
 
     async def write(self, fn: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `fn` as one transaction; when this returns, what it did is durable.
+        """Run `fn` as one transaction and return its result; what it wrote is durable by then.
 
-        It shares a commit with whatever else waits, yet fails alone: `fn` is run a second time when
-        the shared commit failed, so it must do nothing but use the connection. Cancelling the
-        caller does not stop the transaction.
+        The transaction shares a commit with other queued ones but fails alone: `fn` is run a second
+        time if the shared commit failed, so it must do nothing but use the connection. Cancelling
+        the caller does not stop the transaction.
         """
         call = QueuedCall(fn)
         await self._enqueue(self._writes, call)
         return call.outcome(self._translated)
 
     async def execute(self, sql: str, values: Sequence[object]) -> int:
-        """Run one changing statement as a transaction; returns how many rows it changed."""
+        """Run one changing statement as a transaction; return how many rows it changed."""
         return await self.write(lambda conn: conn.execute(sql, values).rowcount)
 
     async def erase(self, fn: Callable[[sqlite3.Connection], T]) -> T:
-        """`write`, after which no byte of what `fn` deleted is left in the database's files.
+        """Run `fn` like `write`; afterwards no byte that `fn` deleted is left in the database's
+        files.
 
-        The files are read once for that, or written anew if much of them is free; everything else waits.
-        What a crash or an error cuts short is done when the database is next opened. Raises StorageError
-        if another program reads the database: the bytes go with the first commit after that.
+        For that the files are read once, or rewritten if much of them is free; everything else
+        waits meanwhile. What a crash or an error cuts short is done when the database is next
+        opened. Raises StorageError if another program reads the database: the bytes are then
+        removed with the first commit after that program has finished.
         """
         async with self._erasing:
             first = await self._on_thread(lambda: mark_unclean(self.path))
             try:
                 result = await self.write(fn)
             except AgentdError:
-                if first:  # else an earlier deletion still has bytes there
+                if first:  # else bytes of an earlier deletion are still there
                     await self._on_thread(lambda: unmark(self.path))
                 raise
             await self._clean()
@@ -158,8 +161,9 @@ class Database:
 
     @asynccontextmanager
     async def erasing(self) -> AsyncIterator[None]:
-        """`erase` for many transactions: when the block ends, no byte of what those within it deleted
-        is left. What a crash or an error cuts short is done when the database is next opened.
+        """Be `erase` for several transactions: when the block ends, no byte that they deleted is
+        left in the files. What a crash or an error cuts short is done when the database is next
+        opened.
         """
         async with self._erasing:
             await self._on_thread(lambda: mark_unclean(self.path))
@@ -167,31 +171,35 @@ class Database:
             await self._clean()
 
     async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what `fn` finds; it sees one state of the database and all earlier writes."""
+        """Run `fn` and return its result; it sees one state of the database with all earlier
+        writes.
+        """
         call = QueuedCall(fn)
         await self._enqueue(self._reads, call)
         return call.outcome(self._translated)
 
     async def copy(self, path: Path) -> None:
-        """Write the database into a new file, as it is at some moment before this returns.
+        """Write the database, as it is at some moment before this returns, into a new file.
 
-        Reads and writes continue during the copy; erasures wait, because pages already copied would still
-        hold the erased bytes. Raises StorageError; an error of the new file, whose folder may be gone, is
-        no problem of the database.
+        Reads and writes continue during the copy; erasures wait, because pages already copied would
+        still hold the erased bytes. Raises StorageError. An error of the new file, whose folder may
+        be missing, is not recorded as a problem of the database.
         """
         async with self._erasing:
             await self._on_thread(lambda: self._copy(path))
 
     async def verify(self) -> None:
-        """Notice that others deleted, exchanged or damaged the file, and bring a derived database back, with
-        all it held unless it was damaged.
+        """Check whether other programs deleted, replaced or damaged the file of a derived database,
+        and restore it: with its content, or empty if it was damaged. Does nothing for any other
+        database.
 
-        The whole file is read only when something seems to have changed it, since that takes time.
+        The whole file is read only when it seems to have been changed from outside, since that
+        takes time.
         """
         await self._on_thread(self._verify)
 
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong now."""
+        """What is wrong with the database now."""
         found = [self._opened] if self._opened else []
         if self._integrity.is_gone():
             found.append(lost_file_problem(self.path, derived=self._schema.derived))
@@ -207,9 +215,9 @@ class Database:
         return (*found, *(self._guard.problems() if self._guard else ()))
 
     async def prove(self) -> None:
-        """Take and give back the write lock on the connection's thread; nothing reaches the disk.
+        """Take and release the write lock on the connection's thread; nothing reaches the disk.
 
-        Raises StorageError when nothing can be stored any more.
+        Raises StorageError if nothing can be stored any more.
         """
         await self.read(lambda _: self._take_write_lock())
 
@@ -220,23 +228,26 @@ class Database:
             await self._on_thread(lambda: drop_asides(self.path))
 
     async def _enqueue(self, queue: deque[QueuedCall[Any]], call: QueuedCall[Any]) -> None:
-        """Have the thread run the call, together with all that wait when it comes to it: waking the thread
-        costs more than most calls. Raises StorageError once the database closes.
+        """Have the thread run the call, together with all others that are queued when the thread
+        gets to it: waking the thread costs more than most calls. Raises StorageError once the
+        database closes.
         """
         if self._is_closing:
             raise self._closed_error()
         queue.append(call)
-        # The thread clears it at any moment, and has this call among those that it runs then.
+        # The thread may clear `_batch` at any moment; it then runs this call with the others.
         batch = self._batch
         if batch is None:
             loop = asyncio.get_running_loop()
             batch = self._batch = self._unsubmitted = loop.create_future()
-            loop.call_soon(self._submit)  # after all that are about to wait as well
-        # One task's end must not be the end of a wait that others share.
+            loop.call_soon(self._submit)  # after every task that is about to queue a call
+        # Cancelling one task must not cancel the future that others wait for.
         await asyncio.shield(batch)
 
     def _submit(self) -> None:
-        """Give the thread the batch that it has not got: as aiosqlite's `_execute` does, but for many calls."""
+        """Hand the batch to the thread, if that has not happened yet: as aiosqlite's `_execute`
+        does, but for many calls.
+        """
         batch, self._unsubmitted = self._unsubmitted, None
         if batch is not None:
             self._thread._tx.put_nowait((batch, partial(self._run_batch, batch)))
@@ -244,7 +255,7 @@ class Database:
     async def _on_thread(self, fn: Callable[[], T]) -> T:
         if self._is_closing:
             raise self._closed_error()
-        self._submit()  # calls that were queued before are run before
+        self._submit()  # calls that were queued earlier run first
         return await self._run(fn)
 
     async def _run(self, fn: Callable[[], T]) -> T:
@@ -261,12 +272,12 @@ class Database:
         return self._conn
 
     def _run_batch(self, batch: asyncio.Future[None]) -> None:
-        # A batch that was run between two steps of a copy is over; the calls of the next wait for it.
+        # A batch that already ran between two steps of a copy must not run the calls of the next.
         if self._batch is batch:
             self._run_queued()
 
     def _run_queued(self) -> None:
-        self._batch = None  # first: a call that comes from here on makes a batch of its own
+        self._batch = None  # first: a call queued from here on begins a new batch
         # Reads are taken first, so that each of them sees all writes that were queued before it.
         reads, group = _drain(self._reads), _drain(self._writes)
         if group:
@@ -293,7 +304,7 @@ class Database:
             self._is_copying = False
 
     def _run_between_steps(self, _: int, left: int, __: int) -> None:
-        """Run the queued calls between two steps of a copy: SQLite carries over what they write."""
+        """Run the queued calls between two steps of a copy: SQLite adds their writes to it."""
         batch = self._batch
         if batch is None or not left:
             return
@@ -301,8 +312,9 @@ class Database:
         batch.get_loop().call_soon_threadsafe(_resolve, batch)
 
     def _side_step(self, step: Callable[[], None]) -> None:
-        """Do what no caller waits for. Its failure becomes a problem of the database: raised, it would tell
-        all callers of the batch that theirs was not stored, though it was.
+        """Run a step whose result no caller waits for. A failure becomes a problem of the database:
+        raised, it would tell all callers of the batch that their writes were not stored, though
+        they were.
         """
         try:
             try:
@@ -327,8 +339,8 @@ class Database:
             raise
 
     def _clear_if_owed(self) -> None:
-        """Finish an erasure that could not clean the files before. Skipped while another erasure, which will
-        clean up itself, or a copy goes on.
+        """Finish an earlier erasure that could not clean the files. Skipped during another erasure,
+        which cleans up itself, and during a copy.
         """
         if self._uncleared is None or self._erasing.locked() or self._is_copying:
             return
@@ -349,7 +361,7 @@ class Database:
                 call.error = self._refusal()
             return
         try:
-            if conn.in_transaction:  # the disk failed in the middle of the last rollback
+            if conn.in_transaction:  # the last rollback failed
                 conn.execute("ROLLBACK")
             conn.execute("BEGIN IMMEDIATE")
             before = conn.total_changes
@@ -384,7 +396,7 @@ class Database:
             for call in group:
                 call.error = error
             return
-        for call in group:  # the others are right, or small enough for what room there is
+        for call in group:  # one by one: others may succeed, or fit into the room left
             self._commit([call])
 
     def _note(self, error: sqlite3.Error) -> None:
@@ -430,7 +442,7 @@ class Database:
             raise StorageError(msg, cure=f"make room and rights in {self.path.parent}") from error
 
     def _come_back(self) -> None:
-        """Write what the deleted file holds, which is open yet, to its old place."""
+        """Write the content of the deleted file, which is still open, to its old place."""
         copy = copy_database(self._conn, self.path)
         self._conn.close()
         problem = put_back(copy, self.path, self._schema)
@@ -481,7 +493,7 @@ class QueuedCall(Generic[T]):
             self.error = error
 
     def outcome(self, translated: Callable[[sqlite3.Error], StorageError]) -> T:
-        """Return the result. Raises the error of the run, translated where it is SQLite's."""
+        """Return the result, or raise the error of the run, translated if it is SQLite's."""
         if isinstance(self.error, sqlite3.Error):
             raise translated(self.error) from self.error
         if self.error is not None:
@@ -490,7 +502,7 @@ class QueuedCall(Generic[T]):
 
 
 def _copy_error(error: sqlite3.Error, path: Path, copy: Path) -> StorageError:
-    """Why the copy failed: of what is stored in the database nothing is lost or refused."""
+    """Return the error for a failed copy. The database itself lost and refused nothing."""
     is_full = isinstance(translate(error, copy), StorageFull)
     return (StorageFull if is_full else StorageError)(
         f"{path.name} could not be copied to {copy} ({error})",
@@ -504,8 +516,8 @@ def _resolve(batch: asyncio.Future[None]) -> None:
 
 
 def _drain(queue: deque[QueuedCall[Any]]) -> list[QueuedCall[Any]]:
-    """Take all calls out of the queue, one by one: the loop's thread appends meanwhile, and what it adds
-    between a copy and a `clear` would be lost.
+    """Take all calls out of the queue, one by one: the event loop's thread appends meanwhile, and a
+    call added between a copy of the queue and a `clear` would be lost.
     """
     drained = []
     while queue:

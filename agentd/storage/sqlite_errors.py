@@ -1,4 +1,4 @@
-"""What SQLite's errors mean to those who wait for a write: the errors of our own that say it."""
+"""Translates SQLite's errors into agentd's own."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from agentd.core.health import Problem
 _LATCHING = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC})
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _READING = frozenset({sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ})
-_MISSING = "no such "  # table or column: our statements ask for none that was not made
-_ROOM = 64 * 1024  # bytes; with less free a failed write is put down to the disk being full
+_MISSING = "no such "  # table or column: the schema must be damaged, ours has all that we name
+_ROOM = 64 * 1024  # bytes; with less free, a failed write is taken for a full disk
 
 
 def is_lost_sync(error: sqlite3.Error) -> bool:
@@ -24,12 +24,12 @@ def is_lost_sync(error: sqlite3.Error) -> bool:
 
 
 def is_of_the_copied(error: sqlite3.Error) -> bool:
-    """Whether copying a database failed at what is copied, which is only read, and not at the copy."""
+    """Whether a copy failed because of the database being copied, not of the new file."""
     return _code(error) & 0xFF in _DAMAGE or _code(error) in _READING
 
 
 def translate(error: sqlite3.Error, path: Path) -> StorageError:
-    """The error of our own that says the same about the database `path`."""
+    """Return agentd's own error for an error of SQLite about the database `path`."""
     primary = _code(error) & 0xFF
     may_lack_room = primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
     if may_lack_room and _takes_no_more_files(path.parent):
@@ -54,7 +54,7 @@ def translate(error: sqlite3.Error, path: Path) -> StorageError:
 
 
 def no_room(path: Path) -> StorageFull:
-    """The error for a file that its file system has no room for: no space, or no inode."""
+    """Return the error for a file system without space, or without inodes, for the file."""
     if _takes_no_more_files(path.parent):
         return StorageFull(
             f"no inodes left for {path.name}; nothing was stored",
@@ -68,7 +68,7 @@ def no_room(path: Path) -> StorageFull:
 
 
 def lost_sync_problem(path: Path) -> Problem:
-    """What to tell after a failed sync."""
+    """Return the Problem to report after a failed sync."""
     return Problem(
         "storage_sync_failed",
         f"the disk failed to store {path.name}; nothing more is accepted",
@@ -77,7 +77,7 @@ def lost_sync_problem(path: Path) -> Problem:
 
 
 def corrupt(path: Path) -> StorageCorrupt:
-    """The error for a file that SQLite cannot read."""
+    """Return the error for a file that SQLite cannot read."""
     return StorageCorrupt(
         f"{path.name} is damaged",
         cure="`agentd restart` salvages what can be read of it and keeps the file; or restore a backup",
@@ -85,7 +85,7 @@ def corrupt(path: Path) -> StorageCorrupt:
 
 
 def _takes_no_more_files(folder: Path) -> bool:
-    """Whether the file system counts its files and has room for no further one."""
+    """Whether the file system has a limited number of inodes and none are left."""
     try:
         disk = os.statvfs(folder)
     except OSError:
