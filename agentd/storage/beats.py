@@ -1,4 +1,4 @@
-"""The heartbeat's memory in SQLite."""
+"""The BeatStore in SQLite."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 
 
 class SqliteBeats:
-    """The BeatStore of the state database. Keys in what was seen are not kept, as `redactor` tells them."""
+    """The BeatStore of the state database. Secrets that `redactor` finds are not stored."""
 
     def __init__(self, db: Database, clock: Clock, redactor: Redactor | None = None) -> None:
         self._db = db
@@ -60,7 +60,7 @@ class SqliteBeats:
         self._unseen = UnreadableRows("watched entry", "the next beat looks at it anew", "entry")
 
     def problems(self) -> tuple[Problem, ...]:
-        """The beats and watched entries that damage has made unreadable."""
+        """The beats and watched entries whose rows are unreadable."""
         return (*self._unreadable.problems(), *self._unseen.problems())
 
     async def heartbeat(self) -> HeartbeatState:
@@ -146,7 +146,7 @@ class SqliteBeats:
         return await self._db.write(skip)
 
     async def interrupt_beats(self) -> int:
-        """See BeatStore. Returns how many there were."""
+        """See BeatStore. Returns how many beats were interrupted."""
         return await self._db.execute(_INTERRUPT, ())
 
     async def beats(self, limit: int) -> tuple[Beat, ...]:
@@ -162,7 +162,7 @@ class SqliteBeats:
         """See BeatStore."""
         now = stamp(self._clock.now())
         asked = dict.fromkeys(hashes)
-        # Most beats see nothing new; looking first spares them a sync.
+        # Most beats have no new items; a read first saves them the sync of a write.
         known = await self._db.read(_items)
         if asked.keys() <= known.keys():
             return {item: known[item] for item in asked}
@@ -190,7 +190,9 @@ class SqliteBeats:
 def _put_alerts(
     conn: sqlite3.Connection, findings: Sequence[BeatFinding], at: datetime
 ) -> tuple[list[BeatFinding], tuple[Alert, ...]]:
-    """The findings as they were told, and the alerts that were put."""
+    """Put the alerts of the findings; return the findings, those with a repeated alert as quiet
+    duplicates, and the alerts that were put.
+    """
     told: list[BeatFinding] = []
     put: list[Alert] = []
     for found in findings:
@@ -222,7 +224,9 @@ def _load_watch(row: sqlite3.Row) -> WatchedEntry:
 
 
 def _as_erased(watch: WatchedEntry, known: WatchedEntry | None) -> WatchedEntry:
-    """The watch, with what was erased while its beat ran left erased."""
+    """Return the watch without words that were erased from the stored one (`known`) while its beat
+    ran.
+    """
     if known is None:
         return watch
     calls = {call.key: call for call in known.calls if not call.digest}

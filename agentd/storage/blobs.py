@@ -1,8 +1,8 @@
-"""The bytes of images as files, each named by its digest.
+"""Stores the bytes of images as files, each named by its SHA-256.
 
-A file is written beside its place, synced and renamed, so that it is whole or not there. A crash
-between a file and the message that refers to it leaves a file that nothing refers to; the next sweep
-takes it.
+A file is written beside its place, synced and renamed, so it is complete or absent. A crash between
+writing a file and storing the message that refers to it leaves an unused file, which the next sweep
+deletes.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class FileBlobs:
-    """The Blobs port over a folder. `referred` tells what must stay."""
+    """The Blobs port over a folder. `referred` returns the digests of the images that must stay."""
 
     def __init__(self, folder: Path, referred: Callable[[], Awaitable[Collection[str]]]) -> None:
         self._folder = folder
         self._referred = referred
-        self._kept: Counter[str] = Counter()  # what is on its way into a message
-        self._alone = asyncio.Lock()  # nothing is stored while it is decided what goes
+        self._kept: Counter[str] = Counter()  # digests in use by open `keep` blocks
+        self._alone = asyncio.Lock()  # nothing is stored while `sweep` decides what to delete
 
     @asynccontextmanager
     async def keep(self, pictures: Sequence[bytes]) -> AsyncIterator[tuple[Image, ...]]:
-        """See Blobs. Raises StorageError, StorageFull, with nothing promised."""
+        """See Blobs. Raises StorageError, StorageFull; nothing counts as stored then."""
         images = tuple([await asyncio.to_thread(_describe, data) for data in pictures])
         names = [image.sha256 for image in images]
         self._kept.update(names)
@@ -72,7 +72,7 @@ class FileBlobs:
             ensure_private_dir(path.parent)
             if _is_whole(path, name):
                 sync_directory(path.parent)
-            else:  # whoever was cancelled may write it still
+            else:  # a cancelled call may still be writing the same image
                 write_private(path, data, part=secrets.token_hex(8).join(_PART))
         except OSError as error:
             kind = StorageFull if error.errno in _FULL else StorageError
@@ -114,7 +114,7 @@ class FileBlobs:
         return len(gone)
 
     def _files(self) -> Iterator[Path]:
-        """Whole files, and what a crash left half written."""
+        """Yield complete files, and those that a crash left incomplete."""
         for path in self._folder.glob("??/*"):
             is_part = path.name.startswith(_PART[0]) and path.name.endswith(_PART[1])
             if is_part or _NAME.fullmatch(path.name):

@@ -1,7 +1,7 @@
-"""What was typed in chats: a file beside the databases that chats write and the daemon erases.
+"""The history of what was typed in chats: a file that chats write and the daemon erases from.
 
-Both hold the lock of its folder while they write. An entry is a line `# ` with the time and the session,
-and the lines of the words, each behind a `+`. Those of earlier versions name no session.
+Both hold the lock of the file's folder while they write. An entry is a line `# TIME SESSION`, then
+the typed lines, each behind a `+`. Entries of earlier versions name no session.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _ENTRY = re.compile(rb"^# (\S+ \S+)(?: (.*))?$", re.MULTILINE)
 _START = re.compile(rb"^\n?# ", re.MULTILINE)
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _MARK = "+"
-_WHERE = "chat_history:"  # how marks name an entry, with its time behind it
+_WHERE = "chat_history:"  # prefix of `Written.where`, before the time of an entry
 
 
 class TypedWords:
-    """The file at `path`; a missing one is empty."""
+    """The chat history at `path`, as Eraser and Writings; a missing file is empty."""
 
     name = "chat history"
 
@@ -37,21 +37,21 @@ class TypedWords:
         self._path = path
 
     async def erase(self, session: SessionKey) -> None:
-        """Forget what was typed in a session, and what may have been: entries that name none. Raises
-        StorageError.
+        """Delete the entries of a session, and those without a session, which may belong to it.
+        Raises StorageError.
         """
         await asyncio.to_thread(self._erase, session)
 
     async def erase_before(self, moment: datetime) -> None:
-        """Forget what was typed before then. Raises StorageError."""
+        """Delete the entries typed before `moment`. Raises StorageError."""
         await asyncio.to_thread(self._erase_before, moment)
 
     async def erase_words(self, erasure: Erasure) -> int:
-        """Mask the words; returns how many entries had some. Raises StorageError."""
+        """Mask the words; return how many entries contained any. Raises StorageError."""
         return await asyncio.to_thread(self._erase_words, erasure)
 
     async def texts(self, _: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
-        """See Writings: all of them, they are few. Raises StorageError."""
+        """See Writings. Yields all entries, wanted or not: they are few. Raises StorageError."""
         entries = await asyncio.to_thread(self._all)
         yield [
             Written(f"{_WHERE}{at}", words, _time(at.encode()), by_user=True)
@@ -90,8 +90,8 @@ class TypedWords:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """No chat writes meanwhile, and nothing is left of a change that was cut. Raises StorageError for
-        every OSError of the block.
+        """Keep chats from writing until the block ends, and delete the temporary file of an earlier
+        write that was cut short. An OSError of the block becomes StorageError.
         """
         if not self._path.parent.is_dir():
             yield
@@ -104,7 +104,7 @@ class TypedWords:
             raise self._refused(error) from error
 
     def _entries(self) -> list[bytes]:
-        """The file, cut before each entry. Raises OSError."""
+        """Return the file, split before each entry. Raises OSError."""
         text = self._read()
         starts = [0, *(found.start() for found in _START.finditer(text)), len(text)]
         return [text[start:end] for start, end in pairwise(starts) if start < end]
@@ -129,7 +129,7 @@ class TypedWords:
 
 
 def _split_entry(entry: bytes) -> tuple[str, str]:
-    """When an entry was typed, as it says, and its words."""
+    """Return an entry's time, as written in it, and its words."""
     found = _ENTRY.search(entry)
     at = _decode(found[1]) if found else ""
     lines = _decode(entry).split("\n")
@@ -138,13 +138,13 @@ def _split_entry(entry: bytes) -> tuple[str, str]:
 
 
 def _session(entry: bytes) -> str:
-    """Where an entry was typed, "" if it does not say."""
+    """Return an entry's session; "" if it names none."""
     found = _ENTRY.search(entry)
     return _decode(found[2] or b"") if found else ""
 
 
 def _mask(entry: bytes, erasure: Erasure) -> bytes:
-    """The entry with the words masked; its lines stay as they are otherwise."""
+    """Return the entry with the words masked; its other lines stay as they are."""
     at, words = _split_entry(entry)
     spans = erasure.found(words, f"{_WHERE}{at}", begins=0)
     if not spans:
@@ -159,9 +159,10 @@ def _decode(entry: bytes) -> str:
 
 
 def _since(text: bytes, entries: Sequence[tuple[datetime | None, int]], moment: datetime) -> bytes:
-    """The entries, by their times and where they begin, that are not older. Each by its own time: one that
-    was typed while the clock was ahead keeps no other. What has no time is as old as what follows it, or
-    else as all of it.
+    """Return the text without the entries older than `moment`; `entries` are their times and
+    offsets. Each entry is judged by its own time: one typed while the clock was ahead keeps no
+    other. An entry without a time counts as old as the next one that has a time; at the end of the
+    file it goes only if no entry is young enough.
     """
     ends = [*(start for _, start in entries[1:]), len(text)]
     kept: list[bytes] = []

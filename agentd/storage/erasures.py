@@ -1,4 +1,4 @@
-"""What is being erased, in SQLite."""
+"""The ErasureStore in SQLite."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SqliteErasures:
         self._db = db
 
     async def begin(self, erasure: Erasure) -> int:
-        """See ErasureStore. The same is not kept twice."""
+        """See ErasureStore. An equal erasure is not stored twice: its number is returned."""
         text = dumps(erasure.as_json())
 
         def change(conn: sqlite3.Connection) -> int:
@@ -45,5 +45,5 @@ class SqliteErasures:
         return {row["id"]: Erasure.from_json(json.loads(row["needles"])) for row in rows}
 
     async def end(self, number: int) -> None:
-        """See ErasureStore. Slow: the database is written anew."""
+        """See ErasureStore. Slow: no byte of it may be left in the database's files."""
         await self._db.erase(lambda conn: conn.execute(_END, (number,)).rowcount)

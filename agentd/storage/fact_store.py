@@ -1,4 +1,4 @@
-"""What is known about the user, and what was forgotten, in SQLite."""
+"""Facts about the user, and hashes of forgotten ones, in SQLite."""
 
 from __future__ import annotations
 
@@ -85,20 +85,20 @@ _REMOVE = (
 
 
 class _HeldFacts:
-    """The facts as they were read last. A trigger of the connection tells of each row that changes,
-    whatever changes it: what the row said is let go at once, and it alone is read again. Used in the
-    database's thread alone.
+    """The facts as last read. Triggers of the connection report each changed row, whatever changed
+    it; that fact is dropped at once, and it alone is read again. Used on the database's thread
+    only.
     """
 
     def __init__(self, unreadable: UnreadableRows) -> None:
         self._unreadable = unreadable
         self._conn: sqlite3.Connection | None = None
-        self._facts: dict[str, Fact] | None = None  # None: all are to be read
+        self._facts: dict[str, Fact] | None = None  # None: all must be read
         self._changed: set[str] = set()
         self._all: tuple[Fact, ...] | None = None
 
     def read(self, conn: sqlite3.Connection) -> tuple[Fact, ...]:
-        """All facts, the oldest first."""
+        """Return all facts, oldest first."""
         if conn is not self._conn:
             self._follow(conn)
         if self._facts is None:
@@ -115,7 +115,7 @@ class _HeldFacts:
 
     def _follow(self, conn: sqlite3.Connection) -> None:
         self._facts, self._all = None, None
-        name = f"facts_{id(self)}"  # the connection holds this object: no other has the number
+        name = f"facts_{id(self)}"  # unique: the connection keeps this object alive
         conn.create_function(name, 1, self._let_go)
         for event, row in (
             ("INSERT", "NEW"),
@@ -128,7 +128,7 @@ class _HeldFacts:
 
     def _let_go(self, fact_id: str) -> None:
         self._changed.add(fact_id)
-        self._unreadable.gone(fact_id)  # unless what is read again cannot be read either
+        self._unreadable.gone(fact_id)  # until it turns out unreadable again
         self._all = None
         if self._facts is not None:
             self._facts.pop(fact_id, None)
@@ -146,7 +146,7 @@ class SqliteFacts:
         self._held = _HeldFacts(self._unreadable)
 
     def problems(self) -> tuple[Problem, ...]:
-        """The facts and changes that damage has made unreadable."""
+        """The facts and changes whose rows are unreadable."""
         return (*self._unreadable.problems(), *self._changes.problems())
 
     async def facts(self) -> tuple[Fact, ...]:
@@ -181,7 +181,7 @@ class SqliteFacts:
         return await self._db.write(change)
 
     async def rebuild(self, facts: Sequence[Fact]) -> None:
-        """See FactStore. Vectors stay where the words are the same."""
+        """See FactStore. A fact whose text is unchanged keeps its vectors."""
 
         def change(conn: sqlite3.Connection) -> None:
             ids = json.dumps([fact.id for fact in facts])
@@ -271,12 +271,14 @@ class SqliteFacts:
 
 
 def put_row(conn: sqlite3.Connection, fact: Fact) -> None:
-    """Add the fact, or let the one of its id be so."""
+    """Insert the fact, or overwrite the one with its id."""
     conn.execute(_PUT, _columns(fact))
 
 
 def unlink_session(conn: sqlite3.Connection, session: SessionKey) -> None:
-    """Let no fact know any more that it was said in this session."""
+    """Remove the session from the facts and evidence that came from it, and the mark of how far it
+    was read.
+    """
     conn.execute("UPDATE facts SET session = '', seq = 0 WHERE session = ?", (session,))
     conn.execute(_UNLINK_EVIDENCE, (session,))
     conn.execute("DELETE FROM fact_marks WHERE session = ?", (session,))
@@ -369,7 +371,9 @@ Digest = Callable[[str], bytes]
 
 
 def tombstones_in(file: Path) -> frozenset[bytes] | None:
-    """The hashes of all that was forgotten; None for a file that is not there or cannot be read."""
+    """Return the hashes of all forgotten facts in a database file; None if it is missing or
+    unreadable.
+    """
     if not file.is_file():
         return None
     try:
@@ -380,14 +384,14 @@ def tombstones_in(file: Path) -> frozenset[bytes] | None:
 
 
 def bury_again(file: Path, tombstones: frozenset[bytes], digest: Digest, now: datetime) -> int:
-    """Forget each fact whose words have a hash among the tombstones, as `digest` makes them, and keep the
-    hashes; gives how many facts there were. Their evidence stays: it tells where the words stand.
+    """Forget each fact whose text `digest` maps to one of the tombstones, and store the tombstones;
+    return how many facts were forgotten. Their evidence stays: it shows where the words are.
     """
     with closing(sqlite3.connect(file, isolation_level=None)) as conn:
         conn.row_factory = sqlite3.Row
         conn.execute("PRAGMA secure_delete = ON")
         conn.execute("BEGIN IMMEDIATE")
-        # By their words alone: one whose other columns are damaged is forgotten no less.
+        # Selected by text alone: a fact with other columns damaged is forgotten as well.
         rows = conn.execute("SELECT id, text FROM facts WHERE text <> ''").fetchall()
         found = [row["id"] for row in rows if digest(row["text"]) in tombstones]
         for fact_id in found:

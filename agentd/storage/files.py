@@ -203,8 +203,8 @@ def _connect(
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_IOERR:
                 raise
-            # A full disk has no room for the -shm file, through which connections share the index of
-            # the log. An exclusive connection keeps it in memory: reads work, writes report the disk.
+            # A full disk has no room for the -shm file, through which connections share the index
+            # of the log. An exclusive connection keeps it in memory: reads work, writes report why.
             return _open_connection(path, schema, synchronous, guard, alone=True)
     except sqlite3.Error as error:
         raise translate(error, path) from error

@@ -1,4 +1,4 @@
-"""Values of the concept graph as columns, and back; what the episodes of a fact come to. Pure."""
+"""Values of the concept graph as columns, and columns that sum up the episodes of a fact. Pure."""
 
 from __future__ import annotations
 
@@ -42,23 +42,26 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 _HALF_LIFE = HALF_LIFE // _TICK
 _LONG_AGO = -(1 << 62)
-LONE = b""  # the episode of a concept that stands by itself
+LONE = b""  # stands for "no episode": a concept that no relation of its record names
 
 Values = tuple[Any, ...]
 
 
 def ticks(at: datetime) -> int:
-    """An aware time in microseconds since 1970."""
+    """Return an aware time as microseconds since 1970."""
     return (at - _EPOCH) // _TICK
 
 
 def moment(microseconds: int) -> datetime:
-    """The time that `ticks` gave, in UTC."""
-    return _EPOCH + timedelta(0, 0, microseconds)  # by place: a question reads hundreds
+    """Return the time of these microseconds since 1970, in UTC."""
+    return _EPOCH + timedelta(0, 0, microseconds)  # by place: faster, a query reads hundreds
 
 
 def end_of(confidence: float, since: int) -> int:
-    """When it will have faded below 0.01, to the microsecond or so; long ago if it always was."""
+    """Return when the confidence will have faded below LEAST (0.01), in microseconds since 1970,
+    rounded: `since + 7 days · log2(confidence / 0.01)`. Far in the past if it is below that
+    already.
+    """
     if confidence < LEAST:
         return _LONG_AGO
     return since + int(_HALF_LIFE * log2(confidence / LEAST))
@@ -66,7 +69,9 @@ def end_of(confidence: float, since: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MentionRow:
-    """What one episode says of a concept, or with LONE the record by itself; times in ticks."""
+    """What one episode says about a concept; with the episode LONE, what a record says without one.
+    Times are microseconds since 1970.
+    """
 
     concept: bytes
     episode: bytes
@@ -78,7 +83,9 @@ class MentionRow:
 
 
 def mentions(record: Record) -> Iterator[MentionRow]:
-    """The record's concepts, each with every episode that it is an end of, or with none."""
+    """Yield the concepts of the record, each once for every episode with it as subject or object,
+    or with LONE if there is none.
+    """
     episodes: dict[bytes, list[bytes]] = {concept.hash.value: [] for concept in record.concepts}
     for relation in record.relations:
         subject, target, episode = (
@@ -98,14 +105,14 @@ def mentions(record: Record) -> Iterator[MentionRow]:
 
 
 def context_row(context: ConceptContext) -> Values:
-    """A row of graph_contexts, from the column `hash` on."""
+    """Return the values of a graph_contexts row, from the column `hash` on."""
     said = ticks(context.event_time)
     where = (context.source, context.scope, context.agent, context.session)
     return context.hash.value, said, *where
 
 
 def episode_row(relation: Relation, context: ConceptContext) -> Values:
-    """A row of graph_episodes from `confidence` on, but for the column `promoted`."""
+    """Return the values of a graph_episodes row, from `confidence` on, without `promoted`."""
     said = ticks(context.event_time)
     stands = context.source in STANDING
     return (
@@ -123,14 +130,14 @@ def episode_row(relation: Relation, context: ConceptContext) -> Values:
 
 
 def promoted_rows(relation: Relation, context: ConceptContext) -> list[tuple[bytes, bytes]]:
-    """The rows of graph_promoted that the relation stands for: none unless it is a promotion."""
+    """Return the graph_promoted rows of a promotion; none for any other relation."""
     if context.source != CONSOLIDATION:
         return []
     return [(read_evidence(ref)[0].value, relation.episode.value) for ref in relation.refs]
 
 
 def concept_of(row: Sequence[Any], aliases: Iterable[str]) -> Concept:
-    """A concept from its row."""
+    """Return the concept of a graph_concepts row."""
     _, name, label, confidence, created, updated = row
     first = moment(created)
     last = first if updated == created else moment(updated)
@@ -139,12 +146,12 @@ def concept_of(row: Sequence[Any], aliases: Iterable[str]) -> Concept:
 
 
 def context_of(row: Sequence[Any]) -> ConceptContext:
-    """A context from its row."""
+    """Return the context of a graph_contexts row."""
     return ConceptContext(ContextHash(row[1]), moment(row[2]), *row[3:])
 
 
 def relation_of(row: Sequence[Any]) -> Relation:
-    """An episode from the columns that RELATION names."""
+    """Return the episode of a row with the columns RELATION."""
     fact, episode, context, subject, predicate, thing, confidence, created, denied, refs = row
     return Relation(
         FactHash(fact),
@@ -161,7 +168,7 @@ def relation_of(row: Sequence[Any]) -> Relation:
 
 
 def held_episode(row: Sequence[Any]) -> tuple[EpisodeHash, Held]:
-    """What is held of an episode, by its hash."""
+    """Return the hash of an episode, and its Held value."""
     name, sure, denied, refs, said = row
     return EpisodeHash(name), Held(sure, bool(denied), tuple(json.loads(refs)), moment(said))
 
@@ -174,7 +181,7 @@ _OF_RELATION = 10
 
 
 def trace_of(row: Sequence[Any]) -> Trace:
-    """An episode with its worth from the columns that TRACE names."""
+    """Return the trace of a row with the columns TRACE."""
     source, scope, said, since, promoted, agent = row[_OF_RELATION:]
     return Trace(
         relation_of(row[:_OF_RELATION]),
@@ -194,7 +201,7 @@ WORTH = f"confidence, denied, said, since, until, observed, promoted, scope, {_T
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """What an episode adds to its fact, by the columns that WORTH names."""
+    """The values by which an episode counts for its fact, in the order of the columns WORTH."""
 
     confidence: float
     denied: int
@@ -208,11 +215,11 @@ class Worth:
 
     @property
     def weight(self) -> Weight:
-        """See `independent`."""
+        """The values by which `independent` chooses."""
         return Weight(self.teller, bool(self.denied), bool(self.promoted), self.confidence)
 
     def left(self, now: int | None) -> float:
-        """Its confidence at a time, or as it was said."""
+        """Return the confidence, faded to `now`; unfaded if `now` is None."""
         return remaining_confidence(self.confidence, self.since, self.until, now)
 
 
@@ -222,14 +229,16 @@ _WEIGHT = attrgetter("weight")
 def remaining_confidence(
     confidence: float, since: int, until: int | None, now: int | None
 ) -> float:
-    """What is left of a confidence at a time, or all of it without one."""
+    """Return a confidence that fades from `since` on, faded to `now`. It is unfaded if `now` is
+    None or `until` is None, which marks an episode that does not fade.
+    """
     if now is None or until is None:
         return confidence
     return faded_confidence(confidence, (now - since) / SECOND)
 
 
 def worth_columns(episodes: Sequence[Worth]) -> Values:
-    """The columns of graph_facts that all its episodes give, from `stands` on."""
+    """Return the values of graph_facts that follow from all its episodes, from `stands` on."""
     if len(episodes) == 1 and not episodes[0].promoted:
         return _columns_of_one(episodes[0])
     counting = [one for one in independent(episodes, _WEIGHT) if not one.promoted]
@@ -247,7 +256,9 @@ def worth_columns(episodes: Sequence[Worth]) -> Values:
 
 
 def _columns_of_one(one: Worth) -> Values:
-    """The same for one that no promotion counts: what it is worth stands with it."""
+    """Return the same for a single episode that no promotion counts: its own values are stored with
+    the fact.
+    """
     stands = one.until is None and not one.denied
     end = _LONG_AGO if one.denied or one.until is None else one.until
     rank = one.confidence if stands else float(end)
@@ -256,7 +267,9 @@ def _columns_of_one(one: Worth) -> Values:
 
 
 def _end_of_all(support: Sequence[Worth], share: float) -> int:
-    """When what fades will together have faded below 0.01, were it added up and then multiplied."""
+    """Return when the fading episodes will together have faded below 0.01, as if their confidences
+    were added up and multiplied by `share`: an upper bound.
+    """
     if not support:
         return _LONG_AGO
     last = max(one.since for one in support)
@@ -265,11 +278,13 @@ def _end_of_all(support: Sequence[Worth], share: float) -> int:
 
 
 def together(episodes: Sequence[Worth], now: int | None) -> tuple[float, int, int]:
-    """What episodes of a fact come to: its confidence, how often it was said, and when last."""
+    """Return what the episodes of a fact add up to at `now` (None: unfaded): its confidence, how
+    often it was said, and when last.
+    """
     worth: tuple[list[float], list[float]] = ([], [])
     counting = independent(episodes, _WEIGHT)
     for one in counting:
-        if not one.promoted:  # its promotion counts it
+        if not one.promoted:  # else its promotion counts it
             worth[one.denied].append(one.left(now))
     count = sum(one.observed - one.promoted for one in counting)
     return belief(*worth), count, max(one.said for one in episodes)

@@ -1,4 +1,4 @@
-"""Facts as recall sees them, out of the tables of the index database."""
+"""Reads facts as recall uses them (Edge) from the tables of the index database."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def around(
     about: Collection[str],
     few: int,
 ) -> list[Edge]:
-    """See GraphStore.edges. All facts are read where they are fewer than `few`."""
+    """See GraphStore.edges. If the concepts have fewer than `few` facts, all are read; else only
+    the surest of each.
+    """
     names = {concept.value: concept for concept in concepts}
     ids = [row[0] for row in among(conn, _NUMBERS, names)]
     bound = None if most is None or now is None else few
@@ -80,7 +82,9 @@ def stating(
 
 
 def _few(conn: sqlite3.Connection, concepts: Collection[int], bound: int | None) -> list[Row]:
-    """The facts about these, or `bound` of them: nothing is faster as long as they are few."""
+    """Return the facts with these concepts as subject or object, at most `bound`. This is the
+    fastest way while there are few.
+    """
     found = chain.from_iterable(among(conn, query, concepts) for query in (_OUT, _IN))
     return list(islice(found, bound))
 
@@ -92,7 +96,7 @@ def _surest_around(
     most: int,
     about: Collection[str],
 ) -> list[Row]:
-    """The surest facts of each of these, and those with a predicate of `about` besides."""
+    """Return the surest facts of each concept, and its surest ones with a predicate of `about`."""
     preferred = [row[0] for row in among(conn, _PREDICATES, about)]
     wanted = ["", f" AND {_ABOUT}"] if preferred else [""]
     parts = [
@@ -107,7 +111,9 @@ def _surest_around(
 
 
 def _surest(where: str, *, is_seen: bool) -> str:
-    """The query for the numbers of the surest facts, of those that stand and of those that fade."""
+    """Return the query for the ids of the surest facts: of those that do not fade, and of those
+    that fade. With `is_seen` every fact may be seen, else only those of the scopes.
+    """
     seen = "" if is_seen else f" AND {_SEEN}"
     parts = (f"f.{where} AND f.stands = {stands}{seen}" for stands in (1, 0))
     return " UNION ALL ".join(_BEST.replace("WHAT", part) for part in parts)
@@ -126,7 +132,9 @@ def _edges(
     now: int | None,
     known: Mapping[bytes, ConceptHash],
 ) -> list[Edge]:
-    """The facts of these rows, each once, as far as they are seen; `known` are concepts by hash."""
+    """Return the facts of these rows, each once, as far as the scopes may see them. `known` are
+    concepts by hash, so that their objects are reused.
+    """
     facts = {row[0]: row for row in rows}.values()
     seen = None if scopes is None else frozenset(scopes)
     many = _many(conn, [row[0] for row in facts if row[7] is None], seen)
@@ -157,7 +165,7 @@ def _edges(
 
 
 class _Ends(dict[bytes, ConceptHash]):
-    """Hashes of concepts by their bytes, each made once."""
+    """Hashes of concepts by their bytes; each object is made once."""
 
     def __missing__(self, end: bytes) -> ConceptHash:
         made = self[end] = ConceptHash(end)
@@ -167,7 +175,7 @@ class _Ends(dict[bytes, ConceptHash]):
 def _many(
     conn: sqlite3.Connection, facts: Sequence[int], seen: Collection[str] | None
 ) -> dict[int, list[Worth]]:
-    """What the episodes of these facts are worth, as far as they are seen."""
+    """Return the episodes of these facts, by fact id, as far as the scopes may see them."""
     found: dict[int, list[Worth]] = {}
     for fact, *values in among(conn, WORTHS, facts):
         worth = Worth(*values)

@@ -1,4 +1,4 @@
-"""What the concept graph cannot derive from facts, in the state database."""
+"""What the concept graph cannot derive from facts, in SQLite: records, shares, program states."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentd.core.text import well_formed
 from agentd.storage.codec import moment, stamp
 from agentd.storage.sqlite import Database
 
-MOST_WITHDRAWN = 5_000  # names; the newest stay
+MOST_WITHDRAWN = 5_000  # names that are kept, the newest
 
 _KEPT = "SELECT episode, teller, at, said, receipt FROM graph_records ORDER BY at, rowid"
 _KEEP = "INSERT OR IGNORE INTO graph_records VALUES (?, ?, ?, ?, ?)"

@@ -1,4 +1,4 @@
-"""Records of the concept graph into the tables of the index database, and episodes out of them."""
+"""Writes records of the concept graph into tables of the index database; removes episodes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from agentd.storage.graph_columns import (
 _Name = TypeVar("_Name", bytes, str)
 
 _BATCH = 2_000  # records whose rows are held at once
-_MANY = 200  # records from which on more of the database is held in memory meanwhile
-_HELD = 32 << 10  # KiB of it
-_LOGGED = 16 << 10  # pages that the log takes then before they are put into the file, else:
+_MANY = 200  # from so many records on, the page cache is enlarged meanwhile
+_HELD = 32 << 10  # KiB of that cache
+_LOGGED = 16 << 10  # pages in the log before they are moved into the file then; else:
 _USUAL = 1_000
-_VALUES = 512  # that one statement takes
+_VALUES = 512  # values in one statement
 _NUMBERS = "SELECT hash, id FROM graph_TABLE WHERE hash IN (?)"
 _LAST = "SELECT coalesce(max(id), 0) FROM graph_TABLE"
 _CONCEPT = "INSERT INTO graph_concepts VALUES (?, ?, ?, ?, ?, ?)"
@@ -96,8 +96,8 @@ UPDATE graph_concepts SET (confidence, created, updated) = (
 
 
 def insert(conn: sqlite3.Connection, records: Sequence[Record]) -> Inserted:
-    """Add records, some at a time and these in the order of the tables, which is much faster. Raises
-    GraphError for one that is not sound.
+    """Add records and return what was new. Records are inserted in batches, and each batch in the
+    order of the tables, which is much faster. Raises GraphError for an unsound record.
     """
     concepts = facts = episodes = total = 0
     remaining = iter(records)
@@ -112,8 +112,8 @@ def insert(conn: sqlite3.Connection, records: Sequence[Record]) -> Inserted:
 
 
 def remove(conn: sqlite3.Connection, episodes: Iterable[bytes]) -> int:
-    """Take episodes out with what nothing else needs, and with the promotions that count them; returns
-    how many of the episodes were there.
+    """Remove episodes, everything that only they needed, and the promotions that count them; return
+    how many of the given episodes existed.
     """
     wanted = set(episodes)
     also = {row[0] for row in among(conn, _PROMOTIONS, wanted)}
@@ -123,7 +123,9 @@ def remove(conn: sqlite3.Connection, episodes: Iterable[bytes]) -> int:
 
 
 def take_out(conn: sqlite3.Connection, episodes: Iterable[bytes]) -> set[int]:
-    """Take just these out with what nothing else needs; returns the concepts to `tell_again`."""
+    """Remove these episodes alone and everything that only they needed; return the concepts for
+    which `tell_again` is due.
+    """
     rows = list(among(conn, _THERE, episodes))
     pairs = {(end, row[1]) for row in rows for end in row[5:]}
     gone = [row[0] for row in rows]
@@ -143,20 +145,20 @@ def take_out(conn: sqlite3.Connection, episodes: Iterable[bytes]) -> set[int]:
 
 
 def tell_again(conn: sqlite3.Connection, concepts: Iterable[int]) -> None:
-    """Let concepts say what the mentions come to that are left. For one with very many facts, that
-    takes as long as taking out hundreds of episodes.
+    """Recompute confidence and times of concepts from their remaining mentions. For a concept with
+    very many facts this takes as long as removing hundreds of episodes.
     """
     conn.executemany(_TELL_AGAIN, [(concept,) for concept in concepts])
 
 
 def mark(conn: sqlite3.Connection, episodes: Collection[bytes]) -> None:
-    """Note of these whether promotions count them."""
+    """Update whether a promotion counts these episodes, then their facts."""
     conn.executemany(_MARK, [(episode,) for episode in episodes])
     tell(conn, {row[0] for row in among(conn, _FACTS_OF, episodes)})
 
 
 def tell(conn: sqlite3.Connection, facts: Iterable[int]) -> None:
-    """Let these facts say what all their episodes come to."""
+    """Recompute the columns of these facts that summarise their episodes."""
     found: dict[int, list[Worth]] = {}
     for fact, *worth in among(conn, WORTHS, facts):
         found.setdefault(fact, []).append(Worth(*worth))
@@ -166,14 +168,14 @@ def tell(conn: sqlite3.Connection, facts: Iterable[int]) -> None:
 def among(
     conn: sqlite3.Connection, statement: str, values: Iterable[object], more: Values = ()
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows of a statement for all values, some at a time: these stand where it says `IN (?)`, and
-    `more` are those for the `?` behind. Each row is a plain tuple.
+    """Run the statement for all values, in batches: they replace its `IN (?)`, and `more` are the
+    values of the `?` after it. Yields each row as a plain tuple.
     """
     remaining = iter(values)
     cursor = conn.cursor()
     cursor.row_factory = None
     while batch := list(islice(remaining, _VALUES)):
-        size = 1 << (len(batch) - 1).bit_length()  # few lengths: each is compiled once and kept
+        size = 1 << (len(batch) - 1).bit_length()  # few lengths: compiled once each
         batch += batch[:1] * (size - len(batch))
         marks = ", ".join("?" * size)
         yield from cursor.execute(statement.replace("IN (?)", f"IN ({marks})"), (*batch, *more))
@@ -181,8 +183,9 @@ def among(
 
 @contextmanager
 def _room(conn: sqlite3.Connection, records: int) -> Iterator[None]:
-    """Hold more pages for a while: each record changes a dozen of them, and those are everywhere. For
-    the same reason they are put from the log into the file more seldom, until few records come again.
+    """Enlarge the page cache for many records: each changes a dozen pages all over the file. For
+    the same reason pages are moved from the log into the file less often, until an insert of few
+    records.
     """
     is_many = records >= _MANY
     conn.execute(f"PRAGMA wal_autocheckpoint = {_LOGGED if is_many else _USUAL}")
@@ -198,7 +201,7 @@ def _room(conn: sqlite3.Connection, records: int) -> Iterator[None]:
 
 
 def _insert(conn: sqlite3.Connection, batch: Sequence[Record]) -> tuple[int, int, int]:
-    """How many concepts, facts and episodes are new."""
+    """Insert a batch; return how many concepts, facts and episodes are new."""
     mentioned = [mention for record in batch for mention in mentions(record)]
     concepts, new_concepts = _insert_concepts(conn, mentioned)
     said: dict[bytes, tuple[Relation, ConceptContext]] = {}
@@ -223,7 +226,9 @@ def _insert(conn: sqlite3.Connection, batch: Sequence[Record]) -> tuple[int, int
 def _insert_concepts(
     conn: sqlite3.Connection, mentioned: Iterable[MentionRow]
 ) -> tuple[dict[bytes, int], int]:
-    """The numbers of concepts, and how many are new; each as what is said of it comes to."""
+    """Insert or strengthen concepts, each united from all its mentions; return the ids by hash and
+    how many are new.
+    """
     united: dict[bytes, tuple[str, float, int, int]] = {}
     for one in mentioned:
         sure, created, updated = one.confidence, one.created, one.updated
@@ -251,7 +256,9 @@ def _insert_relations(
     said: dict[bytes, tuple[Relation, ConceptContext]],
     concepts: dict[bytes, int],
 ) -> tuple[dict[bytes, int], int, int]:
-    """The numbers of episodes, and how many facts and episodes are new."""
+    """Insert episodes with their contexts, facts and predicates; return the episode ids by hash and
+    how many facts and episodes are new.
+    """
     contexts = _insert_contexts(conn, {c.hash.value: c for _, c in said.values()})
     episodes = _ids(conn, "episodes", said)
     new = _assign_ids(conn, "episodes", said, episodes)
@@ -315,14 +322,14 @@ def _insert_predicates(conn: sqlite3.Connection, names: set[str]) -> dict[str, i
 
 
 def _ids(conn: sqlite3.Connection, table: str, hashes: Iterable[bytes]) -> dict[bytes, int]:
-    """The numbers of those that are there."""
+    """Return the ids of those that exist, by hash."""
     return dict(among(conn, _NUMBERS.replace("TABLE", table), hashes))
 
 
 def _assign_ids(
     conn: sqlite3.Connection, table: str, names: Iterable[_Name], ids: dict[_Name, int]
 ) -> list[_Name]:
-    """Those that have no number, in order; now they have the next ones."""
+    """Give the next free ids to the names without one, in order, and return those names."""
     fresh = sorted(name for name in names if name not in ids)
     (last,) = conn.execute(_LAST.replace("TABLE", table)).fetchone()
     ids.update(zip(fresh, range(last + 1, last + 1 + len(fresh)), strict=True))

@@ -1,4 +1,4 @@
-"""The concept graph in SQLite: derived, deletable at any time."""
+"""The GraphStore in SQLite: derived data, may be deleted at any time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from agentd.storage.sqlite import Database
 T = TypeVar("T")
 
 FEW = 1_000
-SWEPT = 500  # episodes that go in one transaction, so that others come in between
+SWEPT = 500  # episodes removed per transaction, so that other work can run in between
 
 _COUNTS = """
 SELECT (SELECT count(*) FROM graph_concepts), (SELECT count(*) FROM graph_facts),
@@ -91,13 +91,13 @@ _TOUCH = "UPDATE graph_episodes SET since = ?, until = ? WHERE id = ?"
 _NOTE = "INSERT INTO graph_consolidations (at, promoted, swept) VALUES (?, ?, ?)"
 _NOTED = "SELECT promoted, swept, at FROM graph_consolidations ORDER BY id DESC LIMIT ?"
 
-_SLACK = SECOND  # `until` is rounded: what is near it is looked at exactly
-_LOUDER = end_of(SURVIVING, 0)  # from the surviving confidence down to the least
+_SLACK = SECOND  # `until` is rounded: episodes near it are judged exactly
+_LOUDER = end_of(SURVIVING, 0)  # time from the confidence SURVIVING down to LEAST
 
 
 class SqliteGraph:
-    """The GraphStore of the index database. `few` is the number of facts up to which choosing the
-    surest in the database takes longer than reading all.
+    """The GraphStore of the index database. Up to `few` facts, reading all is faster than letting
+    the database choose the surest.
     """
 
     def __init__(self, db: Database, *, few: int = FEW) -> None:
@@ -120,7 +120,7 @@ class SqliteGraph:
 
     async def said_on(self, day: date) -> Sequence[Relation]:
         """See GraphStore."""
-        # Its last moment: behind the last day that a date can tell there is no time to compare with.
+        # Up to the day's last moment: the last possible date has no next day to compare with.
         times = [ticks(datetime.combine(day, one, UTC)) for one in (time.min, time.max)]
 
         def look(conn: sqlite3.Connection) -> list[Relation]:
@@ -160,7 +160,7 @@ class SqliteGraph:
         return await self._db.read(look)
 
     async def named(self, names: Sequence[str]) -> Sequence[Concept]:
-        """See GraphStore. Names are found whatever their case."""
+        """See GraphStore. Names are compared without case."""
         folded = {spelling for name in names for spelling in (name, name.casefold())}
 
         def look(conn: sqlite3.Connection) -> list[Concept]:
@@ -258,7 +258,7 @@ class SqliteGraph:
     async def sweep(self, now: datetime) -> Sequence[Relation]:
         """See GraphStore."""
         gone: list[Relation] = []
-        touched: set[int] = set()  # told again at last, a hub once instead of each time
+        touched: set[int] = set()  # recomputed at the end: once per concept, not once per batch
         near = await self._db.read(lambda conn: _faded_episodes(conn, now))
         for start in range(0, len(near), SWEPT):
             some = near[start : start + SWEPT]
@@ -292,7 +292,7 @@ def _around(conn: sqlite3.Connection, wanted: Around, few: int) -> Sequence[Edge
 def _concepts(
     conn: sqlite3.Connection, query: str, values: Iterable[bytes] | Iterable[str]
 ) -> list[Concept]:
-    """What the query finds, in the order of the hashes."""
+    """Return the concepts that the query finds, ordered by hash."""
     found = {row[0]: row for row in rows.among(conn, query, values)}
     aliases: dict[int, list[str]] = {}
     for concept, name in rows.among(conn, _ALIASES, found):
@@ -311,8 +311,8 @@ def _facts_about(conn: sqlite3.Connection, concepts: Iterable[ConceptHash]) -> s
 
 
 def _faded_episodes(conn: sqlite3.Connection, now: datetime) -> list[int]:
-    """The episodes that have faded, or nearly. They are looked for once a day, in all: an index of the
-    ends would cost more than that at every insert.
+    """Return the ids of episodes that have faded or nearly have. This scans all of them, once a
+    day: an index of their ends would cost more than that with every insert.
     """
     return [row[0] for row in conn.execute(_ENDED, (ticks(now) + _SLACK,))]
 
@@ -320,7 +320,9 @@ def _faded_episodes(conn: sqlite3.Connection, now: datetime) -> list[int]:
 def _sweep(
     conn: sqlite3.Connection, near: Sequence[int], now: datetime, touched: set[int]
 ) -> list[Relation]:
-    """Take those of some out that have faded; `touched` gets the concepts to tell again."""
+    """Remove those of the episodes `near` that have faded; add the concepts to recompute to
+    `touched`.
+    """
     traces = map(trace_of, rows.among(conn, _NEAR, near))
     gone = [trace.relation for trace in traces if trace.effective(now) < LEAST]
     touched |= take_out(conn, [relation.episode.value for relation in gone])
@@ -332,7 +334,9 @@ def _at(now: datetime | None) -> int | None:
 
 
 def _touch(conn: sqlite3.Connection, since: Mapping[bytes, int]) -> int:
-    """Let episodes fade from then on; returns how many of them fade at all."""
+    """Let each episode fade from its time in `since` on, unless it does so from a later one; return
+    how many of them can fade.
+    """
     found = list(rows.among(conn, _FADING, since))
     later = [
         (since[episode], end_of(confidence, since[episode]), number)

@@ -1,4 +1,4 @@
-"""Turns from receipt to end, as steps of a transaction."""
+"""The inbox: turns from receipt to end, each function a step of a transaction."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ SELECT client, received_at FROM turns WHERE from_owner = 1 ORDER BY id DESC LIMI
 
 
 def check_storable(request: TurnRequest) -> None:
-    """Refuse text that is not Unicode. Raises InvalidRequest."""
+    """Raise InvalidRequest if a text of the request contains an unpaired surrogate."""
     fields = (request.text, request.message_id, request.session, request.client, request.model)
     try:
         for text in (*fields, *(request.tools or ())):
@@ -88,7 +88,9 @@ def check_storable(request: TurnRequest) -> None:
 def receive(
     conn: sqlite3.Connection, request: TurnRequest, at: datetime, redacted: int = 0
 ) -> Receipt:
-    """Put a request into the inbox, or find it there. `redacted` counts the keys taken out of it."""
+    """Put a request into the inbox, or find it there by its message id; return its receipt.
+    `redacted` is the number of secrets that were removed from it.
+    """
     known = conn.execute(_KNOWN, (request.message_id, request.session)).fetchone()
     if known is None:
         make_session(conn, request.session, at)
@@ -112,7 +114,9 @@ def receive(
 
 
 def begin(conn: sqlite3.Connection, turn_id: int, at: datetime) -> tuple[Row, ...]:
-    """Count an attempt; the turn's rows, its user row made the first time."""
+    """Count an attempt and return the turn's rows; the first time, its user row is created. Raises
+    NotFound, and InvalidRequest for a turn that has ended.
+    """
     turn = _open_turn(conn, turn_id)
     conn.execute(
         "UPDATE turns SET attempts = attempts + 1, state = 'running' WHERE id = ?", (turn_id,)
@@ -126,14 +130,16 @@ def begin(conn: sqlite3.Connection, turn_id: int, at: datetime) -> tuple[Row, ..
 
 
 def append(conn: sqlite3.Connection, turn_id: int, new: NewRow, at: datetime) -> Row:
-    """Add a row to a turn that has not ended."""
+    """Add a row to an open turn. Raises as `begin` does."""
     return _add(conn, _open_turn(conn, turn_id), new, at)
 
 
 def finish(
     conn: sqlite3.Connection, turn_id: int, outcome: Turn, rows: Sequence[NewRow], at: datetime
 ) -> tuple[Row, ...]:
-    """Add the last rows, end the turn and erase what only an open turn needs."""
+    """Add the last rows, end the turn and erase what only an open turn needs; return the added
+    rows. Raises as `begin` does.
+    """
     turn = _open_turn(conn, turn_id)
     if turn["state"] == TurnState.RECEIVED and not _is_silent(turn):
         _add(conn, turn, _user_row(turn), at)  # what the user said is kept, answered or not
@@ -146,7 +152,7 @@ def finish(
 
 
 def pending(conn: sqlite3.Connection) -> tuple[PendingTurn, ...]:
-    """Turns that have not ended, in the order of the inbox."""
+    """Return the turns that have not ended, in the order of the inbox."""
     return tuple(
         PendingTurn(
             turn_id=t["id"],
@@ -162,13 +168,15 @@ def pending(conn: sqlite3.Connection) -> tuple[PendingTurn, ...]:
 
 
 def last_asked(conn: sqlite3.Connection, session: SessionKey, start: str) -> str:
-    """The id of the newest flush turn that begins so."""
+    """Return the message id of the session's newest flush turn whose id begins with `start`; "" if
+    none.
+    """
     found = conn.execute(_LAST_ASKED, {"session": session, "start": start}).fetchone()
     return str(found["message_id"]) if found else ""
 
 
 def last_heard(conn: sqlite3.Connection) -> tuple[datetime, str] | None:
-    """When the owner's newest message came, and from which client."""
+    """Return when the owner's newest message came, and its client; None before the first."""
     found = conn.execute(_LAST_HEARD).fetchone()
     return (moment(found["received_at"]), str(found["client"])) if found else None
 

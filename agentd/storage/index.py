@@ -1,6 +1,7 @@
-"""The durable half of the search index: derived, deletable at any time.
+"""The ChunkStore in SQLite, the durable part of the search index: derived, may be deleted at any
+time.
 
-Its keyword search serves while nothing better is ready.
+Its keyword search is used while no better one is ready.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from agentd.storage import index_rows as rows
 from agentd.storage.index_rows import CHUNK, chunk_of
 from agentd.storage.sqlite import Database
 
-COVERAGE_WEIGHT = 0.6  # of the share of the query that a chunk holds; the rest is bm25
-POSTINGS = 5_000  # places of terms that one search reads, the rarest first; more make it slow
-OWN = 5_000  # chunks that are a session's own, the newest: these are read one by one
-SATURATION = 1.2  # of a word that a chunk of one's own says again and again
+COVERAGE_WEIGHT = 0.6  # weight of the share of the query that a chunk contains; the rest is bm25
+POSTINGS = 5_000  # postings that one search reads, of the rarest terms first; more are slow
+OWN = 5_000  # newest chunks of a session's own that are searched: they are read one by one
+SATURATION = 1.2  # bm25's k1, for a session's own chunks
 
 _COUNT_ALL = "SELECT count(*) FROM chunks"
 _COUNT_SHARED = "SELECT count(*) FROM chunks WHERE scope = ''"
@@ -56,7 +57,7 @@ WHERE c.scope = ? ORDER BY c.id DESC LIMIT ?
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """The statements for what has terms of its own in the database."""
+    """The statements for one of the two sets of search terms: all chunks, or the shared ones."""
 
     count: str
     frequencies: str
@@ -77,9 +78,11 @@ def find(
     limit: int,
     sources: frozenset[Source] | None,
 ) -> Found:
-    """The chunks that hold most of what the terms tell. Scores lie between 0 and 1; equal ones are in
-    order of path and line. What a session alone may find beside the shared chunks is counted with
-    them: nothing else tells how rare a word is.
+    """Return the chunks that match the terms best. Scores are in [0, 1]; equal ones are ordered by
+    path and line.
+
+    For all but the owner, only the shared chunks and the audience's own are counted, so that scores
+    reveal nothing about words in other chunks.
     """
     scope = _ALL if audience == OWNER else _SHARED
     own = conn.execute(_OWN, (audience.own, OWN)).fetchall() if audience.own else []
@@ -114,14 +117,14 @@ def find(
 def _frequency(
     conn: sqlite3.Connection, scope: _Scope, terms: Sequence[str], total: int
 ) -> dict[str, int]:
-    """How many chunks hold each term; terms that none holds are missing."""
-    plain = [term for term in terms if term.isalnum()]  # the others are there in parts, too
+    """Return how many chunks contain each term; terms that none contains are left out."""
+    plain = [term for term in terms if term.isalnum()]  # parts of the others are terms, too
     found = conn.execute(scope.frequencies, (json.dumps(plain),))
     return {row["term"]: min(int(row["doc"]), total) for row in found}
 
 
 def _affordable(frequency: Mapping[str, int]) -> Sequence[str]:
-    """The rarest terms, as many as can be looked up quickly; never fewer than one."""
+    """Return the rarest terms, as many as can be looked up quickly; at least one."""
     chosen: list[str] = []
     read = 0
     for term in sorted(frequency, key=lambda t: (frequency[t], t)):
@@ -137,7 +140,7 @@ def _information(frequency: int, total: int) -> float:
 
 
 def _bm25(said: Mapping[str, int], weights: Mapping[str, float]) -> float:
-    """As the database scores a chunk of usual length."""
+    """Return the score that the database gives to a chunk of average length."""
     return sum(
         weight * said[term] * (1 + SATURATION) / (said[term] + SATURATION)
         for term, weight in weights.items()
@@ -152,14 +155,14 @@ def _hit(row: sqlite3.Row, bm25: float, weights: Mapping[str, float]) -> Hit:
     return Hit(chunk_of(row), score, {"keyword": score})
 
 
-CACHED = 50_000  # vectors that are kept although no chunk needs them, the newest
+CACHED = 50_000  # newest vectors that are kept although no chunk needs them
 
 _LOAD = """
 SELECT COLUMNS, c.terms, c.traits FROM (SEEN ORDER BY id LIMIT :limit) s
 JOIN chunks c ON c.id = s.id JOIN files f ON f.id = c.file_id ORDER BY c.id
 """.replace("COLUMNS", rows.CHUNK)
 _LOAD_ALL = _LOAD.replace("SEEN", "SELECT id FROM chunks WHERE id > :after")
-_LOAD_SEEN = _LOAD.replace(  # two walks of the index: what others may not see costs them no time
+_LOAD_SEEN = _LOAD.replace(  # two walks of the index: chunks that may not be seen cost no time
     "SEEN",
     "SELECT id FROM chunks WHERE scope = '' AND id > :after UNION ALL"
     " SELECT id FROM chunks WHERE scope = :own AND scope <> '' AND id > :after",
@@ -263,7 +266,7 @@ class SqliteChunks:
         def change(conn: sqlite3.Connection) -> list[int]:
             gone = rows.remove(conn, paths)
             conn.execute(_FORGET_ORPHANS)
-            for statement in _OPTIMISE:  # until then the full-text tables only cross words out
+            for statement in _OPTIMISE:  # without it the full-text tables keep deleted words
                 conn.execute(statement)
             return gone
 

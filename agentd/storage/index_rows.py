@@ -1,4 +1,4 @@
-"""Chunks as rows of the index database, and back."""
+"""Writes chunks as rows of the index database and reads them back."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LINES_OF_FILE = """
 SELECT c.id, c.start_line, c.end_line FROM files f JOIN chunks c ON c.file_id = f.id
 WHERE f.path = ? ORDER BY c.id
 """
-_OWN = 2  # columns that are not what the chunk says: its id and its file
+_OWN = 2  # leading columns that are not the chunk's content: its id and its file
 _INSERT_WORDS = (
     "INSERT INTO words_all (rowid, terms) SELECT id, terms FROM chunks WHERE id > ?",
     """
@@ -59,11 +59,11 @@ WHERE id IN (SELECT value FROM json_each(?)) AND scope = ''
     "DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
 )
 
-_Place = tuple[int, int]  # the first and the last line
+_Place = tuple[int, int]  # first and last line
 
 
 def put_file(conn: sqlite3.Connection, path: str, digest: str, entries: Sequence[Entry]) -> int:
-    """The file's id; the file has that digest from now on."""
+    """Create or update the file with this digest; return its id."""
     by_path = Source.SESSIONS if path.startswith("sessions/") else Source.NOTES
     source = entries[0].chunk.source if entries else by_path
     ((file_id,),) = conn.execute(_UPSERT_FILE, (path, source, digest)).fetchall()
@@ -84,9 +84,9 @@ def insert(conn: sqlite3.Connection, file_id: int, entries: Sequence[Entry]) -> 
 def exchange(
     conn: sqlite3.Connection, file_id: int, entries: Sequence[Entry], since: int
 ) -> list[int]:
-    """Make these all chunks of a file that begin at the line `since` or later; gives the ids of those
-    that went. Chunks that are there to the letter keep theirs, all of the same lines or none: of
-    these, ids tell the order.
+    """Replace the chunks of a file from line `since` on by these; return the ids of the deleted
+    ones. Chunks of the same lines keep their ids if all of them are identical to the stored ones:
+    their ids give their order.
     """
     held: dict[_Place, list[tuple[int, tuple[object, ...]]]] = {}
     for row in conn.execute(_ALL_OF_FILE, (file_id, since)):
@@ -108,11 +108,11 @@ def exchange(
 
 
 def patch(conn: sqlite3.Connection, file_id: int, patches: Sequence[Patch[Entry]]) -> list[int]:
-    """Change what stands on some lines of a file, and let what stands behind move; gives the ids of those
-    that went.
+    """Replace the chunks on some lines of a file, and shift the lines of the chunks after them;
+    return the ids of the deleted ones.
     """
     gone: list[int] = []
-    for one in reversed(patches):  # so that the lines before are as they were
+    for one in reversed(patches):  # from the end, so that earlier line numbers stay valid
         found = conn.execute(_IDS_ON_LINES, (file_id, one.first, one.end))
         gone += [row["id"] for row in found]
         if one.by:
@@ -124,18 +124,18 @@ def patch(conn: sqlite3.Connection, file_id: int, patches: Sequence[Patch[Entry]
 
 
 def lines_of(conn: sqlite3.Connection, path: str) -> list[tuple[int, int, int]]:
-    """The id and the lines of each chunk of a file, by id."""
+    """Return (id, first line, last line) of each chunk of a file, by id."""
     return [tuple(row) for row in conn.execute(_LINES_OF_FILE, (path,))]
 
 
 def entries_of(conn: sqlite3.Connection, path: str, since: int) -> list[Entry]:
-    """The chunks of a file that begin at the line `since` or later, in order."""
+    """Return the chunks of a file from line `since` on, in order."""
     found = conn.execute(_ENTRIES_OF_FILE, (path, since))
     return [Entry(chunk_of(row), row["terms"], row["digest"], row["traits"]) for row in found]
 
 
 def remove(conn: sqlite3.Connection, paths: Sequence[str]) -> list[int]:
-    """Forget files; gives the ids of their chunks."""
+    """Delete files; return the ids of their chunks."""
     gone: list[int] = []
     for path in paths:
         found = conn.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()
@@ -148,7 +148,7 @@ def remove(conn: sqlite3.Connection, paths: Sequence[str]) -> list[int]:
 
 
 def chunk_of(row: sqlite3.Row) -> Chunk:
-    """The chunk of a row of the columns CHUNK."""
+    """Return the chunk of a row with the columns CHUNK."""
     return Chunk(
         path=row["path"],
         start_line=row["start_line"],

@@ -1,4 +1,4 @@
-"""Jobs and their history in SQLite."""
+"""The JobStore in SQLite."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _USED = "SELECT due FROM job_runs WHERE job_id = ? AND due > ? AND until IS NULL
 
 
 class SqliteJobStore:
-    """The JobStore of the state database. Keys in texts are not kept, as `redactor` tells them."""
+    """The JobStore of the state database. Secrets that `redactor` finds are not stored."""
 
     def __init__(self, db: Database, clock: Clock, redactor: Redactor | None = None) -> None:
         self._db = db
@@ -71,11 +71,11 @@ class SqliteJobStore:
         self._runs = UnreadableRows("run", "it goes with its job: `agentd jobs remove`")
 
     def problems(self) -> tuple[Problem, ...]:
-        """The jobs and runs that damage has made unreadable."""
+        """The jobs and runs whose rows are unreadable."""
         return (*self._jobs.problems(), *self._runs.problems())
 
     async def add(self, job: NewJob, next_due: datetime, *, most: int, key: str = "") -> Job:
-        """See JobStore. Raises Busy if there are as many as there may be."""
+        """See JobStore. Raises Busy if there are `most` active jobs already."""
         now = self._clock.now()
         job = replace(job, text=self._redactor.kept(job.text).text)
 
@@ -112,7 +112,9 @@ class SqliteJobStore:
         return self._jobs.one(row, _load_job)
 
     async def remove(self, job_id: int) -> Job:
-        """See JobStore. Raises NotFound if there is none. Of one that cannot be read its words come back."""
+        """See JobStore. Raises NotFound if there is none. An unreadable job is returned with its
+        text only.
+        """
 
         def delete(conn: sqlite3.Connection) -> sqlite3.Row:
             found = conn.execute("DELETE FROM jobs WHERE id = ? RETURNING *", (job_id,)).fetchall()
@@ -161,7 +163,7 @@ class SqliteJobStore:
         return await self._db.write(lambda conn: _end(conn, run_id, ending, alert, now))
 
     async def interrupt(self) -> int:
-        """See JobStore. Returns how many there were."""
+        """See JobStore. Returns how many runs were interrupted."""
         return await self._db.execute(_INTERRUPT, ())
 
     async def runs(self, limit: int, job_id: int | None = None) -> tuple[JobRun, ...]:
@@ -186,7 +188,7 @@ def _exists(conn: sqlite3.Connection, job_id: int) -> bool:
 
 
 def _advance(conn: sqlite3.Connection, step: Step, now: datetime) -> None:
-    """Store what was missed, and the next due time."""
+    """Record the missed slots, and store the next due time."""
     if (missed := step.missed) is not None:
         span = (stamp(missed.first), stamp(missed.last))
         conn.execute(_MISSED, (step.job_id, stamp(now), *span))
@@ -211,7 +213,7 @@ def _end(
     conn: sqlite3.Connection, run_id: int, ending: Ending, alert: NewAlert | None, now: datetime
 ) -> JobRun | None:
     if not conn.execute("SELECT 1 FROM job_runs WHERE id = ?", (run_id,)).fetchone():
-        return None  # the job was removed while it ran: it has nothing to say any more
+        return None  # the job was removed while it ran: its result is dropped
     told = (ending.outcome, ending.reason)
     if alert is not None and put_alert(conn, alert, now) is None:
         told = (JobOutcome.QUIET, JobReason.DUPLICATE)
@@ -243,7 +245,7 @@ def _load_job(row: sqlite3.Row) -> Job:
 
 
 def _remains(row: sqlite3.Row) -> Job:
-    """A job that cannot be read, as far as it can."""
+    """Return what can be read of an unreadable job."""
     at = moment(row["created_at"])
     return Job(row["id"], NewJob(row["text"], At(at)), at, None, row["runs"])
 

@@ -1,4 +1,4 @@
-"""Intents and results of tool calls in SQLite."""
+"""The Journal in SQLite."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SELECT call_id, output FROM calls WHERE turn_id = ? AND output IS NOT NULL ORDER
 
 
 class SqliteJournal:
-    """The Journal of the state database. Keys in texts are not kept, as `redactor` tells them."""
+    """The Journal of the state database. Secrets that `redactor` finds are not stored."""
 
     def __init__(self, db: Database, redactor: Redactor | None = None) -> None:
         self._db = db
@@ -42,7 +42,7 @@ class SqliteJournal:
         await self._db.execute(_INTEND, values)
 
     async def settle(self, turn_id: int, call_id: str, output: ToolOutput) -> None:
-        """See Journal. The intent has done its work and is erased."""
+        """See Journal. The intent is no longer needed and is erased."""
         values = (turn_id, call_id, dump_output(redact_output(output, self._redactor)))
         await self._db.execute(_SETTLE, values)
 

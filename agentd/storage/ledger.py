@@ -1,4 +1,4 @@
-"""What model calls have cost, and which services have answered, in SQLite."""
+"""What model calls cost, and which services have answered, in SQLite."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ SELECT coalesce(sum(usage ->> 2), 0),
 FROM charges WHERE at BETWEEN ? AND ? AND origin != ? AND model != ?
 """
 
-# What stands later was spent while the clock was ahead, and would count in every month until then. A day
-# more counts: to set the clock back by hours gives no budget anew.
+# Charges later than this were made while the clock was ahead and would count in every month until
+# then. Charges within a day still count: setting the clock back by hours must not free any budget.
 _AHEAD = timedelta(days=1)
 _ORIGINS = frozenset(map(str, Origin))
 
@@ -51,7 +51,7 @@ class SqliteLedger:
         self._unreadable = UnreadableRows("charge", "budgets count it all the same")
 
     def problems(self) -> tuple[Problem, ...]:
-        """The charges that damage has made unreadable."""
+        """The charges whose rows are unreadable."""
         return self._unreadable.problems()
 
     async def reserve(
@@ -111,7 +111,7 @@ class SqliteLedger:
             return tuple(
                 (SessionKey(session), Origin(origin), tokens, usd)
                 for session, origin, tokens, usd in conn.execute(_BREAKDOWN, values)
-                if origin in _ORIGINS  # of a damaged one the sums of `spent` tell
+                if origin in _ORIGINS  # a damaged one still counts in the sums of `spent`
             )
 
         return await self._db.read(add_up)
@@ -158,7 +158,7 @@ def _check(
 
 
 class SqliteServiceRecord:
-    """The ServiceRecord of the service that `name` stands for."""
+    """The ServiceRecord of the service with this `name`."""
 
     def __init__(self, db: Database, clock: Clock, name: str) -> None:
         self._db = db

@@ -1,4 +1,4 @@
-"""How the words of each column of the state database are masked. Pure."""
+"""How to mask forgotten words in each text column of the state database. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _text(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
 
 
 def _message(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
-    """What the user said, as the inbox has it: the text of the turn's first row."""
+    """Mask a user's message in the inbox: it has the same text as the turn's first row."""
     return erasure.masked(text, *places, begins=0)
 
 
@@ -32,8 +32,9 @@ def _json(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
 
 
 def _mask_watched(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
-    """What calls answered; a digest of such words would tell them to who guesses. A call that says them
-    itself is not made again, so that its entry is looked at anew.
+    """Mask the answers of watched calls. The digest of a masked answer is dropped, since it would
+    confirm a guess of its words. If a call itself contains the words, all calls are dropped: none
+    may be repeated, and the next beat looks at the entry anew.
     """
     if not erasure.glimpsed(text, *places):
         return text
@@ -48,7 +49,7 @@ def _mask_watched(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
 
 
 def _outcome(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
-    """The words, calls and failure of a turn's outcome; the rest are no words."""
+    """Mask the text, calls and failure of a turn's outcome; its other fields contain no words."""
     if not erasure.glimpsed(text, *places):
         return text
     data: dict[str, Any] = json.loads(text)
@@ -58,7 +59,7 @@ def _outcome(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
 
 
 def _blocks(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
-    """The blocks of a row, of which the opaque ones go if another is changed or they say it."""
+    """Mask the blocks of a row. If any block changes, the opaque ones are dropped."""
     if not erasure.glimpsed(text, *places):
         return text
     blocks = decode_blocks(json.loads(text))
@@ -88,7 +89,7 @@ def _block(erasure: Erasure, block: Block, places: tuple[str, ...], begins: int)
 
 
 def masked_spans(erasure: Erasure, text: str, places: tuple[str, ...]) -> list[Span]:
-    """The parts of a row's text that are masked."""
+    """Return the masked spans of a row's text."""
     spans: list[Span] = []
     begins = 0
     for block in decode_blocks(json.loads(text)):
@@ -101,8 +102,8 @@ def masked_spans(erasure: Erasure, text: str, places: tuple[str, ...]) -> list[S
 
 _WORDS = ("content", "input", "raw")  # parts of an encoded block beside its text
 
-# Every column that may hold words, and how it is masked. What a call of an open turn is about to do
-# stays, since recovery compares it by its bytes: it is erased when the turn ends.
+# Every column that may contain words, and how it is masked. The intents of open calls stay, since
+# recovery compares them by their bytes: they are erased when the turn ends.
 COLUMNS: Mapping[str, Mapping[str, _Change]] = {
     "sessions": {
         "title": _text,

@@ -1,8 +1,8 @@
-"""The texts of the state database, read and masked: conversations, turns, jobs, beats and alerts.
+"""Reads and masks the texts of the state database: conversations, turns, jobs, beats and alerts.
 
-Otherwise rows of a transcript never change. A row that is masked keeps its number, its time and
-its tool calls; what only its provider understands is dropped from it, since that may say the
-words in a form nobody can read, or be signed together with what was changed.
+Rows of a transcript change in no other way. A masked row keeps its number, its time and its tool
+calls, but loses its opaque blocks, which only the provider understands: they may contain the words
+in unreadable form, or a signature over the changed text.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from agentd.storage.proofs import digest_of
 from agentd.storage.sqlite import Database
 from agentd.storage.transcript import retitle
 
-PAGE = 1_000  # rows that one transaction looks at
-_KNOWN = -1  # before the first row: the known ones come first
+PAGE = 1_000  # rows read by one transaction
+_KNOWN = -1  # position before the first page: the known rows come first
 
 Without = Callable[[Collection[SessionKey]], AbstractAsyncContextManager[None]]
 _T = TypeVar("_T")
@@ -73,8 +73,8 @@ _DIGEST = "UPDATE alerts SET digest = ? WHERE id = ?"
 
 @dataclass(slots=True)
 class _Known:
-    """Rows of a table that may have to be changed; of `count` ones up to the `last` no other does that has
-    words which are `looked_for`, unless a mark names it.
+    """The rows of a table that may have to be changed. Of the first `count` rows, up to row id
+    `last`, no other contains words for which `looked_for` is true, unless a mark names it.
     """
 
     rows: Collection[int] = ()
@@ -84,17 +84,18 @@ class _Known:
 
 
 class Masking:
-    """The Eraser and the Writings of the state database, but for facts, which their own store blanks.
+    """The Eraser and the Writings of the state database, except for facts, which their own store
+    erases.
 
     `without` keeps sessions out of the search index while their rows are changed, so that a crash
-    leaves no words in the index that are gone from the rows.
+    leaves no words in the index that the rows no longer contain.
     """
 
     def __init__(self, db: Database, without: Without) -> None:
         self._db = db
         self._without = without
-        self._awaited: tuple[object, frozenset[int]] | None = None  # turns that went on
-        self._looked = _Known()  # what `texts` has found, until `erase` has asked for it
+        self._awaited: tuple[object, frozenset[int]] | None = None  # words, running turns
+        self._looked = _Known()  # found by `texts`, until `erase` takes it
 
     @property
     def name(self) -> str:
@@ -102,13 +103,13 @@ class Masking:
         return "transcripts"
 
     async def erase(self, erasure: Erasure) -> int:
-        """See Eraser. Raises Busy, when all is masked, as long as a turn goes on that went on while
-        this was first called: it may still write the words.
+        """See Eraser. Raises Busy, after masking everything, while a turn is still running that was
+        running at the first call for these words: it may still write them.
         """
         before = await self._db.read(_open_turns)
         awaited = self._awaited
         places = await self._mask(erasure)
-        words = erasure.spans, erasure.sentences, erasure.ids  # marks come to be known later
+        words = erasure.spans, erasure.sentences, erasure.ids  # no marks: they are found later
         if awaited is None or awaited[0] != words:
             open_ = before | await self._db.read(_open_turns)
             self._awaited = words, open_
@@ -123,8 +124,8 @@ class Masking:
         return places
 
     async def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
-        """See Writings. Which rows of transcripts are wanted is known until `erase` has asked for it. Raises
-        StorageError.
+        """See Writings. Remembers which rows of transcripts were wanted until the next `erase` has
+        used that. Raises StorageError.
         """
         self._looked, looked = _Known(), _Known()
         if wanted is None:
@@ -148,7 +149,7 @@ class Masking:
                 yield texts
 
     async def said(self, session: SessionKey, seq: int) -> Written | None:
-        """One row of a transcript; None if it is gone. Raises StorageError."""
+        """Return one row of a transcript; None if it does not exist. Raises StorageError."""
         query = _ROWS.replace("PLACES", PLACES["rows"]).replace("id > ?", _ONE)
         found = await self._db.read(lambda conn: conn.execute(query, (session, seq, 1)).fetchone())
         return _of_row(found) if found else None
@@ -174,7 +175,7 @@ class Masking:
         async with self._db.erasing():
             async with self._without(keys) if keys else nullcontext():
                 count = await self._change("rows", erasure, guilty.pop("rows"))
-                for session in sorted(sessions):  # their titles are made of rows
+                for session in sorted(sessions):  # titles are made from rows
                     await self._db.write(partial(_refresh, session=session))
             for table, rows in guilty.items():
                 count += await self._change(table, erasure, rows)
@@ -185,13 +186,13 @@ class Masking:
         return sum(counts)
 
     async def _rows_with(self, erasure: Erasure) -> _Known:
-        """The rows of transcripts that have these words, as far as `texts` has found out."""
+        """Return the rows of transcripts that contain these words, as far as `texts` found out."""
         looked, self._looked = self._looked, _Known()
         excerpts = (one.text for one in erasure.excerpts)
         if not all(map(looked.looked_for, (*erasure.spans, *erasure.sentences, *excerpts))):
             return _Known()
         is_same = await self._db.read(partial(_count, last=looked.last)) == looked.count
-        return looked if is_same else _Known()  # a new row may have the number of a deleted one
+        return looked if is_same else _Known()  # a new row may have the id of a deleted one
 
     async def _walk(
         self,
@@ -201,7 +202,9 @@ class Masking:
         erasure: Erasure,
         known: _Known,
     ) -> tuple[int, list[_T]]:
-        """The last row of a table, and what `act` makes of those that may have to be changed, page by page."""
+        """Run `act` for the rows of a table that may have to be changed, page by page; return the
+        last row id and the results.
+        """
         after: int | None = _KNOWN
         last, results = 0, list[_T]()
         while after is not None:
@@ -228,8 +231,8 @@ def _step(
     after: int,
     conn: sqlite3.Connection,
 ) -> tuple[int | None, _T]:
-    """The last of the next rows of a table, None behind the end, and what `act` makes of those of them that
-    may have to be changed; at first of those that are known.
+    """Run `act` for the next page's rows that may have to be changed, and return the page's last
+    row id (None behind the end) with the result. The first page is that of the known rows.
     """
     last: int | None
     if after == _KNOWN:
@@ -238,7 +241,7 @@ def _step(
     else:
         last, found = _suspects(conn, table, erasure, after)
     rows: Sequence[sqlite3.Row] = ()
-    if found:  # to find out how marks name them takes long
+    if found:  # computing PLACES is slow
         query = _THESE.replace("TABLE", table).replace("PLACES", PLACES[table])
         rows = conn.execute(query, (json.dumps(sorted(found)),)).fetchall()
     return last, act(conn, table, erasure, rows)
@@ -247,7 +250,9 @@ def _step(
 def _suspects(
     conn: sqlite3.Connection, table: str, erasure: Erasure, after: int
 ) -> tuple[int | None, set[int]]:
-    """The last of the next rows, None behind the end, and those of them in which the words may stand."""
+    """Return the last row id of the next page, None behind the end, and the ids of its rows that
+    may contain the words.
+    """
     columns = COLUMNS[table]
     query = _SOME.replace("COLUMNS", ", ".join(columns)).replace("TABLE", table)
     rows = conn.execute(query, (after, PAGE)).fetchall()
@@ -263,7 +268,9 @@ def _suspects(
 def _guilty(
     _: sqlite3.Connection, table: str, erasure: Erasure, rows: Sequence[sqlite3.Row]
 ) -> Mapping[int, tuple[int, ...]]:
-    """Those of the rows that are to be changed, by number, each with the sessions that have to be told."""
+    """Return the ids of the rows that must be changed, each with the ids of the sessions to
+    refresh.
+    """
     return {
         row["place"]: (row["session_id"],) if table == "rows" else ()
         for row in rows
@@ -272,7 +279,7 @@ def _guilty(
 
 
 def _masked_columns(row: sqlite3.Row, table: str, erasure: Erasure) -> Mapping[str, str]:
-    """What is to stand in its columns instead."""
+    """Return the new values of the row's columns that change."""
     places = _places(row)
     new = {
         name: change(erasure, row[name], places)
@@ -283,8 +290,8 @@ def _masked_columns(row: sqlite3.Row, table: str, erasure: Erasure) -> Mapping[s
 
 
 def _glimpses(texts: Sequence[str], erasure: Erasure) -> Iterator[int]:
-    """The numbers of the texts in which the words may stand. They are looked through together, as far as
-    they need no folding, which would make all of them slow to read: in most pages there is none.
+    """Yield the indices of the texts that may contain the words. Texts that need no folding are
+    searched together, and halved where something is found: most pages contain nothing.
     """
     usual = []
     for n, text in enumerate(texts):
@@ -306,7 +313,7 @@ def _glimpses(texts: Sequence[str], erasure: Erasure) -> Iterator[int]:
 def _marked_rows(
     conn: sqlite3.Connection, table: str, erasure: Erasure, after: int, last: int
 ) -> set[int]:
-    """The rows behind one and up to another that marks name."""
+    """Return the ids of the rows after `after`, up to `last`, that marks name."""
     if not (marked := erasure.marked):
         return set()
     if table in _OF_ROWS:
@@ -318,7 +325,9 @@ def _marked_rows(
 
 
 def _number(where: str) -> tuple[str, int]:
-    """The session and the number of a transcript's row, by its place; 0 for what is none."""
+    """Return the session and the row number of a place `sessions/KEY.jsonl:ROW`; ("", 0) for a
+    place that does not end in a number.
+    """
     path, _, seq = where.rpartition(":")
     session = path.removeprefix("sessions/").removesuffix(".jsonl")
     return (session, int(seq)) if seq.isdecimal() else ("", 0)
@@ -331,7 +340,7 @@ def _places(row: sqlite3.Row) -> tuple[str, ...]:
 def _mask_rows(
     conn: sqlite3.Connection, table: str, erasure: Erasure, rows: Sequence[sqlite3.Row]
 ) -> int:
-    """Mask them; gives how many were changed."""
+    """Mask the rows; return how many changed."""
     count = 0
     for row in rows:
         if not (new := _masked_columns(row, table, erasure)):
@@ -343,13 +352,13 @@ def _mask_rows(
         if table == "rows":
             conn.execute(_SEAL, (row["place"],))
             _move_evidence(conn, row, masked_spans(erasure, row["blocks"], _places(row)))
-        if table == "alerts":  # what makes it equal to others tells its words to who guesses them
+        if table == "alerts":  # the old digest would confirm a guess of the words
             conn.execute(_DIGEST, (alert_digest(new["text"]), row["place"]))
     return count
 
 
 def _move_evidence(conn: sqlite3.Connection, row: sqlite3.Row, spans: list[Span]) -> None:
-    """Let what says facts in a row be found there after these parts of its text were masked."""
+    """Correct the offsets of the evidence in a row after these spans of its text were masked."""
     for known in conn.execute(_EVIDENCE, (row["place"],)).fetchall():
         begins, ends = (offset_after_masking(known[name], spans) for name in ("begins", "ends"))
         if (begins, ends) != (known["begins"], known["ends"]):
@@ -357,8 +366,8 @@ def _move_evidence(conn: sqlite3.Connection, row: sqlite3.Row, spans: list[Span]
 
 
 def _refresh(conn: sqlite3.Connection, session: int) -> None:
-    """Take a session's title from its rows again, which was cut out of them, and make stale what is
-    being summarised of them now.
+    """Rebuild the session's title, which quotes its rows, and make stale any summary of them that
+    is being written now.
     """
     retitle(conn, session)
     conn.execute(_OUTDATE, (session,))
@@ -369,7 +378,7 @@ _ROWS_OF_TURN = """(
     FROM rows r JOIN sessions s ON s.id = r.session_id WHERE r.turn_id = TURN
 )"""
 
-# How marks name the places of each table's rows, in SQL; see `Written.where`.
+# SQL for the places of each table's rows, as in `Written.where`; lines if there are several.
 PLACES: Mapping[str, str] = {
     "sessions": "'sessions/' || key || '.jsonl:summary'",
     "turns": _ROWS_OF_TURN.replace("TURN", "turns.id"),
@@ -384,8 +393,8 @@ PLACES: Mapping[str, str] = {
     "alerts": "'alerts:' || id",
 }
 
-# The rows of tables that marks name by rows of transcripts: of all of them at once, since PLACES of each
-# would be far more to ask.
+# Finds the rows of tables whose places are rows of transcripts, for all marks in one query:
+# computing PLACES for each row would be far slower.
 _ROWS_NAMED = """
 FROM json_each(?) n JOIN sessions s ON s.key = json_extract(n.value, '$[0]')
 JOIN rows r ON r.session_id = s.id AND r.seq = json_extract(n.value, '$[1]')
@@ -399,7 +408,7 @@ _NAMED = """
 SELECT rowid FROM TABLE WHERE rowid > ? AND rowid <= ? AND PLACES IN (SELECT value FROM json_each(?))
 """
 
-_PAGE = 500  # rows that one look reads
+_PAGE = 500  # rows of a page in `_texts_look`
 
 _ROWS = """
 SELECT id AS place, PLACES AS places, at, source, blocks AS text FROM rows WHERE id > ? ORDER BY id LIMIT ?
@@ -413,7 +422,7 @@ SELECT rowid AS place, PLACES AS places, AT AS at, TEXT AS text, MINE AS by_user
 FROM TABLE WHERE rowid > ? AND TEXT <> '' ORDER BY rowid LIMIT ?
 """
 _Look = Callable[..., tuple[int | None, list[Written]]]
-_TABLES = (  # table, when it was written, its words, whether the user wrote them
+_TABLES = (  # table, and expressions: time, words, whether the user wrote them
     ("sessions", "NULL", "summary", "0"),
     ("alerts", "at", "text", "0"),
     ("beats", "at", "text || coalesce(char(10) || reason, '')", "0"),
@@ -424,7 +433,7 @@ _TABLES = (  # table, when it was written, its words, whether the user wrote the
 
 
 def _count(conn: sqlite3.Connection, last: int | None = None) -> int:
-    """How many rows of transcripts there are, up to a last one if one is given."""
+    """Return the number of rows of transcripts, up to the row id `last` if given."""
     query = "SELECT count(*) FROM rows WHERE ? IS NULL OR id <= ?"
     (count,) = conn.execute(query, (last, last)).fetchone()
     return int(count)
@@ -433,8 +442,8 @@ def _count(conn: sqlite3.Connection, last: int | None = None) -> int:
 def _rows_look(
     conn: sqlite3.Connection, wanted: Wanted, looked: _Known, after: int
 ) -> tuple[int | None, list[Written]]:
-    """What `_texts_look` gives of transcripts: most rows are not wanted, and of these nothing is asked but
-    what they say.
+    """Return what `_texts_look` returns, for transcripts. Only the blocks of each row are read
+    first, because most rows are not wanted.
     """
     rows = conn.execute(_BLOCKS, (after, PAGE)).fetchall()
     if not rows:
@@ -461,7 +470,7 @@ def _texts_look(
     wanted: Wanted | None,
     after: int,
 ) -> tuple[int | None, list[Written]]:
-    """The last row of a page, None behind the end, and the texts of it that are wanted."""
+    """Return the last row id of a page, None behind the end, and its wanted texts."""
     rows = conn.execute(query, (after, _PAGE)).fetchall()
     few = rows if wanted is None else [r for r in rows if wanted.may_be(r["text"], r["places"])]
     if wanted is not None:
@@ -482,14 +491,14 @@ def _of_row(row: sqlite3.Row) -> Written:
     return Written(row["places"], text, maybe_moment(row["at"]), by_user)
 
 
-@lru_cache(maxsize=16)  # there are few, and many rows of each
+@lru_cache(maxsize=16)  # few different sources, many rows of each
 def _is_by_user(source: str) -> bool:
     return TextSource.parse(source).writer is not Writer.AGENT
 
 
 def _only_text(blocks: str) -> str | None:
-    """What a row says that is one text without anything to be escaped, as most are: to read each as JSON
-    would take most of the time. None for any other.
+    """Return the text of a row that is a single text block without escapes, as most are; None for
+    any other. Parsing each as JSON would take most of the time.
     """
     text = blocks[len(_BEGINS) : -len(_ENDS)]
     is_one = blocks.startswith(_BEGINS) and blocks.endswith(_ENDS)
@@ -501,7 +510,7 @@ def _of_plain(row: sqlite3.Row) -> Written:
 
 
 def _words(block: Block) -> Iterator[str]:
-    """What a block says, part by part."""
+    """Yield the words of a block, part by part."""
     match block:
         case Text(text) | ToolResult(_, text, _):
             yield text

@@ -1,4 +1,4 @@
-"""Alerts and their deliveries in SQLite."""
+"""The Outbox in SQLite: alerts and their deliveries."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from agentd.storage.codec import dumps, maybe_moment, moment, stamp
 from agentd.storage.sqlite import Database
 
 _DAMAGED = "what was noted of this delivery is damaged"
-REPEAT_AFTER = timedelta(hours=24)  # an equal alert sooner than that is not told again
-# No pause between tries, digest or quiet hours end later: what does was set by a clock that was ahead.
+REPEAT_AFTER = timedelta(hours=24)  # an equal alert is not put again sooner than this
+# Longer than any pause between tries, digest or quiet hours: a later due time was set while the
+# clock was ahead.
 _LONGEST_WAIT = timedelta(days=2)
 
 _TOLD = """
@@ -54,11 +55,11 @@ _NEWEST_UNACKED = "SELECT * FROM alerts WHERE acked = 0 ORDER BY id DESC LIMIT ?
 
 
 def put_alert(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> Alert | None:
-    """Store an alert and its deliveries; None if it is a repetition: see Outbox.put."""
-    # What a clock that was ahead has told is no repetition: it would keep this back until then.
+    """Store an alert and its deliveries; return None for a repetition, see Outbox.put."""
+    # An alert put while the clock was ahead does not count: it would suppress this one until then.
     span = (stamp(at - REPEAT_AFTER), stamp(at))
     told = (new.digest, *span, new.tainted, dumps(new.told_by))
-    # What text from outside had a part in never stands for what agentd or its owner has to say.
+    # A tainted alert never suppresses an untainted one.
     if conn.execute(_TOLD, told).fetchone():
         return None
     text = well_formed(new.text)
@@ -199,14 +200,14 @@ def _handovers(conn: sqlite3.Connection, alert_id: int) -> tuple[Handover, ...]:
 
 
 def _severity(word: str) -> AlertSeverity:
-    """That of the word; of one that damage has changed the highest. What the alert says is whole, and is
-    rather told at a bad hour than not.
+    """Return the severity of the word; the highest if damage has changed it. The alert's text is
+    intact, and rather delivered at a bad hour than not at all.
     """
     return AlertSeverity(word) if word in set(AlertSeverity) else AlertSeverity.URGENT
 
 
 def _state(word: str) -> DeliveryState:
-    """That of the word; of one that damage has changed that nothing more is done, which the list of
-    alerts then tells.
+    """Return the state of the word; FAILED if damage has changed it: it is not tried again, and the
+    list of alerts shows that.
     """
     return DeliveryState(word) if word in set(DeliveryState) else DeliveryState.FAILED

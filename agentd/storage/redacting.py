@@ -1,7 +1,7 @@
-"""What of turns may be stored: the same values without the keys of services in their texts. Pure.
+"""Removes secrets, such as keys of services, from the texts of what is stored about turns. Pure.
 
-What a provider alone understands cannot be changed, so such a block with a key in it is left
-out.
+An opaque block, which only its provider understands, cannot be changed. It is left out if it
+contains a secret.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from agentd.core.turn import (
 
 
 def redact_request(request: TurnRequest, redactor: Redactor) -> tuple[TurnRequest, int]:
-    """The request, and how many keys its text held."""
+    """Return the request without secrets, and how many its text contained."""
     kept = redactor.kept(request.text)
     if not kept.cuts:
         return request, 0
@@ -38,13 +38,13 @@ def redact_request(request: TurnRequest, redactor: Redactor) -> tuple[TurnReques
 
 
 def redact_row(row: NewRow, redactor: Redactor) -> NewRow:
-    """The row; the very one where there is nothing to replace."""
+    """Return the row without secrets; the same object if it has none."""
     blocks = tuple(_blocks(row.blocks, redactor))
     return row if blocks == row.blocks else replace(row, blocks=blocks)
 
 
 def redact_turn(turn: Turn, redactor: Redactor) -> Turn:
-    """The outcome."""
+    """Return the outcome of a turn without secrets."""
     failure = turn.failure
     return replace(
         turn,
@@ -58,14 +58,16 @@ def redact_turn(turn: Turn, redactor: Redactor) -> Turn:
 
 
 def redact_intent(intent: Intent, redactor: Redactor) -> Intent:
-    """The intent; the bytes of its file change are what the tool has made of such a call."""
+    """Return the intent without secrets in its call. The bytes of its file change stay: the tool
+    made them from a call without secrets.
+    """
     name, arguments = redactor.kept(intent.call.name).text, redactor.plain(intent.call.input)
     call = replace(intent.call, name=name, input=arguments)
     return replace(intent, call=call)
 
 
 def redact_output(output: ToolOutput, redactor: Redactor) -> ToolOutput:
-    """The answer of a tool."""
+    """Return the output of a tool without secrets."""
     return replace(output, text=redactor.kept(output.text).text)
 
 

@@ -1,8 +1,9 @@
-"""Erasing what has been kept for long enough.
+"""Erases rows that were kept long enough.
 
-A row may go when it is old, has left its session's context, and nothing more is to be saved of it.
-Turns go whole: a span, from a row that opens a turn up to the next such row, is erased altogether or
-not at all. Notices and summaries stand for themselves. What stays keeps its numbers.
+A row may be erased when it is old, has left its session's context, and nothing more is to be saved
+from it. Turns are erased whole: the rows from one that opens a turn up to the next such row are a
+span, which goes completely or not at all. Notices and summaries outside of turns are spans of their
+own. The remaining rows keep their numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from agentd.storage.codec import maybe_moment, stamp
 from agentd.storage.sqlite import Database
 from agentd.storage.transcript import retitle
 
-PAGE = 400  # rows or turns that one transaction looks at
+PAGE = 400  # rows or turns read by one transaction
 
 _Span = list[sqlite3.Row]
 
@@ -47,7 +48,7 @@ _DELETE_TURNS = """
 DELETE FROM turns WHERE id IN (SELECT value FROM json_each(?))
     AND NOT EXISTS (SELECT 1 FROM rows WHERE rows.turn_id = turns.id)
 """
-# A flush that no coverage has followed may have been cut by a crash, and its record resumes it.
+# A flush without a later coverage may have been cut by a crash; its record is needed to resume it.
 _SILENT = """
 SELECT t.id FROM turns t
 WHERE t.id BETWEEN ? AND ? AND t.origin != 'user' AND t.ended_at < ? AND (t.origin != 'flush'
@@ -57,7 +58,9 @@ WHERE t.id BETWEEN ? AND ? AND t.origin != 'user' AND t.ended_at < ? AND (t.orig
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """What a look at some rows has found; `next` is the row to go on with, None at the end."""
+    """The result of looking at some rows: the spans that may be erased, how many rows must stay for
+    each reason, and the row to go on with (None at the end).
+    """
 
     removable: tuple[_Span, ...]
     kept: Mapping[str, int]
@@ -65,19 +68,23 @@ class _Page:
 
 
 class SqliteRetention:
-    """Old rows of the state database: found page by page, erased in a transaction for each page."""
+    """Finds old rows of the state database page by page; erases each page in one transaction."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     async def newest(self, now: datetime) -> datetime | None:
-        """When the newest row was stored that is not later than `now`; None if there is none. Raises StorageError."""
+        """Return when the newest row that is not later than `now` was stored; None if there is
+        none. Raises StorageError.
+        """
         query = "SELECT max(at) FROM rows WHERE at <= ?"
         found = await self._db.read(lambda conn: conn.execute(query, (stamp(now),)).fetchone())
         return maybe_moment(found[0])
 
     async def survey(self, before: datetime) -> Aged:
-        """What is older than the moment. Raises StorageError."""
+        """Return what is older than `before` and may be erased, and how many rows must stay, by
+        reason. Raises StorageError.
+        """
         found: dict[SessionKey, int] = {}
         kept: Counter[str] = Counter()
         for number, key in await self._db.read(_cut_sessions):
@@ -94,10 +101,10 @@ class SqliteRetention:
         return Aged(tuple(found), sum(found.values()), silent, dict(kept))
 
     async def remove(self, before: datetime, sessions: Sequence[SessionKey]) -> None:
-        """Erase what may go of these sessions, and the records of all old silent turns.
+        """Erase what may be erased of these sessions, and the records of all old silent turns.
 
-        When this returns, no byte of it is left in the database's files. What a crash or an error
-        cuts short is erased when this is next called, its bytes when the database is next opened.
+        When this returns, no byte of it is left in the database's files. After a crash or an error,
+        rows that are left are erased by the next call, and bytes when the database is next opened.
         Raises StorageError.
         """
         async with self._db.erasing():
@@ -121,7 +128,7 @@ def _look(conn: sqlite3.Connection, session: int, first: int, at: datetime) -> _
     spans, last = _spans(rows)
     following: int | None = None
     if len(rows) == PAGE:
-        # The last span may go on behind the page; one that fills it is judged in parts.
+        # The last span may continue on the next page; one that fills the page is judged in parts.
         is_whole = not last or last[0]["seq"] == rows[0]["seq"]
         following = rows[-1]["seq"] + 1 if is_whole else last[0]["seq"]
         spans = [span for span in spans if span[0]["seq"] < following]
@@ -144,7 +151,7 @@ def _look(conn: sqlite3.Connection, session: int, first: int, at: datetime) -> _
 
 
 def _spans(rows: Sequence[sqlite3.Row]) -> tuple[list[_Span], _Span]:
-    """The spans, and the last one of a turn, which may have more rows than these."""
+    """Return the spans, and the last one of a turn, which may continue after these rows."""
     spans: list[_Span] = []
     last: _Span = []
     for row in rows:
@@ -166,7 +173,9 @@ def _is_old(span: Sequence[sqlite3.Row], before: str) -> bool:
 
 
 def _why_unsaved(span: Sequence[sqlite3.Row], coverages: Sequence[Coverage]) -> str:
-    """Why the span must stay; "" if it need not. Notices and summaries are our own words."""
+    """Return why the span must stay; "" if it need not. Notices and summaries are agentd's own
+    words and need not be saved.
+    """
     for seq in (row["seq"] for row in span if RowRole(row["role"]).is_spoken):
         covering = [c for c in coverages if c.first <= seq <= c.last]
         if not any(c.is_settled for c in covering):

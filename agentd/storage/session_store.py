@@ -1,4 +1,4 @@
-"""Inbox, transcripts and contexts of sessions in SQLite, and a second session from a first one."""
+"""The SessionStore in SQLite: inbox, transcripts and contexts; forks of sessions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ UPDATE sessions SET summary_failures = ?, summary_failure = ?, summary_retry_at 
 """
 _UNERASED = "SELECT id, session FROM deletions ORDER BY id"
 _ERASED = "DELETE FROM deletions WHERE id = ?"
-_UNUSED_FOR = timedelta(days=1)  # a client may still come back to what it began
+_UNUSED_FOR = timedelta(days=1)  # a client may still use a session that it created
 _CHOOSE = "UPDATE sessions SET mode = ?, model = ?, effort = ? WHERE id = ?"
 _COUNT_FAILURE = """
 UPDATE sessions SET flush_failures = flush_failures + 1, flush_failure = ? WHERE id = ?
@@ -59,8 +59,8 @@ RETURNING flush_failures
 
 
 class SqliteSessions:
-    """The SessionStore of the state database. Keys in texts are not kept, as `redactor` tells them; they
-    are looked for in the database's thread, since texts may be long.
+    """The SessionStore of the state database. Secrets that `redactor` finds are not stored; most
+    texts are searched on the database's thread, since they may be long.
     """
 
     def __init__(self, db: Database, clock: Clock, redactor: Redactor | None = None) -> None:
@@ -70,7 +70,7 @@ class SqliteSessions:
         self._contexts = ContextCache()
 
     async def receive(self, request: TurnRequest) -> Receipt:
-        """See SessionStore. Raises InvalidRequest for text that is not Unicode."""
+        """See SessionStore. Raises InvalidRequest for text with an unpaired surrogate."""
         inbox.check_storable(request)
         now = self._clock.now()
 
@@ -97,8 +97,8 @@ class SqliteSessions:
     async def finish(
         self, turn_id: int, turn: Turn, rows: Sequence[NewRow] = ()
     ) -> tuple[Row, ...]:
-        """See SessionStore. A turn that never began gets its user row first, which is not among
-        the returned ones. Raises as `begin` does.
+        """See SessionStore. A turn that never began first gets its user row, which is not among the
+        returned rows. Raises as `begin` does.
         """
         now = self._clock.now()
 
@@ -109,8 +109,8 @@ class SqliteSessions:
         return await self._db.write(end)
 
     async def park(self, turn_id: int, *, waits: bool = False) -> None:
-        """See SessionStore. Nothing happens to a turn that has ended: the caller may have been
-        cancelled while it was being stored.
+        """See SessionStore. Does nothing for a turn that has ended: the caller may have been
+        cancelled while the end was being stored.
         """
         await self._db.execute(_PARK, (waits, turn_id))
 
@@ -245,8 +245,8 @@ class SqliteSessions:
         return await self._db.write(make)
 
     async def drop_unused(self) -> int:
-        """Delete what clients began without a name and never used, if it is older than a day. Raises
-        StorageError.
+        """Delete sessions that clients created without a name more than a day ago and never used;
+        return how many. Raises StorageError.
         """
         before = self._clock.now() - _UNUSED_FOR
         if not await self._db.read(lambda conn: transcript.unused_sessions(conn, before)):
@@ -401,8 +401,8 @@ WHERE session_id = :source AND last <= :last ORDER BY id
 def fork_session(
     conn: sqlite3.Connection, source: SessionKey, key: SessionKey, cwd: str, at: datetime
 ) -> None:
-    """Copy a session up to the first turn that has not ended. Raises NotFound, and Busy for a key
-    that is taken.
+    """Copy a session up to the first turn that has not ended. Raises NotFound, and Busy if there is
+    a session `key`.
     """
     found = require_session(conn, source, at)
     if find_session(conn, key) is not None:

@@ -1,4 +1,4 @@
-"""Settings of what is stored: `[storage]`."""
+"""The settings of `[storage]`."""
 
 from __future__ import annotations
 

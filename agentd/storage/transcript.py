@@ -1,4 +1,4 @@
-"""Sessions and their rows, as steps of a transaction."""
+"""Sessions and the rows of their transcripts, each function a step of a transaction."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from agentd.storage.codec import (
 from agentd.storage.fact_store import unlink_session
 from agentd.storage.proofs import COLUMNS, digest_of, is_proven
 
-CACHE_BYTES = 8 << 20  # about, over all sessions
-MIN_CACHED_ROWS = 64  # fewer are decoded in no time
-ROW_OVERHEAD = 800  # bytes of a cached row beside its text
+CACHE_BYTES = 8 << 20  # approximate, over all sessions
+MIN_CACHED_ROWS = 64  # fewer are decoded fast enough
+ROW_OVERHEAD = 800  # bytes of a cached row in addition to its text
 TITLE_LENGTH = 80  # characters
-MANY_ROWS = 2_000  # of a context; fewer are always read
+MANY_ROWS = 2_000  # rows of a context; fewer are always read completely
 
 _DIGEST = "SELECT digest FROM rows WHERE session_id = ? AND seq = ?"
 _TELL = "CREATE TEMP TRIGGER {name}_{event} AFTER {event} ON main.rows BEGIN SELECT {name}(); END"
@@ -64,12 +64,12 @@ SELECT seq FROM rows WHERE session_id = ? AND opens_turn = 1 ORDER BY seq DESC L
 _LISTED = """
 SELECT * FROM sessions WHERE key NOT LIKE 'heartbeat:%' ORDER BY updated_at DESC, id DESC
 """
-_MADE = f"chat:{'[0-9a-f]' * 12}"  # keys that clients were given
+_MADE = f"chat:{'[0-9a-f]' * 12}"  # keys made for clients that named none
 _UNUSED = """
 SELECT id FROM sessions WHERE rows = 0 AND turns = 0 AND key GLOB ? AND created_at < ?
 AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = sessions.id)
 """
-# One of a flush, which a crash or an outage has cut, may go with its session.
+# A flush that was cut by a crash or an outage may be deleted with its session.
 _UNENDED = """
 SELECT 1 FROM turns WHERE session_id = ? AND ended_at IS NULL AND origin <> 'flush'
 """
@@ -83,7 +83,7 @@ _SAID = f"""
 WHERE s.key = ? AND rows.seq > ? AND rows.opens_turn = 1 ORDER BY rows.seq LIMIT ?
 """
 _SUMMARY = "SELECT source FROM rows WHERE session_id = ? AND seq = ? AND role = 'summary'"
-_SPOKEN = "role IN ('user', 'assistant', 'notice')"  # what a prompt shows of a transcript
+_SPOKEN = "role IN ('user', 'assistant', 'notice')"  # rows that a prompt is made from
 _IN_CONTEXT = f"{_PROVEN} WHERE session_id = ? AND seq >= ? AND {_SPOKEN} ORDER BY seq"
 _NEWEST = """
 SELECT min(seq) AS first FROM (
@@ -98,7 +98,7 @@ WHERE session_id = ? AND seq >= ? AND seq < ? AND SPOKEN
 
 
 def find_session(conn: sqlite3.Connection, key: SessionKey) -> sqlite3.Row | None:
-    """The columns of a session, None if there is none."""
+    """Return the columns of a session; None if it does not exist."""
     found: sqlite3.Row | None = conn.execute(
         "SELECT * FROM sessions WHERE key = ?", (key,)
     ).fetchone()
@@ -106,7 +106,7 @@ def find_session(conn: sqlite3.Connection, key: SessionKey) -> sqlite3.Row | Non
 
 
 def make_session(conn: sqlite3.Connection, key: SessionKey, at: datetime, cwd: str = "") -> bool:
-    """Add a session; False if it exists."""
+    """Add a session; return False if it exists."""
     made = conn.execute(
         "INSERT INTO sessions (key, cwd, created_at, updated_at) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (key) DO NOTHING",
@@ -116,7 +116,7 @@ def make_session(conn: sqlite3.Connection, key: SessionKey, at: datetime, cwd: s
 
 
 def require_session(conn: sqlite3.Connection, key: SessionKey, at: datetime) -> sqlite3.Row:
-    """The columns of a session; `main` is made when missing. Raises NotFound for any other."""
+    """Return the columns of a session; create `main` if missing. Raises NotFound for any other."""
     if key == MAIN:
         make_session(conn, key, at)
     found = find_session(conn, key)
@@ -128,8 +128,9 @@ def require_session(conn: sqlite3.Connection, key: SessionKey, at: datetime) -> 
 def delete_session(conn: sqlite3.Connection, key: SessionKey, at: datetime) -> None:
     """Delete a session and record the deletion, so that indexes and facts are cleaned later.
 
-    `main` is made again with a higher generation, so that unfinished work on the old one is refused as
-    outdated. Raises NotFound, Busy.
+    `main` is created again with a higher generation, so that unfinished work on the old one is
+    refused as stale. Raises NotFound; Busy while a turn of the session has not ended, except a
+    flush.
     """
     found = require_session(conn, key, at)
     if conn.execute(_UNENDED, (found["id"],)).fetchone():
@@ -149,7 +150,7 @@ def delete_session(conn: sqlite3.Connection, key: SessionKey, at: datetime) -> N
 
 
 def unknown(key: SessionKey) -> NotFound:
-    """The error for a session that is not there."""
+    """Return the error for a session that does not exist."""
     return NotFound(f"there is no session {key!r}", cure="`agentd sessions list` shows all of them")
 
 
@@ -160,7 +161,7 @@ def add_row(
     at: datetime,
     turn_id: int | None = None,
 ) -> Row:
-    """Append a row to a transcript and keep the session's counts."""
+    """Append a row to a transcript and update the session's counts."""
     opens = opens_turn(new)
     row = new.stored(0, at, turn_id)
     counted = {
@@ -194,21 +195,21 @@ def add_row(
 
 
 def referred_images(conn: sqlite3.Connection) -> frozenset[str]:
-    """The digests of the images of all rows, and of messages that have not ended."""
+    """Return the digests of the images of all rows and of messages whose turns have not ended."""
     waiting = [image for turn in conn.execute(_WAITING) for image in load_images(turn["images"])]
     stored = conn.execute("SELECT DISTINCT sha256 FROM images")
     return frozenset([*(row["sha256"] for row in stored), *(image.sha256 for image in waiting)])
 
 
 def retitle(conn: sqlite3.Connection, session_id: int) -> None:
-    """Call a session after the oldest words that are left of it, "" if none are."""
+    """Set the title of a session from its oldest remaining user row; "" if there is none."""
     oldest = conn.execute(_OPENING, (session_id,)).fetchone()
     title = _title_of(load_row(oldest)) if oldest is not None else ""
     conn.execute(_RETITLE, (title, session_id))
 
 
 def turn_rows(conn: sqlite3.Connection, turn_id: int) -> tuple[Row, ...]:
-    """A turn's rows in the transcript, oldest first."""
+    """Return the rows of a turn, oldest first."""
     found = conn.execute(_OF_TURN, (turn_id,))
     return without_loose_calls([load_row(r) for r in found])
 
@@ -216,7 +217,7 @@ def turn_rows(conn: sqlite3.Connection, turn_id: int) -> tuple[Row, ...]:
 def slice_rows(
     conn: sqlite3.Connection, session_id: int, first: int, limit: int | None
 ) -> tuple[Row, ...]:
-    """Up to `limit` rows of a session from number `first` on."""
+    """Return up to `limit` rows of a session from number `first` on."""
     found = conn.execute(
         _SLICE,
         (session_id, first, -1 if limit is None else max(0, limit)),
@@ -225,7 +226,7 @@ def slice_rows(
 
 
 def recent_rows(conn: sqlite3.Connection, session_id: int, turns: int) -> tuple[Row, ...]:
-    """The rows of the last turns and what stands between them, summaries left out."""
+    """Return the rows since the beginning of the last `turns` turns, without summaries."""
     if turns < 1:
         return ()
     start = conn.execute(_NTH_LAST_TURN, (session_id, turns - 1)).fetchone()
@@ -233,15 +234,16 @@ def recent_rows(conn: sqlite3.Connection, session_id: int, turns: int) -> tuple[
 
 
 def user_rows(conn: sqlite3.Connection, key: SessionKey, after: int, limit: int) -> tuple[Row, ...]:
-    """The next rows in which the user speaks."""
+    """Return up to `limit` rows after number `after` in which the user speaks."""
     return tuple(load_row(r) for r in conn.execute(_SAID, (key, after, limit)))
 
 
 def load_history(
     conn: sqlite3.Connection, key: SessionKey, contexts: ContextCache, most: int | None = None
 ) -> History:
-    """What a session's next prompt is made from; of very many rows, if `most` is given, the newest of
-    about so many characters. `contexts` may hold the rows already.
+    """Return what a session's next prompt is made from. If `most` is given and the context has very
+    many rows, it contains only the newest of about `most` characters. `contexts` may have the rows
+    cached.
     """
     found = find_session(conn, key)
     if found is None:
@@ -269,36 +271,38 @@ def load_history(
 
 
 def load_choices(found: sqlite3.Row) -> Choices:
-    """What was chosen, from a session's columns."""
+    """Return the user's choices from a session's columns."""
     return Choices(Mode(found["mode"]), found["model"], found["effort"])
 
 
 def list_sessions(conn: sqlite3.Connection) -> tuple[SessionInfo, ...]:
-    """All stored sessions, the last used first; those of heartbeats, always silent, left out."""
+    """Return all stored sessions, the last used first, without those of heartbeats, which are
+    always silent.
+    """
     found = conn.execute(_LISTED)
     return tuple(_load_info(s) for s in found)
 
 
 def unused_sessions(conn: sqlite3.Connection, before: datetime) -> list[tuple[int]]:
-    """The sessions that clients made without naming them, and in which nothing was ever said, if they are
-    older than that.
+    """Return the ids of sessions that clients created before `before` without naming them, and that
+    have no rows and no turns.
     """
     return [(found["id"],) for found in conn.execute(_UNUSED, (_MADE, stamp(before)))]
 
 
 def drop_unused(conn: sqlite3.Connection, before: datetime) -> int:
-    """Delete those; returns how many."""
+    """Delete what `unused_sessions` returns; return how many."""
     found = unused_sessions(conn, before)
     conn.executemany("DELETE FROM sessions WHERE id = ?", found)
     return len(found)
 
 
 class ContextCache:
-    """The rows of long contexts, decoded once and kept in memory for the sessions used last.
+    """The decoded rows of long contexts, for the sessions used last.
 
-    A turn adds rows and changes none, so those that are kept hold until a row is changed or
-    deleted; then all of them are dropped at once, whatever did it: triggers of the connection
-    tell. Bounded by their size over all sessions. Used in the database's thread alone.
+    A turn only adds rows, so cached ones stay valid until a row is changed or deleted; then the
+    whole cache is dropped: triggers of the connection report it, whatever made the change. The size
+    over all sessions is bounded. Used on the database's thread only.
     """
 
     def __init__(self, most: int = CACHE_BYTES) -> None:
@@ -308,11 +312,11 @@ class ContextCache:
 
     @property
     def size(self) -> int:
-        """About how many bytes are held."""
+        """The approximate size of all cached rows in bytes."""
         return sum(context.size for context in self._held.values())
 
     def rows(self, conn: sqlite3.Connection, session_id: int, first: int) -> tuple[Row, ...]:
-        """The rows of a context that begins with number `first`."""
+        """Return the rows of the context that begins with number `first`."""
         self._listen(conn)
         held = self._held.pop(session_id, None)
         if held is not None and not (held.first == first and self._stands(conn, session_id, held)):
@@ -321,7 +325,7 @@ class ContextCache:
         new = conn.execute(_IN_CONTEXT, (session_id, old[-1].seq + 1 if old else first)).fetchall()
         rows = (*old, *map(load_row, new)) if new else old
         if any(row.tag == DAMAGED for row in rows[len(old) :]):
-            return without_loose_calls(rows)  # which is looked at again
+            return without_loose_calls(rows)  # not cached: damaged rows are checked again
         characters = (held.characters if held else 0) + sum(len(row["blocks"]) for row in new)
         digest = new[-1]["digest"] if new else held.digest if held else b""
         if len(rows) >= MIN_CACHED_ROWS:
@@ -329,12 +333,12 @@ class ContextCache:
         return rows
 
     def characters(self, session_id: int, first: int) -> int | None:
-        """How many characters a context had when it was read last; None if it is not held."""
+        """Return how many characters the context had when last read; None if it is not cached."""
         held = self._held.get(session_id)
         return held.characters if held is not None and held.first == first else None
 
     def clear(self) -> None:
-        """Hold nothing."""
+        """Drop all cached rows."""
         self._held.clear()
 
     def _keep(self, session_id: int, context: _Context) -> None:
@@ -347,11 +351,11 @@ class ContextCache:
         return found is not None and found["digest"] == held.digest
 
     def _listen(self, conn: sqlite3.Connection) -> None:
-        """Hear of changed rows from a connection that is new here."""
+        """Create the triggers that report changed rows, if the connection is a new one."""
         if self._conn is conn:
             return
         self.clear()
-        name = f"contexts_{id(self)}"  # the connection holds this object: no other has the number
+        name = f"contexts_{id(self)}"  # unique: the connection keeps this object alive
         conn.create_function(name, 0, self.clear)
         for event in ("UPDATE", "DELETE"):
             conn.execute(_TELL.format(name=name, event=event))
@@ -360,8 +364,8 @@ class ContextCache:
 
 @dataclass(slots=True)
 class _Context:
-    """The rows of a session from number `first` on. `digest` is the last one's: it has to stand there
-    still, since a transaction that failed may have been seen.
+    """The cached rows of a session from number `first` on. `digest` is that of the last row, which
+    must still be stored: rows of a transaction that failed later may have been read.
     """
 
     first: int
@@ -371,13 +375,13 @@ class _Context:
 
     @property
     def size(self) -> int:
-        """About how many bytes that is."""
+        """The approximate size in bytes."""
         return self.characters + ROW_OVERHEAD * len(self.rows)
 
 
 def _summary_of(conn: sqlite3.Connection, found: sqlite3.Row) -> str:
-    """The summary in a session's columns. In the owner's sessions a line stands for one that was made of
-    text from outside, too, as former versions have made them.
+    """Return the summary from a session's columns. In the owner's sessions a summary that contains
+    text from outside, as earlier versions wrote them, is replaced by a line that says so.
     """
     summary, key = str(found["summary"]), SessionKey(found["key"])
     if not summary or kind_of(key) is not Kind.MAIN:
@@ -389,12 +393,14 @@ def _summary_of(conn: sqlite3.Connection, found: sqlite3.Row) -> str:
 
 
 def _title_of(row: Row) -> str:
-    """What a session is called whose oldest words are these."""
+    """Return the title of a session whose oldest user row is this one."""
     return well_formed(row.text.strip().split("\n", 1)[0][:TITLE_LENGTH])
 
 
 def _newest(conn: sqlite3.Connection, found: sqlite3.Row, most: int) -> tuple[int, int]:
-    """The first of the newest rows of a context, and how many characters stand before it."""
+    """Return the first of the newest rows of a context with about `most` characters, and how many
+    characters precede it.
+    """
     session, start = found["id"], found["context_from"]
     newest = conn.execute(_NEWEST, {"session": session, "first": start, "most": most}).fetchone()
     first = found["rows"] if newest["first"] is None else newest["first"]
