@@ -1,4 +1,4 @@
-"""How long an answer may be where the model's window is small."""
+"""Limit the length of an answer to what the model's context window has room for."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from agentd.core.prompt import Prompt, ProviderEvent, closing
 from agentd.engine import tokens
 
 _LEAST = 256  # tokens; a shorter answer says nothing
-_MARGIN = 1.1  # by which a service may count more than is estimated here
-_SMALL = 8  # of a window so many answers long, what is left of it is never looked at
+_MARGIN = 1.1  # factor by which a service may count more tokens than are estimated here
+# In a window of at least so many longest answers, the room that is left is not checked.
+_SMALL = 8
 
 
 class AnswerRoom:
-    """A provider that is asked for no longer an answer than the window of `window` tokens has room for:
-    servers that hold whole windows for each call refuse one whose prompt and longest answer exceed it.
+    """A provider that lowers `max_tokens` of each prompt to what is left of the window of `window`
+    tokens. Servers that reserve the whole window for each call refuse one whose prompt and longest
+    answer exceed it together.
     """
 
     def __init__(self, provider: Provider, window: int, max_tokens: int) -> None:
@@ -29,16 +31,16 @@ class AnswerRoom:
 
     @property
     def name(self) -> str:
-        """The wrapped provider's."""
+        """The wrapped provider's name."""
         return self._inner.name
 
     @property
     def model(self) -> str:
-        """The wrapped provider's."""
+        """The wrapped provider's model."""
         return self._inner.model
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """The wrapped provider's events."""
+        """Yield the wrapped provider's events for the prompt with its answer limited."""
         wanted = prompt.max_tokens or self._max_tokens
         if _SMALL * wanted > self._window:
             used = await offload(

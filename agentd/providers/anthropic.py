@@ -66,7 +66,7 @@ class AnthropicProvider:
             await self._api.ready()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """Events of one answer, `Answered` last. Raises ProviderError, ContextOverflow."""
+        """Yield one answer's events, `Answered` last. Raises ProviderError, ContextOverflow."""
         if self._api is None:
             raise missing_key("Anthropic", self._settings.key_variable)
         api = await self._api.ready()
@@ -90,7 +90,9 @@ class AnthropicProvider:
     async def _stream_events(
         self, api: AnthropicApi, body: Json, assembly: AnthropicAssembly
     ) -> AsyncGenerator[ProviderEvent, None]:
-        """That the answer has begun, and what of it can be shown; the assembly has all of it then."""
+        """Feed the raw events into `assembly`; yield `Begun` once, then each delta that can be
+        shown. Raises ProviderError, `stream_cut` if the stream ends before the answer does.
+        """
         is_told = False
         events = limit_duration(api.events(body), self._settings.call_timeout)
         async with contextlib.aclosing(events):

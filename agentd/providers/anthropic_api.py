@@ -1,8 +1,8 @@
-"""The official SDK, asked for raw events; whatever it raises comes out as a ProviderError.
+"""A client of the official SDK that yields raw events and raises every failure as a ProviderError.
 
 Importing this module imports the SDK (over a second of CPU): only `anthropic.py` does, in a thread.
-The events are taken before the SDK makes objects of them: so an unparsable tool argument or a
-missing end is seen as what it is, and unknown blocks keep every key.
+Events are taken as JSON, before the SDK makes objects of them: an unparsable tool argument or a
+missing end is then noticed here, and unknown blocks keep every key.
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ class AnthropicApi:
         await self._client.close()
 
     async def events(self, body: dict[str, Any]) -> AsyncGenerator[Any, None]:
-        """The stream's events as parsed JSON. Raises ProviderError for every failure of the service or
-        of the way to it; what goes wrong before a request is sent is none.
+        """Send the request and yield the stream's events as parsed JSON. Raises ProviderError for
+        every failure of the service or of the connection. Defects before the request is sent, such
+        as a body that cannot be encoded, are raised as they are.
         """
         count, encode = len(body["messages"]), partial(_encode, {**body, "stream": True})
         content = await offload(count, encode, light=ROWS)
@@ -96,7 +97,9 @@ class AnthropicApi:
 
 
 def _encode(body: dict[str, Any]) -> bytes:
-    """The body in bytes. What an older version stored may be no Unicode; it is sent in readable form."""
+    """Encode the body as JSON bytes. A lone surrogate, which rows of older versions may hold, is
+    sent in readable form.
+    """
     try:
         return to_json(body, inf_nan_mode="null")
     except ValueError:
@@ -113,7 +116,9 @@ def _error_of(
 
 
 def _error_text(error: anthropic.APIStatusError) -> str:
-    """What the kind is recognised by: the whole error body, since only a part of it is text."""
+    """Return the whole error body as text: an error's kind is recognised by words that may be
+    anywhere in it.
+    """
     return error.body if isinstance(error.body, str) else json.dumps(error.body, default=str)
 
 

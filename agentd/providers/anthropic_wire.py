@@ -1,4 +1,4 @@
-"""The wire of the Messages API: a prompt as a request, and its stream as an answer or an error."""
+"""The wire format of the Messages API: prompts as requests, streams as answers or errors."""
 
 from __future__ import annotations
 
@@ -50,11 +50,12 @@ Json = dict[str, Any]
 def request_body(
     prompt: Prompt, settings: ServiceSettings, model: str, pictures: Pictures = NO_PICTURES
 ) -> Json:
-    """The body of a request, without `stream`. `pictures` are the bytes of the prompt's images.
+    """Return the body of a request, without `stream`. `pictures` are the bytes of the prompt's
+    images.
 
-    Cache breakpoints (the API allows four) stand behind the tools, the system text, the messages
-    that stay, and the last message. `thinking = "off"` sends nothing, since not every model lets
-    itself be told not to think.
+    The API allows four cache breakpoints. They are set after the tools, the system text, the first
+    `prompt.cached_messages` messages, and the last message. `thinking = "off"` sends nothing, since
+    not every model accepts a request that disables thinking.
     """
     body: Json = {
         "model": model,
@@ -102,7 +103,7 @@ def _block(block: Block, pictures: Pictures) -> Json | None:
         case Text(text):
             return {"type": "text", "text": text}
         case Opaque(provider, raw):
-            # Signed thinking cannot be mended, and what is no Unicode cannot be sent.
+            # Signed thinking cannot be mended, and a lone surrogate cannot be sent.
             return dict(raw) if provider == PROVIDER and is_unicode(raw) else None
         case ToolUse(id_, name):
             id_ = call_id(id_, strict=True)
@@ -113,7 +114,7 @@ def _block(block: Block, pictures: Pictures) -> Json | None:
 
 
 def _mark(blocks: list[Json]) -> None:
-    """Set a breakpoint on the last block that may carry one; thinking may not."""
+    """Set a cache breakpoint on the last block that may carry one; a thinking block may not."""
     for block in reversed(blocks):
         if block["type"] in _CACHEABLE:
             block["cache_control"] = _CACHE
@@ -143,7 +144,7 @@ _USAGE = (
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
 )
-# What a delta appends to: its type, its own key, and the key in the block.
+# For each type of delta: the key of its text, and the key in the block that the text is added to.
 _APPEND = {
     "text_delta": ("text", "text"),
     "thinking_delta": ("thinking", "thinking"),
@@ -152,15 +153,17 @@ _APPEND = {
 
 
 class AnthropicAssembly:
-    """Takes a stream's events in order; `answered` may be called once the stream `is_complete`.
+    """Assembles an answer from a stream's events, which are fed in order. Once the stream
+    `is_complete`, `answered` returns the answer.
 
-    Raises ProviderError for an event that cannot follow the ones before, and for reported errors.
-    Event and block types that are not known pass through, as the API's versioning rule asks.
+    Raises ProviderError for an event that cannot follow the ones before, and for errors that the
+    service reports inside the stream. Unknown types of events are ignored and unknown blocks kept
+    as `Opaque`, as the API's versioning rule asks.
     """
 
     def __init__(self, model: str) -> None:
         self.is_complete = False
-        self.is_begun = False  # whether the service has begun to answer, which it has counted then
+        self.is_begun = False  # whether the answer has begun, so that it is charged
         self.written = WrittenAnswer()
         self._model = model
         self._blocks: list[_Part] = []
@@ -168,7 +171,9 @@ class AnthropicAssembly:
         self._usage = dict.fromkeys(_USAGE, 0)
 
     def feed(self, event: object) -> TextDelta | ThoughtDelta | None:
-        """Take one event; what of it can be shown at once comes back."""
+        """Take one event and return the text or thinking that can be shown at once, if any. Raises
+        ProviderError.
+        """
         if not isinstance(event, dict) or self.is_complete:
             _bad("an event out of place")
         try:
@@ -218,14 +223,14 @@ class AnthropicAssembly:
         return self._blocks[-1]
 
     def _count(self, usage: Json | None) -> None:
-        # The figures of a later event are totals, not additions; null means no news.
+        # The figures of a later event are totals, not additions; null leaves a figure as it is.
         for key in _USAGE:
             if usage and isinstance(usage.get(key), int):
                 self._usage[key] = token_count(usage[key])
 
     @property
     def usage(self) -> Usage:
-        """What the service has counted so far."""
+        """The tokens that the service has reported so far."""
         return Usage(
             self._usage["input_tokens"],
             self._usage["output_tokens"],
@@ -234,8 +239,8 @@ class AnthropicAssembly:
         )
 
     def answered(self, usage: Usage) -> Answered:
-        """The answer. Raises ProviderError if it is none, or tells of no call that could be run. Takes
-        time in proportion to what was written.
+        """Return the answer. Raises ProviderError if it is cut, empty or malformed, or stopped for
+        a tool call that it does not contain. Takes time in proportion to the length of the answer.
         """
         try:
             return self._finish(usage)
@@ -262,7 +267,7 @@ class AnthropicAssembly:
 
 
 class _Part:
-    """A block that grows."""
+    """A content block of an answer, assembled from its deltas."""
 
     def __init__(self, raw: Json) -> None:
         self.kind = _str(raw["type"])
@@ -275,7 +280,7 @@ class _Part:
         self._shown = TextStream()
 
     def begun(self, written: WrittenAnswer) -> TextDelta | None:
-        """The words that the block begins with."""
+        """Return the text that a text block starts with, as far as it can be shown."""
         if self.kind != "text":
             return None
         piece = _str(self.raw.get("text") or "")
@@ -283,7 +288,9 @@ class _Part:
         return self._show(piece)
 
     def add(self, delta: Json, written: WrittenAnswer) -> TextDelta | ThoughtDelta | None:
-        """Take a piece, which counts as `written`; what of it can be shown at once comes back."""
+        """Add a delta, counting its text in `written`, and return what can be shown at once, if
+        anything.
+        """
         kind = delta["type"]
         if kind == "input_json_delta":
             piece = _str(delta["partial_json"])
@@ -297,12 +304,12 @@ class _Part:
             self._pieces.setdefault(target, []).append(piece)
             if kind == "thinking_delta" and (thought := self._shown.feed(piece)):
                 return ThoughtDelta(thought)
-        elif self.kind != "text":  # a text block is its text, whatever else is said about it
+        elif self.kind != "text":  # a text block is kept for its text, whatever else comes with it
             self._drop(f"a {as_unicode(_str(kind))}")
         return None
 
     def close(self) -> TextDelta | ThoughtDelta | None:
-        """The block ends here; what of it was held back can be shown now."""
+        """End the block and return the text that was held back, if any."""
         self.is_open = False
         rest = self._shown.end()
         if self.kind == "text":
@@ -312,8 +319,9 @@ class _Part:
         return TextDelta(rest) if self.kind == "text" else ThoughtDelta(rest)
 
     def block(self) -> Block | None:
-        """The finished block; None if it cannot be rebuilt or is no Unicode. Raises ProviderError for
-        bad JSON.
+        """Return the finished block; None if it is empty text or has an unknown type of delta or a
+        lone surrogate, and so cannot be sent back. Raises ProviderError (`bad_tool_json`) for bad
+        arguments.
         """
         if self.kind == "text":
             text = "".join(self._words)
@@ -354,10 +362,11 @@ def _whole_blocks(parts: list[_Part]) -> tuple[Block, ...]:
 
 
 def _cut_blocks(parts: list[_Part]) -> tuple[Block, ...]:
-    """What may be kept of an answer that was ended early.
+    """Return the blocks that may be kept of an answer that ended early: text, and thinking before
+    text.
 
-    No tool call is: one that was cut before its first argument looks like a whole one without
-    arguments. Thinking at the end is not either: the API does not take it back there.
+    Tool calls are dropped: one that was cut before its first argument looks like a whole one
+    without arguments. Thinking at the end is dropped, because the API does not take it back there.
     """
     kept: list[Block] = []
     for part in parts:

@@ -1,4 +1,4 @@
-"""The configured model put together: each service in its wrappers, and the chain of them."""
+"""Builds the configured model: each service in its wrappers, and the chain of fallbacks."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Meter = Callable[[Provider, ServiceSettings], Provider]
 
 @dataclass(frozen=True, slots=True)
 class ProviderModel:
-    """The chosen provider and those that stand in for it. `warm` loads the first one's library ahead
-    of its first call, if it has one.
+    """The chosen provider and its fallbacks. `warm` loads the first one's library ahead of its
+    first call; None where there is nothing to load.
     """
 
     choices: tuple[ProviderChoice, ...]  # the first is the provider, the others its fallbacks
@@ -40,7 +40,9 @@ class ProviderModel:
     offer: Offer
 
     def status(self) -> dict[str, Any]:
-        """For `agentd status`: what is configured, why, and who answers instead just now."""
+        """Return the model's part of `agentd status`: what is configured, why, and which fallback
+        answers now, if one does.
+        """
         first = self.choices[0]
         instead = self.breaker.why() if isinstance(self.breaker, Fallback) else ""
         why = "; ".join(filter(None, (first.why, instead)))
@@ -48,7 +50,7 @@ class ProviderModel:
         return {"kind": first.kind, "model": first.model, "why": why, "breaker": breaker}
 
     def problems(self) -> tuple[Problem, ...]:
-        """Keys that are missing or bad, and what the breakers and the fallback have to say."""
+        """Return missing or bad keys, and the problems of the breakers and the fallback."""
         keys = tuple(choice.problem for choice in self.choices if choice.problem)
         return (*keys, *self.breaker.problems())
 
@@ -61,8 +63,8 @@ async def open_model(
     meter: Meter,
     blobs: Blobs | None = None,
 ) -> AsyncIterator[ProviderModel]:
-    """The provider that the configuration and the keys at hand call for, and its fallbacks. `meter`
-    wraps each service that costs something, `blobs` hold the images that messages refer to.
+    """Open the provider that the configuration and the available keys call for, and its fallbacks.
+    `meter` wraps each service that costs something; `blobs` hold the images that messages refer to.
     """
     async with AsyncExitStack() as stack:
         choices, breakers, warms = [], [], []
@@ -89,7 +91,9 @@ async def open_model(
 
 
 def _offer(settings: ProviderSettings, choice: ProviderChoice) -> Offer:
-    """What a session may choose. A server that was not told an effort may not know the word."""
+    """Return the models and efforts that a session may choose. Efforts are offered for a
+    chat-completions server only if one is configured: other servers may refuse the parameter.
+    """
     if choice.kind == "offline":
         return Offer((choice.model,))
     models = tuple(dict.fromkeys((choice.model, *settings.models)))

@@ -1,4 +1,4 @@
-"""Which provider is used, and why."""
+"""Choose the provider that is used, and say why."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentd.providers.faults import missing_key_cure
 from agentd.providers.provider_settings import ServiceSettings
 
 DEFAULT_MODELS: Mapping[str, str] = {"anthropic": "claude-sonnet-5-5", "offline": "offline"}
-# Each provider's cheap model, for what is asked beside conversations. Others have none that is known.
+# Each provider's cheap model, for calls outside of conversations; none is known for the others.
 CHEAP_MODELS: Mapping[str, str] = {"anthropic": "claude-haiku-5-5"}
 SERVICES: Mapping[str, str] = {"anthropic": "Anthropic API", "openai": "OpenAI API"}
 
@@ -23,8 +23,8 @@ ChosenKind = Literal["anthropic", "openai", "offline"]
 
 @dataclass(frozen=True, slots=True)
 class ProviderChoice:
-    """The provider for this daemon. `problem` says why it will not answer, if so; `cheap_model` is what
-    its service has besides for less, "" where that is not known.
+    """The provider for this daemon. `problem` says why it will not answer, if so. `cheap_model` is
+    a cheaper model of the same service, "" where none is known.
     """
 
     kind: ChosenKind
@@ -36,10 +36,10 @@ class ProviderChoice:
 
 
 def choose(settings: ServiceSettings, environ: Mapping[str, str]) -> ProviderChoice:
-    """The provider that the configuration and the keys at hand lead to; never raises.
+    """Return the provider that the configuration and the available keys lead to; never raises.
 
-    Only the automatic kind falls back to offline. A configured one without a usable key stays what
-    it is, with the problem: `no_api_key` or `bad_api_key`.
+    Only the automatic kind falls back to offline. A configured kind without a usable key is kept,
+    with the problem `no_api_key` or `bad_api_key`.
     """
     if settings.kind == "offline":
         return _choice(settings, "offline", "configured")
@@ -70,8 +70,8 @@ def _choice(
     problem: Problem | None = None,
     secret: Secret | None = None,
 ) -> ProviderChoice:
-    # The configured model is the paid one's; the automatic fallback has only its own.
+    # The configured model belongs to the paid service; the automatic fallback has only its own.
     model = settings.model if settings.kind or kind == "anthropic" else ""
-    # Who answers at another address may not know the names of the service itself.
+    # A server at another address may not know the service's own model names.
     cheap = "" if settings.base_url else CHEAP_MODELS.get(kind, "")
     return ProviderChoice(kind, model or DEFAULT_MODELS.get(kind, ""), why, problem, secret, cheap)

@@ -1,7 +1,7 @@
-"""What a call has used: as the service counts it where that can be, by an estimate elsewhere.
+"""The tokens that a call has used: the service's counts where plausible, estimates elsewhere.
 
-Some servers count nothing, some only what no cache held, some nonsense. Budgets and the size of a
-conversation go by these figures, so one that cannot be is not believed.
+Some servers count nothing, some only what was not cached, some nonsense. Budgets and the size of a
+conversation depend on these figures, so impossible ones are replaced.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ log = structlog.get_logger()
 
 # An estimate may be wrong by this factor: repeated letters take few tokens, rare scripts many.
 _FACTOR = 10
-# Tokens. What services add to a prompt (templates, tools of their own), and the most that one takes
-# for an image. Texts of less than _SMALL say too little of how a service counts.
+# Tokens: what services add to a prompt (templates, tools of their own), the most that any of them
+# counts for an image, and the size below which a text says too little of how a service counts.
 _ADDED = 20_000
 _MOST_OF_IMAGE = 50_000
 _SMALL = 1_000
 
 
 class TokenCounts:
-    """The counts of one service; the first one that is not believed is logged."""
+    """Checks the counts that one service reports; the first implausible one is logged."""
 
     def __init__(self, service: str) -> None:
         self._service = service
@@ -37,8 +37,9 @@ class TokenCounts:
     async def used(
         self, prompt: Prompt, told: Usage | None, written: int, max_tokens: int
     ) -> Usage:
-        """What a call has used. `told` is what the service says, if anything; about `written` tokens of an
-        answer have come, of which `max_tokens` were asked for at most.
+        """Return the tokens that a call has used. `told` is what the service reports (None:
+        nothing). About `written` tokens of an answer have arrived, of at most `max_tokens`
+        requested.
         """
         if told is not None and _is_usual(told, _letters(prompt), written):
             return told
@@ -75,7 +76,9 @@ class TokenCounts:
 
 
 def _letters(prompt: Prompt) -> int:
-    """About how long the prompt is. Estimating its tokens takes several times as long."""
+    """Return the characters of the prompt's texts. Estimating its tokens takes several times as
+    long.
+    """
     return sum(map(len, prompt.system)) + sum(
         len(block.text)
         for message in prompt.messages
@@ -85,15 +88,18 @@ def _letters(prompt: Prompt) -> int:
 
 
 def _is_usual(told: Usage, letters: int, written: int) -> bool:
-    """Whether the counts are such as services tell of most texts, so that nothing need be estimated: a
-    token for two to eight letters of the prompt, and no more than twice what has come.
+    """Whether the reported counts are those of an ordinary text, so that no estimate is needed: two
+    to eight characters of the prompt a token, with an allowance for what services add, and half to
+    twice the answer's estimate.
     """
     is_read = letters <= 8 * told.context_tokens and 2 * told.context_tokens <= letters + _ADDED
     return is_read and written <= 2 * told.output_tokens and told.output_tokens <= 2 * written
 
 
 def _can_be(told: int, estimate: int, most: int) -> bool:
-    """Whether a service can have counted so many for a text that is estimated."""
+    """Whether a service can have counted `told` tokens for a text of about `estimate` tokens,
+    `most` being the upper bound.
+    """
     if not told:
         return not estimate
     return told <= most and (estimate < _SMALL or told * _FACTOR >= estimate)

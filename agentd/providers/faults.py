@@ -1,7 +1,7 @@
-"""Every way in which a model call fails: its word, whether a new try may help, what to say and do.
+"""A table of every way in which a model call fails: kind, message, cure, whether a retry may help.
 
 docs/providers.md shows this table; a test keeps the two equal. Texts of the service are never
-repeated in errors: they may hold parts of the request. They go into the log.
+repeated in errors, because they may hold parts of the request. They go into the log.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One row of the table.
+    """One row of the table of failures.
 
-    `retryable`: the same request may succeed soon. `counts`: it is a failure of the service (or of
-    the way to it), so the circuit breaker counts it. `waits`: a message may wait until it passes.
+    `retryable`: the same request may succeed soon. `counts`: the service or the connection to it
+    failed, so the circuit breaker counts it. `waits`: a message may wait until the failure passes.
     """
 
     message: str
@@ -186,8 +186,8 @@ FAULTS: Mapping[str, Fault] = {
 
 
 def certificates() -> ssl.SSLContext | Literal[True]:
-    """What the service's certificate is held against. Raises ProviderError `bad_certificate` where that
-    cannot be read.
+    """Return what the service's certificate is verified against. Raises ProviderError
+    `bad_certificate` where the configured authorities cannot be read.
     """
     try:
         return trusted_certificates()
@@ -196,7 +196,9 @@ def certificates() -> ssl.SSLContext | Literal[True]:
 
 
 def unreachable(error: BaseException | None) -> str:
-    """The row for a connection that did not come about, by what the error was raised from."""
+    """Return the kind of a failure to connect, `bad_certificate` or `connect`, by the causes of the
+    error.
+    """
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return "bad_certificate"
@@ -240,10 +242,10 @@ _BY_TYPE: Mapping[str, str] = {
     "context_length_exceeded": "overflow",
     "exceed_context_size_error": "overflow",
 }
-# A quota that is used up comes as 429 too, and no waiting helps there.
+# An exhausted quota is reported as 429 too, but waiting does not help.
 _BILLING_TYPES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _FAILED_INSIDE = frozenset({"server_error", "server_timeout", "overloaded"})
-# Not every service has an error type for it: the text of a 400 is all there is to know it by.
+# Not every service has an error type for an overflow: only the text of a 400 tells it.
 _OVERFLOW_PHRASES = (
     "prompt is too long",
     "input is too long",
@@ -264,8 +266,8 @@ def failure(
     retry_after: float | None = None,
     away: bool = False,
 ) -> ProviderError:
-    """The error for a row of the table; `detail` is put behind its message. It is `away` if the row
-    waits, too.
+    """Return the error of that kind in the table; `detail` is added to its message. The error is
+    `away` if the table's row waits or the argument says so.
     """
     fault = FAULTS[kind]
     message = f"{fault.message} ({detail})" if detail else fault.message
@@ -281,12 +283,12 @@ def failure(
     )
 
 
-_SPENDING = re.compile(r"\bspend(?:ing)?\b", re.IGNORECASE)  # and no key that is "suspended"
+_SPENDING = re.compile(r"\bspend(?:ing)?\b", re.IGNORECASE)  # not a key that is "suspended"
 
 
 def kind_of(status: int, error_type: str, text: str) -> str:
-    """The row for an error that the service reported: HTTP status (200 inside a stream), the
-    service's own error type, and its text, which is only looked at.
+    """Return the kind of an error that the service reported, from its HTTP status (200 inside a
+    stream), the service's own error type, and its text, which is only searched.
     """
     if error_type in _BILLING_TYPES or (status == 429 and _SPENDING.search(text)):
         return "billing"
@@ -301,8 +303,8 @@ def kind_of(status: int, error_type: str, text: str) -> str:
 
 
 def _of_its_class(status: int, kind: str) -> str:
-    """The row that a type names, unless the status says whose fault it is and the type says otherwise:
-    some services call every refusal an `api_error`.
+    """Return the kind for an error type, unless it contradicts the class of the status (4xx or
+    5xx): some services call every refusal an `api_error`.
     """
     by_class = _by_class(status)
     if by_class == "bad_request" and kind in _FAILED_INSIDE:
@@ -313,12 +315,12 @@ def _of_its_class(status: int, kind: str) -> str:
 
 
 def is_known(error_type: str) -> bool:
-    """Whether `kind_of` knows this type of a service."""
+    """Whether `kind_of` knows this error type of a service."""
     return error_type in _BY_TYPE
 
 
 def missing_key(service: str, variable: str) -> ProviderError:
-    """There is no key at all."""
+    """Return the error for a call without a usable key."""
     return ProviderError(
         f"There is no usable key for the {service} API.",
         cure=missing_key_cure(variable),
@@ -327,7 +329,7 @@ def missing_key(service: str, variable: str) -> ProviderError:
 
 
 def missing_key_cure(variable: str) -> str:
-    """What to do when there is no key at all."""
+    """Return what to do when there is no key at all."""
     return (
         f"Set {variable} in the daemon's environment (or a systemd credential, or [provider] "
         'api_key_file) and restart agentd; kind = "offline" needs no key.'
@@ -342,9 +344,9 @@ def _by_class(status: int) -> str:
     return "server_error"
 
 
-_LONGEST_WORDS = 400  # characters of a service's words that the log gets
+_LONGEST_WORDS = 400  # characters of a service's error text that are logged
 _DEEPEST = 8
-# Where services put their words for people. What stands beside them (`input`, `body`) may be the request.
+# Keys of an error whose values are meant for people. Others (`input`, `body`) may be the request.
 _SPOKEN = ("error", "message", "detail", "errors", "msg", "loc")
 _PICTURES = frozenset({"image", "image_url"})
 _OF_THE_REQUEST = frozenset(
@@ -361,14 +363,15 @@ def refusal_error(
     body: Mapping[str, Any],
     cures: Mapping[str, str],
 ) -> ProviderError:
-    """The error for a response that refuses the request `body`, with this status, the service's own error
-    type, and its text. The text is for the log alone; here it only chooses among our own words.
+    """Return the error for a response that refuses the request `body`, from its status, the
+    service's own error type, and its text. The text is logged, and otherwise only chooses among our
+    own messages.
 
-    `headers` are asked by lower-case names. `cures` say what to do about a key of the request that the
-    service names, and under `images` about pictures in the request.
+    `headers` are looked up by lower-case names. `cures` say what to do about a key of the request
+    that the service names, and under `images` about pictures in the request.
     """
     if not (error_type.isidentifier() and len(error_type) <= 60):
-        error_type = ""  # a word of the service is repeated, a sentence is not
+        error_type = ""  # a single word of the service may be repeated, a sentence may not
     kind, said = kind_of(status, error_type, text), spoken(text)
     log.warning(
         "provider_refused",
@@ -390,7 +393,9 @@ def refusal_error(
 def reported_fault(
     error_type: str, error: object, where: str, *, status: int = 200
 ) -> ProviderError:
-    """The error for an error object in an answer that began well, or in a response of status 200."""
+    """Return the error for an error object inside a stream, or in a response of status 200. `where`
+    is added to the message.
+    """
     text = json.dumps(error)
     kind = kind_of(status, error_type, text)
     log.warning("provider_refused", status=200, kind=kind, service_said=spoken(text))
@@ -398,8 +403,8 @@ def reported_fault(
 
 
 def spoken(text: str) -> str:
-    """What a service says for people in the body of an error, in one line of 400 characters at most: it
-    comes from outside, may quote the request, and goes nowhere but into the log.
+    """Return what the body of an error says for people, in one line of 400 characters at most. The
+    text comes from outside and may quote the request, so it goes nowhere but into the log.
     """
     try:
         words = ": ".join(_sentences(json.loads(text), _DEEPEST))
@@ -408,7 +413,7 @@ def spoken(text: str) -> str:
     line = " ".join(words[: 4 * _LONGEST_WORDS].split())
     if len(line) <= _LONGEST_WORDS:
         return line
-    # Half a word could be half a key, which nothing would recognise as one.
+    # Half a word could be half a key, which the redaction of logs would not recognise.
     return line[:_LONGEST_WORDS].rpartition(" ")[0] + " …"
 
 
@@ -426,7 +431,9 @@ def _sentences(said: object, depth: int) -> Iterator[str]:
 def _helping(
     kind: str, said: str, body: Mapping[str, Any], cures: Mapping[str, str]
 ) -> Iterator[str]:
-    """What helps, by what the request held: pictures, or a key that the service names."""
+    """Yield the cures that apply to the request: for its pictures, and for a key of it that the
+    service's text names.
+    """
     if _has_pictures(body):
         yield cures["images"]
     if kind == "bad_request":

@@ -1,8 +1,8 @@
 """A provider that never spends more than `[budget]` allows.
 
-The most that a call can use is set aside before it is made, and what it did use is charged after it,
-whether an answer came of it or not.
-So no call goes over a limit, however many run at once and however often the daemon restarts.
+The most that a call can use is reserved before the call, and what it did use is charged after it,
+with or without an answer. So no call goes over a limit, however many run at once and however often
+the daemon restarts.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from agentd.providers.faults import failure
 
 log = structlog.get_logger()
 
-# The estimate may be under what the service counts; the reservation must not be.
+# The estimate may be less than the service counts; the reservation must not be.
 _MARGIN = 1.3
 
 
 class Metered:
-    """Wraps a provider; each call is one reservation."""
+    """Wraps a provider so that each call reserves its largest possible cost first."""
 
     def __init__(
         self,
@@ -56,17 +56,17 @@ class Metered:
 
     @property
     def name(self) -> str:
-        """The wrapped provider's."""
+        """The wrapped provider's name."""
         return self._provider.name
 
     @property
     def model(self) -> str:
-        """The wrapped provider's."""
+        """The wrapped provider's model."""
         return self._provider.model
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """The wrapped provider's events; `Answered` carries the reservation to be charged, and the name
-        of the model by whose price.
+        """Yield the wrapped provider's events, without `Begun`. `Answered` carries the reservation
+        that is to be charged and the name of the model whose price applies.
 
         Raises ProviderError of kind `budget` instead of making a call that could pass a limit.
         """
@@ -95,13 +95,15 @@ class Metered:
         finally:
             if not answered:
                 if (said or begun) and used is None:
-                    # A service that had begun to answer has counted the input.
+                    # A service charges for the input once it has begun to answer.
                     used = Usage(most_of(await _prompt_tokens(prompt), 0).input_tokens, said)
                 if used is not None or held is not None:
                     await self._charge_cut(prompt, used or Usage(), held)
 
     async def _set_aside(self, prompt: Prompt, caps: Sequence[Cap]) -> int:
-        """The id of a reservation for the most that the call can use. Raises ProviderError (`budget`)."""
+        """Reserve the most that the call can use and return the reservation's id. Raises
+        ProviderError (`budget`).
+        """
         model = prompt.model or self.model
         most = most_of(await _prompt_tokens(prompt), prompt.max_tokens or self._max_tokens)
         cost = self._limits.price(model, most)
@@ -112,8 +114,9 @@ class Metered:
             raise ProviderError(refusal.message, cure=error.cure, kind="budget") from error
 
     async def _charge_cut(self, prompt: Prompt, used: Usage, held: int | None) -> None:
-        """Charge what a call had used that got no answer. A ledger that cannot be written must not hide
-        what ended the call: a cancel has to stay one. The reservation stays then, which is more.
+        """Charge the tokens of a call that ended without an answer. When the ledger cannot be
+        written, nothing is raised, so that a cancellation stays one; the reservation, which is
+        larger, then keeps counting.
         """
         model = prompt.model or self.model
         usd = self._limits.price(model, used)
@@ -126,7 +129,9 @@ class Metered:
 
 
 def most_of(input_tokens: int, max_tokens: int) -> Usage:
-    """What is set aside for a call of about so many tokens and an answer of `max_tokens` at most."""
+    """Return the most that a call can use: `input_tokens` and a margin, and an answer of
+    `max_tokens`.
+    """
     return Usage(round(input_tokens * _MARGIN), max_tokens)
 
 

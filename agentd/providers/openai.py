@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's chat completions."""
+"""A provider for any server that speaks OpenAI's chat completions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from agentd.providers.openai_api import OpenAIApi
 
-_TAIL = 2.0  # seconds that a stopped answer waits for its token counts and the end mark
+_TAIL = 2.0  # seconds to wait for token counts and end mark after the stop reason
 
 
 class OpenAIProvider:
@@ -72,7 +72,7 @@ class OpenAIProvider:
         await self._api.ready()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """Events of one answer, `Answered` last. Raises ProviderError, ContextOverflow."""
+        """Yield one answer's events, `Answered` last. Raises ProviderError, ContextOverflow."""
         if self._is_locked_out:
             raise missing_key("OpenAI", self._settings.key_variable)
         api = await self._api.ready()
@@ -96,7 +96,9 @@ class OpenAIProvider:
     async def _stream_events(
         self, api: OpenAIApi, body: Json, assembly: OpenAIAssembly
     ) -> AsyncGenerator[ProviderEvent, None]:
-        """That the answer has begun, and what of it can be shown; the assembly has all of it then."""
+        """Feed the data of each event into `assembly`; yield `Begun` once, then each delta that can
+        be shown. Raises ProviderError.
+        """
         is_told = False
         events = limit_duration(api.events(body), self._settings.call_timeout)
         async with contextlib.aclosing(events):
@@ -128,7 +130,9 @@ def _connect(
 
 
 async def _tail(events: AsyncGenerator[str, None]) -> list[str]:
-    """What comes behind the stop reason; a connection that is lost there loses no word."""
+    """Return the events after the stop reason, for at most `_TAIL` seconds. A connection that is
+    lost there loses none of the answer, so nothing is raised.
+    """
     found: list[str] = []
     with contextlib.suppress(TimeoutError, ProviderError):
         async with asyncio.timeout(_TAIL):

@@ -1,6 +1,7 @@
-"""One HTTP client for a chat-completions server; whatever fails comes out as a ProviderError.
+"""One HTTP client for a chat-completions server; every failure is raised as a ProviderError.
 
-Importing this module imports httpx (a tenth of a second of CPU): only `openai.py` does, in a thread.
+Importing this module imports httpx (a tenth of a second of CPU): only `openai.py` does, in a
+thread.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ log = structlog.get_logger()
 
 
 _BLANK = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
-_BLANK_SIZE = 4  # bytes of the longest
+_BLANK_SIZE = 4  # bytes of the longest match of _BLANK
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _LONGEST = 4 * 1024 * 1024  # bytes of one event
 _MARK = b"\xef\xbb\xbf"
 
 
 async def data_of(pieces: AsyncIterable[bytes]) -> AsyncGenerator[str, None]:
-    """The data of each server-sent event in these bytes, as the HTML standard reads them; comments and other
-    fields are left out. Lines end at LF, CR or both and at nothing else: what else Unicode calls a line
-    end is part of the data. What stands behind the last blank line is no event.
+    """Yield the data of each server-sent event in the bytes, parsed as the HTML standard asks;
+    comments and other fields are left out. Lines end at LF, CR or CRLF only; other line separators
+    of Unicode are part of the data. Text after the last blank line is not an event.
 
-    Raises UnicodeDecodeError, and ProviderError for an event without an end.
+    Raises UnicodeDecodeError, and ProviderError (`bad_stream`) for an event of more than 4 MB.
     """
     left, is_first = bytearray(), True
     async for piece in pieces:
@@ -68,7 +69,7 @@ def _data(event: bytes) -> Iterator[str]:
 
 
 _CHATTY = ("httpx", "httpcore")
-_LONGEST_BODY = 65_536  # bytes of an error's body that are looked at
+_LONGEST_BODY = 65_536  # bytes of an error's body that are read
 
 
 class OpenAIApi:
@@ -104,8 +105,9 @@ class OpenAIApi:
         await self._client.aclose()
 
     async def events(self, body: dict[str, Any]) -> AsyncGenerator[str, None]:
-        """The data of the stream's events. Raises ProviderError for every failure of the service or
-        of the way to it; what goes wrong before a request is sent is none.
+        """Send the request and yield the data of the stream's events. Raises ProviderError for
+        every failure of the service or of the connection. Defects before the request is sent, such
+        as a body that cannot be encoded, are raised as they are.
         """
         content = await offload(len(body["messages"]), partial(_encode, body), light=ROWS)
         try:
@@ -120,7 +122,7 @@ class OpenAIApi:
             raise failure(_network_kind(error)) from None
         except httpx.InvalidURL:
             raise failure("connect") from None
-        except UnicodeDecodeError:  # it holds the bytes it stumbled over
+        except UnicodeDecodeError:  # the exception holds the bytes that were received
             raise failure("bad_stream", "no UTF-8") from None
 
     async def _refusal(self, response: httpx.Response, body: dict[str, Any]) -> ProviderError:
@@ -132,7 +134,9 @@ class OpenAIApi:
 
 
 def _encode(body: dict[str, Any]) -> bytes:
-    """The body in bytes. What an older version stored may be no Unicode; it is sent in readable form."""
+    """Encode the body as JSON bytes. A lone surrogate, which rows of older versions may hold, is
+    sent in readable form.
+    """
     try:
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
@@ -146,7 +150,9 @@ async def _no_stream(response: httpx.Response) -> ProviderError:
 
 
 async def _body(response: httpx.Response) -> str:
-    """The beginning of the body, as much of it as there is: the status counts even without it."""
+    """Read the beginning of the body, at most 64 KB. A lost connection gives less, since the status
+    matters even without a body.
+    """
     found = b""
     try:
         async for piece in response.aiter_bytes():
@@ -159,7 +165,7 @@ async def _body(response: httpx.Response) -> str:
 
 
 def _error(text: str) -> object:
-    """The error object of a body, if it has one."""
+    """Return the error object of a response body; None if there is none."""
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The wire of chat-completions servers: a prompt as a request, its stream as an answer or an error."""
+"""The wire format of chat completions: prompts as requests, streams as answers or errors."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ Json = dict[str, Any]
 def request_body(
     prompt: Prompt, settings: ServiceSettings, model: str, pictures: Pictures = NO_PICTURES
 ) -> Json:
-    """The body of a streamed request, `pictures` being the bytes of its images. The order of keys
-    and parts is always the same, the stable ones first: servers cache what begins like the request
-    before.
+    """Return the body of a streamed request; `pictures` are the bytes of the prompt's images. Keys
+    and parts always come in the same order, stable ones first: servers cache requests by their
+    common beginning.
     """
     can = settings.capabilities
     body: Json = {
@@ -81,10 +81,12 @@ def _assistant(message: Message) -> Iterator[Json]:
 
 
 def _user(message: Message, pictures: Pictures) -> Iterator[Json]:
-    """Tool results each as a message of their own, directly behind the calls, then the words."""
+    """Yield each tool result as a message of its own, directly after the calls, then the user's
+    text and images.
+    """
     for block in message.blocks:
         if isinstance(block, ToolResult):
-            # The format has no mark for an error: the words must say it.
+            # The format has no field for an error, so the text says it.
             text = f"Error: {block.text}" if block.is_error else block.text
             id_ = call_id(block.tool_use_id, strict=False)
             yield {"role": "tool", "tool_call_id": id_, "content": text}
@@ -129,8 +131,8 @@ _OPEN, _CLOSE = "<think>", "</think>"
 
 
 class ThinkTags:
-    """Tells apart, while it streams, the thinking that a model writes into its text: the text may begin with
-    `<think>…</think>`; later tags are text like any other.
+    """Separates thinking from text while a model streams both as text. Only a `<think>…</think>` at
+    the beginning is thinking; later tags are ordinary text.
     """
 
     def __init__(self) -> None:
@@ -138,7 +140,9 @@ class ThinkTags:
         self._held = ""
 
     def feed(self, piece: str) -> list[TextDelta | ThoughtDelta]:
-        """What of the text so far can be told; a piece that may be part of a tag is held back."""
+        """Take a piece of text and return what can be shown so far; a piece that may be part of a
+        tag is held back.
+        """
         self._held += piece
         found: list[TextDelta | ThoughtDelta] = []
         if self._place is _Place.BEGINNING:
@@ -151,7 +155,7 @@ class ThinkTags:
         return found + self.end() if self._place is _Place.TEXT else found
 
     def end(self) -> list[TextDelta | ThoughtDelta]:
-        """What was held back, once nothing more comes."""
+        """Return what was held back, once the stream has ended."""
         held, self._held = self._held, ""
         if not held:
             return []
@@ -174,11 +178,11 @@ class ThinkTags:
 
 
 class _Place(Enum):
-    """Where in the text the next piece belongs."""
+    """The part of the text that the next piece belongs to."""
 
-    BEGINNING = auto()  # it may still turn out to be a tag
+    BEGINNING = auto()  # the text so far may still become an opening tag
     THINKING = auto()
-    BEHIND = auto()  # only blanks so far behind the thinking
+    BEHIND = auto()  # after the closing tag; only white space so far
     TEXT = auto()
 
 
@@ -195,22 +199,23 @@ _STOPS = {
     "length": ModelStop.MAX_TOKENS,
     "content_filter": ModelStop.REFUSAL,
 }
-_THOUGHTS = ("reasoning_content", "reasoning")  # servers differ; some send both, with one content
+_THOUGHTS = ("reasoning_content", "reasoning")  # servers differ; some send both, with the same text
 
 Shown = TextDelta | ThoughtDelta
 
 
 class OpenAIAssembly:
-    """Takes a stream's events in order.
+    """Assembles an answer from a stream's events, which are fed in order.
 
-    The stop reason is what makes an answer whole. The token counts and `[DONE]` come behind it, and not
-    every server sends them: their absence loses figures, never words.
+    The answer is complete with its stop reason. Token counts and `[DONE]` come after it, and not
+    every server sends them: without them only figures are missing, never text.
 
-    Raises ProviderError for an event that cannot follow the ones before, and for reported errors.
+    Raises ProviderError for an event that cannot follow the ones before, and for errors that the
+    service reports inside the stream.
     """
 
     def __init__(self, model: str, *, think_tags: bool = False) -> None:
-        self.is_done = False  # nothing more comes
+        self.is_done = False  # the end mark has come
         self.usage: Usage | None = None
         self.written = WrittenAnswer()
         self._model = model
@@ -223,18 +228,18 @@ class OpenAIAssembly:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the model has said why it stopped: its words are complete."""
+        """Whether the model has given a stop reason, so that its text is complete."""
         return bool(self._stop)
 
     @property
     def is_begun(self) -> bool:
-        """Whether the service has begun to answer, which it has counted then."""
+        """Whether the answer has begun: from then on the service charges for it."""
         return bool(self._stop or self.usage or self.written.size)
 
     def feed(self, data: str) -> list[Shown]:
-        """Take the data of one event; what of it can be shown at once comes back.
+        """Take the data of one event and return the text and thinking that can be shown at once.
 
-        Raises ProviderError (`bad_stream`) if it is no event of this protocol.
+        Raises ProviderError, of kind `bad_stream` if the data is no event of this protocol.
         """
         if data.strip() == DONE:
             self.is_done = True
@@ -242,12 +247,12 @@ class OpenAIAssembly:
         try:
             return list(self._feed(strict.loads(data)))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            # Its text is not passed on: a JSONDecodeError holds what it stumbled over.
+            # The error's text is not passed on: a JSONDecodeError holds the received document.
             raise failure("bad_stream", type(error).__name__) from None
 
     def answered(self, usage: Usage) -> Answered:
-        """The answer. Raises ProviderError if it is not whole, or none at all. Takes time in proportion
-        to what was written.
+        """Return the answer. Raises ProviderError if it is cut, empty or malformed, or stopped for
+        a tool call that it does not contain. Takes time in proportion to the length of the answer.
         """
         if not self._stop:
             raise failure("stream_cut", "no stop reason")
@@ -316,8 +321,8 @@ class OpenAIAssembly:
             yield from self._record(self._tags.end())
 
     def _call(self, piece: Json) -> None:
-        """Add a piece to its call: the one of its index, unless a new id begins another one, or a name where
-        calls have no index.
+        """Add a piece to the tool call of its index. A new call begins with another id or, where
+        calls have no index, with a name.
         """
         index, id_ = piece.get("index"), _str(piece.get("id") or "")
         function = piece.get("function") or {}
@@ -336,7 +341,7 @@ class OpenAIAssembly:
 
 
 class _Call:
-    """A tool call that grows."""
+    """A tool call, assembled from its pieces."""
 
     def __init__(self, index: object) -> None:
         self.index = index
@@ -345,11 +350,13 @@ class _Call:
         self.arguments = Arguments()
 
     def is_behind(self, name: str) -> bool:
-        """Whether a piece with this name is the beginning of the next call."""
+        """Whether a piece with this name begins the next call instead of continuing this one."""
         return bool(name and self.name) and (name != self.name or not self.arguments.is_empty)
 
     def finished(self, number: int) -> ToolUse:
-        """The call; some servers give it no id."""
+        """Return the whole call. `number`, its place in the answer, becomes the id where the server
+        gave none. Raises ProviderError.
+        """
         if not self.name:
             _bad("a tool call without a name")
         arguments = self.arguments.parsed()
@@ -363,14 +370,16 @@ class _Call:
 
 
 def error_in(body: Json) -> object:
-    """The error that an object of a server tells of, None if it tells of none; some put its parts at the
-    top.
+    """Return the error object in a server's JSON object, None if there is none. Some servers put
+    its keys at the top level.
     """
     return body.get("error") or (body if body.get("object") == "error" else None)
 
 
 def error_of(error: object, where: str) -> ProviderError:
-    """The error for an error object in a response of status 200."""
+    """Return the error for an error object in a response of status 200; an HTTP status in its
+    `code` decides instead of the 200.
+    """
     word = error_word(error)
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 600 else 200
@@ -378,7 +387,9 @@ def error_of(error: object, where: str) -> ProviderError:
 
 
 def cures(table: str) -> dict[str, str]:
-    """What to do in this table of the configuration about a key of the request that a server refuses."""
+    """Return what to do about each key of a request that a server may refuse, as text that names
+    this table of the configuration.
+    """
     inner = table.strip("[]")
     own = f"[{inner}.capabilities]"
     other = {
@@ -401,8 +412,8 @@ def cures(table: str) -> dict[str, str]:
 
 
 def error_word(error: object) -> str:
-    """The service's own word for an error: the first one that has a meaning here, of its code and
-    its type.
+    """Return the service's own word for an error, from its `code` and `type`: the first that
+    `faults` knows, else the first there is.
     """
     if not isinstance(error, dict):
         return ""

@@ -1,6 +1,6 @@
-"""A prompt's images, read just before the call that shows them, and dropped with it.
+"""Reads a prompt's images just before the call that sends them; they are dropped with it.
 
-What a service is not shown is told in words in its place, so that nothing vanishes unsaid.
+Text replaces each image that is not sent, so that none vanishes silently.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from agentd.core.prompt import Prompt
 
 log = structlog.get_logger()
 
-# The Messages API takes smaller images only where there are more than 20, and 32 MB in a request.
+# The Messages API limits the size of images further where there are more than 20, and takes 32 MB
+# in a request.
 _MOST = 20
 _MOST_BYTES = 20 * 1024 * 1024
 _BLIND = "this model is not given images ([provider] images)"
@@ -32,7 +33,9 @@ NO_PICTURES: Pictures = MappingProxyType({})
 
 
 def blind(table: str) -> str:
-    """What to do, in this table of the configuration, where a model is not able to see."""
+    """Return what to do where a model cannot see images, as text that names this table of the
+    configuration.
+    """
     return (
         "The conversation holds images: if the model cannot see, set images = false in "
         f"{table} and restart agentd."
@@ -42,9 +45,11 @@ def blind(table: str) -> str:
 async def with_pictures(
     prompt: Prompt, blobs: Blobs | None, *, can_see: bool
 ) -> tuple[Prompt, Pictures]:
-    """The prompt with words for every image that is not shown, and the bytes of all others.
+    """Return the prompt with text in place of every image that is not sent, and the others as
+    base64 by digest.
 
-    The newest come first where there are too many. A missing or damaged file costs its image only.
+    Where there are too many, the newest are sent. A missing or damaged file costs only its own
+    image.
     """
     if not any(isinstance(b, Image) for m in prompt.messages for b in m.blocks):
         return prompt, NO_PICTURES
@@ -57,7 +62,7 @@ async def with_pictures(
 
 
 class _Reading:
-    """Goes through blocks, the newest first."""
+    """Reads the images of blocks, newest first, until the limits of a request are reached."""
 
     def __init__(self, blobs: Blobs | None, blind: str) -> None:
         self.pictures: dict[str, str] = {}
@@ -66,14 +71,14 @@ class _Reading:
         self._count = self._bytes = 0
 
     async def shown(self, block: Block) -> Block:
-        """The block itself, or words for an image that is left out."""
+        """Return the block itself, or a text in place of an image that is left out."""
         if not isinstance(block, Image):
             return block
         why = await self._take(block)
         return Text(block.left_out(why)) if why else block
 
     async def _take(self, image: Image) -> str:
-        """Why the image is left out; "" if it is shown."""
+        """Read the image and return "", or return why it is left out."""
         if self._blobs is None:
             return self._blind
         if self._count == _MOST or self._bytes + image.size > _MOST_BYTES:

@@ -113,7 +113,7 @@ class ServiceSettings(Settings):
 
     @property
     def table(self) -> str:
-        """Where these settings stand."""
+        """The table of the configuration that holds these settings."""
         return "[provider]"
 
     @property
@@ -130,8 +130,8 @@ class ServiceSettings(Settings):
 
     @property
     def needs_key(self) -> bool:
-        """Whether there is no use in asking without a key; other servers than the official ones may
-        need none.
+        """Whether calls without a key are pointless; servers other than the official ones may need
+        none.
         """
         if self.kind == "openai":
             return openai_needs_key(self.base_url)
@@ -189,7 +189,7 @@ class ProviderSettings(ServiceSettings):
 
     @property
     def services(self) -> tuple[ServiceSettings, ...]:
-        """The models in the order in which they are asked."""
+        """The services in the order in which they are asked."""
         return (self, *self.fallback)
 
     @field_validator("fallback")

@@ -1,11 +1,13 @@
-"""What a service sent of an answer, as values that can be stored, shown and sent back.
+"""Parts of an answer as they arrive, turned into values that can be stored, shown and sent back.
 
-Models write halves of surrogate pairs, services count oddly, and an id may be one that the same service
-refuses later. What went through here has none of it: nothing behind this edge looks again.
+Models write lone surrogates, services report odd counts, and an id may be one that another service
+refuses. Values that passed through this module have none of these defects, so later code does not
+check for them.
 
-The ids and names of tool calls are kept as they came: from another service, from another program's
-transcripts, or from a model that made a name up. A service that refuses one of them refuses every later
-request of that conversation, so they are spelled anew on the way out, always in the same way.
+The ids and names of tool calls are stored as they came: from another service, from another
+program's transcripts, or from a model that invented a name. A service that refuses one of them
+refuses every later request of that conversation, so unacceptable ones are rewritten in each
+request, always in the same way.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ _LONGEST_ID = 40  # the shortest limit of a service
 
 
 def call_id(id_: str, *, strict: bool) -> str:
-    """The id, or one made from it if it is too long or not of letters, digits, `_` and `-` alone, to
-    which come `.:|=+` unless `strict`. A call and its result stay a pair.
+    """Return the id, or a hash of it where it is too long or has other characters than letters,
+    digits, `_`, `-` and, unless `strict`, `.:|=+`. A call and its result keep equal ids.
     """
     allowed = _STRICT_ID if strict else _ID
     if len(id_) <= _LONGEST_ID and allowed.fullmatch(id_):
@@ -37,12 +39,16 @@ def call_id(id_: str, *, strict: bool) -> str:
 
 
 def call_name(name: str) -> str:
-    """The name of a tool that was called; what cannot stand in one is replaced."""
+    """Return the name of a called tool, shortened, and with `_` for characters that services refuse
+    in names.
+    """
     return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or "unnamed"
 
 
 def tool_name(name: str) -> str:
-    """The name of a tool that may be called: of those of other programs, `SERVER__TOOL`."""
+    """Return the name under which a tool is offered. `SERVER.TOOL`, the name of another program's
+    tool, becomes `SERVER__TOOL`.
+    """
     return call_name(name.replace(".", "__", 1))
 
 
@@ -51,35 +57,37 @@ NOT_UNICODE = (
 )
 TOO_LARGE = "Not run: the arguments of the call are larger than any tool takes. Make several calls with less."
 MOST_WRITTEN = 8 * 1024 * 1024  # characters of one answer, many times what any model may write
-_MOST_ARGUMENTS = 256 * 1024  # characters of JSON of one call, twice what a tool takes
+_MOST_ARGUMENTS = 256 * 1024  # characters of JSON in one call, twice what any tool accepts
 _MOST_VALUES = 10_000  # in the arguments of one call
 _MOST_TOKENS = 10**9  # of one call, far beyond any window; sums of such figures fit every column
 _LONGEST_MODEL = 200  # characters
 
 
 class TextStream:
-    """A text that arrives in pieces: each comes back as it can be shown and stored. The first half of a
-    surrogate pair waits for the piece behind it; a half that stays alone becomes U+FFFD.
+    """Text that arrives in pieces, returned as it can be shown and stored. The first half of a
+    surrogate pair waits for the next piece; a half that stays alone becomes U+FFFD.
     """
 
     def __init__(self) -> None:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """What of the text so far has not come back yet."""
+        """Take a piece and return the text that is complete now."""
         text, self._held = self._held + piece, ""
         if "\ud800" <= text[-1:] <= "\udbff":
             text, self._held = text[:-1], text[-1]
         return str(strict.as_unicode(text))
 
     def end(self) -> str:
-        """What was held back, once nothing more comes."""
+        """Return what was held back, once the stream has ended."""
         held, self._held = self._held, ""
         return str(strict.as_unicode(held))
 
 
 class Arguments:
-    """The arguments of one call, which arrive as pieces of JSON. More than any tool takes are not kept."""
+    """The arguments of one tool call, which arrive as pieces of JSON. Arguments larger than any
+    tool accepts are dropped.
+    """
 
     def __init__(self) -> None:
         self.is_empty = True
@@ -88,7 +96,9 @@ class Arguments:
         self._size = 0
 
     def feed(self, piece: str, written: WrittenAnswer) -> None:
-        """Take a piece; as long as it is kept, it counts as `written`."""
+        """Add a piece, and count it in `written` unless the arguments are too large. Raises
+        ProviderError.
+        """
         self.is_empty = False
         self._size += len(piece)
         self.is_too_large = self._size > _MOST_ARGUMENTS
@@ -99,7 +109,7 @@ class Arguments:
             self._pieces.append(piece)
 
     def parsed(self) -> dict[str, Any]:
-        """The JSON object; a blank text and `null` have no arguments, and neither have those that are not kept.
+        """Return the JSON object; {} for blank text, `null`, and arguments that are too large.
         Raises ProviderError `bad_tool_json`.
         """
         found = parse_arguments(strict.join_pieces(self._pieces))
@@ -110,7 +120,7 @@ class Arguments:
 
 
 class WrittenAnswer:
-    """How much a service has sent of one answer."""
+    """Counts how much a service has sent of one answer."""
 
     def __init__(self) -> None:
         self.size = 0  # characters
@@ -118,11 +128,11 @@ class WrittenAnswer:
 
     @property
     def tokens(self) -> int:
-        """About how many it is."""
+        """The estimated tokens of what has arrived."""
         return of_bytes(self._bytes)
 
     def add(self, piece: str) -> None:
-        """Count a piece. Raises ProviderError once there is more than any model may write."""
+        """Count a piece. Raises ProviderError `bad_stream` beyond MOST_WRITTEN characters."""
         self.size += len(piece)
         self._bytes += len(piece) if piece.isascii() else len(piece.encode(errors="replace"))
         if self.size > MOST_WRITTEN:
@@ -132,9 +142,9 @@ class WrittenAnswer:
 def tool_call(
     id_: str, name: str, arguments: dict[str, Any], *, any_id: bool, too_large: bool = False
 ) -> ToolUse:
-    """The call, with an id of ours if the service would not take its own back. One that is no Unicode
-    is kept in readable form, one whose arguments were `too_large` without them; both say that they are
-    not to be run.
+    """Return the tool call, with an id that the service accepts in later requests. A call with lone
+    surrogates is kept in readable form, one whose arguments were `too_large` without them; in both,
+    `refused` says why it is not run.
     """
     refused = "" if strict.is_unicode([name, arguments]) else NOT_UNICODE
     fitting = call_id(id_, strict=not any_id)
@@ -147,10 +157,10 @@ def tool_call(
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
-    """The JSON object in the text; a blank text and `null` have no arguments.
+    """Parse the text as a JSON object; blank text and `null` give {}.
 
-    Raises ProviderError `bad_tool_json` for anything else, read as strictly as a client's frame: no
-    tool may run on a guess.
+    Raises ProviderError `bad_tool_json` for anything else. Parsing is as strict as for a client's
+    frame, because no tool may run on a guess.
     """
     try:
         value = strict.loads(text) if text.strip() else None
@@ -162,7 +172,9 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
 
 def _has_at_most(value: object, most: int) -> bool:
-    """Whether a JSON value consists of no more values than that, itself and keys left out."""
+    """Whether a JSON value contains at most `most` values at all levels, keys and the value itself
+    not counted.
+    """
     waiting: list[object] = [value]
     count = 0
     while waiting and count <= most:
@@ -177,11 +189,13 @@ def _has_at_most(value: object, most: int) -> bool:
 
 
 def token_count(value: object) -> int:
-    """A count of tokens as one call can have it; 0 for what is no number."""
+    """Return the count limited to what one call can have; 0 for anything but an integer."""
     return min(max(value, 0), _MOST_TOKENS) if isinstance(value, int) else 0
 
 
 def model_name(value: object, otherwise: str) -> str:
-    """The name of the model that a service says has answered, if it says one."""
+    """Return the model that a service reports as the answer's, or `otherwise` where it reports
+    none.
+    """
     named = isinstance(value, str) and value
     return strict.as_unicode(value)[:_LONGEST_MODEL] if named else otherwise

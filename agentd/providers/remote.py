@@ -1,4 +1,4 @@
-"""What the providers of services share: an API made at its first use, and a stream heard to its end."""
+"""Shared by the remote providers: a client made at its first use, and limits on its stream."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from agentd.providers.faults import failure
 
 
 class Closable(Protocol):
-    """What holds connections."""
+    """An object that holds connections."""
 
     async def aclose(self) -> None:
-        """Close them."""
+        """Close the connections."""
 
 
 A = TypeVar("A", bound=Closable)
 
 
 class LateApi(Generic[A]):
-    """Holds one API, made by `connect` in a thread when it is first asked for, and again after it
-    was closed.
+    """Holds one API client. `connect` makes it, in a thread, when it is first needed and again
+    after it was closed.
     """
 
     def __init__(self, connect: Callable[[], A]) -> None:
@@ -34,16 +34,16 @@ class LateApi(Generic[A]):
         self._opening = asyncio.Lock()
 
     async def ready(self) -> A:
-        """The API, once for all who ask at the same time. Makes no request."""
+        """Return the client; concurrent callers share one. Makes no request."""
         async with self._opening:
             if self._api is None:
                 self._api = await asyncio.to_thread(self._connected)
             return self._api
 
     def _connected(self) -> A:
-        """A new API. What a library makes while it is loaded stays, hundreds of thousands of objects:
-        to look for garbage among them meanwhile would take a tenth of the time, and to look at them
-        ever again as long as a turn.
+        """Make a new client without garbage collection. Loading a library makes hundreds of
+        thousands of objects that stay: collecting meanwhile would take a tenth of the loading time,
+        and each later collection would take as long as a turn if it visited them.
         """
         was_enabled = gc.isenabled()
         gc.disable()
@@ -63,20 +63,20 @@ class LateApi(Generic[A]):
 
 E = TypeVar("E")
 
-_TURN = 0.01  # seconds of events that have come, before others have theirs
-_LINGER = 0.5  # seconds that a complete answer waits for the end of its response
+_TURN = 0.01  # seconds spent on events at hand before other tasks run
+_LINGER = 0.5  # seconds to wait for the response to end after a complete answer
 
 
 async def limit_duration(
     events: AsyncGenerator[E, None], longest: timedelta
 ) -> AsyncGenerator[E, None]:
-    """The events, as long as the whole call takes no longer than that.
+    """Yield the events, for at most the time `longest` in all.
 
-    The limit is set anew around every wait, for one that spanned a yield could cancel the consumer.
-    Keep-alive pings end a silence, so only this ends a call that has nothing else to say. Many events
-    that have come at once leave others their turn.
+    The limit is set anew around every wait, because one that spanned a yield could cancel the
+    consumer. Keep-alive pings reset the limit on silence, so only this limit ends a call that sends
+    nothing but pings. Other tasks may run between many events that have arrived at once.
 
-    Raises ProviderError (`too_slow`) when that time is over.
+    Raises ProviderError (`too_slow`) when the time is over.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + longest.total_seconds()
@@ -97,7 +97,9 @@ async def limit_duration(
 
 
 async def drain(events: AsyncGenerator[object, None]) -> None:
-    """Read to the end of the response: only then does its connection serve the next call."""
+    """Read to the end of the response, for at most half a second: only then can its connection
+    serve the next call.
+    """
     with suppress(TimeoutError, ProviderError):
         async with asyncio.timeout(_LINGER):
             async for _ in events:

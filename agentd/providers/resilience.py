@@ -1,4 +1,4 @@
-"""Providers around a provider that fails: one tries again, one leaves it alone, one asks another."""
+"""Providers that wrap others which may fail: by retries, by a circuit breaker, by fallbacks."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _LONGEST_WAIT = 8.0
 
 
 class Retrying:
-    """A provider that calls another one again when its failure may pass.
+    """A provider that repeats a failed call of another one where a retry may help.
 
-    Waits double from half a second to eight, less up to half by chance, so that many clients do not
-    come back at once; a longer `Retry-After` is waited for, unless it is over the limit: then the
-    call fails at once. Deltas of a failed try are taken back with `Restarted`; every wait begins with
-    `RetryScheduled`.
+    Waits double from half a second to eight, each shortened at random by up to a half, so that many
+    clients do not retry at once. A longer `Retry-After` is waited for; one above the limit fails
+    the call at once. `RetryScheduled` precedes every wait, and `Restarted` before it takes back
+    what the failed try has shown.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Retrying:
         self._chance = chance
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """Events of one answer, `Answered` last. Raises the last try's ProviderError."""
+        """Yield the events of one answer, `Answered` last. Raises the last try's ProviderError."""
         attempt = 1
         while True:
             shown = False
@@ -79,7 +79,7 @@ class Retrying:
             attempt += 1
 
     def _wait(self, error: ProviderError, attempt: int) -> float:
-        """Seconds until the next try. Raises the error if there is to be none."""
+        """Return the seconds until the next try. Raises the error if there is no next try."""
         tries = min(self._tries, 2) if error.kind in ONCE_MORE else self._tries
         if not error.retryable or attempt >= tries:
             raise error
@@ -91,7 +91,7 @@ class Retrying:
 
 
 def _as_text(error: ProviderError) -> str:
-    """Why a try failed, without the details that its message has for the log."""
+    """Return why a try failed, without the details that the error's message adds."""
     fault = FAULTS.get(error.kind)
     return fault.message if fault else error.message
 
@@ -109,8 +109,8 @@ def _refuse(error: ProviderError, asked: float, limit: float) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class LastHeard:
-    """What a service came to since the start of the daemon: when it last answered, and the error of the
-    last call if that had one. Refusals of the request count as errors here.
+    """The results of a service's calls since the daemon started: when the service last answered,
+    and the error of the last call, if that failed. Refusals of a request count as errors here.
     """
 
     answered: datetime | None = None
@@ -124,11 +124,11 @@ _LONGEST_PAUSE = 600.0
 
 
 class CircuitBreaker:
-    """A provider that refuses calls to another one after five failures of the service in a row.
+    """A provider that stops calling another one after five failures of the service in a row.
 
-    After 30 s one call is let through; if that fails too the pause doubles, up to ten minutes.
-    An answer closes the breaker, and so does an error which shows that the service works (a
-    malformed or too long prompt, for example). A call that is abandoned says nothing.
+    After 30 s one call is let through; if that fails too, the pause doubles, up to ten minutes. An
+    answer closes the breaker, and so does an error that shows that the service works (for a
+    malformed or too long prompt, for example). An abandoned call changes nothing.
     """
 
     def __init__(self, provider: Provider, clock: Clock) -> None:
@@ -143,7 +143,7 @@ class CircuitBreaker:
         self._heard = LastHeard()
 
     def heard(self) -> LastHeard:
-        """What the service came to since the start."""
+        """Return the results of the service's calls since the start."""
         return self._heard
 
     def is_open(self) -> bool:
@@ -151,7 +151,7 @@ class CircuitBreaker:
         return bool(self._pause) and (self._is_probing or self._left() > 0)
 
     def status(self) -> dict[str, Any]:
-        """`{state, failures, retry_in_s, cause}` for `agentd status`."""
+        """Return `{state, failures, retry_in_s, cause}` for `agentd status`."""
         state = "open" if self.is_open() else "half_open" if self._pause else "closed"
         return {
             "state": state,
@@ -161,7 +161,7 @@ class CircuitBreaker:
         }
 
     def problems(self) -> tuple[Problem, ...]:
-        """The cause, as long as the breaker is not closed."""
+        """Return the last failure while the breaker is not closed."""
         if not self._pause or self._cause is None:
             return ()
         text = (
@@ -170,8 +170,8 @@ class CircuitBreaker:
         return (Problem("breaker_open", text, self._cause.cure),)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """Events of one answer. Raises ProviderError `breaker_open` with the seconds left in
-        `retry_after` while calls are refused; it is `away` if the last failure was.
+        """Yield the events of one answer. While calls are refused, raises ProviderError
+        `breaker_open` with the seconds left in `retry_after`; it is `away` if the last failure was.
         """
         if self.is_open():
             raise self._refusal()
@@ -180,7 +180,7 @@ class CircuitBreaker:
         try:
             async with closing(self._inner.stream(prompt)) as events:
                 async for event in events:
-                    if isinstance(event, Answered):  # the reader may leave with it
+                    if isinstance(event, Answered):  # the consumer may stop here
                         self._heard = LastHeard(self._clock.now())
                         self._close()
                     yield event
@@ -229,22 +229,22 @@ class CircuitBreaker:
 
 
 _FIRST_AGAIN = "Every call asks the first one again; `agentd logs` has how it fails."
-# No failures of the service, but reasons to ask the next one: it may be free.
+# No failures of the service, but the next provider may still be able to answer.
 _GIVE_WAY = frozenset({"breaker_open", "budget"})
 
 
 class Fallback:
     """A provider that asks the first of several, and the next one when a service fails.
 
-    Every call begins with the first again; one whose breaker is open costs nothing. What another
-    service would refuse as well goes to the caller at once: a prompt that is malformed or too long,
-    an answer that is none. A prompt's own model is the first provider's; the others have theirs.
+    Every call starts with the first again; one whose breaker is open costs no time. Errors that
+    another service would raise as well go to the caller at once: for a malformed or too long
+    prompt, or an empty answer. A prompt's own model is used with the first provider only.
     """
 
     def __init__(self, providers: Sequence[CircuitBreaker]) -> None:
         self._providers = tuple(providers)
-        self._current = self._providers[0]  # whose answer came last
-        self._cause: ProviderError | None = None  # why it is not the first
+        self._current = self._providers[0]  # the provider that answered last
+        self._cause: ProviderError | None = None  # the first one's, if not in use
 
     @property
     def name(self) -> str:
@@ -257,7 +257,9 @@ class Fallback:
         return self._current.model
 
     def heard(self) -> LastHeard:
-        """What the provider came to that answered last; the first one's where none did."""
+        """Return the results of the provider that answered last, or of the first where none has
+        answered.
+        """
         return self._current.heard()
 
     def is_open(self) -> bool:
@@ -265,8 +267,9 @@ class Fallback:
         return all(p.is_open() for p in self._providers)
 
     def status(self) -> dict[str, Any]:
-        """The first one's breaker, but `state` open or closed for all together, and `chain`: each
-        provider's kind, model and breaker, and whether it answered last (`in_use`).
+        """Return the first provider's breaker status, with `state` open or closed for all together,
+        and `chain`: each provider's kind, model and breaker, and whether it answered last
+        (`in_use`).
         """
         chain = [
             {"kind": p.name, "model": p.model, "in_use": p is self._current, **p.status()}
@@ -276,14 +279,14 @@ class Fallback:
         return {**self._providers[0].status(), "state": state, "chain": chain}
 
     def why(self) -> str:
-        """Who answers instead of the first provider, and why; "" while that one does."""
+        """Say which provider answers instead of the first, and why; "" while the first answers."""
         if self._cause is None:
             return ""
         first = self._providers[0]
         return f"{_label(self._current)} answers instead of {_label(first)} ({self._cause.kind})"
 
     def problems(self) -> tuple[Problem, ...]:
-        """The open breakers, and the fallback while it is in use."""
+        """Return the problems of the breakers and, while it is in use, of the fallback."""
         found = tuple(problem for p in self._providers for problem in p.problems())
         if self._cause is None:
             return found
@@ -293,9 +296,11 @@ class Fallback:
         return (Problem("provider_fallback", text, cure), *found)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """Events of one answer, `Answered` last; `Restarted` takes back what a failed one has shown.
+        """Yield the events of one answer, `Answered` last; `Restarted` takes back what a failed
+        provider has shown.
 
-        Raises the ProviderError that ends the matter, or `_all_failed` of all there were.
+        Raises the first ProviderError that no other service can avoid, or `_all_failed` when every
+        provider has failed.
         """
         failures: list[tuple[CircuitBreaker, ProviderError]] = []
         for provider in self._providers:
@@ -328,8 +333,8 @@ class Fallback:
 
 
 def _for(prompt: Prompt, *, is_first: bool) -> Prompt:
-    """What a session has chosen of the first service, its model and how much it thinks, is not asked of
-    another one, which may refuse it.
+    """Return the prompt for a provider. The session's choices of model and effort are for the first
+    service; another one may refuse them.
     """
     return prompt if is_first else replace(prompt, model=None, effort="")
 
@@ -340,7 +345,9 @@ def _is_of_the_service(error: ProviderError) -> bool:
 
 
 def _all_failed(failures: Sequence[tuple[CircuitBreaker, ProviderError]]) -> ProviderError:
-    """One error for all; its kind and cure are those of the first provider that was really asked."""
+    """Join the failures into one error. Its kind and cure are those of the first provider whose
+    breaker was not open.
+    """
     asked = [error for _, error in failures if error.kind != "breaker_open"]
     main = asked[0] if asked else failures[0][1]
     waits = [error.retry_after for _, error in failures if error.retry_after is not None]

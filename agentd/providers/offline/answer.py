@@ -1,8 +1,8 @@
-"""Which lines of memory answer a question, and the words for it. Pure.
+"""Choose the lines of memory that answer a question, and word the answer. Pure.
 
-A line answers when it holds enough of the question's telling words, and at least one that is not a
-word for anything. A fact that surely answers is the answer; else lines are quoted with their places,
-facts before notes before conversations and newer before older, so that the reader can judge them.
+A line answers when it has enough of the question's telling words, at least one of them specific. A
+fact that surely answers is the whole answer. Otherwise lines are quoted with their places, facts
+before notes before conversations and newer before older, so that the reader can judge them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from agentd.providers.offline.phrases import (
     is_ours,
 )
 
-# Above each piece stands `memory/2026-11-21.md:1-3 (2026-11-21, notes)`, then the piece between fences.
+# A result is a line like `memory/2026-11-21.md:1-3 (2026-11-21, notes)`, then the text in a fence.
 _HEAD = re.compile(
     r"(?P<path>\S.{0,400}):(?P<first>\d{1,9})-(?P<last>\d{1,9})"
     r"(?: \((?:(?P<date>[\d-]{10}), )?(?:notes|sessions)(?P<older>; older, see \S.{0,420})?\))?"
@@ -39,14 +39,14 @@ _ENTRY = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+\S")
 _TICKED = re.compile(r"\s*[-*+]\s+\[[xX]\]")
 _REMARK = re.compile(r"(?<!\s)\s*+<!--[^<>]{0,200}-->")
 _HEADING = re.compile(r"\s*#{1,6}\s|\s*---+\s*\Z")
-_DEPTH, _PARENT_CHARS = 6, 200  # of the entries that a line stands under
+_DEPTH, _PARENT_CHARS = 6, 200  # of the parent entries in a line's context
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerLine:
-    """A line of memory. `text` is without list marks and remarks; `speaker` is "user" or
-    "assistant" in transcripts, "" in notes; `date` is ISO, "" if the file has none; `context` is what
-    the line stands under: the file's name, the heading, the entries it is part of.
+    """A line of memory. `text` is without list marks and remarks. `speaker` is "user" or
+    "assistant" in transcripts, "" in notes. `date` is ISO, "" if the file has none. `context` is
+    the file's name, the heading above the line, and its parent entries.
     """
 
     place: str  # `memory/2026-11-21.md:3`
@@ -59,16 +59,16 @@ class AnswerLine:
     is_entry: bool = False  # of a list
     is_ticked: bool = False
     is_foreign: bool = False
-    is_older: bool = False  # something newer says the same, or otherwise
+    is_older: bool = False  # a newer line repeats or contradicts it
 
     @property
     def is_fact(self) -> bool:
-        """Whether it stands on the page of facts."""
+        """Whether the line is from the page of facts."""
         return self.place.startswith(FACTS_PATH)
 
     @property
     def is_note(self) -> bool:
-        """Whether it stands in a file rather than in a transcript."""
+        """Whether the line is from a file rather than a transcript."""
         return not self.speaker
 
 
@@ -83,8 +83,8 @@ class _Block:
 
 
 def lines(output: str) -> tuple[AnswerLine, ...]:
-    """What `memory_search` or `memory_read` has answered, as lines that name their place, in its order; none
-    without words.
+    """Parse the output of `memory_search` or `memory_read` into lines with their places, in order;
+    empty lines are left out.
     """
     return tuple(line for block in _blocks(output) for line in _lines_of(block) if line.text)
 
@@ -135,7 +135,7 @@ def _lines_of(block: _Block) -> Iterator[AnswerLine]:
 
 
 class _Above:
-    """What lines stand under, while they go by."""
+    """Keeps the context of the lines of a file while they are read in order."""
 
     def __init__(self, path: str) -> None:
         self._name = path.rsplit("/", 1)[-1].removesuffix(".md")
@@ -143,7 +143,9 @@ class _Above:
         self._parents: list[tuple[int, str]] = []
 
     def of(self, raw: str, text: str) -> str:
-        """The context of the next line."""
+        """Return the context of the next line, and take that line into the context of those after
+        it.
+        """
         if _HEADING.match(raw):
             self._heading, self._parents = text, []
             return self._name
@@ -157,8 +159,8 @@ class _Above:
 
 
 def _spoken(block: _Block) -> Iterator[AnswerLine]:
-    """Lines of a transcript. Rows without words are not shown, so only the ends of a span, or a span
-    that shows all its rows, name a row exactly.
+    """Yield the lines of a transcript. Rows without words are not shown, so a row's number is exact
+    only at the ends of a span, or where the span shows all its rows.
     """
     starts = sum(1 for raw in block.body if _SPOKEN.match(raw))
     is_exact = starts == block.last - block.first + 1
@@ -176,22 +178,22 @@ def _spoken(block: _Block) -> Iterator[AnswerLine]:
         yield AnswerLine(place, text.strip(), block.date, speaker, number, is_older=block.is_older)
 
 
-_Value = tuple[tuple[str, str], str]  # of what, and which
+_Value = tuple[tuple[str, str], str]  # a claim's slot, and its value
 
 _ENOUGH, _SURE, _NEARLY_ALL = 0.5, 0.6, 0.8
 _ENOUGH_PAIRS = 0.3  # letter pairs across word borders match nothing
 _SAME = 0.05  # scores this near are equal
-_ASKED_FOR = 1.5  # above all scores: the line says the very thing that is asked for
-_AROUND = 0.8  # of a word that stands only above the line
-_NEAR = 0.2  # below the best: told as well
+_ASKED_FOR = 1.5  # above all other scores: the line states the very relation asked for
+_AROUND = 0.8  # of a word that only the line's context has
+_NEAR = 0.2  # so far below the best score, a line is quoted as well
 _OTHERS = 2
 _CHARS = 400  # shown of one line
-_USER = re.compile(r"\bthe user(?:['’]s)?(?!\w)", re.IGNORECASE)  # so facts are told
+_USER = re.compile(r"\bthe user(?:['’]s)?(?!\w)", re.IGNORECASE)  # the wording of facts
 _PAST = re.compile(
     r"\b(?:before|earlier|previous(?:ly)?|former(?:ly)?|used to|back then|(?<!how )old|früher|vorher|damals)\b",
     re.IGNORECASE,
 )
-_UNTIL = re.compile(r"Until \d{4}-\d\d-\d\d: ")  # begins a fact that holds no more
+_UNTIL = re.compile(r"Until \d{4}-\d\d-\d\d: ")  # the beginning of an ended fact
 _NOW = r"(?: (?:now|currently|right now|at the moment|these days|jetzt|derzeit|gerade))?"
 _STILL = r"(?:(?:now|currently|still) )?"
 # Questions that ask for one relation of the user and for nothing else.
@@ -228,10 +230,13 @@ class _Match:
 def answer(
     question: str, found: Sequence[AnswerLine], facts: Sequence[str] = (), heard: Sequence[str] = ()
 ) -> str:
-    """The facts that surely answer, else the best lines, each with its place, or that there are none.
-    `found` is what a search has found, `facts` what the prompt tells, `heard` what the user has said in
-    this conversation: what it says otherwise goes first, since it is not learnt yet; what a fact said that
-    holds no more was learnt, and something later has taken its place.
+    """Return the facts that surely answer, else the best lines, each with its place, or a text that
+    there are none.
+
+    `found` are the lines of a search, `facts` the sentences in the prompt, `heard` the user's
+    earlier messages of this conversation. Where the user has contradicted a fact in `heard`, that
+    message goes first, since it is not learnt yet; unless an ended fact says the same, which was
+    learnt and later replaced.
     """
     asks_past = _PAST.search(question) is not None
     lines = list(found) if asks_past else _holding(found)
@@ -259,13 +264,13 @@ def answer(
 
 
 def about(topic: str, found: Sequence[AnswerLine]) -> tuple[AnswerLine, ...]:
-    """Every line that the topic's words are in, best first."""
+    """Return every line that matches the topic's words, best first."""
     best = sorted(_matches(topic, found), key=lambda m: m.key, reverse=True)
     return tuple({m.line.place: m.line for m in best}.values())
 
 
 def quote(text: str, place: str) -> str:
-    """The text in quotation marks, its place behind it."""
+    """Return the text, shortened, in quotation marks, followed by its place."""
     shown = text if len(text) <= _CHARS else f"{text[:_CHARS].rstrip()} […]"
     return f"“{shown}” ({place})"
 
@@ -282,7 +287,9 @@ def _quote_match(match: _Match) -> str:
 
 
 def _best(question: str, found: Sequence[AnswerLine]) -> list[_Match]:
-    """What answers, the best first: each said once, as good as the best or nearly."""
+    """Return the best matches, best first, without repetitions: those nearly as good as the best,
+    three at most.
+    """
     matches = sorted(_matches(question, found), key=lambda m: m.key, reverse=True)
     best = _distinct(matches)
     near = (m for n, m in enumerate(best) if n == 0 or m.score >= best[0].score - _NEAR)
@@ -290,7 +297,9 @@ def _best(question: str, found: Sequence[AnswerLine]) -> list[_Match]:
 
 
 def _holding(found: Sequence[AnswerLine]) -> list[AnswerLine]:
-    """The lines without facts that hold no more, and without what says the same elsewhere."""
+    """Return the lines without ended facts, and without other lines that state an ended fact's
+    value.
+    """
     over = {value for line in found if _is_past(line) for value in _values(line.text)}
     rest = (line for line in found if not _is_past(line))
     return [
@@ -311,8 +320,8 @@ def _is_past(line: AnswerLine) -> bool:
 
 
 def _contradiction(fact: str, heard: Sequence[str], over: Container[_Value]) -> str:
-    """What the user last said of the same thing, if it is otherwise, was not asked to be kept, and is not
-    `over`.
+    """Return the user's last message about the same slot as the fact; "" if it agrees, was an order
+    to remember, or its value is `over`.
     """
     wanted = {claim.slot: claim for claim in claims_of(fact)}
     for text in reversed(heard):
@@ -332,7 +341,9 @@ def _is_same(one: Claim, other: Claim) -> bool:
 
 
 def _relations(question: str) -> tuple[str, ...]:
-    """The relations of the user any of which answers a question that asks for nothing else."""
+    """Return the relations of the user any of which answers the question; () unless the question
+    asks for such a relation alone.
+    """
     plain = " ".join(question.casefold().replace("’", "'").split()).rstrip(" ?.!")
     for relations, pattern in _ASKED.items():
         if any(match.end() == len(plain) for match in pattern.finditer(plain)):
@@ -341,13 +352,17 @@ def _relations(question: str) -> tuple[str, ...]:
 
 
 def _says_of_user(text: str, relations: Sequence[str]) -> bool:
-    """Whether the text says the user's value of one of these, and not only which it no longer is."""
+    """Whether the text states the user's value of one of the relations; a denial alone does not
+    count.
+    """
     found = claims_of(_UNTIL.sub("", text)) if relations else ()
     return any(c.slot in {("user", r) for r in relations} and not c.is_denial for c in found)
 
 
 def _is_sure(question: str, match: _Match) -> bool:
-    """Whether a fact has all words of the question, or nearly all if they tell much."""
+    """Whether a fact's score is high enough: `_SURE` if the fact has all words of the question,
+    else `_NEARLY_ALL`.
+    """
     has_all = set(words.terms(question)) <= set(words.terms(match.text))
     return match.score >= (_SURE if has_all else _NEARLY_ALL)
 
@@ -383,8 +398,9 @@ def _is_noise(line: AnswerLine, text: str) -> bool:
 
 
 def _score(wanted: Sequence[str], text: str, context: str = "") -> float:
-    """The share of the wanted words that the text has, those of its context counting for less; 0
-    if it has none itself (unless its context has all), or only words that go with anything.
+    """Return the weighted share of the wanted words that the text has; words that only its context
+    has count for less. The score is 0 if the text has none of them (unless the context has all), or
+    only unspecific ones.
     """
     held = set(words.terms(_USER.sub("", text)))
     around = set(words.terms(context)) if context else set()
@@ -394,7 +410,7 @@ def _score(wanted: Sequence[str], text: str, context: str = "") -> float:
         return 0.0
     score = sum(words.weight(t) * _share(t, held, around) for t in wanted)
     score /= sum(map(words.weight, wanted))
-    # “What is my name?” has no telling word: only a line that says little else can mean that.
+    # “What is my name?” has no specific word: only a short line can be its answer.
     return score if strong else score * min(1.0, 2 / (1 + len(held)))
 
 
@@ -403,7 +419,7 @@ def _share(term: str, held: set[str], around: set[str]) -> float:
 
 
 def _distinct(matches: Sequence[_Match]) -> list[_Match]:
-    """Without those that a better one says already."""
+    """Return the matches without those whose text a better one contains, or the other way round."""
     kept: list[_Match] = []
     said: list[str] = []
     for match in matches:

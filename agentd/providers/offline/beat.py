@@ -1,8 +1,9 @@
-"""What the offline provider says to a heartbeat, and to a job's question. Pure.
+"""The offline provider's replies to a heartbeat and to a job's question. Pure.
 
-A beat's words carry the checklist: dated entries that are due, and whatever is open. Without a
-model nobody can act on prose, so prose alone is quiet; due entries and open boxes are told. Nor can
-anybody do what a job asks; its words, told at their time, still remind the owner.
+A beat's message contains the checklist: dated entries, and open boxes. Without a language model
+nobody can act on prose, so prose alone gives a quiet beat; due entries and open boxes are reported.
+Nor can a job's request be carried out, but its text, sent at the job's time, still reminds the
+owner.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _BULLET = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s+")
 
 
 def reply(prompt: Prompt) -> Reply:
-    """The entries that want the owner, or HEARTBEAT_OK."""
+    """Return the entries that need the owner, or HEARTBEAT_OK."""
     head, _, time = own_words(prompt).rpartition(_TIME)
     _, _, text = head.partition(_HEADING)
     zone, now = _now(time)
@@ -37,7 +38,7 @@ def reply(prompt: Prompt) -> Reply:
 
 
 def reply_to_job(prompt: Prompt) -> Reply:
-    """The job's own words."""
+    """Return the job's own text."""
     head, _, _ = own_words(prompt).rpartition(_TIME)
     _, _, text = head.partition(_JOB_HEADING)
     return Say(text.strip() or QUIET)
@@ -59,7 +60,9 @@ def _is_due(item: Item, now: datetime | None) -> bool:
 
 
 def _with_date(item: Item, now: datetime | None) -> str:
-    """The entry; a recurring one with the time, since it is news each time."""
+    """Return the entry's text; a recurring one with the time, so that it is not taken for a
+    repetition.
+    """
     text = _without_bullet(item.text)
     return f"{text} [{now:%Y-%m-%d %H:%M}]" if item.every and now else text
 

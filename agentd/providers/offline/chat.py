@@ -1,7 +1,7 @@
 """One step of a conversation with the user: the tool to call, or the answer. Pure.
 
-The step follows from the user's words, from the facts that stand beside them, and from what this
-turn's tools have answered so far.
+The step follows from the user's words, from the facts in the prompt, and from the results of this
+turn's tool calls so far.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from agentd.providers.offline.language.sentences import is_question, order
 
 _LIMIT = 20  # hits of a search
 _QUOTED = 10  # lines that are listed
-_CHARS = 300  # of a note that its confirmation repeats
+_CHARS = 300  # of a note that are repeated in its confirmation
 _PATH = re.compile(r"(?:Added to|Wrote|Changed|Saved) (.{1,300})\.")
 _SCHEDULE = "schedule_create"
 _REMEMBER, _FORGET = "remember", "forget"
@@ -50,7 +50,9 @@ _BOOTSTRAP = ("## BOOTSTRAP.md", "## First-Run Bootstrap")
 
 
 def reply(prompt: Prompt) -> Reply:
-    """The next tool call, or the answer; the latter says so if there was an image to look at."""
+    """Return the next tool call, or the answer. If the user sent an image, the answer says that it
+    was not seen.
+    """
     step = _step(prompt)
     if isinstance(step, Say) and conversation.has_image(prompt):
         return Say(f"{phrases.BLIND}\n{step.text}")
@@ -71,7 +73,9 @@ def _step(prompt: Prompt) -> Reply:
 
 
 def _intent_of(prompt: Prompt, tools: Container[str]) -> Intent:
-    """What this turn is about. An answer to the question which fact is meant is about that one."""
+    """Return what the user wants in this turn. A reply to our question which fact is meant becomes
+    a request to forget the chosen ones.
+    """
     said = conversation.own_words(prompt)
     if _FORGET in tools:
         ids = chosen_ids(said, offered_facts(conversation.answer_before(prompt)))
@@ -86,13 +90,17 @@ def _intent_of(prompt: Prompt, tools: Container[str]) -> Intent:
 
 
 def _earlier_topic(prompt: Prompt) -> str:
-    """What the message before this one wanted forgotten; "" where that is not there any more."""
+    """Return what the previous message asked to forget; "" where that message is not in
+    the prompt.
+    """
     before = map(intent, conversation.earlier_words(prompt)[-1:])
     return "".join(one.topic for one in before if isinstance(one, ForgetIntent))
 
 
 def _next(wanted: Intent, done: Sequence[Done], tools: Container[str], prompt: Prompt) -> Reply:
-    """The first call, another one where the answer to it asks for that, or the answer."""
+    """Return the first call, a further one where the result of the last calls for it, or the
+    answer.
+    """
     if wanted == ForgetIntent(""):
         return Say(phrases.FORGET_WHAT)
     if isinstance(wanted, ForgetIntent) and _FORGET in tools:
@@ -110,8 +118,8 @@ def _next(wanted: Intent, done: Sequence[Done], tools: Container[str], prompt: P
 
 
 def _forget(wanted: ForgetIntent, done: Sequence[Done], prompt: Prompt) -> Reply:
-    """Facts first, told in English as they are; where none says it, those that may be meant, or the
-    lines that hold it.
+    """Forget facts, by the user's words, then by their English translation. Where no fact matches,
+    ask about the facts that may be meant, or list the lines that mention the topic.
     """
     if not wanted.topic and not wanted.ids:
         return Say(phrases.NONE_ERASED)
@@ -134,7 +142,9 @@ def _forget(wanted: ForgetIntent, done: Sequence[Done], prompt: Prompt) -> Reply
 
 
 def _not_forgotten(topic: str, found: tuple[AnswerLine, ...]) -> str:
-    """The facts that hold the words, which the search alone knows; else that no fact does."""
+    """List the facts that mention the topic and were found by search alone; else say that no fact
+    does, and list other lines.
+    """
     facts = tuple(line for line in found if line.is_fact)
     if about(topic, facts):
         return _holding(topic, facts, phrases.FACT_LINES, "")
@@ -183,7 +193,7 @@ def _search(text: str) -> Reply:
 
 
 def _answer_after(wanted: Intent, done: Done, prompt: Prompt) -> str:
-    """The answer from what the tool has said."""
+    """Return the answer that follows from a tool's result."""
     result = done.result
     if result.is_error:
         return _refusal(wanted, done.use.name, result.text)
@@ -257,13 +267,15 @@ _SAID = {
 
 
 def _states_fact(prompt: Prompt) -> bool:
-    """Whether the user's words say something that is going to be learnt."""
+    """Whether the user's message states something that will be learnt."""
     now = conversation.now(prompt)
     return bool(claims(conversation.own_words(prompt), now.date() if now else None))
 
 
 def _is_first(prompt: Prompt) -> bool:
-    """Whether nothing has been said yet and the questions of the first conversation are open."""
+    """Whether the agent has not answered yet and the prompt has the questions for a first
+    conversation.
+    """
     waits = any(heading in section for section in prompt.system for heading in _BOOTSTRAP)
     return waits and not conversation.has_answered(prompt)
 
@@ -274,7 +286,9 @@ def _last_statement(prompt: Prompt) -> str:
 
 
 def _earlier_lines(prompt: Prompt) -> tuple[AnswerLine, ...]:
-    """What the user has said earlier in this conversation, which no index may hold yet."""
+    """Return the user's earlier words in this conversation, which may not be indexed
+    yet, as lines.
+    """
     now = conversation.now(prompt)
     today = f"{now:%Y-%m-%d}" if now else ""
     return tuple(

@@ -1,7 +1,8 @@
-"""Reading a prompt: the user's own words, what tools have answered, and what may be done next. Pure.
+"""Reads a prompt: the user's own words, the results of tools, the facts and the time. Pure.
 
 The user's words are the last text block of the last user message that has one. Blocks before it may
-be fenced data (a summary, an alert) or the line with the time; they are never taken for the user's.
+be fenced data (a summary, an alert) or the line with the time, which are never taken for the
+user's.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from agentd.core.prompt import Prompt
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """The last words of the turn."""
+    """The final text of the turn."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class OfflineCall:
-    """A tool is to run; its result stands in the next prompt."""
+    """A tool call; its result is in the next prompt."""
 
     tool: str
     input: JsonObject
@@ -35,7 +36,7 @@ Reply = Say | OfflineCall
 
 _CLOCK = re.compile(r"\[Now: \w+ (\d{4}-\d{2}-\d{2} \d{2}:\d{2})[^\]\n]{0,40}\]\s*\Z")
 _FENCE = '<data source="'
-# Where a prompt tells facts: for the whole session, and beside the words that they have to do with.
+# Sections of facts: in the system prompt for the session, in a message for those relevant to it.
 _TOLD = re.compile(
     r"^## (?:What is known about the user|Changes to what is known about the user|Relevant Memories)\n"
     r'(?s:.{0,4000}?)^<data source="agentd, facts the user told">\n(?P<facts>(?s:.*?))^</data>$',
@@ -50,19 +51,19 @@ _OVER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A tool call of this turn and what came of it."""
+    """A tool call of this turn and its result."""
 
     use: ToolUse
     result: ToolResult
 
     @property
     def is_done(self) -> bool:
-        """Whether the tool did what it was asked to."""
+        """Whether the tool succeeded."""
         return not self.result.is_error
 
 
 def own_words(prompt: Prompt) -> str:
-    """What the user said in this turn; "" if nothing."""
+    """Return what the user said in this turn; "" if nothing."""
     at = _start(prompt)
     texts = [b.text for b in prompt.messages[at].blocks if isinstance(b, Text)] if at >= 0 else []
     return texts[-1] if texts and not _CLOCK.fullmatch(texts[-1]) else ""
@@ -75,12 +76,12 @@ def has_image(prompt: Prompt) -> bool:
 
 
 def done(prompt: Prompt) -> tuple[Done, ...]:
-    """The calls of this turn that have been answered, in order."""
+    """Return the calls of this turn that have results, in order."""
     return tuple(_pairs(prompt.messages[max(0, _start(prompt)) :]))
 
 
 def written_notes(prompt: Prompt) -> tuple[str, ...]:
-    """What successful `memory_write` calls anywhere in the conversation have stored."""
+    """Return what successful `memory_write` calls anywhere in the conversation have stored."""
     pairs = _pairs(prompt.messages)
     return tuple(
         str(p.use.input.get("content", ""))
@@ -90,7 +91,9 @@ def written_notes(prompt: Prompt) -> tuple[str, ...]:
 
 
 def earlier_words(prompt: Prompt) -> tuple[str, ...]:
-    """The user's own words of earlier turns, oldest first; no fences, no tool results."""
+    """Return the user's own words of earlier turns, oldest first, without fenced text and tool
+    results.
+    """
     at = _start(prompt)
     texts = [
         block.text
@@ -103,13 +106,13 @@ def earlier_words(prompt: Prompt) -> tuple[str, ...]:
 
 
 def facts(prompt: Prompt) -> tuple[str, ...]:
-    """What the prompt tells of the user that holds, one sentence each."""
+    """Return the current facts in the prompt, one sentence each."""
     return tuple(dict.fromkeys(facts_by_id(prompt).values()))
 
 
 def facts_by_id(prompt: Prompt) -> Mapping[str, str]:
-    """The same by their ids: those of the session, then what has changed since, or what his words have
-    to do with.
+    """Return the current facts in the prompt by id: the session's facts with later changes applied,
+    and those relevant to this message.
     """
     at = _start(prompt)
     texts = [b.text for b in prompt.messages[at].blocks if isinstance(b, Text)] if at >= 0 else []
@@ -123,15 +126,15 @@ def facts_by_id(prompt: Prompt) -> Mapping[str, str]:
 
 
 def fence_content(text: str, label: str) -> str:
-    """What stands in the text's first fence of this label; "" without one."""
+    """Return the content of the text's first fence with this label; "" without one."""
     _, opened, rest = f"\n{text}".partition(f'\n<data source="{label}">\n')
     inside, closed, _ = f"\n{rest}".partition("\n</data>")
     return inside[1:] if opened and closed else ""
 
 
 def entries(text: str, head: re.Pattern[str]) -> Iterator[tuple[re.Match[str], str]]:
-    """Entries of a request: lines that begin with a mark, further lines of each indented by two blanks.
-    Gives what the mark says, and all of the entry's `text`.
+    """Yield the entries of a request, each as the match of its first line and all of its text. A
+    line that `head` matches begins an entry; further lines of it are indented by two blanks.
     """
     found: re.Match[str] | None = None
     lines: list[str] = []
@@ -147,13 +150,13 @@ def entries(text: str, head: re.Pattern[str]) -> Iterator[tuple[re.Match[str], s
 
 
 def answer_before(prompt: Prompt) -> str:
-    """The last words of the turn before this one; "" if there are none."""
+    """Return the answer of the previous turn; "" if there is none."""
     before = prompt.messages[: max(0, _start(prompt))]
     return before[-1].text if before and before[-1].role is Role.ASSISTANT else ""
 
 
 def remembered_words(prompt: Prompt) -> tuple[str, ...]:
-    """The user's words of turns in which `remember` has kept a fact."""
+    """Return the user's words of turns in which `remember` has kept a fact."""
     found: list[str] = []
     said = ""
     kept = {p.use.id for p in _pairs(prompt.messages) if p.use.name == "remember" and p.is_done}
@@ -171,7 +174,9 @@ def has_answered(prompt: Prompt) -> bool:
 
 
 def now(prompt: Prompt) -> datetime | None:
-    """The owner's wall time as the prompt tells it, without a zone."""
+    """Return the owner's wall time from the prompt, without a zone; None if the prompt does not
+    contain it.
+    """
     at = _start(prompt)
     texts = [b.text for b in prompt.messages[at].blocks if isinstance(b, Text)] if at >= 0 else []
     for text in reversed(texts[:-1] or texts):  # the last one is the user's, who may write anything
@@ -181,7 +186,9 @@ def now(prompt: Prompt) -> datetime | None:
 
 
 def _take(line: str, holding: dict[str, str]) -> None:
-    """Do to the facts that hold, by id, what a line says of them."""
+    """Apply one line of a list of facts to `holding`, the current facts by id: add, replace or
+    remove.
+    """
     over = _OVER.fullmatch(line)
     if over is not None:
         holding.pop(over["old"], None)
@@ -202,7 +209,9 @@ def _parse_time(text: str) -> datetime | None:
 
 
 def _start(prompt: Prompt) -> int:
-    """Where this turn begins: the last user message with words; -1 if there is none."""
+    """Return the index of the message that begins this turn: the last user message with text; -1 if
+    there is none.
+    """
     for index in range(len(prompt.messages) - 1, -1, -1):
         message = prompt.messages[index]
         if message.role is Role.USER and any(isinstance(b, Text) for b in message.blocks):

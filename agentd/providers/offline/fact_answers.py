@@ -1,4 +1,4 @@
-"""What the tools for facts have answered, in words, and which of several facts an answer means. Pure."""
+"""Words the results of the tools for facts, and finds the facts that a user chooses. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEPT, _KNOWN, _OLD = "Remembered: ", "Known already: ", " It replaces: "
 _REFUSED = re.compile(r"Not kept: (?P<why>.*)|(?P<no>The user did not want this remembered\.)")
 _LISTED = re.compile(r"(?P<id>[^\s:]{1,40}): (?P<text>.+)")
 _KEPT_BY_USER = "The user wants to keep this."
-_ANSWER_CHARS = 100  # of an answer to “which one?”: a longer text is about something else
+_ANSWER_CHARS = 100  # longest reply to “which one?”; a longer text is about something else
 _MOST = 10  # facts that are offered
 _NONE = re.compile(
     r"(?:no(?:ne|thing|pe)?|neither|keep\b.{0,30}|stop|cancel|never ?mind|nein|nichts|kein\w{0,2})(?: .{0,20})?"
@@ -34,12 +34,14 @@ _HIMSELF = ("The user wrote it himself here, where it stays", phrases.WROTE_YOUR
 
 
 def kept_answer(result: str) -> str:
-    """What `remember` has answered, in the words of an answer."""
+    """Turn the result of `remember` into an answer."""
     return "\n".join(line for told in result.split("\n") for line in _facts_in(told))
 
 
 def refusal_reason(result: str) -> str:
-    """Why a fact was refused for what it says; "" when it was not, and only cannot be kept here."""
+    """Return why `remember` refused a fact for its content; "" where it was not refused, but cannot
+    be kept here.
+    """
     match = _REFUSED.match(result)
     if match is None:
         return ""
@@ -47,18 +49,18 @@ def refusal_reason(result: str) -> str:
 
 
 def not_erased(why: str) -> str:
-    """Why `forget` has done nothing, in the words of an answer."""
+    """Return an answer that says why `forget` has erased nothing."""
     told = phrases.NOT_AGREED if why == _KEPT_BY_USER else why
     return phrases.NOT_ERASED.format(why=told)
 
 
 def erased_answer(results: Sequence[str]) -> str:
-    """What `forget` has answered, in the words of an answer."""
+    """Turn the results of `forget` into an answer."""
     return "\n".join(_erased_line(result) for result in results)
 
 
 def which(facts: Sequence[tuple[str, str]]) -> str:
-    """The question which of these facts is meant, as id and text."""
+    """Ask which of the facts, given as (id, text), is meant."""
     shown = (
         phrases.OFFERED.format(number=n, id=known, text=text)
         for n, (known, text) in enumerate(facts[:_MOST], start=1)
@@ -67,7 +69,9 @@ def which(facts: Sequence[tuple[str, str]]) -> str:
 
 
 def offered_facts(answer: str) -> tuple[tuple[str, str], ...]:
-    """The facts, as id and text, between which an answer of ours lets the user choose."""
+    """Return the facts, as (id, text), that our previous answer offered as a choice; () if it
+    offered none.
+    """
     title, _, rest = answer.partition("\n")
     if title != phrases.WHICH:
         return ()
@@ -76,8 +80,8 @@ def offered_facts(answer: str) -> tuple[tuple[str, str], ...]:
 
 
 def chosen_ids(said: str, facts: Sequence[tuple[str, str]]) -> tuple[str, ...] | None:
-    """The ids that an answer names, by number, id or words; () when none is meant, None when it is
-    about something else.
+    """Return the ids that the user's reply names, by number, id or words; () when the reply
+    declines all, None when it is about something else.
     """
     if not facts or len(said) > _ANSWER_CHARS or "?" in said:
         return None

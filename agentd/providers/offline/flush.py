@@ -1,8 +1,8 @@
-"""Saving what the user stated, before it leaves the context. Pure.
+"""Saves what the user stated before it leaves the context. Pure.
 
-Taken are the user's own sentences that order to remember, speak of the user, or hold a name, a
-number, a link or a path. Questions, orders to agentd, small talk, what the agent said, tool results
-and fenced text are not. What a note holds already is not written again.
+Kept are the user's own sentences that ask to remember, speak of the user, or contain a name, a
+number, a link or a path. Questions, requests, small talk, the agent's words, tool results and
+fenced text are not kept, nor is anything that a note already contains.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from agentd.providers.offline.language.sentences import split, without_order
 NOTHING = "NO_REPLY"
 _TOOL = "memory_write"
 _TITLE = "From the conversation:"
-_LINE_CHARS = 500  # of one sentence that are kept
+_LINE_CHARS = 500  # kept of one sentence
 _ALL_BYTES = 24_000  # in one write
-_SENTENCES = 10_000  # of one message that are looked at
+_SENTENCES = 10_000  # looked at in one message
 _LONG = 6_000  # a message above this is pasted text: only its plain statements count
 _ORDERED, _OWN, _TELLING = 0, 1, 2  # ranks: what goes first when there is too much
 _FENCE = re.compile(r'<data source="[^"\n]{0,200}">.*?(?:</data>|\Z)|```.*?(?:```|\Z)', re.DOTALL)
@@ -52,7 +52,7 @@ class _Statement:
 
 
 def reply(prompt: Prompt) -> Reply:
-    """One write of the statements that no note holds yet, then NO_REPLY."""
+    """Return one `memory_write` of the statements that are in no note yet; then NO_REPLY."""
     done = conversation.done(prompt)
     if done:
         failed = done[-1].result
@@ -64,8 +64,8 @@ def reply(prompt: Prompt) -> Reply:
 
 
 def statements(texts: Iterable[str], already: str = "") -> tuple[str, ...]:
-    """What the user's messages state, each sentence once and none that `already` (normalised words)
-    holds; in order, bounded in length.
+    """Return what the user's messages state, in order and of limited length; each sentence once,
+    and none that `already` (normalised words) contains.
     """
     seen: set[str] = set()
     found: list[_Statement] = []
@@ -80,8 +80,8 @@ def statements(texts: Iterable[str], already: str = "") -> tuple[str, ...]:
 
 
 def known_words(prompt: Prompt) -> str:
-    """The words of all notes that the prompt shows or the conversation has written, and of what was
-    kept as facts, normalised.
+    """Return the normalised words of all notes in the prompt, of notes written in this
+    conversation, and of messages kept as facts.
     """
     kept = map(without_order, conversation.remembered_words(prompt))
     texts = (*prompt.system[1:], *conversation.written_notes(prompt), *kept)
@@ -102,7 +102,7 @@ def _statements(text: str) -> Iterator[_Statement]:
 
 
 def _rank(sentence: str, *, is_pasted: bool) -> int | None:
-    """How worthy of keeping; None for not at all."""
+    """Return how much the sentence is worth keeping (lower is more); None if not at all."""
     is_own = _OWN_WORDS.search(sentence[:_LINE_CHARS]) is not None
     if is_pasted and not is_own:
         return None
@@ -130,7 +130,7 @@ def _statement_text(sentence: str) -> str:
 
 
 def _fitting(found: Sequence[_Statement]) -> set[int]:
-    """The places of those that fit, the highest rank first."""
+    """Return the indices of the statements that fit the limit, lowest rank first."""
     kept: set[int] = set()
     room = _ALL_BYTES
     for place in sorted(range(len(found)), key=lambda n: (found[n].rank, n)):

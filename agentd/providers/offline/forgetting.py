@@ -1,9 +1,10 @@
-"""Which words say a fact that is to be forgotten, for the request that asks for them. Pure.
+"""Finds the words that state a fact to be forgotten, for a request of the eraser. Pure.
 
-The request shows facts as `[k3f9] sentence` and what may say them as `[1 memory/2026-05-04.md:3] text`;
-the answer is a JSON array of `{n, span}`. Strict: words count that repeat the fact's words, say the same
-of the same subject, or have all its telling words in their order and no other name. Of a sentence that
-says something else besides, the clause is marked that says the fact.
+The request lists facts as `[k3f9] sentence` and texts that may state them as `[1
+memory/2026-05-04.md:3] text`; the answer is a JSON array of `{n, span}`. Matching is strict: a span
+repeats the fact's words, claims the same of the same subject, or has all the fact's telling words
+in their order and no other name. Of a sentence that states more than the fact, only the clause with
+the fact is marked.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from agentd.providers.offline.language.word_forms import telling, terms
 FACTS, CANDIDATES = "facts to forget", "candidates"
 _FACT = re.compile(r"\[(?P<id>[^\s\[\]]{1,40})(?: since [\d-]{10})?\]\s?(?P<text>.*)")
 _CANDIDATE = re.compile(r"\A\[(?P<n>\d{1,9}) (?P<where>[^\]]{1,500})\]\s?(?P<text>.*)")
-_CHARS = 20_000  # of a candidate that are looked at
+_CHARS = 20_000  # looked at in a candidate
 _SENTENCES, _SENTENCE_CHARS = 400, 500
 _STAMP = re.compile(
     r"\A\[(?:\d\d:\d\d|user|assistant)\] "
-)  # of a note, of a search in a conversation
+)  # prefixes of lines in notes and transcripts
 _ASKED = re.compile(r"\?[\"'”’)]{0,3}\Z")
 _NEGATED = re.compile(
     r"n['’]t\b|\b(?:no|not|never|no longer|neither|nicht|nie|kein\w{0,2}|ohne|used to)\b",
@@ -46,7 +47,7 @@ _OTHERS = re.compile(
     r"\b(?:he|she|they|his|her|their|it|its|er|sie|ihr\w{0,2}|sein\w{0,2})\b", re.IGNORECASE
 )
 _NAME = re.compile(r"(?<=[\w,;:] )[A-ZÀ-Þ][\w-]+")
-_MORE_WORDS = 3  # that a sentence may tell besides the fact
+_MORE_WORDS = 3  # telling words that a sentence may have besides the fact's
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +57,15 @@ class _Fact:
     triples: tuple[Triple, ...]
     telling: tuple[str, ...]
     is_negated: bool
-    kin: bool  # it is about somebody or something of the user's
+    kin: bool  # about a person or thing of the user's, such as a sister
 
     def says(self, other: Triple) -> bool:
-        """Whether it says the same of the same."""
+        """Whether one of the fact's triples says the same as `other`."""
         return any(is_same(other, triple) for triple in self.triples)
 
 
 def reply(prompt: Prompt) -> Reply:
-    """A JSON array of the spans that say one of the facts."""
+    """Return a JSON array of the spans that state one of the facts."""
     text = own_words(prompt)
     facts = [_fact(body) for _, body in entries(fence_content(text, FACTS), _FACT) if body.strip()]
     found = [
@@ -105,7 +106,7 @@ def _spans(text: str, facts: Sequence[_Fact]) -> Iterator[str]:
 
 
 def _clauses(said: str, fact: _Fact) -> list[str]:
-    """The shortest parts of a sentence that say the fact by themselves."""
+    """Return the shortest parts of the sentence that state the fact by themselves."""
     names = {term for triple in fact.triples for term in terms(triple.value)}
     if not fact.triples or (names and names.isdisjoint(terms(said))):
         return []
@@ -120,8 +121,8 @@ def _says(said: str, fact: _Fact) -> bool:
 
 
 def _has_its_words(said: str, fact: _Fact) -> bool:
-    """Whether the sentence has all telling words of the fact in their order, is no less negative, and
-    brings in nobody else.
+    """Whether the sentence has all telling words of the fact in their order, is negated exactly if
+    the fact is, and mentions nobody else.
     """
     if len(fact.telling) < 2 or (_NEGATED.search(said) is not None) != fact.is_negated:
         return False
@@ -139,7 +140,7 @@ def _has_its_words(said: str, fact: _Fact) -> bool:
 
 
 def _subject(said: str) -> str:
-    """The noun behind a “my” with which the sentence begins; "" for any other."""
+    """Return the noun after a “my” at the beginning of the sentence; "" for any other beginning."""
     match = re.match(
         r"(?:my|your|our|the user's|mein\w{0,2}|dein\w{0,2}) ([^\W\d_]+)", said, re.IGNORECASE
     )

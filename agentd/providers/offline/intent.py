@@ -1,4 +1,4 @@
-"""What the user wants, read from the user's own words by fixed rules. Pure."""
+"""Read by fixed rules what the user wants, from the user's own words. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from agentd.providers.offline.language.calendar import is_time, plain_entry, spl
 from agentd.providers.offline.language.claims import claims
 from agentd.providers.offline.language.sentences import bare, is_question, order, split
 
-_CHARS = 2_000  # of a text that the rules look at; what is to be noted is never cut
-_FACT_CHARS = 500  # of a sentence that may be a fact: what is longer is a note
+_CHARS = 2_000  # looked at by the rules; a text to be noted is never cut
+_FACT_CHARS = 500  # longest fact; a longer text becomes a note
 CHECKLIST = "HEARTBEAT.md"
 
 
 class Small(Enum):
-    """Things that need no tool."""
+    """Requests and remarks that need no tool."""
 
     EMPTY = auto()
     GREETING = auto()
@@ -34,7 +34,7 @@ class Small(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RememberIntent:
-    """Keep `text`; "" means what was said before. A note goes into the notes, all else is a fact."""
+    """Keep `text` as a fact or, if `is_note`, in a note; "" means the user's previous message."""
 
     text: str
     is_note: bool = False
@@ -42,8 +42,8 @@ class RememberIntent:
 
 @dataclass(frozen=True, slots=True)
 class ForgetIntent:
-    """Erase what is known of `topic`, or the facts of these ids; "" without ids asks what is meant.
-    `asked` is the topic for which the user was shown these ids.
+    """Erase the facts about `topic`, or those of the `ids`; without both, ask what is meant.
+    `asked` is the topic for which the user was offered these ids.
     """
 
     topic: str
@@ -53,8 +53,9 @@ class ForgetIntent:
 
 @dataclass(frozen=True, slots=True)
 class Remind:
-    """Say `text` once at a local time, "2026-11-22 09:00"; or, where `at` is "" or nobody can, put
-    `entry` on the checklist. With an `objection` there is no such time, and nothing is to be done.
+    """Send `text` once at the local time `at`, "2026-11-22 09:00"; where `at` is "" or there is no
+    tool for it, put `entry` on the checklist. With an `objection` to the time, nothing is done but
+    to say so.
     """
 
     entry: str
@@ -72,7 +73,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class ListFiles:
-    """Show which files there are."""
+    """Show the list of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ _STATES = re.compile(
 
 
 def intent(text: str, now: datetime | None = None) -> Intent:
-    """What the words ask for. `now` is the owner's wall time, for relative dates."""
+    """Return what the text asks for. `now` is the owner's wall time, for relative dates."""
     if not any(map(str.isalnum, text)):
         return Small.EMPTY if not text.strip() else Small.UNKNOWN
     plain = word_forms.normal(bare(text)[:200]).removesuffix(" please").removesuffix(" bitte")
@@ -206,8 +207,8 @@ def intent(text: str, now: datetime | None = None) -> Intent:
 
 
 def _is_note(said: str, asked: str) -> bool:
-    """Whether words to keep go into a note: more than a sentence, an entry of a list, a task, or words
-    for a diary.
+    """Whether text to be kept goes into a note: it is more than a sentence, an entry of a list, a
+    task, or asked for as a note and not understood as a claim.
     """
     text = asked.strip()
     if len(text) > _FACT_CHARS or "\n" in text or len(list(split(text))) > 1:
@@ -218,12 +219,14 @@ def _is_note(said: str, asked: str) -> bool:
 
 
 def _questions(text: str) -> str:
-    """The asking sentences of a text that is more than one."""
+    """Return the questions of a text of several sentences."""
     return " ".join(p for p in split(text[-_CHARS:]) if is_question(p)) or text
 
 
 def _without_marks(text: str) -> str:
-    """The text without the marks at its end, but for the point of a day and month: “on 31.5.”."""
+    """Return the text without punctuation at its end, except the point of a day and month: “on
+    31.5.”.
+    """
     bare = text.rstrip("?!. ")
     is_date = text.startswith(".", len(bare)) and _DAY_AND_MONTH.search(bare, max(0, len(bare) - 3))
     return f"{bare}." if is_date else bare
@@ -242,7 +245,8 @@ def _task(head: str, now: datetime | None) -> Intent | None:
         if found.objection:
             return Remind(found.entry, objection=found.objection)
         if found.marks and when.strip() and not is_time(when, now):
-            # A part of “every weekday at 6:30” is another time: it stays an entry in the user's words.
+            # The understood part of “every weekday at 6:30” would be another time, so the entry
+            # keeps the user's words.
             return Remind(f"- [ ] {when.strip(' ,')}: {plain_entry(task)}")
         return Remind(found.entry, found.task if found.at else "", found.at)
     return None

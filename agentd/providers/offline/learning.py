@@ -1,8 +1,8 @@
-"""Facts by rules, for the request that asks what the user has told of himself. Pure.
+"""Extracts facts by rules, for the request that asks what the user has said about himself. Pure.
 
-The request shows known facts as `[k3f9 since 2026-01-02] sentence` and a conversation as
-`[1 user 2026-05-04 09:40] text`; the answer is a JSON array of operations, each with the words of the
-user that say it. The rules miss much; what they are not certain of they leave out.
+The request lists known facts as `[k3f9 since 2026-01-02] sentence` and a conversation as `[1 user
+2026-05-04 09:40] text`. The answer is a JSON array of operations, each with the user's words that
+support it. The rules miss much, and leave out what is not certain.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _KNOWN_HEAD = re.compile(
 _SAID_HEAD = re.compile(
     r"\[(?P<number>\d{1,9}) (?P<who>user|agent) (?P<day>\d{4}-\d\d-\d\d)(?: [\d:]{4,8})?\]\s?(?P<text>.*)"
 )
-_LEFT_OUT = "[…]"  # what of a message the request does not show
-_KEPT_CHARS, _KEPT_SENTENCES = 500, 10  # of what is to be remembered
+_LEFT_OUT = "[…]"  # stands for the parts of a message that the request leaves out
+_KEPT_CHARS, _KEPT_SENTENCES = 500, 10  # limits of what an order to remember keeps
 _QUOTED_WORDS = 3  # a shorter quote proves little
 _KEEP = re.compile(
     r"(?:remember|memori[sz]e|keep in mind|(?:don['’]?t|do not|never) forget|(?:make|take) a note|save|store"
     r"|merk|vergiss nicht|denk daran|souviens|rappelle|retiens|recuerda)",
     re.IGNORECASE,
 )
-_ALL_OF_IT = re.compile(r"[^.!?\n]{0,60}:\s*\n?")  # “remember this: …” means all that follows
+_ALL_OF_IT = re.compile(r"[^.!?\n]{0,60}:\s*\n?")  # “remember this: …”: all that follows
 _ORDERS = re.compile(
     r"(?:please |bitte |from now on,? |in future,? )?(?:always|never|don't|do not|use|answer|reply|call me|write|speak"
     r"|stop|avoid|ask me|tell me|immer|nie|niemals|antworte|nenn|schreib|benutze|verwende|sprich|frag)\b",
@@ -58,7 +58,7 @@ _ORDERS = re.compile(
 _MINE = re.compile(r"(?:my|our)\b(?=\s)", re.IGNORECASE)
 _OWN = re.compile(r"\b(?:i|i'm|i've|me|my|mine|we|us|our|ours)\b", re.IGNORECASE)
 _SOMEONE = r"(?P<n>[a-zäöü]+(?:[ -](?:friend|in-law|pig|teacher))?)"
-# What the agent asked last, and the sentence that an answer of a word or two makes with it.
+# A question of the agent, the sentence that a short answer to it stands for, and the answer's form.
 _ASKED: Final = (
     (rf"what(?:'s| is) your {_SOMEONE}(?:'s name| called)|what(?:'s| is) the name of your {_SOMEONE}|what(?:'s| is) (?:his|her) name, your {_SOMEONE}|how is your {_SOMEONE} called", "My {n} is called {v}.", NAME),
     (rf"wie hei(?:ß|ss)t (?P<m>deine|dein|ihre|ihr|eure|euer) {_SOMEONE}", "Mein {n} heißt {v}.", NAME),
@@ -91,7 +91,7 @@ class _Message:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A known fact: its id, its words and the triples that the rules read in them."""
+    """A known fact: its id, its text, and the triples that the rules find in that."""
 
     id: str
     text: str
@@ -100,7 +100,9 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Learnt:
-    """What a message says: the sentence to keep, its triple if there is one, and the words that say it."""
+    """A fact from a message: the sentence to keep, its triple if there is one, and the user's words
+    that state it.
+    """
 
     message: int
     content: str
@@ -108,18 +110,20 @@ class _Learnt:
     quote: str
     triple: Triple | None = None
     claim: Claim | None = None
-    asked: bool = False  # it is to be kept whatever it says
+    asked: bool = False  # the user ordered to remember it
 
     @property
     def is_single(self) -> bool:
-        """Whether it replaces what is known of the same."""
+        """Whether the fact replaces what is known in the same slot."""
         if self.claim is not None:
             return self.claim.is_single
-        return self.triple is not None  # the one thing that the sentence names with “the”
+        return self.triple is not None  # `thing` gives triples of unique things only
 
 
 def reply(prompt: Prompt) -> Reply:
-    """A JSON array with what the user says of himself in the conversation of the request."""
+    """Return a JSON array of operations for what the user says of himself in the request's
+    conversation.
+    """
     text = own_words(prompt)
     known = [
         _Known(head["id"], body, _triples(body))
@@ -142,8 +146,9 @@ def reply(prompt: Prompt) -> Reply:
 def _repeated_facts(
     shown: Sequence[_Message], known: Sequence[_Known], found: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """What is known and was said once more beside something else, where nothing new is read: so that it
-    is known where it stands, should it be forgotten.
+    """Return `same` operations for known facts that a message repeats beside other things, where
+    nothing else was found in it. They record where the fact was said, for the case that it is to be
+    forgotten.
     """
     names = {term for fact in known for triple in fact.triples for term in terms(triple.value)}
     passed = {*(one["message"] for one in found), *_retracted(shown)}
@@ -163,7 +168,7 @@ def _repeated_facts(
 
 
 def _ids_of(triple: Triple, known: Sequence[_Known]) -> list[str]:
-    """The known facts that say the same."""
+    """Return the ids of known facts that say the same."""
     return [fact.id for fact in known if any(is_same(triple, other) for other in fact.triples)]
 
 
@@ -181,7 +186,7 @@ def _day(text: str) -> date | None:
 
 
 def _learnt(shown: Sequence[_Message]) -> Iterator[_Learnt]:
-    """What the user's messages say, without those that the next one takes back."""
+    """Yield the facts of the user's messages, leaving out messages that the next one retracts."""
     gone = _retracted(shown)
     for place, message in enumerate(shown):
         if not message.is_users or message.number in gone:
@@ -192,14 +197,16 @@ def _learnt(shown: Sequence[_Message]) -> Iterator[_Learnt]:
 
 
 def _retracted(shown: Sequence[_Message]) -> frozenset[int]:
-    """The numbers of the user's messages that his next one takes back."""
+    """Return the numbers of the user's messages that the user's next message retracts."""
     said = [message for message in shown if message.is_users]
     return frozenset(a.number for a, b in pairwise(said) if is_retraction(b.text))
 
 
 def _facts_of(message: _Message) -> Iterator[_Learnt]:
-    """What a message says by itself: what is to be remembered, and what the rules know for certain."""
-    kept: set[int] = set()  # where these sentences end
+    """Yield the facts of one message: sentences that it asks to remember, and claims that the rules
+    recognise.
+    """
+    kept: set[int] = set()  # ends of sentences already yielded
     for sentence in _to_keep(message.text):
         kept.add(sentence.end)
         yield from _claims_or_sentence(sentence, message)
@@ -209,7 +216,7 @@ def _facts_of(message: _Message) -> Iterator[_Learnt]:
 
 
 def _to_keep(text: str) -> Iterator[Sentence]:
-    """The sentences that the user wants remembered, without the order."""
+    """Yield the sentences that the user wants remembered, without the words of the order."""
     found = 0
     goes_on = False
     for sentence in sentences(text[: _KEPT_CHARS * _KEPT_SENTENCES]):
@@ -237,7 +244,7 @@ def _to_keep(text: str) -> Iterator[Sentence]:
 
 
 def _claims_or_sentence(sentence: Sentence, message: _Message) -> Iterator[_Learnt]:
-    """The claims of a sentence if they say all of it, else the sentence as it is."""
+    """Yield the sentence's claims if they say all of it, else the sentence as it is."""
     words = sentence.text.rstrip()
     quote = _quote(message.text, sentence.start, sentence.end)
     found = claims(words, message.day, is_meant=True)
@@ -250,7 +257,7 @@ def _claims_or_sentence(sentence: Sentence, message: _Message) -> Iterator[_Lear
 
 
 def _of_the_user(text: str) -> str:
-    """A sentence that begins with “my” told of the user; as it is if it says more of the speaker."""
+    """Replace “my” at the beginning by “The user's”, unless the rest mentions the speaker again."""
     mine = _MINE.match(text)
     if mine is None or _OWN.search(text, mine.end()):
         return text
@@ -262,7 +269,7 @@ def _of_claim(claim: Claim, message: _Message, quote: str, *, asked: bool = Fals
 
 
 def _facts_of_answer(question: str, message: _Message) -> Iterator[_Learnt]:
-    """What a short answer says together with the question that the agent has just asked."""
+    """Yield the fact in a short answer to the question that the agent has just asked."""
     text = message.text.strip()
     asked = [s.text for s in sentences(question[-1000:]) if s.text.endswith("?")]
     if len(asked) != 1 or len(text) > 80 or "\n" in text or _NO_ANSWER.match(text):
@@ -290,7 +297,9 @@ def _number_groups(pattern: str) -> str:
 
 
 def _quote(text: str, start: int, end: int) -> str:
-    """The words at the place, with those beside them where they are too few."""
+    """Return the text between `start` and `end`, or the whole message where those are too few
+    words.
+    """
     if len(text[start:end].split()) >= _QUOTED_WORDS:
         return text[start:end]
     whole = text.strip()
@@ -298,7 +307,9 @@ def _quote(text: str, start: int, end: int) -> str:
 
 
 def _in_turn(learnt: Iterator[_Learnt]) -> list[list[_Learnt]]:
-    """Each thing once, with all that was said of it in turn: the last one holds."""
+    """Group the facts that concern the same thing, in the order of being said; the last of a group
+    holds.
+    """
     found: dict[object, list[_Learnt]] = {}
     for one in learnt:
         key: object = normalise(one.content)
@@ -312,7 +323,7 @@ def _in_turn(learnt: Iterator[_Learnt]) -> list[list[_Learnt]]:
 
 
 def _repeats(one: _Learnt, before: _Learnt) -> bool:
-    """Whether it says once more what was said before."""
+    """Whether `one` says the same as `before`."""
     if normalise(one.content) == normalise(before.content):
         return True
     return one.triple is not None and before.triple is not None and _says(one.triple, before.triple)
@@ -321,15 +332,15 @@ def _repeats(one: _Learnt, before: _Learnt) -> bool:
 def _operations(
     learnt: Sequence[Sequence[_Learnt]], known: Sequence[_Known]
 ) -> list[dict[str, Any]]:
-    """What is to be done about each, in view of what is known. What was said and changed again is brought
-    first, so that it is known as what held before.
+    """Return the operations for the groups, in view of the known facts. A value that was said and
+    changed again is added first, so that it is known as a former one.
     """
     found: list[dict[str, Any]] = []
     last = [said[-1] for said in learnt]
     for *before, one in learnt:
         changed: list[str] = []
         for earlier in before:
-            if _is_negative(earlier):  # it may be about something that is known
+            if _is_negative(earlier):  # may end a known fact
                 found += _operation(earlier, known, [*last, earlier], changed)
             else:
                 found.append(_as_json("add", earlier, ()))
@@ -339,14 +350,16 @@ def _operations(
 
 
 def _is_negative(one: _Learnt) -> bool:
-    """Whether it says that something does not hold, or no longer."""
+    """Whether the fact denies something, or ends it."""
     return one.claim is not None and (one.claim.is_ending or one.claim.is_denial)
 
 
 def _operation(
     one: _Learnt, known: Sequence[_Known], learnt: Sequence[_Learnt], changed: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """The same for the last word about a thing; `changed` are places of what was said of it before."""
+    """Yield the operations for the last fact of a group. `changed` refers to earlier operations
+    that this fact replaces.
+    """
     if same := [fact for fact in known if _is_same(one, fact)]:
         plainest = min(same, key=lambda fact: len(fact.text))
         yield _as_json("same", one, [plainest.id])
@@ -372,8 +385,8 @@ def _says(one: Triple, other: Triple) -> bool:
 
 
 def _over(one: _Learnt, known: Sequence[_Known], learnt: Sequence[_Learnt]) -> list[str]:
-    """The facts that no longer hold when this does; none where several values hold at once of which
-    it may replace any.
+    """Return the ids of known facts that `one` ends; none where several values of a relation hold
+    at once and it is not clear which of them is replaced.
     """
     over = [fact for fact in known if _is_over(one, fact, learnt)]
     triples = [t for fact in over for t in fact.triples if _contradicts(one, t)]
@@ -384,8 +397,8 @@ def _over(one: _Learnt, known: Sequence[_Known], learnt: Sequence[_Learnt]) -> l
 
 
 def _is_over(one: _Learnt, fact: _Known, learnt: Sequence[_Learnt]) -> bool:
-    """Whether the fact no longer holds when this does. One that says several things goes only when
-    whatever else it says is said again.
+    """Whether the known fact ends when `one` holds. A fact of several triples ends only if all its
+    others are said again in this conversation.
     """
     said = [other.triple for other in learnt if other.triple is not None]
     gone = [triple for triple in fact.triples if _contradicts(one, triple)]

@@ -1,4 +1,4 @@
-"""The fixed words of the offline provider, and how it knows them again in a transcript."""
+"""The fixed texts of the offline provider, and the test for them in a transcript."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATED = (
     "told, I only store and find it.)"
 )
 _STATED_BEFORE = (
-    "I have kept that in this conversation, w"  # as transcripts of former versions have it
+    "I have kept that in this conversation, w"  # as it is in transcripts of earlier versions
 )
 LEARNT_LATER = (
     "That becomes a fact when this conversation has rested for a while. Say “remember that …” to "
@@ -133,13 +133,13 @@ _OPENINGS = (
 )
 
 
-# A fact of a list, as the user is shown it: its number, its words, its id.
+# One fact in a list for the user: number, text, id.
 OFFERED = "{number}. {text} ({id})"
 IS_OFFERED = re.compile(r"\d{1,3}\. (?P<text>.+) \((?P<id>[^\s()]{1,40})\)")
 
 
 def is_ours(text: str) -> bool:
-    """Whether this is something that the offline provider says itself."""
+    """Whether the text is one that the offline provider itself has said."""
     if text.startswith(_OPENINGS) or text in HELP:
         return True
     return IS_OFFERED.fullmatch(text) is not None

@@ -1,7 +1,7 @@
-"""The provider that needs no key and no network: deterministic rules over the prompt it is given.
+"""The provider that needs no key and no network: deterministic rules over the prompt.
 
-It works like any model: it sees messages and tool specs, calls tools, reads their results in the
-next prompt, and answers. What stands in fences, notes and tool results is quoted, never obeyed.
+Like any model, it reads messages and tool specs, calls tools, reads their results in the next
+prompt, and answers. Text in fences, notes and tool results is quoted, never obeyed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from agentd.engine import tokens
 from agentd.providers.offline.conversation import OfflineCall, Reply
 
 _PIECE = re.compile(r"\S+\s*|\s+")
-_STREAMED = 4_000  # characters that come word by word; what is left comes at once
+_STREAMED = 4_000  # characters that are sent word by word; the rest is sent at once
 
 
 class OfflineProvider:
-    """A Provider without a model behind it: the same prompt always gets the same answer.
+    """A provider without a language model: equal prompts get equal answers.
 
-    Its rules are loaded at the first call, or by `warm`.
+    The rules are loaded at the first call, or by `warm`.
     """
 
     name = "offline"
@@ -40,7 +40,7 @@ class OfflineProvider:
         await asyncio.to_thread(_rules)
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ProviderEvent]:
-        """The answer word by word, then whole. Never raises."""
+        """Yield the answer's text word by word, then `Answered`. Never raises."""
         reply = await asyncio.to_thread(_reply, prompt)  # the rules take their time over long texts
         if isinstance(reply, OfflineCall):
             use = ToolUse(_call_id(prompt, reply), reply.tool, reply.input)
@@ -54,13 +54,13 @@ class OfflineProvider:
 
 @cache
 def _rules() -> Mapping[Origin, Callable[[Prompt], Reply]]:
-    """What answers to each kind of turn."""
-    # Their patterns take a tenth of a second to compile, which no start has to wait for.
+    """Load the rules and return the function that replies to turns of each origin."""
+    # Compiling the rules' patterns takes a tenth of a second, which a start does not wait for.
     from agentd.providers.offline import beat, chat, flush, forgetting, learning, summary
 
     return {
         Origin.USER: chat.reply,
-        Origin.EMBEDDING: chat.reply,  # it never has a prompt
+        Origin.EMBEDDING: chat.reply,  # never in a prompt
         Origin.HEARTBEAT: beat.reply,
         Origin.JOB: beat.reply_to_job,
         Origin.FLUSH: flush.reply,
@@ -80,7 +80,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _call_id(prompt: Prompt, call: OfflineCall) -> str:
-    """A name for the call that follows from the conversation and is not in use in it."""
+    """Return an id for the call that depends on the conversation alone and is not used in it."""
     used = {use.id for message in prompt.messages for use in message.tool_uses}
     seed = repr((len(prompt.messages), prompt.messages[-1:], call.tool, dict(call.input)))
     digests = (

@@ -1,7 +1,8 @@
-"""A summary without a model: the user's own words, shortened, and every identifier. Pure.
+"""Summarises without a model: the user's own words, shortened, and every identifier. Pure.
 
-What the engine demands of a summary comes first: the identifiers of the last three user messages. All
-else has a budget, the newest first, and all together has half of the tokens that the request allows.
+The identifiers of the last three user messages come first, since the engine refuses a summary
+without them. Every other part has a budget, newest first. The whole has at most half of the tokens
+that the request allows.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _CLOSING = "\n</data>"
 
 @dataclass(frozen=True, slots=True)
 class _Earlier:
-    """An earlier summary taken apart."""
+    """The parts of an earlier summary: its lines, and the identifiers in its two lists."""
 
     lines: tuple[str, ...] = ()
     latest: tuple[str, ...] = ()
@@ -47,19 +48,19 @@ class _Earlier:
 
 
 def reply(prompt: Prompt) -> Reply:
-    """The summary of the conversation and of the earlier summary in the request."""
+    """Return a summary of the request's conversation and of the earlier summary in it."""
     text = own_words(prompt)
     most = prompt.max_tokens // 2 if prompt.max_tokens else LONGEST
     before, text = _split_fence(text, "earlier summary")
     conversation, rest = _split_fence(text, "conversation")
     if not conversation:
         return Say(_fit(rest, before, (), most))
-    # What follows may say which identifiers a first try has lost.
+    # The text after the conversation may name identifiers that a first try has lost.
     return Say(_fit(conversation, before, identifiers(rest), most))
 
 
 def _fit(conversation: str, before: str, wanted: Sequence[str], most: int) -> str:
-    """As much of it as has at most so many tokens."""
+    """Return the longest summary of at most `most` tokens, or the shortest there is."""
     texts = (summarise(conversation, before, wanted, share) for share in _SHARES)
     text = next((text for text in texts if tokens.of_text(text) <= most), "")
     return text or summarise(conversation, before, wanted, 0)
@@ -68,13 +69,13 @@ def _fit(conversation: str, before: str, wanted: Sequence[str], most: int) -> st
 def summarise(
     conversation: str, before: str = "", wanted: Sequence[str] = (), share: float = 1.0
 ) -> str:
-    """Plain text of bounded length, with the identifiers that have to be in it: `wanted`, and those of
-    the last messages. `share` is how much of their room the other parts have.
+    """Return a summary as plain text of limited length, with the required identifiers: `wanted`,
+    and those of the last user messages. `share` scales the budgets of the other parts.
     """
     said, others = _rows(conversation)
     earlier = _parse_earlier(before)
     latest = needed_identifiers(reversed(said[-_LAST:]), _LATEST_BYTES)
-    if len(said) < _LAST:  # some of the last three are behind the earlier summary
+    if len(said) < _LAST:  # some of the last three are in the earlier summary
         latest = _distinct((*earlier.latest, *latest))
     latest = _distinct((*latest, *wanted))
     questions = [_short(t) for t in said if is_question(t)][-3:]
@@ -97,7 +98,9 @@ def summarise(
 
 
 def _split_fence(text: str, label: str) -> tuple[str, str]:
-    """What stands in the text's first fence, if it has this label, and what comes after it."""
+    """Return the content of the fence at the beginning of the text, if it has this label, and the
+    text after it.
+    """
     opening = _OPENING.format(label)
     if not text.startswith(opening):
         return "", text
@@ -106,7 +109,7 @@ def _split_fence(text: str, label: str) -> tuple[str, str]:
 
 
 def _rows(conversation: str) -> tuple[list[str], list[str]]:
-    """The user's messages, and all the other rows: answers, tool calls and their results."""
+    """Return the user's messages, and all other rows: answers, tool calls and results."""
     starts = list(_ROW.finditer(conversation))
     if not starts:
         return [conversation], []
@@ -132,7 +135,7 @@ def _parse_earlier(before: str) -> _Earlier:
             named[label] = tuple(line.removeprefix(label).split())
         elif line.strip() and line not in (_HEAD, _EARLIER, _KNOWN, _ASKED):
             lines.append(line.strip().removeprefix("- "))
-    if not named[_LATEST]:  # another's summary
+    if not named[_LATEST]:  # not a summary of this provider
         named[_LATEST] = identifiers(before)
     return _Earlier(tuple(lines), named[_LATEST], named[_EXACT])
 
@@ -151,7 +154,7 @@ def _short(text: str) -> str:
 
 
 def _fitting(lines: Sequence[str], room: float) -> list[str]:
-    """The newest lines, as many as there is room for, in order."""
+    """Return the newest lines that fit into `room` characters, in order."""
     kept: list[str] = []
     for line in reversed(lines):
         room -= len(line) + 3

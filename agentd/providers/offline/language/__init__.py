@@ -1,1 +1,1 @@
-"""What the offline provider knows of English and German: tables and rules, and nothing but those."""
+"""The offline provider's rules and tables for English and German."""

@@ -1,4 +1,4 @@
-"""Days and times as people write them: in statements, and in what they want to be reminded of. Pure."""
+"""Reads days and times as people write them, in statements and in requests for reminders. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DATE = (
     rf"|(?:the )?\d{{1,2}}(?:st|nd|rd|th|\.)?(?: of)? (?:{_MONTH})\.?(?:,? \d{{4}})?"
     rf"|(?:{_MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?(?!\d)(?:,? \d{{4}})?"
 )
-# A day that can be told apart from all others, with or without a time. No groups.
+# A pattern for one definite day, with or without a time. It has no groups.
 WHEN = (
     rf"(?:(?:(?:{_WEEKDAY}),? (?:the )?)?(?:{_DATE})"
     rf"|(?:(?:next|this|nächsten|diesen) )?(?:{_WEEKDAY})|{_SOON})(?:,?(?: at| um| from)? {_HOUR})?"
@@ -48,7 +48,7 @@ _A_DATE = re.compile(
     re.IGNORECASE,
 )
 
-# A day in an order of its parts that nobody can be sure of, and one that is over.
+# Dates whose parts may be in either order, and days in the past.
 _OTHER_DATE = re.compile(
     r"(?<![\w./-])(?:\d{4}[/.-]\d{1,2}[/.-]\d{1,2}|\d{1,2}[/-]\d{1,2}[/-]\d{4}|\d{1,2}/\d{1,2}/\d\d)(?![\w/-])"
 )
@@ -57,8 +57,8 @@ _PAST_DAY = re.compile(
     re.IGNORECASE,
 )
 _A_LEAP_YEAR = 2028
-_YEARS = 8  # in which every day of the calendar comes
-_CHARS = 1_000  # of an order to remind that are looked at
+_YEARS = 8  # until the next 29 February, at the longest
+_CHARS = 1_000  # looked at in a request for a reminder
 _MORNING, _EVENING = time(9), time(20)
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _UNIT = r"(?P<unit>m|min|mins|minutes?|h|hrs?|hours?|d|days?|w|weeks?)\b"
@@ -77,25 +77,24 @@ _TIME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A task and when it is due; `marks` is "" when no time was found. `at` is the due time of a task
-    that is due once, "" for any other.
+    """A task and its due time. `marks` is the time as marks of the checklist, "" when no time was
+    found. `at` is the due time of a task that is due once, else "".
     """
 
     task: str
     marks: str = ""
     at: str = ""
-    objection: str = ""  # why there is no such time, in words
+    objection: str = ""  # why the time cannot be used, for the user
 
     @property
     def entry(self) -> str:
-        """The line for HEARTBEAT.md."""
+        """The task as a line of HEARTBEAT.md."""
         return f"- [ ] {self.task} {self.marks}".rstrip()
 
 
 def with_date(text: str, said_on: date | None) -> str | None:
-    """The text with a day that only makes sense on the day it was said (“tomorrow”) told as a date; None
-    when it names such a day and the day it was said is unknown. A weekday is the next one to come,
-    and beside a date it stays.
+    """Return the text with a relative day (“tomorrow”, “Friday”) replaced by its date; None when
+    there is one, but `said_on` is unknown. A weekday is the next to come; beside a date it is kept.
     """
     match = _NAMED_DAY.search(text)
     if match is None or (match["weekday"] and _A_DATE.search(text)):
@@ -109,24 +108,24 @@ def with_date(text: str, said_on: date | None) -> str | None:
 
 
 def last_day(text: str, said_on: date | None) -> date | None:
-    """The last day that the text names by its date; None if it names none. One without a year is the
-    next to come.
+    """Return the latest date in the text; None if there is none. A date without a year is the next
+    to come.
     """
     days = (_on(match, said_on) for match in _A_DATE.finditer(text))
     return max((day for day in days if day is not None), default=None)
 
 
 def is_time(text: str, now: datetime | None) -> bool:
-    """Whether all of the text is understood as a time."""
+    """Whether the whole text is understood as a time."""
     flat = " ".join(text[:_CHARS].split())
     _, rest = _due(_without(flat, _EVERY.search(flat)), now)
     return not plain_entry(rest)
 
 
 def split_time(text: str, now: datetime | None) -> Timed:
-    """The task without its time, and the time; relative times need `now`, the owner's wall time.
+    """Split the text into a task and its time. Relative times need `now`, the owner's wall time.
 
-    “water the plants every 2h” is `water the plants` with `(every: 2h)`.
+    “water the plants every 2h” becomes `water the plants` with `(every: 2h)`.
     """
     flat = " ".join(text[:_CHARS].split())
     if objection := _objection(flat, now):
@@ -153,9 +152,7 @@ def _ahead(match: re.Match[str], today: date) -> date:
 
 
 def _objection(text: str, now: datetime | None) -> str:
-    """Why the day or the time that the text names is none to be reminded at; "" if nothing speaks against
-    it.
-    """
+    """Return why a reminder is impossible at the day or time in the text; "" if it is possible."""
     today = now.date() if now is not None else None
     if found := _A_DATE.search(text):
         words = found[0].strip().removeprefix("on ")
@@ -185,8 +182,8 @@ def _on(match: re.Match[str], today: date | None) -> date | None:
 
 
 def _day(match: re.Match[str], today: date | None) -> date | None:
-    """The day of a date, the next to come if it has no year; None where that is not known. Raises
-    ValueError if there is no such day.
+    """Return the day of a date, the next to come if it has no year; None if `today` is unknown
+    then. Raises ValueError if there is no such day.
     """
     if match["iso"]:
         return date.fromisoformat(match["iso"])
@@ -204,7 +201,7 @@ def _day(match: re.Match[str], today: date | None) -> date | None:
 
 
 def _due(text: str, now: datetime | None) -> tuple[datetime | None, str]:
-    """When, and the text without the words that say so."""
+    """Return the due time (None: none found) and the text without the words for it."""
     if (soon := _IN.search(text)) and now is not None:
         return _after(now, _span(soon)), _without(text, soon)
     today = now.date() if now else None
@@ -241,8 +238,8 @@ def _clock(match: re.Match[str] | None) -> time | None:
 
 
 def _after(now: datetime, span: timedelta) -> datetime:
-    """The first whole minute that is no less than the span away: a prompt tells the minute that has begun,
-    and up to 59 seconds of it are over. A count of days keeps the time of day.
+    """Return the first whole minute at least `span` after `now`. A prompt gives the time in whole
+    minutes, so up to 59 seconds more may have passed. Whole days keep the time of day.
     """
     whole = now.replace(second=0, microsecond=0) + span
     return whole if span % timedelta(days=1) == timedelta() else whole + timedelta(minutes=1)
@@ -270,6 +267,6 @@ def _without(text: str, match: re.Match[str] | None) -> str:
 
 
 def plain_entry(text: str) -> str:
-    """One line that cannot be taken for a mark of the checklist."""
+    """Return the text as one line that cannot be mistaken for a mark of the checklist."""
     flat = " ".join(text.split()).strip(" ,.;:-–").replace("(", "[").replace(")", "]")
     return flat.removeprefix("to ")

@@ -1,7 +1,7 @@
-"""What a user says about himself, read by rules from his own words. Pure.
+"""Reads by rules what a user claims about himself in his own words. Pure.
 
-Precision comes first. A sentence counts only if the rules know it from its first word; questions,
-suppositions, jokes, quotes, code and whatever stands behind “translate:” or “she wrote:” give nothing.
+Precision comes first. A sentence counts only if a rule matches it from its first word. Questions,
+suppositions, jokes, quotes, code and whatever follows “translate:” or “she wrote:” give no claims.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from agentd.providers.offline.language.statements import (
     without_openings,
 )
 
-LONGEST = 10_000  # characters that are read of a message: nobody types more about himself
+LONGEST = 10_000  # characters read of a message; a longer one is not typed
 
 _RULES = (*english.RULES, *german.RULES)
 _TOLD_RULES = (*_RULES, *english.TOLD, *german.TOLD)
@@ -53,7 +53,7 @@ _MOVED = re.compile(
     r"|i(?:'m| am) {0,1}(?-i:[A-Z])[a-zà-ÿ]+",
     re.IGNORECASE,
 )
-# “I live in Rome and work at …” has one subject for both.
+# “I live in Rome and work at …”: one subject for two verbs.
 _SUBJECT = re.compile(
     r"(?P<who>i|we|ich|wir)(?:'m| am| bin| now| also| just| recently)?(?: (?:quit|left|moved|live|work|study|joined|use|drive|speak"
     r"|play|have|prefer|wohne|wohnen|lebe|arbeite|heiße|komme))\b|(?P<mine>(?:my|our|meine?|unsere?|unser) [\w-]+(?: (?-i:[A-ZÀ-Þ])[\w'-]+)?)"
@@ -93,13 +93,13 @@ _TOLD = re.compile(
     r"(?:the )?user (?P<how>(?:(?:no longer|never|now|also|always|currently) )?)(?P<verb>[a-z]+)",
     re.IGNORECASE,
 )
-# “The boiler code is 4417”: a thing of which there is one, and its number or name.
+# “The boiler code is 4417”: a unique thing and its number or name.
 _A_THING = re.compile(
     r"(?:(?:the )?user's|my|our|the) (?P<n>(?-i:[a-z])[\w-]*(?: (?!of\b|for\b|in\b|at\b|on\b)[\w-]+){0,2}?) (?:is(?: now)?(?: called| named)?|=|was changed to)"
     r" (?P<v>\S*\d\S*(?: \S*\d\S*){0,3}?|(?-i:[A-ZÀ-Þ])[\w'&+./-]*(?: (?-i:[A-ZÀ-Þ\d])[\w'&+./-]*){0,3}?)(?: now)?[.!]*",
     re.IGNORECASE,
 )
-# Of these there are several, at once or one after the other.
+# Things of which there are several, at once or in turn.
 _SEVERAL = re.compile(
     r".*\b(?:meeting|appointment|call|lesson|class|train|bus|flight|game|match|party|event|session|date|visit"
     r"|trip|interview|exam|test|show|concert|talk|workshop|movie|film|one|thing|problem|question|point|reason"
@@ -111,9 +111,9 @@ _SEVERAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One thing said. `text` is a sentence in the third person, `message[start:end]` the sentence that
-    says it. `is_single` if it takes the place of what was said of the same before. `until` is the day
-    after which it says nothing any more. `is_all` unless the sentence says more than its claims.
+    """One claim of a sentence. `text` is the claim in the third person; `message[start:end]` is the
+    sentence in the message. `is_single`: it replaces earlier claims of the same slot. `until` is
+    the last day for which it matters. `is_all` is false if the sentence says more than its claims.
     """
 
     text: str
@@ -127,29 +127,31 @@ class Claim:
 
     @property
     def is_denial(self) -> bool:
-        """Whether it says that something is not so."""
+        """Whether the claim denies something."""
         return canonical(self.triple.relation)[1]
 
     @property
     def is_ending(self) -> bool:
-        """Whether it only says that something is no longer so."""
+        """Whether the claim only says that something no longer holds."""
         return ends(self.triple.relation)
 
     @property
     def slot(self) -> tuple[str, str]:
-        """Subject and relation, to be compared."""
+        """Subject and relation, normalised for comparison."""
         return slot(self.triple)
 
 
 def slot(triple: Triple) -> tuple[str, str]:
-    """Subject and relation, to be compared: what is denied has the slot of what is said."""
+    """Return subject and relation, normalised for comparison; a denied relation gives the same slot
+    as the relation.
+    """
     return normalise(triple.subject), canonical(triple.relation)[0]
 
 
 def claims(text: str, said_on: date | None = None, *, is_meant: bool = False) -> tuple[Claim, ...]:
-    """What the message claims, in order. “Tomorrow” is told as a date when `said_on` is known, and is
-    left out else, since it would soon be untrue. What `is_meant` to be a fact is no joke, and no turn
-    of speech.
+    """Return what the message claims, in order. With `said_on`, a day like “tomorrow” becomes a
+    date; without, such claims are left out, since they would soon be wrong. `is_meant` says that
+    the text is meant as facts, so that more rules apply.
     """
     rules = _TOLD_RULES if is_meant else _RULES
     text = text[:LONGEST]
@@ -165,7 +167,9 @@ def claims(text: str, said_on: date | None = None, *, is_meant: bool = False) ->
 
 
 def claims_of(sentence: str, said_on: date | None = None) -> tuple[Claim, ...]:
-    """What one sentence claims that is told in the third person, as facts are, or in the first."""
+    """Return what one sentence claims, in the third person, as facts are written, or in
+    the first.
+    """
     spoken = " ".join(_as_spoken(sentence[: statements.LONGEST + 1]).split())
     whole = Sentence(spoken, 0, len(sentence))
     if not spoken or not is_statement(spoken):
@@ -174,8 +178,8 @@ def claims_of(sentence: str, said_on: date | None = None) -> tuple[Claim, ...]:
 
 
 def thing(sentence: str) -> Triple | None:
-    """The triple of a sentence that gives the only thing of its kind a number or a name; None for any
-    other. It is not certain enough to be read out of a chat.
+    """Return the triple of a sentence that gives a unique thing a number or a name; None for any
+    other. The rule is not precise enough for ordinary chat.
     """
     match = _A_THING.fullmatch(sentence.strip()[: statements.LONGEST])
     if match is None or _SEVERAL.fullmatch(match["n"].casefold()):
@@ -184,7 +188,9 @@ def thing(sentence: str) -> Triple | None:
 
 
 def _of_sentence(sentence: Sentence, said_on: date | None, rules: Sequence[Rule]) -> list[Claim]:
-    """The claims of a sentence whose first clause is understood, or of all its parts together."""
+    """Return the claims of the whole sentence, or else of its clauses; none if the first clause, or
+    one about the user, is not understood.
+    """
     whole = " ".join(sentence.text.split())
     if told := list(_of_clause(whole, sentence, said_on, rules)):
         return told
@@ -201,8 +207,8 @@ def _of_sentence(sentence: Sentence, said_on: date | None, rules: Sequence[Rule]
 
 
 def _parts(text: str) -> list[str]:
-    """The clauses of a sentence, each with a subject, and with the name of the subject where one clause
-    gives it.
+    """Split a sentence into clauses that each have a subject, repeated where a clause leaves it
+    out, with its name if a clause gives it.
     """
     clauses = [part for part in _CLAUSE.split(text) if part]
     found: list[str] = []
@@ -236,7 +242,9 @@ def _of_clause(
 
 
 def _values(rule: Rule, match: re.Match[str]) -> dict[str, str] | None:
-    """What stands in the braces of a rule; None when a value says nothing."""
+    """Return the values for the placeholders of a rule; None if the value says nothing (“it”,
+    “something”).
+    """
     values = dict.fromkeys(("n", "v", "w", "a", "b", "c", "rest"), "")
     for name, words in match.groupdict().items():
         if words and not values[name.rstrip("0123456789")]:
@@ -316,7 +324,7 @@ def _is_single(relation: str, sentence: str, *, is_sole: bool) -> bool:
 
 
 def _as_spoken(text: str) -> str:
-    """A sentence in the third person as the user would say it."""
+    """Turn a sentence about the user into the first person."""
     text = re.sub(r"\A(?:the )?user's\b", "My", text.strip(), flags=re.IGNORECASE)
     match = _TOLD.match(text)
     if match is None:

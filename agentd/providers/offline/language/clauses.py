@@ -1,4 +1,4 @@
-"""The clauses of a sentence, and what each of them claims by itself. Pure."""
+"""Splits sentences into clauses and finds what each claims by itself. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from agentd.core.fact import Triple
 from agentd.providers.offline.language.claims import claims_of, slot
 from agentd.providers.offline.language.relations import canonical, normalise
 
-# Where a sentence goes on with something else. A name behind a comma or an “and” may belong to what is
-# before it: “Lyon, Texas”, “Smith and Sons”.
+# The joints between clauses. A comma or an “and” before a capital is no joint, since the name may
+# belong to the words before: “Lyon, Texas”, “Smith and Sons”.
 _JOINT = re.compile(
     r"(?<!\s)\s*+(?:[;:()–—“”„«»\"]++(?:\s*+[;:()–—“”„«»\"]++)*+\s*+"
     r"|,\s*+(?=(?-i:I\b|[a-zß-ÿ]))(?:(?:and|but|or|und|aber|oder|dass)\s++)?)"
@@ -19,8 +19,8 @@ _JOINT = re.compile(
     r"|(?:but|so|because|while|where|which|who|with|that|aber|weil|wo|mit|dass)\s++)",
     re.IGNORECASE,
 )
-_CLAUSES, _CLAUSES_AS_ONE = 12, 3  # of a sentence that are looked at, and that may say it together
-# Whom the clauses are about that have no subject of their own: “I live in Lyon and work at …”.
+_CLAUSES, _CLAUSES_AS_ONE = 12, 3  # joints looked at in a sentence, and clauses joined to one
+# The sentence's subject, for clauses without one of their own: “I live in Lyon and work at …”.
 _SUBJECT = re.compile(
     r"(?:(?:the )?user|i|we|you|ich|wir|du|(?:my|your|our|the user['’]s|meine?|deine?|unsere?) [\w-]+)\b",
     re.IGNORECASE,
@@ -40,7 +40,9 @@ _TO_ME = (
 
 
 def saying(said: str, is_wanted: Callable[[Triple], bool]) -> list[tuple[str, Triple]]:
-    """The shortest parts of a sentence that claim something wanted, and what."""
+    """Return the shortest parts of the sentence that claim a wanted triple, each with
+    that triple.
+    """
     found: list[tuple[int, int, Triple]] = []
     for begin, end, told in _clauses(said):
         wanted = next(filter(is_wanted, told), None)
@@ -50,8 +52,8 @@ def saying(said: str, is_wanted: Callable[[Triple], bool]) -> list[tuple[str, Tr
 
 
 def _clauses(said: str) -> Iterator[tuple[int, int, tuple[Triple, ...]]]:
-    """Where the clauses of a sentence that claim something begin and end, and what; the shortest first,
-    then several that only together claim it.
+    """Yield begin, end and triples of each part of the sentence that claims something: single
+    clauses first, then two and three in a row.
     """
     joints = [(match.start(), match.end()) for match in islice(_JOINT.finditer(said), _CLAUSES)]
     begins = [0, *(end for _, end in joints)]
@@ -68,7 +70,7 @@ def _clauses(said: str) -> Iterator[tuple[int, int, tuple[Triple, ...]]]:
 
 
 def triples_claimed(said: str) -> list[Triple]:
-    """What the words claim, said by the user or to him."""
+    """Return the triples that the text claims, said by the user or, with “you”, to the user."""
     spoken = said
     for pattern, instead in _TO_ME:
         spoken = pattern.sub(instead, spoken)
@@ -76,7 +78,7 @@ def triples_claimed(said: str) -> list[Triple]:
 
 
 def is_same(one: Triple, other: Triple) -> bool:
-    """Whether both say the same of the same."""
+    """Whether two triples say the same of the same subject."""
     if slot(one) != slot(other) or canonical(one.relation) != canonical(other.relation):
         return False
     return normalise(one.value) == normalise(other.value)

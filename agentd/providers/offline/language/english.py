@@ -1,4 +1,4 @@
-"""What people say of themselves in English, as forms of sentences. What may be a joke is left out."""
+"""Rules for what people say of themselves in English. Phrases that are often jokes are left out."""
 
 from __future__ import annotations
 
@@ -47,11 +47,12 @@ _NOT = r"(?:don't|do not|dont|never|no longer)"
 _QUIT = r"(?:i(?:'ve| have)? (?:just |finally |recently )?(?:stopped|quit|gave up|given up))"
 _DIET = r"(?:vegan|vegetarian|pescatarian)"
 _HOW = r"(?:(?:really|absolutely|quite|usually|particularly|especially|strongly|very much) )?"
-# A taste is a thing or a hobby, in three words at most; whatever points at something at hand is none.
+# A taste is a thing or a hobby, in three words at most; words like “this” and “my” refer to
+# something at hand, which is no lasting taste.
 _NO_TASTE = r"(?!(?:it|this|that|these|those|the|a|an|my|your|his|her|its|our|their|you|him|them|me|us|how|what|when|where|why|if|to|being|having|getting|waiting|paying|seeing|doing|going|working|option|version|variant|plan|idea|both|all|one|some|any|no|not|every|everything|nothing|people|humans|everyone|everybody|children|bugs?|meetings?|deadlines?|surprises?|errors?|life)\b)"
 _THING = rf"{_NO_TASTE}(?-i:[a-zà-ÿ])[\w'-]*(?: (?!(?:is|are|that|when|how|better|more|one|with|like|as)\b)(?-i:[a-zà-ÿ])[\w'-]*)?(?: in (?:the )?{NAME.replace('(?P<v>', '(?:')})?"
 _THINGS = rf"(?P<v>{_THING}(?:(?:,| and|, and) {_THING}){{0,3}})"
-# Of these nobody says in jest that he loves them.
+# Things that nobody claims to love in jest.
 _TREAT = r"(?:(?:green|black|ginger|mint|herbal|dark|milk|white|spicy|thai|indian|italian|japanese|mexican|greek|fresh|red|classical|electronic|folk|board|card|video|science|historical|crime|red|sparkling) )?(?:tea|coffee|chocolate|pizza|pasta|sushi|ramen|curry|cheese|bread|fish|tofu|olives|coriander|cilantro|onions|mushrooms|garlic|celery|broccoli|spinach|tomatoes|liquorice|licorice|marzipan|raisins|beer|wine|whisky|juice|strawberries|mangos?|apples|bananas|food|hiking|swimming|running|cycling|climbing|skiing|sailing|dancing|cooking|baking|gardening|knitting|reading|painting|drawing|photography|chess|football|tennis|yoga|pilates|jazz|rock|metal|techno|opera|music|games|fiction|novels|films|cats|dogs|horses|birds|trains|plants|mountains|museums)(?: in (?:the )?(?-i:[A-Z])[\w-]+)?"
 _TREATS = rf"(?P<v>{_TREAT}(?:(?:,| and|, and) {_TREAT}){{0,3}})"
 _FAVOURITE = r"(?P<n>colou?r|food|dish|meal|band|song|singer|artist|album|film|movie|book|author|animal|drink|tea|coffee|fruit|vegetable|city|country|season|sport|team|club|game|board game|show|series|restaurant|language|programming language|number|flower|beer|wine|cheese|dessert|cake|pizza|ice cream|composer|painter|composer|instrument|park|beach)"
@@ -166,7 +167,8 @@ RULES = (
     Rule(r"i (?:now )?smoke(?: again)?|(?:i am|i'm) a smoker", "{S} smokes.", "smokes", value="cigarettes"),
 )  # fmt: skip
 
-# What facts say, and what is believed of what the user asks to be remembered or answers when asked.
+# Further rules for texts that are meant as facts: facts themselves, orders to remember, answers to
+# the agent's questions.
 TOLD = (
     Rule(rf"i {_HOW}(?:hate|dislike|detest|can't stand|cannot stand|do not like|don't like|don't enjoy) {_THINGS}{_MUCH}", "{S} dislikes {v}.", "dislikes", TASTE, lists=True),
     Rule(rf"i {_HOW}(?:like|love|enjoy|adore) {_THINGS}(?: (?:very much|a lot|so much))?|{I_AM} (?:a (?:big |huge )?fan of|fond of|really into) {_THINGS}", "{S} likes {v}.", "likes", TASTE, lists=True),

@@ -1,4 +1,4 @@
-"""The commonest things people say of themselves in German; what is stated is told in English."""
+"""Rules for the most common things people say of themselves in German; the facts are in English."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from agentd.core.fact import Category
 from agentd.providers.offline.language.calendar import WHEN
 from agentd.providers.offline.language.rule import NAME, PROPER, TASTE, TOWN, Rule
 
-# What a German word of a rule's group `n` or `v` is called in the fact.
+# The English word for a German one in a rule's group `n` or `v`.
 ENGLISH = {
     word: english
     for english, words in {
@@ -34,7 +34,7 @@ _MY = r"(?:mein|meine|unser|unsere|unsre)"
 _PETS = "Hund|Hündin|Welpe|Katze|Kater|Kaninchen|Hase|Hamster|Pferd|Vogel|Wellensittich"
 _PEOPLE = rf"(?P<n>{_PETS}|Frau|Ehefrau|Mann|Ehemann|Freundin|Freund|Sohn|Tochter|Bruder|Schwester|Mutter|Mama|Vater|Papa|Chefin|Chef|Hausarzt|Hausärztin|Arzt|Ärztin|Tante|Onkel|Zahnarzt|Zahnärztin|Partnerin|Partner|Vermieterin|Vermieter)"
 _NOW = r"(?:(?:jetzt|derzeit|zur Zeit|aktuell|inzwischen) )?"
-# What one lives or works in, by or for without a place or an employer being meant.
+# Capitalised words after “in”, “bei” or “für” that are no place or employer.
 _NO_PLACE = r"(?!(?:Angst|Scheidung|Trennung|Frieden|Ruhe|Armut|Sünde|Saus|Untermiete|Panik|Furcht|Gedanken|Erinnerungen|Partnerschaft|Beziehung|WG|Kartons|Hotels|Luxus|Not|Extremen|Gefangenschaft|Regen|Nacht|Tag|Kerzenlicht|Hitze|Kälte|Licht|Wind|Schnee|Sonne|Musik|Bedarf|Gelegenheit|Dunkelheit|Tageslicht|Geld|Freunde|Essen|Kunden|Zwei|Hause|Umme)\b)(?!\w+(?:heit|keit|ung|schaft|tät|ismus|licht|wetter)\b)"
 _AT = rf"(?:bei|für) (?:der |dem )?{_NO_PLACE}{PROPER}"
 _AT_FIRM = r"(?:bei|für) (?:der |dem )?(?P<v>(?:siemens|bosch|sap|bmw|vw|volkswagen|mercedes|daimler|audi|porsche|telekom|bayer|basf|henkel|lufthansa|db|deutschen bahn|edeka|rewe|aldi|lidl|ikea|amazon|google|microsoft|apple|roche|novartis|nestlé|migros|coop|swisscom|dhl|zeiss|trumpf|continental|zf|schaeffler|infineon|allianz|commerzbank|sparkasse|zalando|(?-i:[A-ZÄÖÜ]{2,6}))(?: (?:in )?(?-i:[A-ZÄÖÜ])[\w-]+)?)"
@@ -78,7 +78,7 @@ RULES = (
     Rule(rf"mein (?P<n>flug|termin|zahnarzttermin|arzttermin)(?P<w> (?:nach|beim|bei|mit) [\w -]{{2,30}}?)? ist (?:am |um )?(?P<v>{WHEN})", "{P} {n}{w} is on {v}.", "{n}{w}"),
 )  # fmt: skip
 
-# As in English: what facts say, and what the user asks to be remembered.
+# Further rules for texts that are meant as facts, as in English.
 TOLD = (
     Rule(rf"(?:ich|wir) (?:wohne|lebe|wohnen|leben) {_NOW}in (?:{TOWN}|{_NO_PLACE}{PROPER})(?: jetzt)?|(?:ich|wir) {_NOW}in {TOWN} (?:wohne|lebe|wohnen|leben)", "{S} lives in {v}.", "home"),
     Rule(rf"{_MY} {_PEOPLE},? {NAME.replace('<v>', '<w>')},? (?:wohnt|lebt) {_NOW}in {_NO_PLACE}{PROPER}", "{P} {n} {w} lives in {v}.", "home", subject="{w}", kin=True),

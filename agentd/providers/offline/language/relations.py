@@ -1,4 +1,4 @@
-"""Relations of facts: which hold one value at a time, which deny another. Pure."""
+"""Properties of relations: which have one value at a time, which deny another. Pure."""
 
 from __future__ import annotations
 
@@ -39,27 +39,31 @@ _OUTER = " \t\"'.!?…。！？,;:"
 
 
 def canonical(relation: str) -> tuple[str, bool]:
-    """The relation that is spoken of, and whether its value is denied: `dislikes` is `likes`, denied."""
+    """Return the affirmed relation, and whether the given one denies it: `dislikes` is `likes`,
+    denied.
+    """
     if relation in _OPPOSITES:
         return _OPPOSITES[relation], True
     return relation.removeprefix(_NO_LONGER), relation.startswith(_NO_LONGER)
 
 
 def ends(relation: str) -> bool:
-    """Whether the relation says no more than that something is over."""
+    """Whether the relation only says that something no longer holds."""
     return relation.startswith(_NO_LONGER)
 
 
 def is_single(relation: str) -> bool:
-    """Whether a subject has one value of it at a time, so that a new one replaces the old."""
+    """Whether a subject has one value of the relation at a time, so that a new value replaces the
+    old.
+    """
     if len(relation) > _LONGEST or _OF_SEVERAL.fullmatch(relation):
         return False
     return _SINGLE.fullmatch(relation) is not None
 
 
 def normalise(text: str) -> str:
-    """The text without what says nothing: case, widths, kinds of quotes and dashes, blanks,
-    punctuation at its ends.
+    """Return the text for comparison: without case, widths, kinds of quotes and dashes, extra
+    blanks, and punctuation at its ends.
     """
     text = unicodedata.normalize("NFKC", text.translate(_SIGNS)).casefold()
     return " ".join(text.split()).strip(_OUTER)

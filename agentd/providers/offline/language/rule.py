@@ -1,4 +1,4 @@
-"""One form of a sentence in the first person, and the fact it states; what forms are made of."""
+"""A rule for one form of sentence in the first person, and patterns that rules share."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ I_HAVE = r"(?:i have|i've got|i have got|we have|we've got)"
 _NAMED_TIMES = "christmas|easter|weihnachten|ostern|winter|today|tomorrow|heute|morgen"
 _TIMES = "|".join((*MONTHS, *WEEKDAYS, _NAMED_TIMES))
 NO_TIME = rf"(?!(?:{_TIMES})s?\b)"
-# Capitalised words that stand where a name would, and are none.
+# Capitalised words in the place of a name that are no names.
 _NO_NAME = (
     rf"{NO_TIME}(?!(?:this|that|here|there|it|i|just|not|the|a|an|and|or|is|was|mine|work|life"
     r"|batman|superman|god|karma|legion|nobody|programm|myself|home|full|dead|broken|slow|offline|gone|closed"
     r"|das|der|die|ist|hat|hase)\b)"
 )
-# What people live in, or are married to, for a laugh.
+# Things that people live in, or are married to, in jest.
 NO_HOME = (
     r"(?!(?:google|netflix|excel|word|outlook|teams|slack|zoom|emacs|vim|linux|bed|work|hell|narnia|mordor"
     r"|mars|venus|atlantis|neverland|wonderland|hogwarts|erebor|krypton)\b)"
@@ -30,12 +30,12 @@ NO_HOME = (
 _CAP = r"(?-i:[A-ZÀ-Þ])[\w'&+#-]*"
 # A name: one to four capitalised words. The group is `v`.
 NAME = rf"(?P<v>(?:(?-i:Dr|Prof|Mr|Mrs|Ms|Frau|Herr)\.? )?{_NO_NAME}{_CAP}(?: {_CAP}){{0,3}})"
-# A name of a place, a firm, a thing, with the small words that such names have.
+# A name of a place, firm or thing, which may contain words like “of” and “the”.
 PROPER = (
     rf"(?P<v>{_NO_NAME}(?-i:[A-ZÀ-Þ0-9])[\w'.&+#/-]*"
     r"(?: (?!24/7)(?:(?-i:[A-ZÀ-Þ0-9])[\w'.&+#/-]*|of|the|and|am|im|an der|de|la|upon)){0,4})"
 )
-# People live in, move to and come from more things than towns: only these are certain to be places.
+# Places. People also live in, move to and come from other things, so only known places count.
 TOWN = (
     r"(?P<v>(?i:(?:(?:new|bad|san|santa|los|las|st\.?|saint|den|the|buenos|rio de|tel|hong|kuala|cape|abu|salt lake|frankfurt am|freiburg im) )?"
     r"(?:aachen|aarhus|amsterdam|antwerp|athens|augsburg|austin|australia|austria|bali|bamberg|barcelona|basel"
@@ -65,10 +65,12 @@ _GROUP = re.compile(r"\(\?P<([a-z]+)>")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`pattern` must match a whole clause, whatever its case. In `told`, `relation`, `value` and
-    `subject` its named groups stand in braces, besides `{S}` for “The user” and `{P}` for “The user's”.
-    A rule gives a claim for each member of a list when it `lists`. What it says of somebody called `w`
-    gives, where `kin`, the name too. `past` is the relation that no longer holds for the group `w`.
+    """A pattern for a clause, and the claim that a match makes.
+
+    `pattern` must match a whole clause, in any case. `told`, `relation`, `value` and `subject` are
+    format strings over its named groups, with `{S}` for “The user” and `{P}` for “The user's”. With
+    `lists` each member of a list in `v` makes a claim. With `kin`, the name `w` of the person makes
+    a claim, too. `past` is the relation of a second claim, about the former value `w`.
     """
 
     pattern: str
@@ -81,17 +83,17 @@ class Rule:
     kin: bool = False
     past: str = ""
     loose: bool = False  # the value may be any words
-    passing: bool = False  # the clause says more than this
-    sole: bool = False  # the user speaks of the only one of its kind
+    passing: bool = False  # the clause says more than the claim
+    sole: bool = False  # the user has only one of the kind, so a new name replaces the old
 
     def match(self, clause: str) -> re.Match[str] | None:
-        """What the groups stand for, if the whole clause is of this form."""
+        """Match the whole clause; None if it has another form."""
         return _compile(self.pattern).fullmatch(clause)
 
 
 @cache
 def _compile(pattern: str) -> re.Pattern[str]:
-    """The pattern, compiled when it is first needed. A group that stands in several alternatives has a
+    """Compile the pattern at its first use. A group that occurs in several alternatives gets a
     number from the second on (`v2`).
     """
     seen: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Sentences of what people type: where they end, whose words they are, whether they ask or order. Pure.
+"""Splits typed text into sentences, and tells apart questions, orders and quoted text. Pure.
 
 Every pattern looks at a bounded stretch of text and repeats nothing inside a repetition.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agentd.providers.offline.language.calendar import MONTHS
 
-HOLE = "\x00"  # stands where something was taken out; no statement goes over one
+HOLE = "\x00"  # replaces each character taken out; no statement contains one
 
 _END = re.compile(r"[.!?…]{1,9}[\"'”’»)\]]{0,3}(?=\s|\Z)|[。！？]{1,9}[”』」]?|\n")
 _SHORT = re.compile(
@@ -41,7 +41,7 @@ _QUOTED = re.compile(
     re.MULTILINE,
 )
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|my|ich|mein|meine)\b", re.IGNORECASE)
-_SHORT_QUOTE = 3  # words that may be a name or a value put in quotes
+_SHORT_QUOTE = 3  # words at most in a quote that is a name or a value
 
 _HEAD = 400
 _POLITE = re.compile(
@@ -59,7 +59,7 @@ _ORDER = re.compile(
     re.IGNORECASE,
 )
 _NOT_AN_ORDER = re.compile(
-    # “Remember, I keep it in the shed” reminds of what was said; it asks for nothing.
+    # “Remember, I keep it in the shed” is a reminder, not an order.
     r"(?:remember|note) (?:when|what|who|whom|where|which|how|why|whether|if|me)\b"
     r"|remember,\s+(?!that\b|this\b|the following\b)|(?:merke? dir|notiere?) (?:nichts|nie)\b",
     re.IGNORECASE,
@@ -82,7 +82,7 @@ _TRAILING = " \t\r\n\"'”’»)*_"
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence; `text[start:end]` of what was split, without blanks and bullets around it."""
+    """One sentence: `text[start:end]` of the whole text, without blanks and bullets around it."""
 
     text: str
     start: int
@@ -90,7 +90,9 @@ class Sentence:
 
 
 def sentences(text: str) -> Iterator[Sentence]:
-    """The sentences and lines of a text, in order, those without a letter or digit left out."""
+    """Yield the sentences and lines of a text, in order; those without a letter or digit are left
+    out.
+    """
     start = 0
     for match in _END.finditer(text):
         if match[0] == "." and _goes_on(text, match.start()):
@@ -101,13 +103,13 @@ def sentences(text: str) -> Iterator[Sentence]:
 
 
 def split(text: str) -> Iterator[str]:
-    """The same as plain text."""
+    """Return the sentences and lines of a text as strings."""
     return (sentence.text for sentence in sentences(text))
 
 
 def own_words(text: str) -> str:
-    """The text with all that is not the writer's own statement (code, quotes, pasted lines) made holes;
-    as long as before, so that every word stays in its place.
+    """Replace all that is not the writer's own statement (code, quotes, pasted lines) by HOLE; the
+    length and every other position stay the same.
     """
     text = re.sub(r"(?<=\w)[’ʼ](?=\w)", "'", text.replace(HOLE, " ")).replace("\u00a0", " ")
     text = _FENCE.sub(_hole, text)
@@ -117,7 +119,7 @@ def own_words(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """The text without greetings and polite words before it."""
+    """Return the text without greetings and polite words at its beginning."""
     text = text.strip()
     match = _POLITE.match(text[:_HEAD])
     rest = text[match.end() :] if match else text
@@ -134,7 +136,9 @@ def is_question(text: str) -> bool:
 
 
 def order(text: str) -> str | None:
-    """What is to be remembered, in its own words; None if the text is no such order."""
+    """Return the text that an order like “remember that …” wants kept; "" if the order refers to
+    something said before, None if the text is no such order.
+    """
     head = bare(text)
     match = _ORDER.match(head[:_HEAD])
     if match is None or _NOT_AN_ORDER.match(head[:_HEAD]):
@@ -147,7 +151,7 @@ def order(text: str) -> str | None:
         return ""
     if fact[:3].casefold() == "to ":
         return f"Remember {fact}"
-    for question in reversed(list(split(fact[-_HEAD:]))[1:]):  # asked behind it
+    for question in reversed(list(split(fact[-_HEAD:]))[1:]):  # a question after the order
         if not question.endswith("?") or not fact.endswith(question):
             break
         fact = fact.removesuffix(question).rstrip()
@@ -155,7 +159,7 @@ def order(text: str) -> str | None:
 
 
 def without_order(text: str) -> str:
-    """The text without a leading “remember that”."""
+    """Return the text without “remember that” at its beginning."""
     return order(text) or text
 
 
@@ -170,7 +174,9 @@ def _sentence(text: str, start: int, end: int) -> Iterator[Sentence]:
 
 
 def _goes_on(text: str, dot: int) -> bool:
-    """Whether the full stop ends a short form, an initial or the number of a list."""
+    """Whether the full stop belongs to an abbreviation, an initial or a number, so that the
+    sentence goes on.
+    """
     head = text[max(0, dot - _LOOKS_BACK) : dot]
     words = head.split()
     word = words[-1].replace(".", "").casefold().lstrip("(\"'") if words else ""

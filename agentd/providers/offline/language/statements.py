@@ -1,5 +1,6 @@
-"""Whether a message states something, seriously and as its writer's own: no question, supposition, joke,
-letter, or text to work on. Pure.
+"""Decides whether text states something seriously and as its writer's own. Pure.
+
+Questions, suppositions, jokes, letters and texts to be worked on are no statements.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _ABOUT = re.compile(
     r"|call me|in future|in the future|going forward|antworte|deadline|port|(?:lives|works) (?:in|at))\b",
     re.IGNORECASE,
 )
-# In small letters: a choice of words that may be in either takes three times as long.
+# Matched against lower-case text: ignoring case in the pattern takes three times as long.
 _UNSURE = re.compile(
     r"\b(?:if|would|could|might|may|maybe|perhaps|suppos\w+|imagine|pretend\w*|assum\w+|wish|hopes?|hopefully"
     r"|probably|possibly|unless|whether|i guess|not sure|should|used to|let's|hypothetically|allegedly"
@@ -29,7 +30,7 @@ _UNSURE = re.compile(
     r"|meinte?|meint|denkt|glaubt|behauptet|möchten?|wollten?|sollten?|müssten?|früher|damals|bis|bevor|sobald"
     r"|als kind|z\.b|zum beispiel|praktisch|quasi|heute|diese woche|gestern)\b"
 )
-# A day that is named is no doubt; neither is “last month” of somebody who has moved.
+# Phrases with words of `_UNSURE` that express no doubt: “in May”, “moved last month”.
 _CERTAIN = re.compile(
     r"\b(?:last (?:name|week|month|year|spring|summer|autumn|fall|winter)|until? further|(?:before|after) (?:you|pushing|deploy\w*)\b"
     r"|(?:turned \d\d) (?:today|yesterday)|in may|may \d{1,2}|\d{1,2}(?:th|st|nd|rd)? (?:of )?may)\b|(?:ask|warn|tell|remind) me (?:before|when)",
@@ -41,7 +42,7 @@ _JOKE = re.compile(
     r"|two truths|no,? wait|wait,? no|scratch that|never ?mind|i mean|ich meine|quatsch|stimmt nicht|that's wrong|not true|asking for a friend|für einen freund|in my dreams|in meinen träumen|nicht ernst)\b|/s\s*$|(?:\A|[.!…]\s)(?:not|nicht)[.!]*\s*\Z|[😂🤣😉😜😝🙃😏😅😆🤪]|;-?\)",
     re.IGNORECASE | re.MULTILINE,
 )
-# What follows in the message is a text to work on, a part to play, or a letter.
+# Openings after which the message is a text to be worked on, a role to play, or a letter.
 _OPENS_OTHER = re.compile(
     r"(?:(?:please|can you|could you|bitte|now|hey|hi|ok)[, ]+){0,3}"
     r"(?:translate|summari[sz]e|rewrite|rephrase|proofread|correct|fix|improve|paraphrase|shorten|repeat"
@@ -52,7 +53,7 @@ _OPENS_OTHER = re.compile(
     re.IGNORECASE,
 )
 _COLON = re.compile(r":(?:\s|\Z)")
-# The message is about how something is said.
+# The message is about wording.
 _WORDING = re.compile(
     r"\b(?:grammar|spelling|translat\w+|proofread|(?:does|do) (?:this|it|that) sound|is (?:this|that|it) (?:correct|right)"
     r"|correct (?:english|german)|(?:this|the following) sentence|in (?:english|german|french|spanish)\?|übersetz\w*"
@@ -75,7 +76,7 @@ _BEFORE = re.compile(
 )
 _MARKS = ":;,.!…)–—"
 _LONGEST_AFTER = 80  # characters
-# One of the things that people put behind a statement, without the marks around it.
+# One addition after a statement (“by the way”), without the punctuation around it.
 _AFTER = re.compile(
     r"(?:,? (?:by the way|btw|fyi|you know|as i said|though|actually|at the moment|right now|too|as well"
     r"|currently|übrigens|please|thanks|:-?\)|🎉|🥳|😊|🙂|❤️)|,? (?:not|nicht) (?-i:[A-Z])\w{1,60}+)\Z",
@@ -84,17 +85,17 @@ _AFTER = re.compile(
 
 
 def is_serious(text: str) -> bool:
-    """Whether a message is neither a joke nor taken back by itself, nor about its own wording."""
+    """Whether a message is no joke, does not retract itself, and is not about wording."""
     return _JOKE.search(text) is None and _WORDING.search(text) is None
 
 
 def is_retraction(text: str) -> bool:
-    """Whether a message takes back the one before as a joke or a mistake."""
+    """Whether a message retracts the one before as a joke or a mistake."""
     return len(text) < 80 and _JOKE.search(text) is not None
 
 
 def leads_elsewhere(text: str) -> bool:
-    """Whether what follows the sentence is somebody else's text, or part of a game."""
+    """Whether the text after this sentence is somebody else's, or part of a game."""
     if HOLE in text:
         text = text.split(HOLE, 1)[0]
     if _OPENS_OTHER.match(text):
@@ -104,7 +105,7 @@ def leads_elsewhere(text: str) -> bool:
 
 
 def is_statement(text: str) -> bool:
-    """Whether a sentence states something of its writer, without a doubt."""
+    """Whether a sentence states something about its writer without doubt."""
     if len(text) > LONGEST or HOLE in text or "?" in text or "？" in text:
         return False
     if _ABOUT.search(text) is None or _ASKS.match(text):
@@ -113,13 +114,13 @@ def is_statement(text: str) -> bool:
 
 
 def without_openings(text: str) -> str:
-    """The text without what people put before a statement."""
+    """Return the text without openings like “by the way” at its beginning."""
     before = _BEFORE.match(text)
     return text[before.end() :] if before and before.end() < len(text) else text
 
 
 def core(text: str) -> str:
-    """The text without what people put behind a statement."""
+    """Return the text without punctuation and additions like “by the way” at its end."""
     end = _before_marks(text, len(text))
     while found := _AFTER.search(text, max(end - _LONGEST_AFTER, 0), end):
         end = _before_marks(text, found.start())
@@ -127,8 +128,8 @@ def core(text: str) -> str:
 
 
 def _before_marks(text: str, end: int) -> int:
-    """Where marks begin that stand before `end`. One hyphen behind a word is a minus sign: blood type A- is
-    not A.
+    """Return where the punctuation before `end` begins. A single hyphen after a word is a minus
+    sign and stays: blood type A- is not A.
     """
     while end:
         if text[end - 1].isspace() or text[end - 1] in _MARKS:

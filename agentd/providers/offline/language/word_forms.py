@@ -1,7 +1,8 @@
-"""Words of sentences, brought to forms that can be compared. Pure.
+"""Brings words to forms that can be compared. Pure.
 
-A light stem (plural, -ing, -ed), a few words for the same thing, in German too, and letter pairs for scripts
-without spaces. Enough to find the line that a question is about; no claim to understand it.
+The forms are a light stem (plural, -ing, -ed), one word for each group of synonyms, also for German
+words, and pairs of letters for scripts without spaces. They are enough to find the line that a
+question is about, not to understand it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from agentd.providers.offline.language.german import ENGLISH
 
-MAX_CHARS = 2_000  # of one text that are compared
+MAX_CHARS = 2_000  # compared of one text
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 )
@@ -36,7 +37,7 @@ sur ne pas ce cette se l d c j qu
 el los las una unos unas y o es soy he ha mi mis tu su nuestro nuestra qué quién cuál cuándo
 dónde cómo cuánto por para con en del al no se me te como donde cuando
 """
-# Words for the same thing; each group has its first word as its common form.
+# Synonyms; the first word of a group is the common form of all.
 _SAME = (
     "name called call named names heißt heisst heiße name nom appelle appelé llama nombre",
     "open opens unlock unlocks öffnet ouvre abre",
@@ -62,7 +63,7 @@ place new old last first next
 
 
 def terms(text: str) -> tuple[str, ...]:
-    """The telling words of a text in their common form, each once, in order."""
+    """Return the telling words of a text in their common form, each once, in order."""
     found: dict[str, None] = {}
     for word in _tokens(text):
         if _RUN.match(word):
@@ -73,7 +74,7 @@ def terms(text: str) -> tuple[str, ...]:
 
 
 def weight(term: str) -> float:
-    """How much it says that a line has this term: little for words that go with anything."""
+    """Return how much a match of this term counts: less for words that occur with anything."""
     return 0.4 if term in _WEAK else 1.0
 
 
@@ -83,7 +84,9 @@ def is_unspaced(term: str) -> bool:
 
 
 def query(text: str) -> str:
-    """What to search for: the telling words, with other forms that an exact index needs."""
+    """Return the words to search for: the telling words, with other forms for an index of exact
+    words.
+    """
     wanted: dict[str, None] = {}
     for word in _tokens(text):
         if _RUN.match(word):
@@ -94,8 +97,8 @@ def query(text: str) -> str:
 
 
 def in_english(text: str) -> str:
-    """The telling words of a text, with the German ones that are known as facts have them; "" where none
-    is known.
+    """Return the telling words of a text with known German words translated, as facts contain them;
+    "" if none is known.
     """
     words = [word for word in _tokens(text) if word not in _STOP]
     told = [ENGLISH.get(word, word) for word in words]
@@ -103,13 +106,13 @@ def in_english(text: str) -> str:
 
 
 def normal(text: str) -> str:
-    """The text's words alone, for telling whether two texts say the same."""
+    """Return the text's words alone, in lower case, to compare two texts."""
     return " ".join(_TOKEN.findall(unicodedata.normalize("NFC", text).casefold()))
 
 
 def telling(text: str) -> tuple[str, ...]:
-    """The words of a text that tell what it says, stemmed, in order: to be compared one by one, so no
-    word stands for another.
+    """Return the telling words of a text, stemmed, in order and with repetitions; synonyms stay
+    different.
     """
     return tuple(_stem(word) for word in _tokens(text) if word not in _STOP)
 
@@ -137,7 +140,9 @@ def _stem(word: str) -> str:
 
 
 def _forms(word: str) -> Iterator[str]:
-    """The word as an exact index may hold it, and its English ones."""
+    """Yield the forms of a word that an index of exact words may contain, English translations
+    included.
+    """
     for form in (word, *_tokens(ENGLISH.get(word, ""))):
         yield form
         if form.isascii() and not form.isdigit():
