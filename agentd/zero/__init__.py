@@ -1,4 +1,4 @@
-"""The `.0` language: graphs of pure operations, read, checked and executed."""
+"""The `.0` language: graphs of pure operations, parsed, checked and executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations of the language by name, group by group."""
+"""The language's operations by name, in groups."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _set_field(call: Call) -> Value:
 
 
 def _merge(call: Call) -> Value:
-    """One Map of all; of equal keys the later wins."""
+    """Return one Map of all inputs; a later input wins where keys are equal."""
     merged: dict[str, Value] = {}
     for index in range(len(call.inputs)):
         merged.update(call.map(index).entries)
@@ -44,14 +44,13 @@ def _merge(call: Call) -> Value:
 
 
 def _array_get(call: Call) -> Value:
-    """The entry at `index`, counted from 0; Null behind the end."""
+    """Return the entry at `index`, from 0; Null beyond the end."""
     found = call.array()
     index = call.whole_param("index", None, 0, INT_MAX)
     return found[index] if index < len(found) else None
 
 
-# Operations on Maps and Arrays: none changes what it is given.
-# Operations on Maps and Arrays: none changes what it is given.
+# Operations on Maps and Arrays; none changes its inputs.
 HOLDERS = {
     "CreateMap": Builtin(lambda call: call.params, least=0, most=0, params=None),
     "GetField": Builtin(
@@ -65,7 +64,7 @@ HOLDERS = {
 
 
 def _is_equal(call: Call) -> bool:
-    """Whether both inputs, or the input and `compare`, are of one kind and equal."""
+    """Whether both inputs, or the input and the parameter `compare`, are of one kind and equal."""
     if (len(call.inputs) == 2) == ("compare" in call.params):
         raise WrongValue(f"{call.op} needs a second input or the parameter 'compare'")
     other = call.inputs[1] if len(call.inputs) == 2 else call.params["compare"]
@@ -73,7 +72,7 @@ def _is_equal(call: Call) -> bool:
 
 
 def _if(call: Call) -> Value:
-    """The second input if the first is truthy, else the third, which is Null if it is not given."""
+    """Return the second input if the first is truthy, else the third, or Null without a third."""
     if is_truthy(call.inputs[0]):
         return call.inputs[1]
     return call.inputs[2] if len(call.inputs) == 3 else None
@@ -102,7 +101,7 @@ def _number_value(made: Number) -> Value:
 
 
 def _multiply(call: Call) -> Value:
-    """The product; of Confidences alone a Confidence."""
+    """Return the product; a Confidence if all inputs are Confidences."""
     numbers = _numbers(call)
     if all(isinstance(found, Confidence) for found in call.inputs):
         return Confidence(float(prod(numbers)))
@@ -150,8 +149,8 @@ NUMBERS = {
 
 
 def _hash(call: Call) -> Value:
-    """SHA-256 of the inputs one behind the other: a String as UTF-8, Bytes and a Hash32 as they are,
-    others as `encode` writes them. A single Array or Map is so named by its digest.
+    """Return the SHA-256 of the inputs, concatenated: a String as UTF-8, Bytes and a Hash32 as they
+    are, others as `encode` writes them. For a single Array or Map the result equals its digest.
     """
     found = sha256()
     for value in call.inputs:
@@ -183,8 +182,8 @@ def _verify(call: Call) -> Value:
 
 
 def _signature(call: Call) -> bytes:
-    """HMAC-SHA256 (RFC 2104) of the encoding of the first input, so that values of different kinds
-    never share a signature.
+    """Return the HMAC-SHA256 (RFC 2104) of the first input's encoding, so that values of different
+    kinds never share a signature. Raises Unavailable without a key.
     """
     if not call.host.key:
         raise Unavailable(
@@ -194,7 +193,7 @@ def _signature(call: Call) -> bytes:
     return hmac.digest(call.host.key, encode(call.inputs[0]), "sha256")
 
 
-# Operations that name and sign values.
+# Operations that hash and sign values.
 PROOFS = {
     "Hash": Builtin(_hash, most=None),
     "Sign": Builtin(_sign),
@@ -240,8 +239,8 @@ def _few(parts: list[str]) -> list[str]:
 
 
 def _intent(call: Call) -> Value:
-    """The first class whose sign the text shows. `classes` are those that may be answered; what is
-    none of them is `other`.
+    """Return the first class that the text has a sign of, among `classes` if those are given;
+    `other` if there is none.
     """
     text = " ".join(call.text().casefold().split())
     classes = call.params.get("classes")
@@ -302,14 +301,16 @@ _STATEMENT = ("subject", "predicate", "object")
 
 
 def _timestamp(call: Call) -> Value:
-    """Milliseconds since 1970 in UTC."""
+    """Return the milliseconds since 1970 in UTC."""
     if call.host.clock is None:
         raise _missing(call, "a clock")
     return int(call.host.clock.now().timestamp() * 1000)
 
 
 def _load(call: Call) -> Value:
-    """What is kept under a key: what this run has saved, else what was kept before it, else Null."""
+    """Return the value under a key: as saved in this run, else as kept from runs
+    before, else Null.
+    """
     key = call.text()
     if call.host.states is None:
         raise _missing(call, "a store of states")
@@ -326,8 +327,9 @@ def _save(call: Call) -> Value:
 
 
 def _remember(call: Call) -> Value:
-    """Remember a statement: a Map of subject, predicate, object and perhaps confidence; or a subject
-    and an object, with the others as parameters. Returns the Map.
+    """Record a statement, to be stored after the run, and return it as a Map. The input is a Map of
+    subject, predicate, object and optional confidence; or two inputs are subject and object, and
+    parameters the others.
     """
     if call.host.memories is None:
         raise _missing(call, "a memory")
@@ -351,7 +353,9 @@ def _remember(call: Call) -> Value:
 
 
 def _recall(call: Call) -> Value:
-    """What is remembered around a concept before this run: an Array of Maps, the surest first."""
+    """Return the statements stored around a concept before this run: an Array of Maps, highest
+    confidence first.
+    """
     if call.host.memories is None:
         raise _missing(call, "a memory")
     limit = call.whole_param("limit", _RECALLED, 1, MAX_RECALLED)
@@ -381,8 +385,7 @@ def _missing(call: Call, what: str) -> Unavailable:
     )
 
 
-# Operations that reach outside: time, states and memories. What they change is changed once the run
-# has ended well.
+# Operations on the outside: time, states and memories. Changes are made after a successful run.
 OUTSIDE = {
     "Timestamp": Builtin(_timestamp, least=0, most=0),
     "LoadState": Builtin(_load),

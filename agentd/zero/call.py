@@ -1,4 +1,4 @@
-"""What a run is given from outside, and one call of an operation, its inputs taken with their kinds."""
+"""What a run gets from outside, and one call of an operation with typed access to its inputs."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ class States(Protocol):
     """Values kept between runs."""
 
     def load(self, key: str) -> Value:
-        """The value kept under the key, Null if there is none."""
+        """Return the value kept under the key, Null if there is none."""
 
 
 class Memories(Protocol):
-    """What is remembered."""
+    """Statements kept in the concept graph."""
 
     def recall(
         self, label: str, *, predicate: str, depth: int, limit: int
     ) -> Sequence[SemanticTuple]:
-        """The statements around a concept, the surest first, at most `limit`, no more than `depth`
-        steps away; with this predicate alone unless it is empty.
+        """Return the statements around a concept, highest confidence first: at most `limit`, at
+        most `depth` steps away, and with this predicate only unless it is empty.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What operations reach: time, the key of signatures, states and memories. What needs something
-    that is missing here is refused.
+    """What operations can reach: time, the key of signatures, states and memories. Operations that
+    need a missing one raise Unavailable.
     """
 
     clock: Clock | None = None
@@ -48,7 +48,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class ProgramLimits:
-    """Steps, seconds (kept if the host has a clock) and work of one run."""
+    """Limits of one run: steps, seconds (only with a clock), and bytes read and made."""
 
     steps: int = MAX_STEPS
     seconds: float = TIMEOUT
@@ -60,7 +60,7 @@ Number: TypeAlias = int | float
 
 @dataclass(slots=True)
 class Effects:
-    """What a run is going to change, once it has ended well."""
+    """Changes that are made after a run has succeeded."""
 
     saved: dict[str, Value] = field(default_factory=dict)
     stored: list[SemanticTuple] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What an operation gets. Its methods raise WrongValue for another kind of value."""
+    """One call of an operation. Its methods raise WrongValue for a value of another kind."""
 
     op: str
     inputs: tuple[Value, ...]
@@ -77,28 +77,30 @@ class Call:
     effects: Effects
 
     def text(self, index: int = 0) -> str:
-        """An input that is a String. Raises WrongValue if it is not."""
+        """Return an input that is a String. Raises WrongValue if it is not."""
         found = self.inputs[index]
         if isinstance(found, str):
             return found
         raise self._wrong(index, "a String")
 
     def map(self, index: int = 0) -> Map:
-        """An input that is a Map. Raises WrongValue if it is not."""
+        """Return an input that is a Map. Raises WrongValue if it is not."""
         found = self.inputs[index]
         if isinstance(found, Map):
             return found
         raise self._wrong(index, "a Map")
 
     def array(self, index: int = 0) -> Array:
-        """An input that is an Array. Raises WrongValue if it is not."""
+        """Return an input that is an Array. Raises WrongValue if it is not."""
         found = self.inputs[index]
         if isinstance(found, Array):
             return found
         raise self._wrong(index, "an Array")
 
     def number(self, index: int = 0) -> Number:
-        """An input that is an Int, a Float or a Confidence. Raises WrongValue if it is not."""
+        """Return an input that is an Int, a Float or a Confidence. Raises WrongValue if
+        it is not.
+        """
         found = self.inputs[index]
         if isinstance(found, Confidence):
             return found.value
@@ -107,14 +109,16 @@ class Call:
         raise self._wrong(index, "a number")
 
     def text_param(self, name: str, default: str | None = None) -> str:
-        """A parameter that is a String. Raises WrongValue if it is not."""
+        """Return a parameter that is a String. Raises WrongValue if it is not."""
         found = self.params.get(name, default)
         if isinstance(found, str):
             return found
         raise self._unlike(name, "a String")
 
     def whole_param(self, name: str, default: int | None, least: int, most: int) -> int:
-        """A parameter that is an Int between the two. Raises WrongValue if it is not."""
+        """Return a parameter that is an Int from `least` to `most`. Raises WrongValue
+        if it is not.
+        """
         found = self.params.get(name, default)
         if isinstance(found, int) and not isinstance(found, bool) and least <= found <= most:
             return found
@@ -134,8 +138,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """An operation: what it does, how many inputs it takes (`most` None: any number), the parameters
-    it knows (None: any), and whether it works without reading its inputs whole.
+    """An operation: its function, how many inputs it takes (`most` None: any number), its
+    parameters (None: any), and whether it works without reading its inputs whole.
     """
 
     run: Callable[[Call], Value]

@@ -1,4 +1,4 @@
-"""Statements of one context, made into a record of the graph and the `.0` text that says the same."""
+"""Compiles statements of one context into a record of the graph and the equivalent `.0` text."""
 
 from __future__ import annotations
 
@@ -31,31 +31,30 @@ _USUAL = Aliases()
 
 @dataclass(frozen=True, slots=True)
 class CompilerOutput:
-    """A record, and its text: `agentd.zero.decompiler` makes the one of the other."""
+    """A record and its `.0` text, from which `agentd.zero.decompiler` makes the record again."""
 
     record: Record
     graph_text: str
 
 
 def compile(source: CompilerInput, aliases: Aliases = _USUAL) -> CompilerOutput:  # noqa: A001 - what it is called everywhere
-    """The record and the `.0` text of these statements. Raises what `record_of` raises."""
+    """Return the record and the `.0` text of the statements. Raises what `record_of` raises."""
     record = record_of(source, aliases)
     text = emit(record, utterance=source.utterance, metadata=source.context.metadata)
     return CompilerOutput(record, text)
 
 
 def record_of(source: CompilerInput, aliases: Aliases = _USUAL) -> Record:
-    """The record of these statements: always the same for the same input.
+    """Return the record of the statements: always the same for the same input.
 
-    - A concept stands in it once, with the highest confidence of its statements, and with all its other
-      names, in normal form, as aliases.
-    - A fact stands in it once, as one episode of the context: a repetition is no new evidence, and
-      gives it the higher confidence and the refs of both. Of a fact that is both said and denied here,
-      what is said last counts.
-    - Without statements the record holds the context alone.
+    - A concept occurs once, with the highest confidence of its statements, and with all its other
+      names, normalised, as aliases.
+    - A fact occurs once, as one episode of the context: a repetition is no new evidence, and gives the
+      higher confidence and the refs of both. If a fact is both affirmed and denied, the last one counts.
+    - Without statements the record has the context alone.
 
-    Raises GraphError for a label or predicate that is none (agentd/zero/naming.py), a confidence
-    outside [0, 1], a time without a zone and half a surrogate pair.
+    Raises GraphError for an invalid label or predicate (agentd/zero/naming.py), a confidence
+    outside [0, 1], a time without a zone, and a lone surrogate.
     """
     context = _compiler_context(source.context)
     concepts: dict[ConceptHash, Concept] = {}

@@ -1,4 +1,4 @@
-"""The record that a compiled `.0` text says, checked against every hash and the proof in it."""
+"""Reads a record back from compiled `.0` text, checked against every hash and the proof in it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CURE = "restore the text from a copy, or take its graph out"
 
 @dataclass(frozen=True, slots=True)
 class Decompiled:
-    """What a text says: the record, and what is kept beside it."""
+    """The contents of a compiled text: the record, and the utterance and metadata kept with it."""
 
     record: Record
     utterance: str = ""
@@ -46,11 +46,12 @@ class Decompiled:
 
 
 def decompile(graph: Graph) -> Decompiled:
-    """The record of a graph whose text `agentd.zero.compiler` wrote, and what stands beside it.
+    """Return the record of a graph whose text `agentd.zero.compiler` wrote, with utterance and
+    metadata.
 
-    The graph is run, and what it yields is taken only if each hash in it is the hash of the words that
-    it names and the proof names the record. Raises GraphError for a graph that was changed or is no
-    memory, ZeroError (one of them) for one that cannot be run.
+    The graph is executed, and its output is accepted only if each hash in it is that of the words
+    it names, and the proof has the hashes of the record. Raises GraphError for a graph that was
+    changed or is no compiled memory, and its subclass ZeroError for one that cannot be executed.
     """
     _check_nodes(graph)
     output = execute(graph, limits=ProgramLimits(steps=len(graph.nodes))).outputs[graph.outputs[0]]
@@ -70,7 +71,7 @@ def decompile(graph: Graph) -> Decompiled:
 
 
 def _check_nodes(graph: Graph) -> None:
-    """Refuse what a compiler does not write, before it is run."""
+    """Refuse a graph that no compiler writes, before it is executed. Raises GraphError."""
     for node in graph.nodes:
         match node.type:
             case Constant():
@@ -137,7 +138,7 @@ def _relation(row: _Row, labels: Mapping[ConceptHash, str], contexts: set[Contex
 
 
 class _Row:
-    """A Map of the output, whose fields are checked as they are read. All raise GraphError."""
+    """A Map of the output with typed access to its fields. All methods raise GraphError."""
 
     __slots__ = ("_fields", "name")
 
@@ -205,7 +206,7 @@ class _Row:
         return value.value
 
     def agree(self, field_name: str, made: bytes) -> None:
-        """Whether the graph computed the hash that its words have.
+        """Check that the graph computed the hash `made`, which belongs to its words.
 
         Raises GraphError if it did not.
         """

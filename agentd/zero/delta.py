@@ -1,4 +1,4 @@
-"""What changed between two states of the graph, the same change made elsewhere, and its text. Pure."""
+"""The changes between two states of the graph: computed, applied elsewhere, and as text. Pure."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from agentd.zero.formats.writing import body
 
 
 class StateHash(Digest):
-    """Names a state of the graph by all that it says."""
+    """The hash of a state of the graph: of everything in it."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A state by its hash, and how much it holds."""
+    """The hash of a state, and its numbers of concepts, contexts and relations."""
 
     hash: StateHash
     concepts: int
@@ -44,11 +44,11 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What leads from the state `base` to the state `target`.
+    """The changes from the state `base` to the state `target`.
 
-    `record` holds all that is new or says something else than before, as it is now, and the concepts
-    and contexts that its relations name, changed or not: it can be read without the base. What stands
-    in `episodes`, `contexts` and `concepts` is there no longer.
+    `record` has everything that is new or changed, as it is in `target`, and the concepts and
+    contexts that its relations name, changed or not, so that it can be read without the base.
+    `episodes`, `contexts` and `concepts` were removed.
     """
 
     base: StateHash
@@ -60,9 +60,10 @@ class Delta:
 
 
 def checkpoint(state: Record) -> Checkpoint:
-    """The state's name: sha256 of one line of JSON for each thing, in the order of their hashes, with
-    everything that it says: confidences, aliases, times, denials and refs included. Raises GraphError
-    when two things that differ have one hash, and for a confidence or a time that none can have.
+    """Return the state's hash and numbers. The hash is the sha256 of one line of JSON for each
+    item, ordered by hash, with all its fields: confidences, aliases, times, denials and refs
+    included. Raises GraphError when two different items have one hash, and for an invalid
+    confidence or time.
     """
     state = canonical(state)
     seal = sha256()
@@ -87,9 +88,10 @@ def _lines(state: Record) -> Iterable[Sequence[object]]:
 
 
 def merge_records(records: Iterable[Record]) -> Record:
-    """All of them as one: as after inserting each into an empty store. A concept that stands in several
-    gets all the aliases, the highest confidence, the earliest and the latest time; of an episode the
-    first counts. Raises GraphError when a context's hash means two contexts.
+    """Merge the records, with the result of inserting each into an empty store. A concept of
+    several records gets all the aliases, the highest confidence, the earliest and the latest time;
+    of an episode the first one is kept. Raises GraphError when two different contexts have one
+    hash.
     """
     concepts: dict[ConceptHash, Concept] = {}
     relations: dict[EpisodeHash, Relation] = {}
@@ -104,7 +106,7 @@ def merge_records(records: Iterable[Record]) -> Record:
 
 
 def unite_concepts(one: Concept, other: Concept) -> Concept:
-    """Two views of the same concept as one."""
+    """Merge two versions of one concept."""
     return Concept(
         one.hash,
         one.label,
@@ -116,8 +118,8 @@ def unite_concepts(one: Concept, other: Concept) -> Concept:
 
 
 def diff(old: Record, new: Record) -> Delta:
-    """What leads from the old state to the new one. Raises GraphError for states that are not what
-    their hashes say.
+    """Return the changes from the old state to the new one. Raises GraphError for states with a
+    wrong hash in them.
     """
     old, new = canonical(old), canonical(new)
     verify(old)
@@ -144,9 +146,8 @@ def diff(old: Record, new: Record) -> Delta:
 
 
 def apply(state: Record, delta: Delta) -> Record:
-    """The state after the change. Raises GraphError, and changes nothing, when the state is not the one
-    that the delta is for, when the delta is not what its hashes say, and when it does not lead to the
-    state that it names.
+    """Return the state after the changes. Raises GraphError if the state is not the delta's base,
+    if a hash in the delta is wrong, or if the result is not the target.
     """
     if (here := checkpoint(state).hash) != delta.base:
         raise GraphError(
@@ -169,7 +170,7 @@ def apply(state: Record, delta: Delta) -> Record:
 
 @dataclass(frozen=True, slots=True)
 class _Things:
-    """A state by hashes, in their order."""
+    """The items of a state by hash, in the state's order."""
 
     concepts: dict[ConceptHash, Concept]
     contexts: dict[ContextHash, ConceptContext]
@@ -208,9 +209,9 @@ _Kind = TypeVar("_Kind", bound=Digest)
 
 
 def write_delta(delta: Delta) -> str:
-    """The delta as `.0c` text that `read_delta` gives back: `D:base>target` with whole hashes, the lines of
-    its record, `-R:`, `-X:` and `-C:` with the hashes of what is gone, and a seal. Raises GraphError for
-    a delta that is not what its hashes say.
+    """Return the delta as `.0c` text for `read_delta`: `D:base>target` with whole hashes, the lines
+    of its record, `-R:`, `-X:` and `-C:` with the hashes of removed items, and a seal. Raises
+    GraphError for a delta with a wrong hash in it.
     """
     return seal_lines(
         [
@@ -225,7 +226,7 @@ def write_delta(delta: Delta) -> str:
 
 
 def as_json(delta: Delta) -> dict[str, Any]:
-    """The shape in answers. Raises GraphError as `write_delta` does."""
+    """Return the delta as answers contain it. Raises GraphError as `write_delta` does."""
     return {
         "base": delta.base.hex,
         "state": delta.target.hex,
@@ -236,7 +237,7 @@ def as_json(delta: Delta) -> dict[str, Any]:
 
 
 def read_delta(text: str) -> Delta:
-    """The delta that the text says. Raises GraphError, with line and column, for a text that was cut
+    """Parse the text of a delta. Raises GraphError, with line and column, for a text that was cut
     off or changed, and as `agentd.zero.formats.reading.read` does.
     """
     lines = list(open_text(text, is_sealed=True))

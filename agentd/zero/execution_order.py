@@ -1,4 +1,4 @@
-"""In which order the nodes of a graph run, and whether they can."""
+"""Determine the order in which the nodes of a graph run, and whether they can."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _SHOWN = 6  # nodes of a cycle in a message
 
 
 def execution_order(graph: Graph) -> tuple[Node, ...]:
-    """The nodes, each behind those it needs, otherwise in the order of their declaration.
+    """Return the nodes, each after those it needs, otherwise in the order of their declaration.
 
-    Takes n·log n. Raises DuplicateId, UnknownId (an input, an output or the entry point), BadShape (an
-    output with a field) and CycleFound, each with the place of the node.
+    Takes n·log n. Raises DuplicateId, UnknownId (for an input, an output or the entry point),
+    BadShape (for an output with a field) and CycleFound, each with the place in the text.
     """
     places = _places(graph)
     waiting = [0] * len(graph.nodes)
@@ -43,7 +43,7 @@ def execution_order(graph: Graph) -> tuple[Node, ...]:
 
 
 def required_ids(node: Node, places: dict[str, int]) -> Iterator[str]:
-    """The ids of the nodes whose values it needs, in the order in which it names them."""
+    """Yield the ids of the nodes whose values `node` needs, in the order in which it names them."""
     for name in node.inputs:
         yield name.partition(".")[0]
     match node.type:
@@ -102,7 +102,9 @@ def _unknown(node: Node, name: str) -> UnknownId:
 
 
 def _cycle(graph: Graph, places: dict[str, int], waiting: list[int]) -> CycleFound:
-    """The error that names one cycle: from any node that waits, back along those that wait too."""
+    """Return an error that names one cycle, found by going back from a waiting node along waiting
+    nodes.
+    """
     index = next(index for index, count in enumerate(waiting) if count)
     path: list[int] = []
     seen: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""What can be wrong with a graph: each its own error, all of them ZeroError."""
+"""The errors of graphs, one class for each kind of defect; all are ZeroError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands between the braces of a node or a graph: its fields, and where each stands in the text."""
+"""The fields between the braces of a node or a graph, each with its place in the text."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _FIELDS_KINDS: dict[type, str] = {str: "a String", int: "an Int", Map: "a Map", 
 
 
 class Fields:
-    """Fields by name, each to be taken once. `owner` is what errors call the whole, `at` where it
-    begins.
+    """Fields by name, each to be taken once. `owner` is the node or graph as errors call it, `at`
+    the offset where it begins.
     """
 
     def __init__(self, source: SourceText, owner: str, at: int) -> None:
@@ -27,11 +27,11 @@ class Fields:
 
     @property
     def place(self) -> tuple[int, int]:
-        """The line and column of the whole."""
+        """The line and column where the node or graph begins."""
         return self._source.place(self._at)
 
     def add(self, name: str, value: Value, at: int) -> None:
-        """Keep a field. Raises BadSyntax if it is there already."""
+        """Keep a field. Raises BadSyntax if one of the name exists."""
         if name in self._places:
             line, column = self._source.place(at)
             raise BadSyntax(f"the key {name[:40]!r} is there twice", line=line, column=column)
@@ -39,15 +39,17 @@ class Fields:
         self._places[name] = at
 
     def has(self, name: str) -> bool:
-        """Whether it is there and was not taken."""
+        """Whether the field exists and was not taken."""
         return name in self._values
 
     def raw(self, name: str) -> Value:
-        """The field as it is, Null if it is absent."""
+        """Take the field, whatever its kind; Null if it is absent."""
         return self._values.pop(name, None)
 
     def take(self, name: str, kind: type[Field], default: Field | None = None) -> Field:
-        """The field, which is of this kind, or the default if it is absent. Raises BadShape."""
+        """Take the field, or `default` if it is absent. Raises BadShape if it is of another kind,
+        or absent without a default.
+        """
         if name not in self._values:
             if default is None:
                 raise self.missing(name)
@@ -60,7 +62,7 @@ class Fields:
         )
 
     def names(self, name: str) -> tuple[str, ...]:
-        """An Array of Strings; empty if it is absent. Raises BadShape."""
+        """Take an Array of Strings; () if it is absent. Raises BadShape for another kind."""
         if name not in self._values:
             return ()
         value = self._values.pop(name)
@@ -71,7 +73,9 @@ class Fields:
         raise self.wrong(name, f"{name} of {self.owner} is an Array of Strings")
 
     def share(self, name: str, default: float) -> float:
-        """A number from 0 to 1, or the default if it is absent. Raises BadShape."""
+        """Take a number from 0 to 1, or `default` if it is absent. Raises BadShape for another
+        value.
+        """
         if name not in self._values:
             return default
         found = share_of(self._values.pop(name))
@@ -80,18 +84,20 @@ class Fields:
         return found
 
     def rest(self, given: Collection[str]) -> dict[str, Value]:
-        """What nobody took. Raises BadShape if one of the names is among those given elsewhere."""
+        """Return the fields that were not taken. Raises BadShape if one of their names is in
+        `given`.
+        """
         for name in self._values:
             if name in given:
                 raise self.wrong(name, f"{name[:40]} of {self.owner} is given in two places")
         return self._values
 
     def missing(self, name: str) -> BadShape:
-        """The error of a field that is absent."""
+        """Return the error for an absent field."""
         line, column = self.place
         return BadShape(f"{self.owner} has no {name}", line=line, column=column)
 
     def wrong(self, name: str, message: str) -> BadShape:
-        """An error at the place of a field."""
+        """Return an error with the place of a field."""
         line, column = self._source.place(self._places[name])
         return BadShape(message, line=line, column=column)

@@ -1,4 +1,4 @@
-"""The names of concepts, facts, contexts and episodes: SHA-256 of what they are, written in one way."""
+"""The SHA-256 hashes of concepts, facts, contexts and episodes, and the text they are made of."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from agentd.core.graph import ConceptHash, ContextHash, EpisodeHash, FactHash
 
 
 def concept_hash(label: str) -> ConceptHash:
-    """The name of a concept: sha256 of its normal label in UTF-8. Raises GraphError for half a
-    surrogate pair.
+    """Return the hash of a concept: sha256 of its normal label in UTF-8. Raises GraphError for a
+    lone surrogate.
     """
     return ConceptHash(_digest(label))
 
 
 def fact_hash(subject_label: str, predicate: str, object_label: str) -> FactHash:
-    """The name of a fact: sha256 of `canonical` of the three, which is `s|p|o` unless one of them has a
-    `|` or a backslash. All three are in normal form. Raises GraphError as `concept_hash` does.
+    """Return the hash of a fact: sha256 of `canonical` of the three, which is `s|p|o` unless one of
+    them has a `|` or a backslash. All three are in normal form. Raises GraphError as `concept_hash`
+    does.
     """
     return FactHash(_digest(canonical(subject_label, predicate, object_label)))
 
@@ -26,46 +27,47 @@ def fact_hash(subject_label: str, predicate: str, object_label: str) -> FactHash
 def context_hash(
     event_time: datetime, source: str, scope: str, agent: str = "", session: str = ""
 ) -> ContextHash:
-    """The name of a context: sha256 of `context_text`. Raises GraphError as that does."""
+    """Return the hash of a context: sha256 of `context_text`. Raises GraphError as that does."""
     return ContextHash(_digest(context_text(event_time, source, scope, agent, session)))
 
 
 def episode_hash(fact: FactHash, context: ContextHash) -> EpisodeHash:
-    """The name of an episode: sha256 of the 32 bytes of the fact and the 32 of the context."""
+    """Return the hash of an episode: sha256 of the fact's 32 bytes followed by the context's 32."""
     return EpisodeHash(sha256(fact.value + context.value).digest())
 
 
 def context_text(
     event_time: datetime, source: str, scope: str, agent: str = "", session: str = ""
 ) -> str:
-    """What names a context: `time|source|scope`, and `|agent|session` behind it unless both are empty.
+    """Return the text that identifies a context: `time|source|scope`, followed by `|agent|session`
+    unless both are empty.
 
-    The time is `stamp`. The two forms never meet: one has two separators, the other four. Raises
-    what `utc` raises.
+    The time is `stamp`. The two forms are never equal: one has two separators, the other four.
+    Raises what `utc` raises.
     """
     fields = (stamp(event_time), source, scope)
     return canonical(*fields, agent, session) if agent or session else canonical(*fields)
 
 
 def canonical(*parts: str) -> str:
-    r"""The parts with `|` between them; in a part a backslash is `\\` and a `|` is `\|`.
+    r"""Join the parts with `|`; in a part, a backslash becomes `\\` and a `|` becomes `\|`.
 
-    Two lists of parts never have the same text: every `|` behind an even number of backslashes is a
-    separator, so the parts can be read back.
+    Different lists of parts never give the same text: every `|` after an even number of backslashes
+    is a separator, so the parts can be read back.
     """
     return "|".join(part.replace("\\", "\\\\").replace("|", "\\|") for part in parts)
 
 
 def stamp(at: datetime) -> str:
-    """The time in UTC as ISO 8601 with `Z`, without a fraction where that is zero:
+    """Return the time in UTC as ISO 8601 with `Z`, without a fraction where that is zero:
     `2026-02-09T12:00:00Z`. Raises what `utc` raises.
     """
     return utc(at).replace(tzinfo=None).isoformat() + "Z"
 
 
 def utc(at: datetime) -> datetime:
-    """The same moment in UTC. Raises GraphError for a time without a zone, or one that in UTC lies
-    outside the years 1 to 9999.
+    """Return the same moment in UTC. Raises GraphError for a time without a zone, or outside the
+    years 1 to 9999 in UTC.
     """
     if at.tzinfo is None:
         raise GraphError(f"the time {at.isoformat()} has no zone", cure="give it one, such as UTC")
@@ -78,7 +80,7 @@ def utc(at: datetime) -> datetime:
 
 
 def utf8(text: str) -> bytes:
-    """Its bytes. Raises GraphError for half a surrogate pair, which no file can hold."""
+    """Encode the text. Raises GraphError for a lone surrogate, which no file can hold."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:

@@ -1,4 +1,4 @@
-"""Runs a graph: every node once, behind those it needs, within limits."""
+"""Executes a graph: every node once, after those it needs, within limits."""
 
 from __future__ import annotations
 
@@ -38,18 +38,19 @@ from agentd.zero.values import (
     value_of,
 )
 
-DENIED = 0.1  # what a refused permission leaves of the confidence
+DENIED = 0.1  # factor of the confidence for a refused permission
 _UNKNOWN_SENDER = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What came of a run.
+    """The result of a run.
 
-    `outputs` are the values of the graph's outputs, `trace` the ids in the order in which they ran,
-    `hash` the SHA-256 of that order and all values, `confidence` the product of what routes and
-    permissions left of 1. `saved` and `stored` are what the graph wants kept: states by key, and
-    statements to remember. Nothing is kept yet.
+    `outputs` are the values of the graph's outputs, `trace` the ids of the nodes in the order of
+    execution, `hash` the SHA-256 of that order and all values. `confidence` is the product of the
+    confidences of all routes taken and permissions granted, and of DENIED for each one refused.
+    `saved` (states by key) and `stored` (statements to remember) are changes that the caller has
+    yet to make.
     """
 
     outputs: Mapping[str, Value]
@@ -67,11 +68,11 @@ def execute(
     host: Host | None = None,
     limits: ProgramLimits | None = None,
 ) -> Execution:
-    """Run a graph with these inputs, which are made values as `value_of` does.
+    """Execute a graph with these inputs, which `value_of` converts.
 
-    The same graph with the same inputs gives the same trace and the same hash, unless it asks for the
-    time or for what is remembered. Raises ZeroError, with the place of the node if the graph was read
-    from text: those of `execution_order`, MissingInput, UnknownOperation, WrongValue, Unavailable and
+    The same graph with the same inputs gives the same trace and hash, unless it reads the time,
+    states or memories. Raises ZeroError, with the node's place if the graph was read from text:
+    those of `execution_order`, MissingInput, UnknownOperation, WrongValue, Unavailable and
     LimitReached (steps, seconds, size).
     """
     values = {name: _input_value(name, plain) for name, plain in (inputs or {}).items()}
@@ -90,7 +91,7 @@ def _input_value(name: str, plain: object) -> Value:
 
 
 class _Run:
-    """A run under way."""
+    """The state of one run."""
 
     def __init__(self, inputs: Mapping[str, Value], host: Host, limits: ProgramLimits) -> None:
         self._inputs = inputs
@@ -178,7 +179,7 @@ class _Run:
             )
 
     def _find(self, name: str) -> Value:
-        """The value of `node` or of `node.field`."""
+        """Return the value of `node`, or of `node.field`."""
         node, dot, entry = name.partition(".")
         value = self._values[node]
         if not dot:

@@ -1,4 +1,4 @@
-"""One spelling for each name: labels and predicates in normal form, and a workspace's other names."""
+"""Normal forms of labels and predicates, one spelling for each name; and a workspace's aliases."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from agentd.core.errors import GraphError
 from agentd.zero.hashes import utf8
 
 MOST_BYTES = 16_384  # of a label or predicate in normal form
-FEWEST_HUMPS = 3  # that a capitalised word is split at: GitHub and JavaScript are one word
+FEWEST_HUMPS = 3  # capitalised parts of a word that is split: GitHub and JavaScript stay one word
 
-# Written solid only by mistake; a user's own table stands in memory/graph/aliases.md.
+# Spellings that occur only by mistake; a user's own aliases are in memory/graph/aliases.md.
 DEFAULT_ALIASES: Mapping[str, str] = MappingProxyType(
     {
         "longterm-memory": "long-term-memory",
@@ -27,31 +27,31 @@ _UNSEEN = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SPELLINGS = str.maketrans({"\u2019": "'", **dict.fromkeys("‐‑‒–—―", "-")})
 _GAP = re.compile(r"[\s_-]+")
-MINUS = "−"  # a hyphen that means something
+MINUS = "−"  # stands for a hyphen on one side of a word
 
 
 def normal_label(text: str) -> str:
-    """The normal form of a concept's label: equal for all the ways to spell it, and again itself.
+    """Return the normal form of a concept's label: equal for all its spellings, and itself normal.
 
     - Unicode in NFC and without case, invisible characters dropped, `’` as `'`.
-    - Words are joined by one `-`, whatever white space, `_`, hyphens and dashes stood between them:
+    - Words are joined by one `-`, whatever white space, `_`, hyphens and dashes were between them:
       "Long Term  Memory" and "long_term-memory" are "long-term-memory".
-    - A hyphen on one side of a word only means something and becomes a minus sign: "-5" is not "5",
+    - A hyphen on one side of a word only is significant and becomes a minus sign: "-5" is not "5",
       nor "A-" "A".
     - A word of three or more capitalised parts is split ("LongTermMemory"); shorter ones are names
       ("GitHub", "iPhone", "JavaScript") and stay one word.
     - All else stays: "python-3.11", "main.rs", "c++", "a|b".
 
-    Raises GraphError for a label that says nothing, is longer than MOST_BYTES or holds half a
-    surrogate pair.
+    Raises GraphError for a label that is empty in normal form, longer than MOST_BYTES, or has a
+    lone surrogate.
     """
     words = _GAP.sub(_joint, " ".join(map(_split, _clean(text, "label").split(" "))))
     return _check(_fold(words), text, "label")
 
 
 def normal_predicate(text: str) -> str:
-    """The normal form of a predicate, like a label's but with `_` between its words, none at its ends,
-    and split at every capital behind a small letter: "is a", "is-a" and "isA" are "is_a".
+    """Return the normal form of a predicate: like a label's, but with `_` between words and none at
+    the ends, and split at every capital after a small letter: "is a", "is-a" and "isA" are "is_a".
 
     Raises GraphError as `normal_label` does.
     """
@@ -60,12 +60,11 @@ def normal_predicate(text: str) -> str:
 
 
 class Aliases:
-    """Other names of concepts, of one workspace.
+    """The aliases of concepts in one workspace.
 
-    `table` leads from a name to the one it stands for, in any spelling; chains are followed to their
-    end. A workspace's own table stands above the usual one: `{**DEFAULT_ALIASES, **own}`. Raises
-    GraphError for a name that leads back to itself over others, for one that stands for two things, and
-    for what is no label.
+    `table` maps aliases to names, in any spelling; chains are followed to their end. A workspace's
+    own table has precedence over the default: `{**DEFAULT_ALIASES, **own}`. Raises GraphError for a
+    circle of aliases, for one alias with two names, and for an invalid label.
     """
 
     def __init__(self, table: Mapping[str, str] = DEFAULT_ALIASES) -> None:
@@ -81,22 +80,24 @@ class Aliases:
         self._ends = {start: _end(steps, start, ends) for start in steps}
 
     def resolve(self, label: str) -> str:
-        """The normal label of the concept that this names. Raises GraphError for what is no label."""
+        """Return the normal label of the concept that `label` names. Raises GraphError for an
+        invalid label.
+        """
         name = normal_label(label)
         return self._ends.get(name, name)
 
     @property
     def table(self) -> Mapping[str, str]:
-        """Each alias with the label it ends at, both in normal form."""
+        """Each alias with the label that its chain ends at, both in normal form."""
         return MappingProxyType({alias: end for alias, end in self._ends.items() if alias != end})
 
 
 def parse_aliases(text: str) -> dict[str, str]:
-    """The table in a text of lines `stm = short-term-memory`, for `Aliases`, in normal form. Blank
-    lines, lines that begin with `#`, a byte order mark and a list's `- ` or `* ` say nothing.
+    """Parse lines `stm = short-term-memory` into a table for `Aliases`, in normal form. Blank
+    lines, lines that begin with `#`, a byte order mark and a list's `- ` or `* ` are ignored.
 
-    Raises GraphError, with the line, for a line of another form, a name that is none, a name that
-    stands for two things and one that leads back to itself.
+    Raises GraphError, with the line, for a line of another form, an invalid name, one alias with
+    two names, and a circle of aliases.
     """
     table: dict[str, str] = {}
     ends: dict[str, str] = {}
@@ -141,8 +142,8 @@ def _no_circle(
 
 
 def _end(steps: Mapping[str, str], start: str, ends: MutableMapping[str, str]) -> str:
-    """Where the steps from `start` end; a name that stands for itself is an end. `ends` keeps for each
-    name passed one that the steps lead to, so that they are not taken one by one again.
+    """Follow the steps from `start` to their end, a name without a further step. `ends` caches for
+    each name passed the end found, from which later calls go on.
     """
     seen: dict[str, None] = {start: None}
     name = start
@@ -164,7 +165,9 @@ def _circle(steps: Mapping[str, str], start: str) -> Iterator[str]:
 
 
 def _clean(text: str, what: str) -> str:
-    """One line in NFC, without what nobody sees; control characters are spaces."""
+    """Return the text as one line in NFC, without invisible characters; control characters become
+    spaces.
+    """
     if len(text) > MOST_BYTES:
         raise _too_long(len(text), text, what)
     utf8(text)
@@ -173,14 +176,16 @@ def _clean(text: str, what: str) -> str:
 
 
 def _fold(text: str) -> str:
-    """Without case: the Unicode Standard's canonical caseless form (section 3.13), composed."""
+    """Remove case: the Unicode Standard's canonical caseless form (section 3.13), composed."""
     decomposed = unicodedata.normalize("NFD", text)
     folded = unicodedata.normalize("NFD", decomposed.casefold())
     return unicodedata.normalize("NFC", folded)
 
 
 def _joint(gap: re.Match[str]) -> str:
-    """What stands between two words for this gap: hyphens that touch one word only are minus signs."""
+    """Return what replaces a gap between words: hyphens that touch one word only become minus
+    signs.
+    """
     run = gap[0]
     is_first, is_last = gap.start() == 0, gap.end() == len(gap.string)
     if is_first and is_last:
@@ -195,7 +200,9 @@ def _joint(gap: re.Match[str]) -> str:
 
 
 def _split(word: str) -> str:
-    """The word with spaces between its capitalised parts, if there are enough and nothing else."""
+    """Return the word with spaces between its capitalised parts, if it has enough of them and
+    nothing else.
+    """
     parts = list(_split_capitals(word, ""))
     if len(parts) < FEWEST_HUMPS or not word.isalpha():
         return word
@@ -205,7 +212,9 @@ def _split(word: str) -> str:
 
 
 def _split_capitals(text: str, joint: str) -> Iterator[str]:
-    """The text in parts that begin at each capital behind a small letter, the later ones after `joint`."""
+    """Yield the parts of the text that begin at each capital after a small letter, all but the
+    first with `joint` before them.
+    """
     start = 0
     for at in range(1, len(text)):
         if text[at - 1].islower() and _is_capital(text[at]):
@@ -215,7 +224,9 @@ def _split_capitals(text: str, joint: str) -> Iterator[str]:
 
 
 def _is_capital(letter: str) -> bool:
-    """Cherokee's capitals are what its small letters fold to, so they do not count."""
+    """Whether the letter is a capital. Cherokee's are not counted: its small letters fold to the
+    capitals.
+    """
     return letter.isupper() and letter.casefold() != letter
 
 

@@ -1,4 +1,4 @@
-"""Text to graphs, by way of values and fields: a tolerant reader that names where it must refuse."""
+"""Parses text into graphs: tolerant in syntax, with line and column in every error."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _OPENING = ("string", "number", "word", "{", "[")
 
 
 class ProgramReader:
-    """Reads values one after the other, and knows nothing of graphs. `kind`, `word` and `at` are those of
-    the next token.
+    """Reads one value after the other, without knowledge of graphs. `kind`, `word` and `at` are the
+    next token's kind, text and offset.
     """
 
     def __init__(self, source: SourceText) -> None:
@@ -52,26 +52,26 @@ class ProgramReader:
         self.kind, self.word, self.at = self._next()
 
     def advance(self) -> None:
-        """Go on to the next token."""
+        """Read the next token."""
         self.kind, self.word, self.at = self._next()
 
     def expect(self, kind: str, where: str) -> None:
-        """Step over a token of this kind. Raises BadSyntax if the next one is another."""
+        """Step over a token of this kind. Raises BadSyntax if the next one is of another kind."""
         if self.kind != kind:
             raise self.source.fault(f"{kind} is missing {where}; here is {self.found()}", self.at)
         self.advance()
 
     def found(self) -> str:
-        """The next token as messages name it."""
+        """Return the next token as error messages name it."""
         if self.kind == "end":
             return "the end of the text"
         return f"the string {self.word[:40]!r}" if self.kind == "string" else self.word[:40]
 
     def entries(self, closing: str, read: Callable[[], None]) -> None:
-        """Read what stands between the next token and `closing`, with commas between and perhaps
-        behind.
+        """Step over the opening token, then call `read` for each entry up to `closing`. Commas
+        separate entries and may trail.
 
-        Raises BadSyntax where that is not so, LimitReached where there are too many.
+        Raises BadSyntax for a missing comma or `closing`, LimitReached for too many entries.
         """
         opened = self.at
         self.advance()
@@ -92,7 +92,7 @@ class ProgramReader:
         self.advance()
 
     def key(self) -> str:
-        """A key, in quotation marks or not, and its colon. Raises BadSyntax if there is none."""
+        """Read a key, quoted or not, and its colon. Raises BadSyntax if there is none."""
         if self.kind not in ("string", "word"):
             raise self.source.fault(f"a key is missing; here is {self.found()}", self.at)
         name = self.word
@@ -101,7 +101,7 @@ class ProgramReader:
         return name
 
     def value(self, depth: int = 0) -> Value:
-        """The value that begins here. Raises BadSyntax and LimitReached."""
+        """Read the value that begins here. Raises BadSyntax and LimitReached."""
         kind, word, at = self.kind, self.word, self.at
         if kind == "string":
             self.advance()
@@ -116,7 +116,7 @@ class ProgramReader:
         return self._array(depth) if kind == "[" else self._read_named(depth)
 
     def at_place(self, make: Callable[[], Value], at: int) -> Value:
-        """What `make` returns; its errors get the place. Raises them so."""
+        """Call `make` and return its result; a ZeroError is raised again with the place of `at`."""
         try:
             return make()
         except ZeroError as error:
@@ -203,7 +203,7 @@ _CONDITION = {"target", "input", "match_value", "threshold", "confidence"}
 
 
 def node_of(fields: Fields) -> Node:
-    """The node with these fields. Raises BadShape with the place of the wrong one."""
+    """Return the node with these fields. Raises BadShape with the place of the wrong field."""
     name = fields.take("id", str)
     fields.owner = f"the node {name[:40]!r}"
     if not name or "." in name or len(name) > MAX_ID:
@@ -263,11 +263,12 @@ def _condition(fields: Fields, found: Value) -> Condition:
 
 
 def parse(data: str | bytes) -> Graph:
-    """The one graph of a text, checked: ids are unique and known, and no nodes wait for each other.
+    """Parse the one graph of a text and check that ids are unique and known, and that there is no
+    cycle.
 
-    `Graph { … }` holds what JSON holds; besides, keys and single words need no quotation marks,
-    commas may trail, and `#` begins a comment. Fields that the language does not know are kept: those
-    of a node as parameters, those of the graph as metadata. Raises ZeroError with line and column.
+    `Graph { … }` contains JSON, except that keys and single words need no quotation marks, commas
+    may trail, and `#` begins a comment. Unknown fields are kept: those of a node as parameters,
+    those of the graph as metadata. Raises ZeroError with line and column.
     """
     source = SourceText(data)
     reader = ProgramReader(source)
@@ -278,8 +279,8 @@ def parse(data: str | bytes) -> Graph:
 
 
 def parse_all(data: str | bytes, first: int = 1) -> tuple[Graph, ...]:
-    """All graphs of a text, one behind the other; none is no error. Raises ZeroError like `parse`, with
-    lines counted from `first`.
+    """Parse all graphs of a text; () if there are none. Raises ZeroError like `parse`, with lines
+    counted from `first`.
     """
     reader = ProgramReader(SourceText(data, first))
     graphs = []

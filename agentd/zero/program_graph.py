@@ -1,4 +1,4 @@
-"""A program as a value: a graph of operations, its nodes in the order of their declaration."""
+"""A program as a value: a graph of operations, whose nodes keep the order of their declaration."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TypeAlias
 
 from agentd.zero.values import EMPTY, Map, Value, value_of
 
-SENDER = "sender_confidence"  # the node that a Permission asks when it has no input
+SENDER = "sender_confidence"  # the node with the confidence for a Permission without input
 
 
 @dataclass(frozen=True, slots=True)
 class External:
-    """A value from outside. `input://NAME` is the input NAME of the run; any other address is looked
-    for among the inputs as it stands.
+    """An input of the run. `input://NAME` is the input NAME; any other address is
+    itself the name.
     """
 
     uri: str
@@ -26,21 +26,21 @@ class External:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A builtin applied to the inputs and parameters."""
+    """A builtin, applied to the node's inputs and parameters."""
 
     op: str
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value that stands in the graph."""
+    """A value in the graph itself."""
 
     value: Value
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The entry of the table that the input names, else `default`."""
+    """The table's entry for the input, a String; `default` if there is none."""
 
     table: Map
     default: Value = None
@@ -48,8 +48,9 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One way of a Route. It is taken when the value of `input` is `match_value`; or when it reaches
-    `threshold` (a number) or is truthy (anything else); or, without either, always.
+    """One branch of a Route. The branch is taken when the value of `input` equals `match_value`;
+    or, without one, when the value reaches `threshold` (a number) or is truthy (anything else).
+    With neither set, the branch is always taken.
     """
 
     target: str
@@ -60,13 +61,13 @@ class Condition:
 
     @property
     def is_default(self) -> bool:
-        """Whether it is taken without looking."""
+        """Whether the branch is always taken."""
         return self.match_value is None and self.threshold <= 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The first of its conditions that holds; Null if none does."""
+    """The target of the first condition that holds; Null if none does."""
 
     conditions: tuple[Condition, ...]
 
@@ -84,9 +85,9 @@ NodeType: TypeAlias = External | Operation | Constant | Lookup | Route | Permiss
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A step. `inputs` are ids of nodes, or `id.field` for an entry of a node's Map.
+    """A step of a program. `inputs` are ids of nodes, or `id.field` for an entry of a node's Map.
 
-    `line` and `column` are where it stands in the text, from 1; 0 for a node that was not read.
+    `line` and `column`, from 1, are the node's place in the text; 0 for a node that was not parsed.
     """
 
     id: str
@@ -100,8 +101,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes and which of them are the outputs. `entry_point` is for readers; the order of a run
-    follows from the inputs. `line` and `column` are where it begins, as for a node.
+    """Nodes, and the ids of those that are outputs. `entry_point` is information for readers; the
+    order of execution follows from the inputs. `line` and `column` are the graph's place, as for a
+    node.
     """
 
     name: str
@@ -116,11 +118,11 @@ class Graph:
 
 
 def constant(node_id: str, plain: object) -> Node:
-    """A node with a value made from a Python object (see `value_of`, which says what it raises)."""
+    """Make a node with a value from a Python object. Raises what `value_of` raises."""
     return Node(node_id, Constant(value_of(plain)))
 
 
 def operation(node_id: str, op: str, *inputs: str, **params: object) -> Node:
-    """A node that applies a builtin. Parameters are made values like those of `constant`."""
+    """Make a node that applies a builtin. `value_of` converts the parameters."""
     made = Map({name: value_of(plain) for name, plain in params.items()}) if params else EMPTY
     return Node(node_id, Operation(op), inputs, made)

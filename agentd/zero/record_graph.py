@@ -1,13 +1,14 @@
-"""A record as a graph of the `.0` language, with the proof that names what it computes.
+"""A record as a graph of the `.0` language, with a proof that contains the hashes it computes.
 
-Running the graph computes every hash of the record from the words it names, and yields one Map:
-`concepts`, `context` (there may be several) and `relations` by name with the fields of schema.0, and
-`record_hash`, `trace_hash` and `proof`.
+Executing the graph computes every hash of the record from the words it names, and yields one Map:
+`concepts`, `context` (there may be several) and `relations` by name with the fields of schema.0,
+and `record_hash`, `trace_hash` and `proof`.
 
-Only Constant nodes and the operations CreateMap, SetField, Hash and MergeMap are used, and MergeMap is
-given Maps only. A concept takes four nodes, since its label is hashed where it stands, beside
-what a label alone cannot say (aliases, confidence, times); a relation nine, since its fact and episode
-are hashed and its ends are those of the graph instead of a name of theirs; a context four.
+Only Constant nodes and the operations CreateMap, SetField, Hash and MergeMap are used, and the
+inputs of MergeMap are always Maps. A concept takes four nodes, since its label is hashed in the
+graph, beside the fields that are not part of the hash (aliases, confidence, times). A relation
+takes nine, since its fact and episode are hashed and its ends refer to hashes in the graph. A
+context takes four.
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ _EMPTY = "empty_map"
 _FIELDS = {"concept": "concepts", "context": "context", "relation": "relations"}
 
 
-_NOTHING = "nothing"  # what the trace of a record without any hash is the hash of
+_NOTHING = "nothing"  # the node that is hashed as the trace of a record without hashes
 
 
 def emit(record: Record, *, utterance: str = "", metadata: Mapping[str, str] | None = None) -> str:
-    """The `.0` text of a record. The utterance it was read out of and the metadata are kept in the
-    metadata of the graph, and no hash covers them.
+    """Return the `.0` text of a record. The utterance and the metadata are kept in the graph's
+    metadata, which no hash covers.
     """
     return write(graph_of(record, utterance=utterance, metadata=metadata or {}))
 
 
 def graph_of(record: Record, *, utterance: str, metadata: Mapping[str, str]) -> Graph:
-    """The graph of a record."""
+    """Build the graph of a record."""
     digest = record_hash(record).hex()
     kept = {"utterance": utterance, "metadata": dict(metadata)}
     return Graph(
@@ -64,7 +65,7 @@ def graph_of(record: Record, *, utterance: str, metadata: Mapping[str, str]) -> 
 
 
 def record_hash(record: Record) -> bytes:
-    """The name of a record with all its words, confidences and times: the hash of its Map, 32 bytes."""
+    """Return the hash of a record's Map, with all words, confidences and times: 32 bytes."""
     labels = {concept.hash: concept.label for concept in record.concepts}
     concepts = [_as_data(concept) | {"concept_hash": concept.hash} for concept in record.concepts]
     contexts = [_when(context) | {"context_hash": context.hash} for context in record.contexts]
@@ -82,7 +83,7 @@ def record_hash(record: Record) -> bytes:
 
 
 def trace_hash(record: Record) -> bytes:
-    """The hash of all hashes that the graph of a record computes, in the order of its nodes: 32
+    """Return the hash of all hashes that the record's graph computes, in the order of its nodes: 32
     bytes.
     """
     trace = sha256()

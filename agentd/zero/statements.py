@@ -1,9 +1,10 @@
-"""What the compiler is given: who said what of what; and the file that people write it in. Pure.
+"""Statements, the compiler's input, and the files in which people write them. Pure.
 
-A line is `subject | relation | object`, with `| 0.8` behind it for how sure it is. Blank lines and lines that
-begin with `#` say nothing. JSON is a list of `[subject, relation, object]` or of objects with `subject`,
-`predicate`, `object` and perhaps `confidence`, `denied`, `refs`; or an object with that list as `tuples`, and
-perhaps `utterance` and `context` with `event_time`, `source`, `scope`, `agent`, `session`.
+A line is `subject | relation | object`, optionally followed by `| 0.8`, the confidence. Blank lines
+and lines that begin with `#` are ignored. JSON is a list of `[subject, relation, object]` or of
+objects with `subject`, `predicate`, `object` and optionally `confidence`, `denied`, `refs`; or an
+object with that list as `tuples`, and optionally `utterance` and `context` with `event_time`,
+`source`, `scope`, `agent`, `session`.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from agentd.core.errors import GraphError
 
 @dataclass(frozen=True, slots=True)
 class SemanticTuple:
-    """One statement, in any spelling.
+    """One statement, with names in any spelling.
 
-    `confidence` lies in [0, 1]. `denied` says that it does not hold. `refs` are what it was read from,
-    such as ids of facts. `aliases` are other names of the subject and of the object.
+    `confidence` is in [0, 1]. `denied` says that the statement does not hold. `refs` name its
+    sources, such as ids of facts. `subject_aliases` and `object_aliases` are other names of the
+    two.
     """
 
     subject: str
@@ -39,8 +41,8 @@ class SemanticTuple:
 class ContextMeta:
     """When and where the statements were made.
 
-    `event_time` has a zone. `source` is what they were read from, `scope` who may see them. `metadata`
-    is kept in the text of the graph, and names nothing: it is no part of the context's identity.
+    `event_time` has a zone. `source` names what the statements were read from, `scope` who may see
+    them. `metadata` is kept in the text of the graph, but is no part of the context's identity.
     """
 
     event_time: datetime
@@ -53,7 +55,7 @@ class ContextMeta:
 
 @dataclass(frozen=True, slots=True)
 class CompilerInput:
-    """Statements of one context. `utterance` is the sentence they were read out of."""
+    """Statements of one context. `utterance` is the sentence that they were extracted from."""
 
     tuples: tuple[SemanticTuple, ...]
     context: ContextMeta
@@ -68,8 +70,8 @@ _NAMES = frozenset({"event_time", "source", "scope", "agent", "session"})
 
 
 def read_statements(text: str, now: datetime) -> CompilerInput:
-    """The statements of a text, said `now` unless it says when. Raises GraphError, with the line where
-    there are lines.
+    """Parse the statements of a text; their time is `now` unless the text gives one. Raises
+    GraphError, with the line number for a text of lines.
     """
     if text.lstrip()[:1] in {"[", "{"}:
         return _of_json(text, now)

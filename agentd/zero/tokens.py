@@ -1,4 +1,4 @@
-"""Text to tokens, and offsets to lines and columns."""
+"""Splits text into tokens, and turns offsets into lines and columns."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _ESCAPES = {
 
 
 class SourceText:
-    """A text whose offsets can be told as lines and columns; `first` is the number of its first line. A
-    byte order mark is not part of it.
+    """A text with lines and columns for its offsets; `first` is the number of its first line. A
+    byte order mark is dropped. Raises NotText and LimitReached.
     """
 
     def __init__(self, data: str | bytes, first: int = 1) -> None:
@@ -61,18 +61,18 @@ class SourceText:
             raise NotText("half of a surrogate pair", line=line, column=column) from error
 
     def place(self, offset: int) -> tuple[int, int]:
-        """The line of an offset, and its column from 1."""
+        """Return line and column, from 1, of an offset."""
         line = bisect_right(self._starts, offset)
         return self._first + line - 1, offset - self._starts[line - 1] + 1
 
     def fault(self, message: str, offset: int, cure: str = "") -> BadSyntax:
-        """An error at that place."""
+        """Return an error with the place of an offset."""
         line, column = self.place(offset)
         return BadSyntax(message, cure=cure, line=line, column=column)
 
     def tokens(self) -> Iterator[Token]:
-        """The tokens one by one, at last one of kind `end`. The kind of a punctuation mark is the mark
-        itself; a `string` is its value. Raises BadSyntax.
+        """Yield the tokens, the last one of kind `end`. The kind of a punctuation mark is the mark
+        itself; the text of a `string` is its value. Raises BadSyntax.
         """
         for match in _TOKEN.finditer(self.text):
             group = match.lastindex
@@ -144,9 +144,9 @@ def _refuse_binary(head: bytes, data: bytes = b"", line: int = 1) -> None:
 
 
 def _is_capnp(data: bytes) -> bool:
-    """Whether the table of segments that begins a Cap'n Proto stream fits the data: a count less one,
-    the words of each, four bytes each, little-endian, padded to words
-    (https://capnproto.org/encoding.html#serialization-over-a-stream).
+    """Whether the segment table at the beginning of a Cap'n Proto stream fits the data: the number
+    of segments less one, then the size of each in words, as little-endian numbers of four bytes,
+    padded to a whole word (https://capnproto.org/encoding.html#serialization-over-a-stream).
     """
     if len(data) < 8 or len(data) % 8:
         return False

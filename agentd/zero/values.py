@@ -1,8 +1,8 @@
 """The values of the `.0` language: ten kinds that are never taken for one another.
 
-Null, Bool, Int, Float, String and Bytes are Python's own; Array, Map, Hash32 and Confidence are
-classes of this module. What holds other values knows its size and depth, so that neither grows
-without bound, however often a part of it is shared.
+Null, Bool, Int, Float, String and Bytes are Python's own types; Array, Map, Hash32 and Confidence
+are classes of this module. An Array or Map knows its size and depth, so that neither grows without
+bound, however often a part of it is shared.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from agentd.zero.faults import LimitReached, WrongValue
 # Whole numbers have 64 bits.
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
-MAX_SIZE = 16 * 1024 * 1024  # of one value written out, about its bytes
+MAX_SIZE = 16 * 1024 * 1024  # of one value, about its bytes when written out
 MAX_DEPTH = 64
-ENTRY = 64  # what one entry of an Array or Map counts for, beside its key and value
+ENTRY = 64  # size of one entry of an Array or Map, beside its key and value
 _SCALAR = 8
 _WORDS = {None: b"n", True: b"t", False: b"f"}
 
 
 class Hash32(Digest):
-    """A SHA-256 as a value."""
+    """A SHA-256 hash as a value."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """How sure something is, in [0, 1]. Raises ValueError outside of it."""
+    """A degree of certainty in [0, 1]. Raises ValueError outside of it."""
 
     value: float
 
@@ -45,7 +45,9 @@ class Confidence:
 
 
 class Array(Sequence["Value"]):
-    """Values in an order. Raises LimitReached when it would be too large or too deep."""
+    """An immutable sequence of values. Raises LimitReached when it would be too large
+    or too deep.
+    """
 
     __slots__ = ("_digest", "_items", "depth", "size")
 
@@ -78,7 +80,7 @@ class Array(Sequence["Value"]):
 
     @property
     def digest(self) -> bytes:
-        """The SHA-256 of its encoding."""
+        """The SHA-256 of the Array's encoding."""
         if not self._digest:
             parts = [b"a", len(self._items).to_bytes(8), *map(_part, self._items)]
             self._digest = sha256(b"".join(parts)).digest()
@@ -86,7 +88,9 @@ class Array(Sequence["Value"]):
 
 
 class Map(Mapping[str, "Value"]):
-    """Values by name, equal in whatever order they came. Raises LimitReached like Array."""
+    """An immutable mapping of names to values; equality ignores the order. Raises LimitReached like
+    Array.
+    """
 
     __slots__ = ("_digest", "_items", "depth", "size")
 
@@ -119,12 +123,12 @@ class Map(Mapping[str, "Value"]):
 
     @property
     def entries(self) -> dict[str, Value]:
-        """The dict behind it, for reading many entries fast; nobody changes it."""
+        """The dict of all entries, for fast reading; it must not be changed."""
         return self._items
 
     @property
     def digest(self) -> bytes:
-        """The SHA-256 of its encoding, in the order of the keys."""
+        """The SHA-256 of the Map's encoding, ordered by key."""
         if not self._digest:
             parts = [b"m", len(self._items).to_bytes(8)]
             for key in sorted(self._items):
@@ -149,12 +153,14 @@ _NAMES = {
 
 
 def kind_of(value: Value) -> str:
-    """The name of its kind, such as `Int`."""
+    """Return the name of the value's kind, such as `Int`."""
     return _NAMES[type(value)]
 
 
 def is_truthy(value: Value) -> bool:
-    """False for Null, false, 0, 0.0, a Confidence of 0 and whatever is empty; a Hash32 is true."""
+    """Return False for Null, false, 0, 0.0, a Confidence of 0 and anything empty, else True; a
+    Hash32 is true.
+    """
     match value:
         case Hash32():
             return True
@@ -165,24 +171,25 @@ def is_truthy(value: Value) -> bool:
 
 
 def is_same(one: Value, other: Value) -> bool:
-    """Whether both are of one kind and equal: 1 is not 1.0, nor true."""
+    """Whether both values are of one kind and equal: 1 is not 1.0, nor true."""
     return type(one) is type(other) and encode(one) == encode(other)
 
 
 def encode(value: Value) -> bytes:
-    """The bytes that stand for a value in hashes and signatures: its kind, its length, itself. An
-    Array or Map is its SHA-256, so this takes no longer for what is shared many times.
+    """Return the bytes that represent a value in hashes and signatures: kind, length where it
+    varies, and content. An Array or Map is represented by its SHA-256, so shared parts are encoded
+    once.
     """
     return _part(value)
 
 
 def digest(value: Value) -> bytes:
-    """The SHA-256 that names a value: 32 bytes."""
+    """Return the SHA-256 that identifies a value: 32 bytes."""
     return value.digest if isinstance(value, Array | Map) else sha256(_part(value)).digest()
 
 
 def shallow_size(value: Value) -> int:
-    """What the value itself counts for, without what its entries hold."""
+    """Return the value's own size, without the contents of its entries."""
     if isinstance(value, str | bytes):
         return _SCALAR + len(value)
     if isinstance(value, Array | Map):
@@ -223,7 +230,7 @@ def _part(value: Value) -> bytes:
             raw = value.encode()
             return b"s" + len(raw).to_bytes(8) + raw
         case float():
-            return b"d" + struct.pack(">d", value + 0.0)  # adding makes the negative zero plain
+            return b"d" + struct.pack(">d", value + 0.0)  # + 0.0 makes -0.0 zero
         case None | bool():
             return _WORDS[value]
         case int():
@@ -242,14 +249,14 @@ EMPTY = Map()
 
 
 def value_of(plain: object, depth: int = 0) -> Value:
-    """The value that a Python object stands for: dicts with names as keys, lists and tuples, scalars,
-    hashes, values themselves. Raises WrongValue for others and for what the language cannot hold (a
-    whole number of more than 64 bits, a float that is not finite, half of a surrogate pair), and
+    """Convert a Python object: dicts with String keys, lists and tuples, scalars, hashes, and
+    values themselves. Raises WrongValue for others and for what the language cannot represent (a
+    whole number of more than 64 bits, a float that is not finite, a lone surrogate), and
     LimitReached.
     """
     if depth > MAX_DEPTH:
         raise LimitReached(f"a value is nested deeper than {MAX_DEPTH}")
-    match plain:  # what is frequent comes first: to be told an Array or a Map takes longest
+    match plain:  # frequent kinds come first; the abstract Mapping is the slowest to test
         case str():
             return text(plain)
         case float():
@@ -269,21 +276,21 @@ def value_of(plain: object, depth: int = 0) -> Value:
 
 
 def whole(number: int) -> int:
-    """The number, if it fits into 64 bits. Raises WrongValue."""
+    """Return the number if it fits into 64 bits. Raises WrongValue otherwise."""
     if not INT_MIN <= number <= INT_MAX:
         raise WrongValue("a whole number does not fit into 64 bits")
     return int(number)
 
 
 def real(number: float) -> float:
-    """The number, if it is finite. Raises WrongValue."""
+    """Return the number if it is finite. Raises WrongValue otherwise."""
     if not math.isfinite(number):
         raise WrongValue("a number is not finite")
     return float(number)
 
 
 def text(characters: str) -> str:
-    """The text, if it can be written as UTF-8. Raises WrongValue."""
+    """Return the text if it can be encoded as UTF-8. Raises WrongValue otherwise."""
     if not characters.isascii():
         try:
             characters.encode()
@@ -299,7 +306,7 @@ def _name(key: object) -> str:
 
 
 def share_of(value: Value) -> float | None:
-    """A number from 0 to 1, whatever kind of number it is; None for others."""
+    """Return a number from 0 to 1 of any numeric kind as a float; None for others."""
     if isinstance(value, Confidence):
         return value.value
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:

@@ -1,4 +1,4 @@
-"""Graphs to text: in one strict form, and in one that older readers accept."""
+"""Writes graphs as text: in one strict form, and in a form that older readers accept."""
 
 from __future__ import annotations
 
@@ -22,29 +22,31 @@ from agentd.zero.program_graph import (
 )
 from agentd.zero.values import Array, Confidence, Hash32, Map, Value
 
-_TROUBLING = re.compile(r"[#{}\[\],]")  # what an older reader takes for syntax inside strings too
+_TROUBLING = re.compile(r"[#{}\[\],]")  # syntax to older readers, even in strings
 
 
 def write(graph: Graph) -> str:
-    """The text of a graph: quoted keys, sorted where order means nothing, one node on a line, with a
-    newline at the end. Equal graphs have equal texts, and `parse` reads an equal graph from it.
+    """Return the text of a graph: quoted keys, sorted where order has no meaning, one node on a
+    line, with a newline at the end. Equal graphs have equal texts, and `parse` reads an equal graph
+    from it.
     """
     return _Strict().graph(graph)
 
 
 def write_compatible(graph: Graph) -> str:
-    """The text of a graph for readers that search the raw text for keys: plain JSON behind the word
-    Graph. Colons in strings and ids are left out, which is a loss; brackets, commas and `#` in them
-    are escaped. Bytes and a Hash32 become Strings of hexadecimal digits, a Confidence a number.
+    """Return the text of a graph for readers that search the raw text for keys: plain JSON after
+    the word Graph. Colons in strings and ids are dropped, which loses information; brackets, commas
+    and `#` in them are escaped. Bytes and a Hash32 become Strings of hexadecimal digits, a
+    Confidence a number.
 
-    Raises DuplicateId where two ids or keys differ in nothing but colons, and WrongValue where a
-    Lookup or a condition holds anything but Strings.
+    Raises DuplicateId where two ids or keys differ in colons only, and WrongValue where a Lookup or
+    a condition contains anything but Strings.
     """
     return _Compatible().graph(graph)
 
 
 class _Strict:
-    """Writes all there is."""
+    """Writes the strict form, without loss."""
 
     def graph(self, graph: Graph) -> str:
         fields = [
@@ -148,7 +150,7 @@ class _Strict:
 
 
 class _Compatible(_Strict):
-    """Writes what an older reader can take."""
+    """Writes the form for older readers."""
 
     def graph(self, graph: Graph) -> str:
         _check_different(self.quoted(node.id) for node in graph.nodes)

@@ -1,1 +1,1 @@
-"""The graph as text that is shorter than `.0`: for exchange, for prompts, and as changes. Pure."""
+"""The graph as text shorter than `.0`: for exchange, for prompts, and for changes. Pure."""

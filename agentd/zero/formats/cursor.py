@@ -1,4 +1,4 @@
-"""One line of `.0c` read from left to right, and its words, written and read back."""
+"""A reader of one line of `.0c`, and the words of such lines, written and parsed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"[0-9](?:\.[0-9]{1,24})?(?:e-[0-9]{1,3})?")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{6})?Z")
 _WHOLE = re.compile(rf"[0-9a-f]{{{2 * SIZE}}}")
 _Kind = TypeVar("_Kind", bound=Digest)
-LEAST_DIGITS = 8  # of a short name
+LEAST_DIGITS = 8  # of a shortened hash
 
 CURE = "have it written again by agentd, or correct the line"
 
@@ -30,8 +30,8 @@ _READ = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def escape(word: str) -> str:
-    r"""The word as it stands in a line: a backslash before `\ : > , =`, control characters and ends of
-    lines as `\n`, `\r`, `\t` or `\u{2028}`. Raises GraphError for half a surrogate pair.
+    r"""Escape the word for a line: a backslash before `\ : > , =`, and control characters and line
+    ends as `\n`, `\r`, `\t` or `\u{2028}`. Raises GraphError for a lone surrogate.
     """
     if not word.isascii():
         utf8(word)
@@ -47,19 +47,19 @@ def _escape_mark(found: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word with its column, from 1."""
+    """A word and its column, from 1."""
 
     text: str
     column: int
 
     @property
     def is_ordinal(self) -> bool:
-        """Whether it is an ordinal number, as ids go; else it is the beginning of a hash."""
+        """Whether an id is an ordinal number; otherwise it is the beginning of a hash."""
         return len(self.text) < 8
 
 
 class Cursor:
-    """A place in a line. `number` is the line's, from 1."""
+    """A position in a line. `number` is the line's number, from 1."""
 
     __slots__ = ("_at", "_text", "number")
 
@@ -70,29 +70,29 @@ class Cursor:
 
     @property
     def column(self) -> int:
-        """Where it stands, from 1."""
+        """The column of the position, from 1."""
         return self._at + 1
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left."""
+        """Whether the position is the line's end."""
         return self._at == len(self._text)
 
     def take(self, mark: str) -> bool:
-        """Pass the mark if it stands here; whether it did."""
+        """Step over `mark` if it is next, and return whether it was."""
         if not self._text.startswith(mark, self._at):
             return False
         self._at += len(mark)
         return True
 
     def expect(self, mark: str, where: str) -> None:
-        """Pass the mark. Raises GraphError where another stands."""
+        """Step over `mark`. Raises GraphError if it is not next."""
         if not self.take(mark):
             raise self.fault(f"{where} stands no {mark!r}")
 
     def word(self) -> str:
-        """What stands before the next mark, without its escapes. Raises GraphError for an escape that
-        means nothing.
+        """Return the text up to the next mark, unescaped. Raises GraphError for an
+        invalid escape.
         """
         pieces = [self._run(_PLAIN)]
         while self._text.startswith("\\", self._at):
@@ -105,19 +105,19 @@ class Cursor:
         return "".join(pieces)
 
     def placed(self, *, is_bare: bool = False) -> Word:
-        """The next word with its column. A bare one ends at a comma only and has no escapes: a time,
-        whose colons are no marks.
+        """Return the next word with its column. A bare word ends only at a comma and has no
+        escapes: a time contains colons.
         """
         column = self.column
         return Word(self._run(_BARE) if is_bare else self.word(), column)
 
     def end(self) -> None:
-        """Raises GraphError unless nothing is left."""
+        """Raise GraphError unless the position is the line's end."""
         if not self.is_done:
             raise self.fault(f"{self._text[self._at :][:20]!r} is too much here")
 
     def fault(self, why: str, column: int = 0) -> GraphError:
-        """The error for this place, or for another column of the line."""
+        """Return an error for this position, or for another column of the line."""
         return GraphError(why, cure=CURE, line=self.number, column=column or self.column)
 
     def _run(self, kind: re.Pattern[str]) -> str:
@@ -136,21 +136,25 @@ class Cursor:
 
 
 def confidence_word(confidence: float) -> str:
-    """The shortest number that reads as the same: `0.98`, `1`. Raises GraphError outside [0, 1]."""
+    """Return the shortest text that parses to the same number: `0.98`, `1`. Raises GraphError
+    outside [0, 1].
+    """
     if not 0 <= confidence <= 1:
         raise GraphError(f"the confidence {confidence} is not between 0 and 1", cure=CURE)
     return repr(abs(float(confidence))).removesuffix(".0")
 
 
 def read_confidence(word: Word, cursor: Cursor) -> float:
-    """The number. Raises GraphError for anything but one in [0, 1]."""
+    """Parse a confidence. Raises GraphError for anything but a number in [0, 1]."""
     if _NUMBER.fullmatch(word.text) and (value := float(word.text)) <= 1:
         return value
     raise cursor.fault(f"{word.text[:20]!r} is no confidence between 0 and 1", word.column)
 
 
 def time_word(at: datetime) -> str:
-    """The time in UTC. Raises GraphError for a time without a zone, and for one without a year in UTC."""
+    """Return the time as text in UTC. Raises GraphError for a time without a zone, or outside the
+    years 1 to 9999 in UTC.
+    """
     try:
         return stamp(at)
     except OverflowError:
@@ -158,7 +162,7 @@ def time_word(at: datetime) -> str:
 
 
 def read_time(word: Word, cursor: Cursor) -> datetime:
-    """The time, in UTC. Raises GraphError for anything but `time_word` writes."""
+    """Parse a time in UTC. Raises GraphError for any form that `time_word` does not write."""
     if _TIME.fullmatch(word.text):
         try:
             return datetime.fromisoformat(word.text.removesuffix("Z")).replace(tzinfo=UTC)
@@ -168,7 +172,7 @@ def read_time(word: Word, cursor: Cursor) -> datetime:
 
 
 def read_whole(word: Word, kind: type[_Kind], cursor: Cursor) -> _Kind:
-    """The hash with all its digits. Raises GraphError for anything else."""
+    """Parse a hash of full length. Raises GraphError for anything else."""
     if not _WHOLE.fullmatch(word.text):
         raise cursor.fault(
             f"{word.text[:20]!r} is no hash of {2 * SIZE} hexadecimal digits", word.column
@@ -177,8 +181,8 @@ def read_whole(word: Word, kind: type[_Kind], cursor: Cursor) -> _Kind:
 
 
 def names(hashes: Sequence[_Kind]) -> Mapping[_Kind, str]:
-    """A name for each, in their order: as many of its hexadecimal digits as no other of these begins with,
-    at least eight.
+    """Return a short name for each hash, in order: its first hexadecimal digits, at least eight,
+    and as many as no other of these hashes begins with.
     """
     lengths = dict.fromkeys(hashes, LEAST_DIGITS)
     for one, other in pairwise(sorted(lengths)):

@@ -1,4 +1,4 @@
-"""`.0c` as records: every line taken apart and checked, every hash computed again."""
+"""Parses `.0c` into records; every line is checked and every hash computed again."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ Fields = Mapping[str, Sequence[Word]]
 
 
 def read(text: str, *, is_sealed: bool = True) -> Record:
-    """The record that the text says, in the order of its hashes.
+    """Return the record in the text, ordered by hash.
 
-    A text from another machine has a seal, and is refused without. One that was written by hand, or
-    with ordinal ids, has none. Raises GraphError, with line and column, for what `write` would never
-    write: unknown lines and fields, ids that stand for nothing or for two things, a hash that is not
-    that of what it names.
+    A text from another machine has a seal and is refused without one; a text written by hand, or
+    with ordinal ids, has none. Raises GraphError, with line and column, for what `write` never
+    writes: unknown lines and fields, undefined or ambiguous ids, and a hash that is not that of the
+    named item.
     """
     return record_of(open_text(text, is_sealed=is_sealed))
 
 
 def record_of(cursors: Iterable[Cursor]) -> Record:
-    """The record of the lines of a body. Raises GraphError as `read` does."""
+    """Return the record of the lines of a body. Raises GraphError as `read` does."""
     reader = _Reader()
     for cursor in cursors:
         reader.add(cursor)
@@ -45,8 +45,8 @@ def record_of(cursors: Iterable[Cursor]) -> Record:
 
 
 class _Reader:
-    """Lines come in any order. A time that one leaves out is that of the context above it, or of the
-    first context if none is above; a concept's confidence that of its surest fact.
+    """Collects lines in any order. A line without a time has that of the context above it, or of
+    the first context if none is above. A concept without a confidence has that of its surest fact.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class _Reader:
         self._seen: set[Digest] = set()
 
     def add(self, cursor: Cursor) -> None:
-        """Take one line in. Raises what `cursor.fault` makes if it begins with no known sign."""
+        """Add one line. Raises GraphError for a line of unknown kind or form."""
         if cursor.take("C:"):
             self._named.append((concept_line(cursor), self._above))
         elif cursor.take("R:"):
@@ -72,7 +72,7 @@ class _Reader:
             raise cursor.fault("a line begins with C:, X: or R:")
 
     def record(self) -> Record:
-        """All that was taken in."""
+        """Return the record of all lines that were added. Raises GraphError."""
         first = next(iter(self._contexts.values()), None)
         concepts: dict[str, Concept] = {}
         for line, above in self._named:
@@ -155,7 +155,7 @@ def _concept_named(line: RelationLine, name: Word, concepts: Mapping[str, Concep
 
 
 def _check(line: NamedLine, digest: Digest, what: str) -> None:
-    """An ordinal number says nothing of the hash."""
+    """Check that the line's id is the beginning of the hash, unless it is an ordinal number."""
     if not line.id.is_ordinal and not digest.hex.startswith(line.id.text):
         msg = f"{line.id.text} is not the hash of {what}: that is {digest.hex}"
         raise line.cursor.fault(msg, line.id.column)
@@ -164,7 +164,9 @@ def _check(line: NamedLine, digest: Digest, what: str) -> None:
 def _with_confidence(
     line: NamedLine, strongest: Mapping[ConceptHash, float], concepts: Mapping[str, Concept]
 ) -> Concept:
-    """The concept with the confidence that its line says, or else its surest fact."""
+    """Return the concept with the confidence in its line or, without one, that of its
+    surest fact.
+    """
     concept = concepts[line.id.text]
     if words := line.fields.get("c"):
         return replace(concept, confidence=read_confidence(words[0], line.cursor))
@@ -186,7 +188,7 @@ def _text(fields: Fields, key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NamedLine:
-    """A concept or a context. A concept's `label` comes before its fields; a context has none."""
+    """The parsed line of a concept or a context. A context has no `label`."""
 
     cursor: Cursor
     id: Word
@@ -196,7 +198,7 @@ class NamedLine:
 
 @dataclass(frozen=True, slots=True)
 class RelationLine:
-    """A fact as it was said once."""
+    """The parsed line of one episode of a fact."""
 
     cursor: Cursor
     subject: Word
@@ -207,7 +209,9 @@ class RelationLine:
 
 
 def concept_line(cursor: Cursor) -> NamedLine:
-    """What stands behind `C:`: `id:label`, and `:c=…,t=…,u=…,a=…` where needed. Raises GraphError."""
+    """Parse a line after `C:`: `id:label`, and `:c=…,t=…,u=…,a=…` where needed. Raises
+    GraphError.
+    """
     name = _id(cursor)
     cursor.expect(":", "before the label (level L0 has none: ask for L2)")
     label = cursor.word()
@@ -215,7 +219,7 @@ def concept_line(cursor: Cursor) -> NamedLine:
 
 
 def context_line(cursor: Cursor) -> NamedLine:
-    """What stands behind `X:`: `id:t=…,src=…,scope=…,agent=…,session=…`. Raises GraphError."""
+    """Parse a line after `X:`: `id:t=…,src=…,scope=…,agent=…,session=…`. Raises GraphError."""
     name = _id(cursor)
     fields = _rest(cursor, once=("t", "src", "scope", "agent", "session"))
     for key in ("t", "src", "scope"):
@@ -225,8 +229,8 @@ def context_line(cursor: Cursor) -> NamedLine:
 
 
 def relation_line(cursor: Cursor) -> RelationLine:
-    """What stands behind `R:`: `subject>predicate>object:confidence`, and `:t=…,d=1,r=…` where needed.
-    Raises GraphError.
+    """Parse a line after `R:`: `subject>predicate>object:confidence`, and `:t=…,d=1,r=…` where
+    needed. Raises GraphError.
     """
     subject = _id(cursor)
     cursor.expect(">", "before the predicate")
@@ -250,7 +254,7 @@ def _id(cursor: Cursor) -> Word:
 
 
 def _rest(cursor: Cursor, *, once: Collection[str], repeated: Collection[str] = "") -> Fields:
-    """The fields behind the next colon, up to the line's end; none if it ends here."""
+    """Parse the fields after the next colon, up to the line's end; {} if the line ends here."""
     found: dict[str, list[Word]] = {}
     known = (*once, *repeated)
     if cursor.is_done:

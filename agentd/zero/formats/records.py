@@ -1,4 +1,4 @@
-"""Whether records are what their hashes say, and the one order in which they are written."""
+"""Checks the hashes in records, and puts records into the one order in which they are written."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _Thing = TypeVar("_Thing")
 
 
 def canonical(record: Record) -> Record:
-    """The record with everything in the order of its hashes, each thing once. Raises GraphError when
-    two things that differ have one hash.
+    """Return the record with all items ordered by hash, each once. Raises GraphError when two
+    different items have one hash.
     """
     return Record(
         _once((concept.hash, concept) for concept in record.concepts),
@@ -26,8 +26,8 @@ def canonical(record: Record) -> Record:
 
 
 def verify(record: Record) -> None:
-    """Raises GraphError, naming the first, when something is not what its hash says, names what is not
-    in the record, or has a confidence or a time that none can have.
+    """Raise GraphError for the first item that has a wrong hash, names an item that is not in the
+    record, or has an invalid confidence or time.
     """
     labels = {concept.hash: concept.label for concept in record.concepts}
     contexts = {context.hash for context in record.contexts}
@@ -48,7 +48,7 @@ def verify(record: Record) -> None:
 
 
 def strongest_saying(relations: Iterable[Relation]) -> Mapping[ConceptHash, float]:
-    """The highest confidence with which each concept is spoken of."""
+    """Return for each concept the highest confidence of the relations that name it."""
     strongest: dict[ConceptHash, float] = {}
     for relation in relations:
         for end in (relation.subject, relation.object):
@@ -59,8 +59,8 @@ def strongest_saying(relations: Iterable[Relation]) -> Mapping[ConceptHash, floa
 def concepts_told(
     concepts: Mapping[ConceptHash, Concept], relations: Iterable[Relation]
 ) -> tuple[Concept, ...]:
-    """What these episodes tell of their concepts: times and confidence are theirs, and of other names
-    nobody knows who said them.
+    """Return the concepts of these episodes as the episodes alone give them: confidence and times
+    are those of the episodes, and aliases are left out, since their source is unknown.
     """
     said: dict[ConceptHash, list[Relation]] = {}
     for relation in relations:
@@ -79,7 +79,7 @@ def concepts_told(
 
 
 def hash_of(context: ConceptContext) -> Digest:
-    """The hash of what it says."""
+    """Return the hash that belongs to the context's fields."""
     return context_hash(
         context.event_time, context.source, context.scope, context.agent, context.session
     )

@@ -1,4 +1,4 @@
-"""The frame of a text: its first line says what it is, its last is the hash of all above."""
+"""The frame of a text: a header in its first line, the hash of all lines above in its last."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentd.core.errors import GraphError
 from agentd.zero.formats.cursor import CURE, Cursor
 
 HEADER = "0M:1.0"
-MOST_CHARS = 64 * 1024 * 1024  # of a text: more is no graph of one person's
+MOST_CHARS = 64 * 1024 * 1024  # of a text; one person's graph has less
 
 _SEAL = re.compile(r"H:([0-9a-f]{64})")
 _VERSION = re.compile(r"0M:[0-9]{1,4}\.[0-9]{1,4}")
@@ -18,8 +18,8 @@ _CUT = "it was cut off or changed: have it sent again"
 
 
 def decode_text(data: bytes) -> str:
-    """The text of bytes from outside, without a byte order mark. Raises GraphError, with line and column,
-    where they are no UTF-8.
+    """Decode bytes from outside, without a byte order mark. Raises GraphError, with line and
+    column, if they are no UTF-8.
     """
     try:
         return data.decode().removeprefix("\ufeff")
@@ -32,25 +32,24 @@ def decode_text(data: bytes) -> str:
 
 
 def seal_lines(lines: Iterable[str]) -> str:
-    """The lines as a text that ends with the hash of them: sha256 of their UTF-8, a line feed behind
-    each.
+    """Return the lines as a text with a seal as its last line: the sha256 of their UTF-8, with a
+    line feed after each line.
     """
     body = plain(lines)
     return f"{body}H:{sha256(body.encode()).hexdigest()}\n"
 
 
 def plain(lines: Iterable[str]) -> str:
-    """The lines as a text."""
+    """Join the lines, with a line feed after each."""
     return "".join(f"{line}\n" for line in lines)
 
 
 def open_text(text: str, *, is_sealed: bool) -> Sequence[Cursor]:
-    """The lines between the header and the seal that say something; blank lines and those that begin
-    with `#` do not. Ends of lines may have become CR LF on the way.
+    """Return cursors on the lines between header and seal, without blank lines and those that begin
+    with `#`. Line ends may be CR LF.
 
-    Raises GraphError, with line and column, when the header is missing or of another version, when the
-    seal is not the hash of what stands above it or, for a text that must have one, when there is none,
-    for half a surrogate pair and for a text longer than MOST_CHARS.
+    Raises GraphError, with line and column, for a missing or unknown header, a wrong seal or, if
+    `is_sealed`, none, a lone surrogate, and a text longer than MOST_CHARS.
     """
     if len(text) > MOST_CHARS:
         raise _fault(1, f"the text has {len(text)} characters, more than {MOST_CHARS}")

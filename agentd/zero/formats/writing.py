@@ -1,5 +1,6 @@
-"""Records as `.0c`: one line for each concept, context and fact, and nothing said that follows; and with less
-than all they say, in three levels of detail and as lines for a prompt.
+"""Writes records as `.0c` text, at three levels of detail, and as lines for a prompt.
+
+Each concept, context and fact has one line, without values that a reader can infer.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from agentd.zero.formats.seal import HEADER, plain, seal_lines
 
 
 def write(record: Record) -> str:
-    """The record as text that `read` gives back, in the order of its hashes, times in UTC, with a seal at
-    its end. Raises GraphError for a record that is not what its hashes say.
+    """Return the record as text for `read`: ordered by hash, with times in UTC and a seal. Raises
+    GraphError for a record with a wrong hash in it.
     """
     return seal_lines([HEADER, *body(record)])
 
 
 def body(record: Record) -> Sequence[str]:
-    """The lines between header and seal. Raises GraphError as `write` does."""
+    """Return the lines between header and seal. Raises GraphError as `write` does."""
     record = canonical(record)
     verify(record)
     groups = _groups(record)
@@ -45,7 +46,7 @@ def body(record: Record) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A context with what was said in it, and the concepts that are as old."""
+    """A context, its relations, and the concepts created at its time."""
 
     context: ConceptContext | None
     concepts: Sequence[Concept]
@@ -53,7 +54,7 @@ class _Group:
 
 
 def _groups(record: Record) -> Sequence[_Group]:
-    """Concepts without a context that is as old stand in the first."""
+    """Group the record by context. Concepts that no context's time fits are in the first group."""
     if not record.contexts:
         return [_Group(None, record.concepts, ())]
     by_time: dict[datetime, ContextHash] = {}
@@ -71,7 +72,9 @@ def _groups(record: Record) -> Sequence[_Group]:
 
 @dataclass(frozen=True, slots=True)
 class _Pen:
-    """Writes lines with these names, without the confidences that are those of the surest facts."""
+    """Writes lines with these short names, and leaves out confidences that equal those of the
+    surest facts.
+    """
 
     concepts: Mapping[ConceptHash, str]
     contexts: Mapping[ContextHash, str]
@@ -120,12 +123,12 @@ class _Pen:
         return f"{line}:{','.join(fields)}" if fields else line
 
 
-_SURE = 0.995  # from here on a confidence is 1.00 in two digits, and goes without saying
+_SURE = 0.995  # confidences from here on round to 1.00 and are left out
 
 
 class WritingLevel(IntEnum):
-    """How much is said: SKELETON (L0) which concepts there are, STRUCTURE (L1) their labels and what
-    relates them, FULL (L2) everything.
+    """The level of detail: SKELETON (L0) has the concepts' ids, STRUCTURE (L1) also their labels
+    and relations, FULL (L2) everything.
     """
 
     SKELETON = 0
@@ -134,8 +137,9 @@ class WritingLevel(IntEnum):
 
 
 def at_level(record: Record, level: WritingLevel) -> str:
-    """The record at a level. L2 is `write`; L0 and L1 are for looking at and are not read back, and L1
-    says a fact once, in however many contexts it was said. Raises GraphError as `write` does.
+    """Return the record as text of a level. L2 is `write`. L0 and L1 are for people and cannot be
+    read back, and in L1 a fact occurs once, whatever its contexts. Raises GraphError as `write`
+    does.
     """
     if level is WritingLevel.FULL:
         return write(record)
@@ -153,9 +157,9 @@ def at_level(record: Record, level: WritingLevel) -> str:
 
 
 def group_by_subject(edges: Iterable[Edge], labels: Mapping[ConceptHash, str]) -> str:
-    """One line for each subject, the subjects and the facts of each in the order they come in:
-    `- agent needs memory (0.98); uses python`. Of the confidence two digits are said, and nothing where
-    they are 1.00.
+    """Return one line for each subject: `- agent needs memory (0.98); uses python`. Subjects, and
+    the facts of each, keep their order. Confidences have two digits and are left out where these
+    are 1.00.
     """
     lines: dict[ConceptHash, list[str]] = {}
     for edge in edges:
@@ -169,5 +173,7 @@ def _fact_words(edge: Edge, labels: Mapping[ConceptHash, str]) -> str:
 
 
 def _line(text: str) -> str:
-    """Normal labels have no line breaks; one that came in by another way must not begin a line."""
+    """Return the text as one line. Normalised labels have no line breaks, but a label from another
+    source must not begin a new line.
+    """
     return " ".join(text.split())
