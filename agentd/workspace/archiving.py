@@ -1,7 +1,9 @@
-"""Moves old daily notes aside: `memory/2025-03-01.md` to `memory/archive/2025/2025-03-01.md`.
+"""Moves old daily notes to the archive: `memory/2025-03-01.md` to
+`memory/archive/2025/2025-03-01.md`.
 
-Nothing is deleted: a note stands in its new place, durably, before it leaves the old one. What was cut
-between the two goes on at the next look. Search dates a note by its name, so it is found as before.
+No text is deleted: a note is written durably to its new place before its old file is removed. A
+move that a crash cut is finished by the next run. Search dates a note by its file name, so moved
+notes are found as before.
 """
 
 from __future__ import annotations
@@ -36,13 +38,15 @@ FOLDER = "archive"  # below the folder of daily notes
 ARCHIVE = Author("archive")
 
 _NOTE = re.compile(r"(\d{4}-\d{2}-\d{2})\.md", re.ASCII)
-_RESTED = 3_600.0  # seconds since a note was last changed
+_RESTED = 3_600.0  # seconds that a note must have been unchanged
 # What editors leave beside a file while it is open.
 _OPEN = (".{}.swp", ".{}.swo", ".#{}", "#{}#", ".~lock.{}#", ".{}.kate-swp")
 
 
 class Archiving:
-    """`run` is its long life; without `[workspace] archive_after_days` nothing happens."""
+    """Moves old daily notes once a day: in the background (`run`, until cancelled) or at once
+    (`tidy`). Does nothing without `[workspace] archive_after_days`.
+    """
 
     def __init__(
         self,
@@ -60,17 +64,20 @@ class Archiving:
         self._clock = clock
         self._home = tuple(settings.daily_dir.split("/"))
         self._days = settings.archive_after_days
-        self._least = settings.daily_lookback_days  # those are injected
+        self._least = settings.daily_lookback_days  # newer notes are injected into prompts
         self._daily = Daily("archive", self.tidy, clock)
         self._stuck: tuple[Problem, ...] = ()
 
     async def run(self) -> None:
-        """Do it every day, until cancelled."""
+        """Call `tidy` every day, until cancelled. Returns at once if archiving is off."""
         if self._days:
             await self._daily.run()
 
     async def tidy(self) -> tuple[str, ...]:
-        """Move what is old enough; returns the new paths. Raises WorkspaceError."""
+        """Move the notes that are old enough; return their new paths. A note that cannot be moved
+        becomes a problem and does not stop the others. Raises WorkspaceError if the folder cannot
+        be read.
+        """
         if not self._days:
             return ()
         with translate_os_errors("the daily notes"):
@@ -82,7 +89,7 @@ class Archiving:
                 if path := await self._move(day):
                     moved.append(path)
             except WorkspaceError as error:
-                # The other notes still go; this one is told until it can.
+                # The other notes are moved; this one is reported until it can be moved.
                 stuck.append(Problem("note_not_archived", error.message, error.cure))
         self._stuck = tuple(stuck)
         if moved:
@@ -90,11 +97,13 @@ class Archiving:
         return tuple(moved)
 
     def problems(self) -> tuple[Problem, ...]:
-        """Notes that cannot be moved."""
+        """Return the notes that cannot be moved, each with the reason."""
         return (*self._daily.problems(), *self._stuck)
 
     def _old(self) -> list[date]:
-        """The days whose notes are old enough and lie still."""
+        """Return the days of the notes to move: older than both limits, unchanged for an hour, and
+        open in no known editor.
+        """
         try:
             entries = self._folder.entries(self._home)
         except FileNotFoundError:
@@ -130,7 +139,10 @@ class Archiving:
         return path if done else ""
 
     def _carry(self, source: tuple[str, ...], target: tuple[str, ...], now: datetime) -> bool:
-        """Put the note there, then take it away here. Blocking, under the locks of both."""
+        """Write the note to `target`, then delete it at `source`. Return False if there was no note
+        or it changed in the meantime. Blocking; the caller holds the locks of both paths. Raises
+        WorkspaceError if `target` exists with other text.
+        """
         data = self._folder.read_for_change(source, MAX_READ_BYTES)
         there = self._folder.read_for_change(target, MAX_READ_BYTES)
         if data is None:
@@ -147,7 +159,7 @@ class Archiving:
             self._changes.apply(target, intent, now, ARCHIVE)
         gone = self._changes.plan(source, FileAction.DELETE, b"")
         if gone.before != digest_of(data):
-            return False  # somebody has written to it this moment: the next look finds it
+            return False  # it was written to just now: the next run moves it
         self._changes.apply(source, gone, now, ARCHIVE)
         return True
 

@@ -1,8 +1,8 @@
-"""Which lines of a file agentd wrote, or are from outside, as keyed hashes beside the file's versions.
-Blocking.
+"""Records which lines of a file agentd wrote, or came from outside, as keyed hashes beside the
+file's versions. Blocking.
 
-A line that the user changed afterwards is not among them. There is no way back from a hash to the
-words, so the record may outlive them.
+A line that the user changed afterwards has another hash and so is not in the record. The words
+cannot be restored from a hash, so the record may outlive them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from agentd.core.workspace import HAND, RESTORE, Author
 from agentd.workspace.folder import Folder
 
-LINES = "lines"  # agentd's: the name in a file's folder
+LINES = "lines"  # the name of the record of lines that agentd wrote
 OUTSIDE = "outside"  # the name of the record of lines from outside
-MOST = 20_000  # lines of one file that are known, the newest
-_FEW = 100  # lines that are looked for in what stood there; of more, all that stood there is taken apart
+MOST = 20_000  # lines of one file in a record
+_FEW = 100  # appended lines, below which each is searched in the old text, which is not split then
 _KEY = "key"  # the name in the folder of all versions
 _SIZE = 8  # bytes of a hash
 _OTHERS = frozenset({HAND.kind, RESTORE.kind, "facts", "archive"})
@@ -25,8 +25,10 @@ _LIMIT = 1 << 24
 
 
 class Authored:
-    """The record `name` below the versions directory. Where `forgets` is False it grows without a bound
-    rather than forget a line. Methods raise OSError; whoever changes it holds the lock of the path.
+    """The record `name` of lines, one file for each folder of the versions directory. Unless
+    `forgets`, it grows without a bound and loses no line; otherwise, when it exceeds MOST lines,
+    only the newest half of that many stay. Methods raise OSError. Whoever changes a record holds
+    the lock of the file's path.
     """
 
     def __init__(self, folder: Folder, name: str = LINES, *, forgets: bool = True) -> None:
@@ -35,7 +37,7 @@ class Authored:
         self._forgets = forgets
 
     def note(self, home: str, lines: Iterable[bytes]) -> None:
-        """Take lines of the file with this folder into the record."""
+        """Add lines of the file with the versions folder `home` to the record."""
         wanted = list(dict.fromkeys(bare for line in lines if (bare := line.strip())))
         if not wanted:
             return
@@ -51,7 +53,7 @@ class Authored:
             self._folder.replace((home, self._name), known + new)
 
     def set(self, home: str, lines: Iterable[bytes]) -> None:
-        """Let the record hold these lines of the file and no others."""
+        """Make these lines of the file the whole record."""
         known = self._read(home)
         wanted = dict.fromkeys(bare for line in lines if (bare := line.strip()))
         if not (known or wanted):
@@ -62,7 +64,7 @@ class Authored:
             self._folder.replace((home, self._name), new)
 
     def drop(self, home: str, lines: Iterable[bytes]) -> None:
-        """Take lines of the file out of the record."""
+        """Remove these lines of the file from the record."""
         if not (known := self._read(home)):
             return
         key, there = self._key(), _Marks(known)
@@ -72,11 +74,13 @@ class Authored:
             self._folder.replace((home, self._name), b"".join(kept))
 
     def is_empty(self, home: str) -> bool:
-        """Whether no line of the file with this folder is in the record."""
+        """Whether the record contains no line of the file with the versions folder `home`."""
         return not self._read(home)
 
     def own(self, home: str, lines: Sequence[bytes]) -> list[bool]:
-        """For each line whether it is in the record."""
+        """Return for each line whether the record contains it; space around a line does
+        not matter.
+        """
         known = frozenset(_apart(self._read(home)))
         if not known:
             return [False] * len(lines)
@@ -84,7 +88,9 @@ class Authored:
         return [bool(key) and _mark(key, line.strip()) in known for line in lines]
 
     def _read(self, home: str) -> bytes:
-        """The whole marks that are kept: a crash may have left a part of one behind them."""
+        """Return the complete marks of the record. A crash may have left an incomplete one at the
+        end, which is cut off.
+        """
         try:
             data = self._folder.read((home, self._name), _LIMIT)
         except FileNotFoundError:
@@ -104,13 +110,14 @@ class Authored:
 
 
 def writes_lines(by: Author) -> bool:
-    """Whether what is new in a file may be lines that agentd wrote."""
+    """Whether lines that this author adds to a file count as written by agentd."""
     return by.kind not in _OTHERS
 
 
 def added_lines(old: bytes | None, new: bytes | None, by: Author) -> list[bytes]:
-    """The lines of `new` that `by` wrote: none for what came by hand, or came back, nor of the page of
-    facts, which has an owner of its own and may be long.
+    """Return the lines of `new` that are not in `old`, if they count as written by agentd; none if
+    `by` is the user, a restore, the archive, or the writer of `memory/facts.md`, whose lines the
+    facts themselves account for and which may be long.
     """
     if not writes_lines(by):
         return []
@@ -122,20 +129,22 @@ def added_lines(old: bytes | None, new: bytes | None, by: Author) -> list[bytes]
 
 
 def lines_of(text: bytes) -> list[bytes]:
-    """The lines as all count them who ask about single ones: they end at line feeds alone."""
+    """Split a text into lines, at line feeds only. All code that asks for the author of a line
+    counts lines in this way.
+    """
     lines = text.split(b"\n")
     return lines if lines[-1] else lines[:-1]
 
 
 class _Marks:
-    """Marks behind each other, to be looked into without taking them apart."""
+    """Concatenated marks that can be searched without splitting them."""
 
     def __init__(self, marks: bytes) -> None:
         self._marks = marks
 
     def __contains__(self, mark: bytes) -> bool:
         at = self._marks.find(mark)
-        while at % _SIZE and at >= 0:  # which two marks beside each other look like
+        while at % _SIZE and at >= 0:  # a match that spans two neighbouring marks does not count
             at = self._marks.find(mark, at + 1)
         return at >= 0
 
@@ -145,7 +154,7 @@ def _apart(marks: bytes) -> Iterator[bytes]:
 
 
 def _has_line(text: bytes, bare: bytes) -> bool:
-    """Whether one of the lines is this one, but for space around it."""
+    """Whether `text` has a line that equals `bare`, apart from space around the line."""
     at = text.find(bare)
     while 0 <= at < len(text):
         end = text.find(b"\n", at + len(bare))

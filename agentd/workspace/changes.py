@@ -1,6 +1,7 @@
-"""Exact changes to files of the workspace: planned, done once, recognised after a crash. Blocking.
+"""Exact changes to files of the workspace: planned first, made once, and recognised after a crash.
+Blocking.
 
-Whoever calls `plan` and `apply` holds the lock of the path.
+The caller of `plan` and `apply` holds the lock of the path.
 """
 
 from __future__ import annotations
@@ -28,21 +29,22 @@ log = structlog.get_logger()
 
 MAX_READ_BYTES = 1 << 20
 MAX_WRITE_BYTES = 256 << 10
-_LARGE = 1 << 16  # bytes that take longer to hash than to compare with others
+_LARGE = 1 << 16  # bytes; contents of this size take longer to hash than to compare
 TRIES = 16  # of a change, while another program goes on writing to the file
-OWN_BYTES = 64 << 20  # of files that agentd itself fills
+OWN_BYTES = 64 << 20  # the limit for files that agentd itself fills
 
 
 class GrowingDigest:
-    """`digest_of` contents of which many are one of the last two that it was asked for, or go on behind one
-    of them: a large one of these is not hashed again. Methods may be called in threads.
+    """Computes `digest_of` contents and remembers the hash states of the last two large ones. Of a
+    content that equals or extends one of these, only the new bytes are hashed. Methods may be
+    called from threads.
     """
 
     def __init__(self) -> None:
         self._last: tuple[tuple[bytes, HASH], ...] = ()
 
     def of(self, data: bytes | None) -> str:
-        """SHA-256 in hex; "" for an absent file."""
+        """Return the SHA-256 in hex; "" for an absent file."""
         if data is None or len(data) < _LARGE:
             return digest_of(data)
         for known, state in self._last:
@@ -57,13 +59,14 @@ class GrowingDigest:
         return digest.hexdigest()
 
     def let_go(self, data: bytes | None) -> None:
-        """Keep this content no longer: what it says may be to be forgotten."""
+        """Forget this content: it may contain words that the owner wants to be forgotten."""
         self._last = tuple(one for one in self._last if one[0] != data)
 
 
 class Changes:
-    """Changes below one folder; `versions` keeps what was there, and who changed it. Of the graph's
-    text nothing is kept: what was taken out of it is to be gone.
+    """Makes changes to the files of one folder. `versions` keeps the earlier contents and the
+    author of each change, except for the graph's text: what was removed from that must not be kept
+    anywhere.
     """
 
     def __init__(
@@ -80,8 +83,9 @@ class Changes:
         data: bytes,
         limit: int = MAX_WRITE_BYTES,
     ) -> FileIntent:
-        """The change from what is on disk now. An append to a file that lacks a final newline gets
-        one first. Raises PathRefused, FileUnreadable, FileMissing (DELETE).
+        """Return the change relative to what is on disk now, without making it. An append to a file
+        that lacks a final newline starts with one. `limit` is the most bytes that `data` may have.
+        Raises PathRefused, FileUnreadable, and FileMissing (DELETE).
         """
         path = "/".join(parts)
         limit, most = most_bytes(path, limit), most_bytes(path)
@@ -104,8 +108,10 @@ class Changes:
         return FileIntent(path, action, before, self._digests.of(start + data), data, len(start))
 
     def apply(self, parts: Sequence[str], intent: FileIntent, at: datetime, by: Author) -> bool:
-        """Do it. False when others wrote to the file meanwhile, so that it is not as planned: what they
-        added to it stays, before what is appended here, or behind it. Raises EditConflict.
+        """Make the change; return whether the file is now exactly as planned. It is not if other
+        programs wrote to the file in the meantime: what they had added before an append stays in
+        front of it, and what they added while the file was being replaced goes behind it. Raises
+        EditConflict if the file changed in any other way, or changes all the time.
         """
         with translate_os_errors(intent.path):
             for _ in range(TRIES):
@@ -132,8 +138,8 @@ class Changes:
         at: datetime,
         by: Author,
     ) -> bytes:
-        """Make `new` of the file, and give what others put behind `old` while it was replaced. Raises
-        EditConflict if it is `old` no more.
+        """Replace `old` by `new`; return what others appended to the old file while it was being
+        replaced. Raises EditConflict if the file's content is no longer `old`.
         """
         is_other = old.data != new.data
         if is_other and (versions := self._kept_of(intent.path)) is not None:
@@ -151,22 +157,24 @@ class Changes:
         return late
 
     def _put_behind(self, parts: Sequence[str], path: str, late: bytes, at: datetime) -> None:
-        """Let what others wrote to the file that stood there stand in the one that has its place."""
+        """Append to the new file what others wrote to the file that it replaced. If that fails, the
+        bytes are lost and a warning is logged.
+        """
         error: WorkspaceError = changed_error(path)
-        for _ in range(TRIES):  # each of as many: here nobody could be told to try again
+        for _ in range(TRIES):  # after a conflict, since no caller is left who could try again
             try:
                 intent = self.plan(parts, FileAction.APPEND, late, MAX_READ_BYTES)
                 self.apply(parts, intent, at, HAND)
             except EditConflict:
                 continue
-            except WorkspaceError as other:  # it does not fit, say; the change itself is made
+            except WorkspaceError as other:  # too large, for instance; the change is made
                 error = other
                 break
             return
         log.warning("late_lines_lost", path=path, bytes=len(late), reason=error.reason)
 
     def _new_folders(self, parts: Sequence[str]) -> list[str]:
-        """The folders that a write makes."""
+        """Return the folders that writing this file would create, as paths."""
         depth = len(parts) - 1
         while depth and not self._is_there(parts[:depth]):
             depth -= 1
@@ -180,13 +188,13 @@ class Changes:
         return True
 
     def _look(self, parts: Sequence[str], digest: str) -> None:
-        """Raises EditConflict when the file is another by now."""
+        """Check that the file still has this digest. Raises EditConflict if not."""
         if self.digest(parts) != digest:
             raise changed_error("/".join(parts))
 
     def _note(self, path: str, old: Content, new: Content) -> None:
-        """The change is made, and what was there before is kept: if the new state cannot be noted
-        now, the next change does it.
+        """Record the new state as a version. On an OSError only log it: the change is made and the
+        earlier content is kept, and the next change records this state.
         """
         versions = self._kept_of(path)
         if versions is None:
@@ -200,11 +208,13 @@ class Changes:
         return None if is_graph_text(path) else self._versions
 
     def digest(self, parts: Sequence[str]) -> str:
-        """The SHA-256 of what is on disk, "" for nothing."""
+        """Return the SHA-256 of the file on disk, in hex; "" if there is none."""
         return self._digests.of(self._folder.read_for_change(parts, most_bytes("/".join(parts))))
 
     def inspect(self, parts: Sequence[str], intent: FileIntent) -> str:
-        """Whether the change was done: "after", "before", or "other" when it cannot be told."""
+        """Tell the state of a planned change: "after" if it was made, "before" if not, "other" if
+        the file is in neither state or cannot be read.
+        """
         try:
             with translate_os_errors(intent.path):
                 now = self._folder.read_for_change(parts, most_bytes(intent.path))
@@ -219,12 +229,14 @@ class Changes:
 
 
 def most_bytes(path: str, usual: int = MAX_READ_BYTES) -> int:
-    """How large this file may be: as is usual, but for the page of facts and the graph's text."""
+    """Return how many bytes the file may have: OWN_BYTES for `memory/facts.md` and the graph's
+    text, `usual` for all others.
+    """
     return OWN_BYTES if path == FACTS_PATH or is_graph_text(path) else usual
 
 
 def changed_error(path: str) -> EditConflict:
-    """The error for a file that others have written to meanwhile."""
+    """Return the error for a file that others have written to in the meantime."""
     return EditConflict(
         f"{path} has changed since it was read",
         cure="read it again, then repeat the change on what it says now",
@@ -238,7 +250,7 @@ def _outcome(old: bytes | None, intent: FileIntent) -> bytes | None:
 
 
 def _takes_append(old: bytes | None, intent: FileIntent) -> bool:
-    """Whether what was added to the file since the plan leaves room for the append behind it."""
+    """Whether the change is an append and the file is no shorter than when it was planned."""
     return intent.action is FileAction.APPEND and len(old or b"") >= intent.offset
 
 

@@ -1,8 +1,9 @@
-"""The user's files, as the rest of agentd reaches them.
+"""Access to the user's files for the rest of agentd.
 
-Reading honours who may see what (`sight`), never follows a link (`resolver`) and tells an absent file
-and a hidden one by the same words: a hidden name is replaced by one that cannot exist, so both take
-the same way. Changes go to the user's own workspace only and are atomic or appends (`folder`).
+Reads show a session only what it may see (`places.Visibility`) and follow no links (`resolver`). An
+absent file and a hidden one give the same error: a hidden path is replaced by one that cannot
+exist, so both take the same code path. Changes are possible in the user's own workspace only, and
+are atomic (`folder`).
 """
 
 from __future__ import annotations
@@ -45,15 +46,15 @@ from agentd.workspace.workspace_settings import WorkspaceSettings
 
 log = structlog.get_logger()
 
-_MAX_SEEN = 1_024  # each 350 bytes; a session that is asked again reads again
+_MAX_SEEN = 1_024  # of about 350 bytes; a session whose entry was dropped must read again
 _MAX_DEPTH = 64
 _OWNER = Reader(MAIN, Kind.MAIN)
 _Find = Callable[[str, Reader], Place]
 
 
 class Files:
-    """One workspace with its read-only scopes, each a folder or a file that ends in `.md`. Call
-    `clear_strays` once before use.
+    """One workspace with its scopes, which are only read; each scope is a folder or a single `.md`
+    file. Call `clear_strays` once before use.
     """
 
     def __init__(
@@ -81,12 +82,12 @@ class Files:
         self._seen: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._reading = Reading(digests)
         self._configured = _configured_folders(settings)
-        self.writes = 0  # how often agentd has changed a note here
+        self.writes = 0  # how many changes of notes agentd has made here
         self.complaints = ProblemList()
         self._left_out = LeftOut(self.complaints)
 
     async def clear_strays(self) -> int:
-        """Remove temporary files that a crash left behind; returns how many."""
+        """Remove temporary files that a crash left behind; return how many."""
         with translate_os_errors("the workspace"):
             count = await asyncio.to_thread(self._primary.clear_strays)
             if self._versions is not None:
@@ -96,40 +97,46 @@ class Files:
         return count
 
     def canonical(self, path: str) -> str:
-        """The one spelling of `path`, `daily/…` as the folder of daily notes (a file that is only
-        below the alias is found under this spelling too). Raises PathRefused.
+        """Return the one spelling of `path`, with `daily/…` spelled as the folder of daily notes (a
+        file that exists only below the alias is found under this spelling too). Raises PathRefused.
         """
         return str(self._places.spelled(path))
 
     def is_protected(self, path: str) -> bool:
-        """Whether a model's change needs the user's yes. Raises PathRefused."""
+        """Whether a change by the model needs the owner's consent. Raises PathRefused."""
         return is_protected(self._places.spelled(path))
 
     def is_injected(self, path: str) -> bool:
-        """Whether prompts ever carry the file as the owner's own. Raises PathRefused."""
+        """Whether prompts may contain the file as the owner's own text. Raises PathRefused."""
         return is_injected(self._places.spelled(path), self._daily)
 
     def is_owner_only(self, path: str) -> bool:
-        """Whether a file of this path exists for the owner's sessions alone. Raises PathRefused."""
+        """Whether files with this path are visible in the owner's sessions only. Raises
+        PathRefused.
+        """
         return not self._sight.sees(self._places.spelled(path), Kind.GROUP)
 
     def today(self) -> date:
-        """The day it is for the owner."""
+        """Return the current day in the owner's time zone."""
         return self._clock.now().astimezone(self._clock.zone).date()
 
     def daily_note(self) -> str:
-        """The path of today's note."""
+        """Return the path of today's note."""
         return f"{self._settings.daily_dir}/{self.today()}.md"
 
     async def read(self, path: str, reader: Reader) -> FileView:
-        """The whole file; from then on the session has seen it."""
+        """Return the whole file; from then on it counts as seen by the session. Raises PathRefused,
+        FileMissing, FileUnreadable, ScopeMissing.
+        """
         look = asyncio.to_thread(self._look, [path], reader, self._places.file)
         view = _view(self._judged(*(await look)[0]))
         self.mark_seen(view, reader)
         return view
 
     async def read_damaged(self, path: str, reader: Reader) -> FileView:
-        """What `read` gives, and of a damaged file what can be read of it."""
+        """Return the file as `read` does; if it is not valid UTF-8, with the invalid bytes as
+        surrogates. Raises as `read`, and FileUnreadable for UTF-16.
+        """
         try:
             return await self.read(path, reader)
         except FileUnreadable:
@@ -139,15 +146,18 @@ class Files:
     async def look(
         self, paths: Sequence[str], reader: Reader
     ) -> Sequence[FileView | WorkspaceError]:
-        """Whole files at once, or the errors; none counts as seen, none is kept in memory."""
+        """Return the whole file, or the error, for each path. The files do not count as seen, and
+        files read for the first time are not cached.
+        """
         found = await asyncio.to_thread(self._look, paths, reader, self._places.file, keep=False)
         return [self._judged(place, loaded) for place, loaded in found]
 
     async def snapshot(
         self, paths: Sequence[str], reader: Reader
     ) -> tuple[Mapping[str, FileView], frozenset[str]]:
-        """Those of `paths` that the reader's prompts may show and that can be read, and which are not there.
-        Files that have not changed since the last time are not read again; none counts as seen.
+        """Return the files that the reader's prompts may contain and that can be read, by path, and
+        the set of paths at which there is no file. Unchanged files come from the cache; no file
+        counts as seen.
         """
         found = await asyncio.to_thread(self._look, paths, reader, self._places.in_prompt)
         views, absent = {}, set()
@@ -162,7 +172,9 @@ class Files:
         return views, frozenset(absent)
 
     async def tree(self, path: str, depth: int, reader: Reader) -> tuple[TreeEntry, ...]:
-        """What the reader may know of below `path` ("" is the whole workspace), sorted by path."""
+        """Return the files and folders below `path` ("" is the whole workspace) that the reader may
+        see, `depth` levels deep, sorted by path. Raises PathRefused, FileMissing, ScopeMissing.
+        """
         depth = max(1, min(depth, _MAX_DEPTH))
         try:
             place, listing = await asyncio.to_thread(self._list, path, depth, reader)
@@ -170,14 +182,14 @@ class Files:
             self._miss(parse(path).scope, error)
             raise
         self.complaints.clear(f"@{place.name.scope}/", SCOPE)
-        if reader.kind is Kind.MAIN:  # others do not see all that is left out
+        if reader.kind is Kind.MAIN:  # the listings of other readers are incomplete
             self._left_out.note(place.name, depth, listing.odd)
             gone = listing.lacking(place.name, depth, self.complaints.paths(UNREADABLE))
-            await self.look(gone, _OWNER)  # nobody else asks for a file that is listed no more
+            await self.look(gone, _OWNER)  # clears their problems: nobody else reads unlisted files
         return tuple(listing.entries)
 
     async def exists(self, path: str, reader: Reader) -> bool:
-        """Whether `read` would find it."""
+        """Whether the reader may see a file there, also one that cannot be read."""
         try:
             await asyncio.to_thread(self._stamp, path, reader)
         except FileUnreadable:
@@ -187,19 +199,22 @@ class Files:
         return True
 
     def lock(self, path: str) -> AbstractAsyncContextManager[None]:
-        """Hold the path against our other writers and against other processes that flock(2) the
-        workspace directory. Raises PathRefused.
+        """Hold the path against agentd's other writers and against other processes that flock(2)
+        the workspace directory. Raises PathRefused.
         """
         return self._locks.hold(self.canonical(path))
 
     async def plan(self, path: str, action: FileAction, data: bytes) -> FileIntent:
-        """The exact change, from what is on disk now; writes nothing."""
+        """Return the exact change relative to what is on disk now; write nothing. Raises as
+        `Changes.plan`.
+        """
         name = await asyncio.to_thread(self._places.standing_own, path)
         return await asyncio.to_thread(self._changes.plan, name.parts, action, data)
 
     async def has_seen(self, path: str, digest: str, reader: Reader) -> bool:
-        """Whether the session has seen the file in this state. Raises PathRefused for a file that
-        this kind of session must not know of, whether it is there or not.
+        """Whether the session has seen the file in the state `digest`; true for an absent file
+        (""). Raises PathRefused for a path that this kind of session may not see, whether a file is
+        there or not.
         """
         self._places.require_changeable(path, reader)
         if not digest:
@@ -208,11 +223,12 @@ class Files:
         return self._seen.get((reader.session, str(name))) == digest
 
     async def apply(self, intent: FileIntent, reader: Reader, by: Author = OWNER) -> None:
-        """Do it, durably; `by` stands in the file's history. After an append the session has seen the
-        result if it had seen the file as it was. Raises EditConflict, PathRefused.
+        """Make the planned change durably, with `by` as its author in the file's history. After a
+        write the session has seen the file; after an append only if it had seen the file before.
+        Raises EditConflict, PathRefused.
         """
         self._places.require_changeable(intent.path, reader)
-        # Exactly the planned file, not what an alias means now.
+        # The planned path itself: an alias may lead to another file by now.
         parts = parse_file(intent.path).parts
         had_seen = await self.has_seen(intent.path, intent.before, reader)
         now = self._clock.now()
@@ -242,7 +258,7 @@ class Files:
             return await asyncio.to_thread(self._lives.of, name.parts)
 
     def count_write(self, path: str) -> None:
-        """A file may have been changed, by agentd itself."""
+        """Count a change that agentd itself may have made to a note."""
         self.writes += path.casefold().endswith(".md")
 
     async def outside(self, path: str, lines: Sequence[str]) -> Sequence[bool]:
@@ -279,12 +295,12 @@ class Files:
                 await asyncio.to_thread(versions.name_outside, paths)
 
     async def inspect(self, intent: FileIntent) -> str:
-        """After a crash: "before", "after", or "other"."""
+        """Tell, after a crash, the state of a planned change: "before", "after" or "other"."""
         parts = parse_file(intent.path).parts
         return await asyncio.to_thread(self._changes.inspect, parts, intent)
 
     async def history(self, path: str) -> tuple[str, tuple[Version, ...]]:
-        """The digest of the file as it stands, "" for none, and what is kept of it, the newest first.
+        """Return the digest of the current file ("" for none) and the kept versions, newest first.
         Raises PathRefused.
         """
         name = await asyncio.to_thread(self._places.standing_own, path)
@@ -295,7 +311,9 @@ class Files:
             return now, await asyncio.to_thread(self._versions.of, str(name), now)
 
     async def version(self, path: str, number: int) -> bytes:
-        """One kept content. Raises NotFound, PathRefused, FileMissing where nothing is kept at all."""
+        """Return the content of a kept version. Raises NotFound, PathRefused, and FileMissing if no
+        versions are kept at all.
+        """
         name = await asyncio.to_thread(self._places.standing_own, path)
         if self._versions is None:
             raise missing(path)
@@ -303,8 +321,9 @@ class Files:
             return await asyncio.to_thread(self._versions.read, str(name), number)
 
     async def restore(self, path: str, number: int, expected: str | None) -> FileIntent:
-        """Make the file what it was in a version, as a version of its own; what stands there now is
-        kept. Raises NotFound, and EditConflict unless the file has the digest `expected`, if given.
+        """Write the content of a version back to the file, as a new version; the current content is
+        kept. Return the change. Raises NotFound, and EditConflict if `expected` is given and is not
+        the digest of the current file.
         """
         name = await asyncio.to_thread(self._places.standing_own, path)
         async with self.lock(path):
@@ -321,14 +340,16 @@ class Files:
         return intent
 
     def mark_seen(self, view: FileView, reader: Reader) -> None:
-        """Note that the session has been shown the whole of it."""
+        """Record that the session was shown the whole file in this state."""
         self._seen[reader.session, view.path] = view.digest
         self._seen.move_to_end((reader.session, view.path))
         if len(self._seen) > _MAX_SEEN:
             self._seen.popitem(last=False)
 
     def problems(self) -> tuple[Problem, ...]:
-        """Files that could not be read or were cut, since they last could."""
+        """Return the current problems: files that cannot be read or listed, and files that were cut
+        in prompts.
+        """
         return self.complaints.all()
 
     def _look(
@@ -343,7 +364,9 @@ class Files:
             place.folder.stamp(place.parts, alone=place.alone)
 
     def _judged(self, place: Place, loaded: FileView | WorkspaceError) -> FileView | WorkspaceError:
-        """The view, or the error. What is there and cannot be read becomes a complaint."""
+        """Return the view or the error unchanged, and update the problems: a file that exists but
+        cannot be read becomes one.
+        """
         path = str(place.name)
         if isinstance(loaded, ScopeMissing):
             self._miss(place.name.scope, loaded)
@@ -355,7 +378,7 @@ class Files:
             return loaded
         is_told = place.alone and path in self.complaints.paths(UNREADABLE)
         if place.name in self._left_out or (is_told and not isinstance(loaded, FileMissing)):
-            pass  # which is told already, and to the owner with more
+            pass  # already reported, to the owner in more detail
         elif not isinstance(loaded, FileMissing):
             self.complaints.add(path, Problem(UNREADABLE, loaded.message, loaded.cure))
         elif not place.is_hidden:
@@ -363,7 +386,7 @@ class Files:
         return loaded
 
     def _miss(self, scope: str, error: ScopeMissing) -> None:
-        """Complain of a scope once, and not of each of its files."""
+        """Report one problem for a missing scope instead of one for each of its files."""
         self._left_out.note(Name(scope, ()), _MAX_DEPTH, {})
         text = f"@{scope}/ is not searched: {error.message}"
         self.complaints.add(f"@{scope}/", Problem(SCOPE, text, error.cure))
@@ -380,7 +403,7 @@ class Files:
 
 
 def _view(found: FileView | WorkspaceError) -> FileView:
-    """The view. Raises what is none."""
+    """Return the view, or raise the error."""
     try:
         if isinstance(found, WorkspaceError):
             raise found
@@ -396,6 +419,8 @@ def _others(scopes: Mapping[str, Path], settings: WorkspaceSettings) -> dict[str
 
 
 def _configured_folders(settings: WorkspaceSettings) -> frozenset[str]:
-    """The folders whose names the owner has configured, whoever makes them."""
+    """Return the folders whose names come from the configuration, with their parents: these names
+    are the owner's choice, whoever creates the folders.
+    """
     named = [PurePosixPath(path) for path in (settings.daily_dir, *settings.group_paths)]
     return frozenset(str(folder) for path in named for folder in (path, *path.parents))

@@ -1,8 +1,9 @@
-"""One directory tree of files: whole reads, durable changes, listings. Blocking, no policy.
+"""One directory tree of files: whole reads, durable changes and listings. Blocking; decides nothing
+about who may do what.
 
-A change puts a new file in the place of the old one: what has been opened may be linked to another
-place, or be unlinked there, between every look at it and the write, so nothing that stands there
-is ever written to. Whoever calls them holds the lock of the path.
+A change puts a new file in the place of the old one and never writes to an existing file: between
+any check and the write, an opened file could get a link elsewhere, or be unlinked. The caller of a
+change holds the lock of the path.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ FOLDER_LINK = "a symbolic link to a folder"
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What tells an unchanged file without reading it."""
+    """The metadata of a file by which an unchanged file is recognised without reading it."""
 
     inode: int
     size: int
     mtime_ns: int
     ctime_ns: int
-    is_alone: bool = True  # it has no second name
+    is_alone: bool = True  # the file has no second hard link
 
 
 class FolderEntry(
     NamedTuple
-):  # of which a large workspace makes many: a dataclass takes three times as long
-    """One name in a directory."""
+):  # a large workspace has many of these, and a dataclass takes three times as long to make
+    """One entry of a directory."""
 
     name: str
     size: int
@@ -51,20 +52,21 @@ class FolderEntry(
     mtime_ns: int
     ctime_ns: int
     inode: int
-    is_alone: bool = True  # it has no second name; directories never have
-    odd: str = ""  # what it is if neither file nor directory: never opened
+    is_alone: bool = True  # the file has no second hard link; always true for directories
+    odd: str = ""  # the kind of an entry that is neither file nor directory: never opened
 
     @property
     def is_odd(self) -> bool:
-        """Whether it is neither file nor directory."""
+        """Whether the entry is neither a file nor a directory."""
         return bool(self.odd)
 
 
 class Folder:
-    """The files below `root`. Methods raise OSError and what they name.
+    """The files below `root`. `parts` are the components of a path relative to it. Methods raise
+    OSError besides the errors that they name.
 
-    `passing` is called with the failpoints' names between the steps of a change, `gone` makes the
-    error for a root that is not there.
+    `passing` is called with the names of failpoints between the steps of a change. `gone` makes the
+    error for a missing root.
     """
 
     def __init__(
@@ -81,15 +83,17 @@ class Folder:
 
     @contextmanager
     def held(self) -> Iterator[Folder]:
-        """The same, to read many files one after the other. Raises what `read` does for the root."""
+        """Yield the same folder with its root kept open, for reading many files in a row. Raises
+        the error of `gone` for a missing root.
+        """
         with self.beneath.held() as beneath:
             own = copy(self)
             own.beneath = beneath
             yield own
 
     def stamp(self, parts: Sequence[str], *, alone: bool = False) -> Stamp:
-        """The state of a regular file. Raises PathRefused for anything else. With `alone`, a file that has
-        a second name is not there: FileNotFoundError.
+        """Return the metadata of a regular file. Raises PathRefused for anything else. With
+        `alone`, a file with a second hard link is treated as absent: FileNotFoundError.
         """
         found = self.beneath.stat(parts)
         if alone:
@@ -99,8 +103,9 @@ class Folder:
         return Stamp(found.st_ino, found.st_size, *times, is_alone=found.st_nlink == 1)
 
     def read(self, parts: Sequence[str], limit: int, *, alone: bool = False) -> bytes:
-        """The whole file. Raises FileUnreadable when it is larger than `limit` bytes. With `alone`, a file
-        that has a second name is not there: FileNotFoundError.
+        """Return the whole file. Raises PathRefused for anything but a regular file, and
+        FileUnreadable if it is larger than `limit` bytes. With `alone`, a file with a second hard
+        link is treated as absent: FileNotFoundError.
         """
         with self.beneath.opened(parts, os.O_RDONLY) as fd:
             found = os.fstat(fd)
@@ -117,7 +122,10 @@ class Folder:
         return b"".join(pieces)
 
     def read_for_change(self, parts: Sequence[str], limit: int) -> bytes | None:
-        """The whole file, None when it is absent. Raises PathRefused if it must not be changed."""
+        """Return the whole file; None if it is absent. Raises PathRefused if it must not be changed
+        (not a regular file, or more than one hard link), FileUnreadable if it is larger than
+        `limit` bytes.
+        """
         try:
             found = self.beneath.stat(parts)
         except FileNotFoundError:
@@ -126,8 +134,8 @@ class Folder:
         return self.read(parts, limit)
 
     def entries(self, parts: Sequence[str]) -> list[FolderEntry]:
-        """The regular files and directories in a directory, sorted by name; of what is neither only
-        what is named like a note, and links to directories.
+        """Return the regular files and directories in a directory, sorted by name. Of other kinds
+        of entries only those named like a note and links to directories are included, as odd ones.
         """
         found = []
         with self.beneath.folder(parts) as fd, os.scandir(fd) as entries:
@@ -150,14 +158,15 @@ class Folder:
         return found
 
     def replace(self, parts: Sequence[str], data: bytes) -> None:
-        """Make `data` the whole file: a crash leaves the old content or the new one."""
+        """Make `data` the whole file, atomically: a crash leaves the old content or the new one."""
         with self._replacing(parts, data):
             pass
 
     def exchange(self, parts: Sequence[str], data: bytes, last_look: Callable[[], None]) -> bytes:
-        """`replace` where others write, too. `last_look` may raise when all but the change itself is done:
-        syncing takes long enough for others to write. Returns what they put behind the old content after
-        that look, since they had the file open: it stands in no file any more.
+        """Do what `replace` does, for files that other programs write too. `last_look` is called
+        just before the rename, since they may write during the sync, and may raise to give the
+        change up. Returns what they appended to the old file after `last_look` because they had it
+        open: these bytes are in no file any more.
         """
         old = self._open_or_none(parts)
         if old is None:
@@ -178,15 +187,17 @@ class Folder:
             return None
 
     def replace_open(self, parts: Sequence[str], data: bytes) -> int:
-        """`replace`, and a descriptor of the new file at its end, to be closed by the caller. Only
-        agentd has ever written to that file, whatever is linked to its name later on.
+        """Do what `replace` does and return a descriptor positioned at the end of the new file,
+        which the caller closes. Only agentd has ever written to this file, whatever its name is
+        linked to later.
         """
         with self._replacing(parts, data) as fd:
             return os.dup(fd)
 
     def extend(self, parts: Sequence[str], data: bytes, size: int) -> bool:
-        """Put the bytes behind the file's last, in place and durably, if it has `size` bytes by now; a
-        crash may leave a part of them. For folders in which nobody but agentd ever writes.
+        """Append the bytes to the file in place and durably, if its size is `size`; return whether
+        they were. A crash may leave a part of them. Only for folders in which no other program
+        writes.
         """
         try:
             with self.beneath.opened(parts, os.O_WRONLY | os.O_APPEND) as fd:
@@ -198,11 +209,13 @@ class Folder:
         return True
 
     def hold(self, parts: Sequence[str]) -> int:
-        """A descriptor of the file, for its identity alone, to be closed by the caller."""
+        """Return a descriptor that identifies the file but cannot read it, which the
+        caller closes.
+        """
         return self.beneath.hold(parts)
 
     def leads_to(self, parts: Sequence[str], fd: int) -> bool:
-        """Whether the path leads to the open file, and to nothing else."""
+        """Whether the path leads to the open file `fd`."""
         try:
             return os.path.samestat(self.beneath.stat(parts), os.fstat(fd))
         except FileNotFoundError:
@@ -229,7 +242,7 @@ class Folder:
             yield fd
 
     def delete(self, parts: Sequence[str], last_look: Callable[[], None] = lambda: None) -> None:
-        """Take the file away, durably. `last_look` may raise just before."""
+        """Delete the file durably. `last_look` is called just before and may raise."""
         with self.beneath.folder(parts[:-1]) as folder:
             last_look()
             os.unlink(parts[-1], dir_fd=folder)
@@ -237,11 +250,12 @@ class Folder:
             os.fsync(folder)
 
     def clear_strays(self) -> int:
-        """Remove what a crash between two steps of `replace` left behind; returns how many. What cannot be
-        looked into (no permission, a path longer than the system takes) holds up nobody.
+        """Remove temporary files that a crash during `replace` left behind; return how many.
+        Folders below the root that cannot be listed (no permission, path too long for the system)
+        are skipped.
         """
         folders, count = self._clear(())
-        while folders:  # which may lie deeper than calls go
+        while folders:  # not recursive: folders may be nested deeper than Python's call stack
             with suppress(OSError):
                 inner, cleared = self._clear(folders.pop())
                 folders += inner
@@ -249,7 +263,9 @@ class Folder:
         return count
 
     def _clear(self, parts: tuple[str, ...]) -> tuple[list[tuple[str, ...]], int]:
-        """The folders in a folder, and how many strays were removed from it."""
+        """Remove the temporary files in one folder; return its subfolders and how many were
+        removed.
+        """
         folders, count = [], 0
         with self.beneath.folder(parts) as folder:
             for entry in self.entries(parts):
@@ -267,7 +283,7 @@ def _require_alone(found: os.stat_result, parts: Sequence[str]) -> None:
 
 
 def too_large(path: str, size: int, limit: int) -> FileUnreadable:
-    """The error for a file over a limit."""
+    """Return the error for a file over a limit."""
     return FileUnreadable(
         f"{path} is too large: {size:,} bytes, the limit is {limit:,}",
         cure="split it into smaller files",
@@ -275,7 +291,9 @@ def too_large(path: str, size: int, limit: int) -> FileUnreadable:
 
 
 def _oddity(entry: os.DirEntry[str], mode: int) -> str:
-    """What it is, if it is named like a note or leads to a directory."""
+    """Return the kind of the entry if it is named like a note or is a link to a directory; "" for
+    others.
+    """
     is_note = entry.name.casefold().endswith(".md")
     if stat.S_ISLNK(mode):
         if not entry.name.startswith(".") and _leads_to_directory(entry):
@@ -290,14 +308,14 @@ def _oddity(entry: os.DirEntry[str], mode: int) -> str:
 
 def _leads_to_directory(entry: os.DirEntry[str]) -> bool:
     try:
-        return entry.is_dir()  # which asks what the target is, and opens nothing
+        return entry.is_dir()  # follows the link for a stat, opens nothing
     except OSError:
         return False
 
 
 def append_durably(fd: int, data: bytes) -> None:
-    """Write it to the end of a file that is open for appending. Of a full disk, which takes a part of it,
-    that is taken away again. Raises OSError.
+    """Append the data to a file that is open for appending, and sync. If writing fails, as on a
+    full disk, the part already written is removed again. Raises OSError.
     """
     start = os.fstat(fd).st_size
     try:
@@ -309,9 +327,9 @@ def append_durably(fd: int, data: bytes) -> None:
 
 
 def outside(path: Path, setting: str) -> Folder:
-    """A folder outside the workspace, which is only read; or, of a file that ends in `.md`, one with nothing
-    else in it. `setting` has named it.
-    Where neither is there, every use of it raises ScopeMissing.
+    """Return a read-only folder outside the workspace; for a path that ends in `.md`, one that
+    contains only this file. `setting` is the setting that names the path, for error messages. If
+    the path does not exist, every use raises ScopeMissing.
     """
     gone = partial(_missing_error, setting, path)
     if path.suffix.casefold() == ".md":
@@ -320,7 +338,7 @@ def outside(path: Path, setting: str) -> Folder:
 
 
 class SingleFile(Folder):
-    """The folder of one file, with nothing else in it. It is only read."""
+    """A read-only folder that contains a single file."""
 
     def __init__(self, file: Path, gone: Callable[[Path], ScopeMissing]) -> None:
         super().__init__(file.parent, gone=gone)

@@ -1,4 +1,4 @@
-"""What stands below a folder for those who may see it, and what is wrong with single files."""
+"""Listings of a folder for a kind of session, and the list of problems with single files."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ IRREGULAR = "file_irregular"  # named like a note, but a link, a pipe or a devic
 
 
 class ProblemList:
-    """What is wrong with single files now, by path and code: written to the log once, listed until it is
-    cured.
+    """The current problems of single files, by path and code. A problem is logged once and listed
+    until it is cleared.
     """
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, str], Problem] = {}
 
     def add(self, path: str, problem: Problem) -> None:
-        """Note it; the same one again is not logged again."""
+        """Add a problem; log it unless the same one is already listed."""
         if self._open.get((path, problem.code)) != problem:
             log.warning("workspace_problem", code=problem.code, text=problem.text)
         self._open[path, problem.code] = problem
 
     def clear(self, path: str, code: str) -> None:
-        """It is over, if it ever was."""
+        """Remove this problem of the path, if there is one."""
         if self._open.pop((path, code), None) is not None:
             log.info("workspace_problem_over", code=code, path=path)
 
     def forget(self, path: str) -> None:
-        """The file is gone, and with it what was wrong with it."""
+        """Remove all problems of a file that no longer exists."""
         for _, code in [key for key in self._open if key[0] == path]:
             self.clear(path, code)
 
     def paths(self, code: str) -> tuple[str, ...]:
-        """The files that have this problem."""
+        """Return the paths that have a problem of this code."""
         return tuple(path for path, what in self._open if what == code)
 
     def all(self) -> tuple[Problem, ...]:
-        """What is wrong, sorted by path."""
+        """Return all problems, sorted by path."""
         return tuple(problem for _, problem in sorted(self._open.items()))
 
 
@@ -64,7 +64,7 @@ _AND_MORE = "\uffff"  # sorts behind the paths
 
 @dataclass(frozen=True, slots=True)
 class NameProblem:
-    """What is wrong with a name on the disk, and what cures it."""
+    """Why an entry on the disk is left out of listings, and what the user can do about it."""
 
     why: str
     cure: str
@@ -72,8 +72,8 @@ class NameProblem:
 
 @dataclass(slots=True)
 class Listing:
-    """What was found: `entries` in no order, and `odd`, what is left out although it is named like a
-    note or holds some.
+    """The result of a listing. `entries` are unsorted. `odd` are the entries that were left out
+    although they are named like a note or may contain notes.
     """
 
     folder: Folder
@@ -83,18 +83,21 @@ class Listing:
     odd: dict[Name, NameProblem] = field(default_factory=dict)
 
     def gather(self, name: Name, parts: tuple[str, ...], depth: int) -> None:
-        """Add what is there for this kind of session at most `depth` levels below. Blocks. Raises OSError
-        for `parts` itself.
+        """Add what this kind of session may see in the folder, `depth` levels deep: `name` is the
+        folder's name, `parts` its path on disk. Where others than the owner may not see the folder
+        itself, add the shared folders below it. Blocking. Raises OSError for `parts` itself.
         """
         if self.sight.sees_folder(name, self.kind):
             self.collect(name, parts, depth)
             return
         found = [self._reach(name, folder, depth) for folder in self.sight.shared_below(name)]
-        if not any(found) and parts:  # the way to nothing is not there either
+        if not any(found) and parts:  # a folder without a shared one below is hidden, too
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(name))
 
     def _reach(self, above: Name, folder: tuple[str, ...], depth: int) -> bool:
-        """Add a shared folder, the way to it, and what is in it; False where it is not there."""
+        """Add a shared folder with its content, and the folders that lead to it; return False if it
+        does not exist.
+        """
         try:
             with self.folder.beneath.folder(folder):
                 first = len(above.parts)
@@ -110,11 +113,11 @@ class Listing:
         return True
 
     def collect(self, base: Name, parts: tuple[str, ...], depth: int) -> None:
-        """Add what is at most `depth` levels below. Blocks. Raises OSError for `parts` itself; a folder
-        further down that cannot be listed is left out.
+        """Add the content of a folder, `depth` levels deep. Blocking. Raises OSError for `parts`
+        itself; a folder further down that cannot be listed is left out.
         """
         parent = Name(base.scope, parts)
-        shares = self.sight.sees_folder(parent, Kind.GROUP)  # all that is in it, or nothing
+        shares = self.sight.sees_folder(parent, Kind.GROUP)  # holds for all entries alike
         prefix = f"{parent}/" if parts else str(parent)
         sees_all = self.kind is Kind.MAIN and not parent.scope
         for entry in self.folder.entries(parts):
@@ -129,11 +132,13 @@ class Listing:
             if name is not None and is_dir and depth > 1:
                 try:
                     self.collect(base, name.parts, depth - 1)
-                except OSError as error:  # gone, or not ours to open: the rest still counts
+                except OSError as error:  # gone, or no permission: the rest is still listed
                     log.info("folder_not_listed", path=str(name), error=error.strerror)
 
     def lacking(self, base: Name, depth: int, paths: Sequence[str]) -> tuple[str, ...]:
-        """Those of the paths that would stand here if they were there."""
+        """Return those of the paths that this listing of `base` would contain if they existed, but
+        does not.
+        """
         prefix = f"{base}/" if base.parts else str(base)
         inside = (path for path in paths if path.startswith(prefix))
         due = [path for path in inside if path.removeprefix(prefix).count("/") < depth]
@@ -141,7 +146,9 @@ class Listing:
         return tuple(path for path in due if path not in there)
 
     def _name(self, parent: Name, entry: FolderEntry) -> Name | None:
-        """The name of what can be reached and seen."""
+        """Return the name of an entry that this kind of session may see and agentd can open, else
+        None; odd entries are recorded.
+        """
         name = below(parent, entry.name)
         if isinstance(name, str):
             self._refuse(Name(parent.scope, (*parent.parts, entry.name)), entry, name)
@@ -163,7 +170,9 @@ class Listing:
 
 
 class LeftOut:
-    """Tells of the first of what listings left out, until that is over."""
+    """Reports entries that listings left out as problems, the first of them by name, until they are
+    no longer left out.
+    """
 
     def __init__(self, complaints: ProblemList) -> None:
         self._complaints = complaints
@@ -174,7 +183,9 @@ class LeftOut:
         return name in self._odd
 
     def note(self, base: Name, depth: int, odd: Mapping[Name, NameProblem]) -> None:
-        """A listing of `depth` levels below `base` has left these out, and nothing else."""
+        """Record that a listing of `depth` levels below `base` has left out exactly these
+        entries.
+        """
         before = dict(self._odd)
         for name in before.keys() - odd.keys():
             inside = name.scope == base.scope and name.parts[: len(base.parts)] == base.parts
@@ -189,7 +200,7 @@ class LeftOut:
         for path in self._told - told.keys():
             self._complaints.clear(path, IRREGULAR)
         for path, problem in told.items():
-            self._complaints.clear(path, UNREADABLE)  # that is why
+            self._complaints.clear(path, UNREADABLE)  # the new problem is the reason for this one
             self._complaints.add(path, problem)
         self._told = set(told)
 
@@ -204,7 +215,7 @@ class LeftOut:
 
 
 def printable(path: str) -> str:
-    """The path for people; with escapes where it is no printable text."""
+    """Return the path for people, with escapes if it contains unprintable characters."""
     return path if path.isprintable() else ascii(path)
 
 

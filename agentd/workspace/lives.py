@@ -1,4 +1,4 @@
-"""Whether a file is still the one that it was, and not another of its name. Blocking."""
+"""Tells whether a file is still the same one, or another under the same name. Blocking."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ Parts = tuple[str, ...]
 
 
 class Lives:
-    """The lives of files that somebody has asked about. A life begins when it is first asked for, and
-    ends when the file is deleted, or holds anything else than it did: only what agentd itself writes goes
-    on with it. A copy over the file, or one emptied and filled again, is no longer what it was.
+    """Identifiers of the lives of files. A file's life begins when `of` first asks for it. It ends
+    when the file is deleted or its content changes in any way other than by a write of agentd: a
+    file that was copied over, or emptied and filled again, is no longer the same one.
 
-    Each file is kept open, for that alone: as long as it is, no other file can have its number.
+    Each file is kept open for this purpose only: as long as it is, no other file can get its inode
+    number.
     """
 
     def __init__(self, folder: Folder, most_bytes: int) -> None:
-        """Files of more bytes have no lives."""
+        """`most_bytes` is the size above which `of` raises FileUnreadable."""
         self._folder = folder
         self._most_bytes = most_bytes
         self._kept: dict[Parts, _Life] = {}
 
     def of(self, parts: Sequence[str]) -> str:
-        """A word for the life of the file that stands there; "" where none does, or an empty one. Raises
-        OSError, FileUnreadable.
+        """Return an identifier of the file's current life; "" if there is no file or it is blank.
+        Raises OSError, PathRefused, FileUnreadable.
         """
         parts = tuple(parts)
         if self.is_going_on(parts):
@@ -44,20 +45,22 @@ class Lives:
         return "" if life.is_blank else life.name
 
     def is_going_on(self, parts: Sequence[str]) -> bool:
-        """Whether a life that was asked for has not ended. Raises OSError, FileUnreadable."""
+        """Whether a life that `of` returned for this path has not ended. Raises OSError,
+        FileUnreadable.
+        """
         life = self._kept.get(tuple(parts))
         if life is None or not self._folder.leads_to(parts, life.fd):
             return False
         return _digest(self._folder.read(parts, self._most_bytes)) == life.digest
 
     def go_on(self, parts: Sequence[str]) -> None:
-        """The file that stands there now is the same one, changed by agentd. Raises OSError,
-        FileUnreadable.
+        """Continue the file's life with its present content, which agentd has written. Raises
+        OSError, FileUnreadable.
         """
         self._kept[tuple(parts)] = self._begin(parts, self._kept[tuple(parts)].name)
 
     def end(self, parts: Sequence[str]) -> None:
-        """Nothing is left of the file, whatever stands there."""
+        """End the life of the file at this path, whatever is there now."""
         self._kept.pop(tuple(parts), None)
 
     def _begin(self, parts: Sequence[str], name: str) -> _Life:
@@ -68,8 +71,8 @@ class Lives:
 
 
 class _Life:
-    """A file kept open, without its content, as long as this object is; `digest` is that of the content
-    that agentd knows.
+    """A file that is kept open, not for reading, as long as this object exists. `digest` is that of
+    the content that agentd knows.
     """
 
     digest = b""

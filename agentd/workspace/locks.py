@@ -36,7 +36,9 @@ class Locks:
 
     @asynccontextmanager
     async def hold(self, path: str) -> AsyncIterator[None]:
-        """Hold `path`. Raises WorkspaceError when another program keeps the workspace locked."""
+        """Hold `path` until the context is left. Raises WorkspaceError if another program keeps the
+        workspace locked for 30 seconds.
+        """
         lock = self._paths.setdefault(path, asyncio.Lock())
         async with lock:
             await self._enter()
@@ -54,7 +56,7 @@ class Locks:
     def _leave(self) -> None:
         self._holders -= 1
         if self._holders == 0:
-            os.close(self._fd)  # which gives the flock back
+            os.close(self._fd)  # releases the flock
 
     async def _flock(self) -> int:
         fd = self._beneath.open_root()

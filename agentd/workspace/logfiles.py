@@ -1,4 +1,6 @@
-"""Files of agentd's own in the workspace, which may be larger than notes and have no versions."""
+"""Files that agentd itself keeps in the workspace; they may be larger than notes and have no
+versions.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ from agentd.workspace.versions import Versions
 
 
 class LogFiles:
-    """The files below `root`, by their paths in the workspace; nobody else writes them. Which of their lines
-    are from outside is noted in `versions`. Methods raise WorkspaceError.
+    """The files below `root`, by their paths in the workspace; only agentd writes them. `versions`
+    records which of their lines are from outside. Methods raise WorkspaceError.
     """
 
     def __init__(self, root: Path, versions: Versions | None = None) -> None:
@@ -27,40 +29,42 @@ class LogFiles:
         self._made: dict[tuple[str, ...], _Made] = {}
 
     async def read(self, path: str) -> bytes | None:
-        """The whole file; None if there is none. Raises FileUnreadable for one beyond OWN_BYTES."""
+        """Return the whole file; None if there is none. Raises FileUnreadable for one larger than
+        OWN_BYTES.
+        """
         with translate_os_errors(path):
             return await to_the_end(
                 partial(self._folder.read_for_change, path.split("/"), OWN_BYTES)
             )
 
     async def append(self, path: str, data: bytes) -> None:
-        """Put the bytes behind the file's last, durably; a crash may leave a part of them."""
+        """Append the bytes to the file, durably; a crash may leave a part of them."""
         with translate_os_errors(path):
             await to_the_end(partial(self.append_now, tuple(path.split("/")), data))
 
     async def replace(self, path: str, data: bytes, outside: Collection[bytes] = ()) -> None:
-        """Make them the file, durably: whole, or not at all. The lines `outside` are known as from outside
-        before they stand there.
+        """Make `data` the whole file, durably and atomically. The lines `outside` are recorded as
+        from outside before the file contains them.
         """
         with translate_os_errors(path):
             await to_the_end(partial(self._replace, path, data, outside))
 
     async def delete(self, path: str) -> None:
-        """Take the file away, durably, if it is there."""
+        """Delete the file durably, if it exists."""
         with translate_os_errors(path), suppress(FileNotFoundError):
             await to_the_end(partial(self._delete, path))
 
     async def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder; none if it is not there."""
+        """Return the names of the files in a folder; none if the folder does not exist."""
         with translate_os_errors(folder), suppress(FileNotFoundError):
             entries = await to_the_end(partial(self._folder.entries, folder.split("/")))
             return [one.name for one in entries if not (one.is_dir or one.is_odd)]
         return []
 
     def append_now(self, parts: tuple[str, ...], data: bytes) -> None:
-        """`append`, blocking. In place only where the file is one that we have made ourselves and kept
-        open since: what else stands there may have been linked from another place, so the first
-        append copies it. Raises OSError too.
+        """Do what `append` does, blocking. The first append to a file copies it; later ones extend
+        that copy, which is kept open, in place. Any other file found there is copied again, since
+        it may be a link to another place. Raises OSError, too.
         """
         made = self._made.get(parts)
         if made is not None and self._folder.leads_to(parts, made.fd):
@@ -86,7 +90,7 @@ class LogFiles:
 
 
 class _Made:
-    """A file that is kept open, at its end, as long as this object lives."""
+    """A file made by agentd that is kept open, at its end, as long as this object exists."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd

@@ -1,4 +1,6 @@
-"""Spellings of workspace paths: one canonical form, and refusal of every other trick. No I/O."""
+"""Checks and normalises workspace paths: one canonical form, all other spellings refused.
+No I/O.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +32,16 @@ PROTECTED = frozenset(
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.md")
 _DRIVE = re.compile(r"[A-Za-z]:($|[/\\])")
-# What no name needs: controls, halves of surrogate pairs, line and paragraph separators, and what
-# turns the direction of what a person is shown.
+# Characters that no name needs: controls, lone surrogates, line and paragraph separators, and
+# marks that change the direction in which text is displayed.
 _BAD = re.compile(
     r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029"
     r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 _HALVES = re.compile(r"[\ud800-\udfff]")
-# A part about which there is nothing to ask: no dot first, no space last, no colon, no backslash.
+# A part that needs no further check: no dot first, no space last, no colon, no backslash.
 _PLAIN = re.compile(r"[0-9A-Za-z_](?:[ -.0-9;-\[\]-~]*[!-.0-9;-\[\]-~])?")
-_FEW = MAX_PATH_BYTES // (MAX_PART_BYTES + 1) - 1  # parts are never too long together
+_FEW = MAX_PATH_BYTES // (MAX_PART_BYTES + 1) - 1  # so many parts never exceed MAX_PATH_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +56,14 @@ class Name:
         return f"@{self.scope}/{body}" if self.scope else body
 
 
-@lru_cache(maxsize=4096)  # every turn asks for the same dozen
+@lru_cache(maxsize=4096)  # every turn parses the same dozen paths
 def parse(path: str) -> Name:
-    """The name that `path` spells; no parts mean the root. Raises PathRefused.
+    """Return the name that `path` spells; the root has no parts. Raises PathRefused.
 
-    Outer spaces, empty parts and `.` parts go away, letters are composed (NFC). Refused are absolute
-    and home paths, drives, backslashes, `..` in any disguise, control characters, over-long names,
-    and names that begin with a dot: those belong to other programs (`.git/config` can run commands).
+    Outer spaces, empty parts and `.` parts are removed, letters are composed (NFC). Refused are
+    absolute and home paths, drives, backslashes, `..` in any disguise, control characters,
+    over-long names, and names that begin with a dot: those belong to other programs (`.git/config`
+    can run commands).
     """
     found = _parse(path)
     if isinstance(found, str):
@@ -69,14 +72,14 @@ def parse(path: str) -> Name:
 
 
 def below(parent: Name, part: str) -> Name | str:
-    """The name of what stands on the disk as `part` in the folder `parent`; what is wrong with it where
-    no path spells it.
+    """Return the name of the entry `part` on disk in the folder `parent`; if no path spells that
+    name, return what is wrong with it, as text.
     """
     parts = (*parent.parts, part)
     name = Name(parent.scope, parts)
     if is_plain(part, len(parts)):
         return name
-    if _HALVES.search(part):  # as which Python shows what is no text
+    if _HALVES.search(part):  # Python decodes bytes that are not UTF-8 to lone surrogates
         return "has a name with bytes that are not UTF-8"
     found = _parse("/".join(parts))
     if isinstance(found, str) or found == Name("", parts):
@@ -89,14 +92,14 @@ def below(parent: Name, part: str) -> Name | str:
 
 
 def is_plain(part: str, depth: int) -> bool:
-    """Whether there is nothing to ask about what stands on the disk as `part`, that far below the root:
-    its path spells it. So it is with nearly all.
+    """Whether the entry `part` on disk, at that depth below the root, needs no further check,
+    because its path is its canonical name. This is true of nearly all entries.
     """
     return depth <= _FEW and _PLAIN.fullmatch(part) is not None
 
 
 def _parse(path: str) -> Name | str:
-    """The name, or what is wrong with the path."""
+    """Return the name, or what is wrong with the path."""
     text = unicodedata.normalize("NFC", path.strip(" "))
     if _BAD.search(text):
         return "has a control character"
@@ -120,7 +123,7 @@ def _parse(path: str) -> Name | str:
 
 
 def parse_file(path: str) -> Name:
-    """Like `parse`, but the root itself is no file. Raises PathRefused."""
+    """Do what `parse` does, and refuse the root, which is no file. Raises PathRefused."""
     name = parse(path)
     if not name.parts:
         raise _refusal(path, "names no file")
@@ -128,20 +131,24 @@ def parse_file(path: str) -> Name:
 
 
 def fold(part: str) -> str:
-    """How a name compares: without case, width, invisible characters and trailing dots or spaces."""
+    """Return the form in which names are compared: without case, width, invisible characters and
+    trailing dots or spaces.
+    """
     text = unicodedata.normalize("NFKC", part).casefold()
     text = "".join(c for c in text if unicodedata.category(c) != "Cf")
     return unicodedata.normalize("NFKC", text).strip(" ").rstrip(" .")
 
 
 def is_protected(name: Name) -> bool:
-    """Whether it is one of the nine files at the top that shape the agent, in any disguise."""
+    """Whether the name is, in any disguise, one of the nine files at the top that shape
+    the agent.
+    """
     return len(name.parts) == 1 and fold(name.parts[0]) in PROTECTED
 
 
 def is_injected(name: Name, daily_folders: Iterable[str]) -> bool:
-    """Whether prompts ever carry it or a part of it: a protected file, the page of facts, or a note of
-    any day, in any disguise.
+    """Whether prompts may contain the file or a part of it: a protected file, `memory/facts.md`, or
+    a daily note of any day, in any disguise.
     """
     if is_protected(name) or "/".join(fold(part) for part in name.parts) == FACTS_PATH:
         return True
@@ -151,7 +158,7 @@ def is_injected(name: Name, daily_folders: Iterable[str]) -> bool:
 
 
 def _fault(part: str) -> str:
-    """What is wrong with one name; "" for nothing."""
+    """Return what is wrong with one part of a path; "" for nothing."""
     if len(part.encode()) > MAX_PART_BYTES:
         return f"has a name longer than {MAX_PART_BYTES} bytes"
     plain = unicodedata.normalize("NFKC", part)

@@ -1,4 +1,4 @@
-"""What the operating system says about a file, in agentd's words."""
+"""Translates the operating system's errors about a file into agentd's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentd.core.errors import FileMissing, FileUnreadable, PathRefused, Workspa
 
 
 def missing(path: str) -> FileMissing:
-    """The one answer for a file that is absent and for one that must not be seen."""
+    """Return the error for an absent file, which is also given for one that must not be seen."""
     return FileMissing(
         f"there is no {path!r} here", cure="memory_tree (`agentd memory tree`) shows what there is"
     )
@@ -18,10 +18,7 @@ def missing(path: str) -> FileMissing:
 
 @contextmanager
 def translate_os_errors(path: str) -> Iterator[None]:
-    """Turns the OSErrors of the body into errors about `path`.
-
-    Raises the WorkspaceError that fits in their place.
-    """
+    """Turn each OSError of the body into the WorkspaceError about `path` that corresponds to it."""
     try:
         yield
     except OSError as error:

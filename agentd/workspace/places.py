@@ -1,17 +1,17 @@
-"""Where a path leads, for whom, and what is read there.
+"""Resolves paths to files according to who asks, and reads the files.
 
-The owner's sessions see everything of the user's own workspace. For sessions in which others read along
-(groups) and for isolated ones there is what stands below the folders of `[workspace] group_paths`, and
-nothing else: a file is theirs because somebody has named its folder, never because its name looks
-harmless. A file that has a second name on the disk (a hard link) is not theirs either, since that name
-may be anywhere; this is looked at where the file is opened, and cannot be told from its path. Four files
-that shape the agent are in the prompt of every session, though only prompts find them. Another scope is
-seen by the owner alone, and without its identity files: whose agent this is, is said by the user's own
-workspace only. Those names are compared folded, wherever they stand in a path.
+The owner's sessions see everything in the user's own workspace. Sessions that others read (groups)
+and isolated ones see what is below the folders of `[workspace] group_paths`, and nothing else: a
+file is visible to them because its folder was named, never because its own name looks harmless. A
+file with a second name on the disk (a hard link) is not visible to them either, since that name may
+be anywhere; the path does not show this, so it is checked where the file is opened. Four files that
+shape the agent are in the prompt of every session, although only prompts find them there. Another
+scope is visible to the owner only, and without its identity files: only the user's own workspace
+says whose agent this is. Those names are compared folded, wherever they are in a path.
 
-`daily/X` and the like are other spellings of `X` in the folder of daily notes. Which of these folders
-holds the file is looked up only for those who may see it, and never shows in a spelling or an error:
-otherwise the spelling would tell others that a hidden file is there.
+`daily/X` and similar paths are other spellings of `X` in the folder of daily notes. Which of these
+folders contains the file is looked up only for readers who may see it, and never shows in a
+spelling or an error: otherwise the spelling would tell others that a hidden file exists.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _IDENTITY = frozenset({"agents", "soul", "user", "identity", "tools", "bootstrap
 _NOWHERE = (".agentd-hidden",)  # no path from outside may begin with a dot
 _MAX_CACHED = 256
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_MARKED = (  # the longer first: the one of UTF-32 begins as the one of UTF-16 does
+_MARKED = (  # the longer mark first: that of UTF-32 starts with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     *((mark, "utf-16") for mark in _UTF_16),
@@ -44,33 +44,36 @@ _MARKED = (  # the longer first: the one of UTF-32 begins as the one of UTF-16 d
 
 
 class Visibility:
-    """Answers whether a kind of session may know of a file."""
+    """Decides which files a kind of session may see."""
 
     def __init__(self, group_paths: Iterable[str]) -> None:
-        """`group_paths` are folders. Raises PathRefused for what is none."""
+        """`group_paths` are folders. Raises PathRefused for an invalid path."""
         named = sorted({parse(path).parts for path in group_paths})
         self._shared = tuple(f for f in named if not any(_is_below(f, other) for other in named))
 
     def sees(self, name: Name, kind: Kind) -> bool:
-        """Whether the file exists for such a session, by its path."""
+        """Whether such a session may see a file of this name, judged by the path only."""
         if kind is not Kind.MAIN:
             return not name.scope and any(_is_below(name.parts, f) for f in self._shared)
         return not name.scope or not any(_stem(part) in _IDENTITY for part in name.parts)
 
     def sees_folder(self, name: Name, kind: Kind) -> bool:
-        """Whether all that is directly in the folder exists for such a session."""
+        """Whether such a session may see all that is directly in the folder, apart from identity
+        files.
+        """
         return self.sees(Name(name.scope, (*name.parts, "any")), kind)
 
     def shared_below(self, name: Name) -> tuple[tuple[str, ...], ...]:
-        """The named folders that a folder leads to."""
+        """Return the shared folders below a folder, as parts."""
         return () if name.scope else tuple(f for f in self._shared if _is_below(f, name.parts))
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a path leads for somebody: `asked` is how it was spelled, `parts` are below `folder`.
-    `is_named`: others than the owner may know of the path. `alone`: whoever asks is one of them, for
-    whom a file with a second name is not there.
+    """The file or folder to which a path leads for a reader. `asked` is the spelling that was asked
+    for, `parts` the path below `folder`. `is_named`: the path is visible to others than the owner.
+    `alone`: the reader is one of these others, for whom a file with a second hard link does not
+    exist.
     """
 
     asked: str
@@ -82,17 +85,17 @@ class Place:
 
     @classmethod
     def hidden(cls, asked: str, name: Name, folder: Folder) -> Place:
-        """A place where nothing can be: what must not be seen is looked for there."""
+        """Return a place at which no file can exist, in the stead of one that must not be seen."""
         return cls(asked, name, folder, _NOWHERE)
 
     @property
     def is_hidden(self) -> bool:
-        """Whether it was made by `hidden`."""
+        """Whether the place was made by `hidden`."""
         return self.parts is _NOWHERE
 
 
 class Reading:
-    """Reads files as text, and keeps what it has read until the file changes. Blocking."""
+    """Reads files as text and caches them until they change. Blocking."""
 
     def __init__(self, digests: GrowingDigest) -> None:
         self._digests = digests
@@ -101,14 +104,14 @@ class Reading:
     def load(
         self, places: Sequence[Place], *, keep: bool = True
     ) -> list[FileView | WorkspaceError]:
-        """For each place the file, or the error that reading it would raise. Without `keep` what is
-        read now is not kept for the next time.
+        """Return for each place the file, or the error that reading it gave. Without `keep`, files
+        that are not in the cache are not added to it.
         """
         return [self._load(place, keep=keep) for place in places]
 
     def damaged(self, place: Place) -> FileView:
-        """The file with each byte that is no UTF-8 as the surrogate that `surrogateescape` makes of it.
-        Raises WorkspaceError, for a file in UTF-16 too: nothing of it can be read so.
+        """Return the file with each byte that is not UTF-8 as a surrogate (`surrogateescape`).
+        Raises WorkspaceError, also for a file in UTF-16, which this would not make readable.
         """
         key = str(place.name)
         with translate_os_errors(place.asked):
@@ -123,7 +126,7 @@ class Reading:
         key = str(place.name)
         try:
             with translate_os_errors(place.asked):
-                # Taken first, so that a change while we read is seen the next time.
+                # Before the read, so that a change during the read is noticed by the next load.
                 stamp = place.folder.stamp(place.parts, alone=place.alone)
                 kept = self._kept.get(key)
                 if kept is not None and kept[0] == stamp:
@@ -134,7 +137,7 @@ class Reading:
         except UnicodeDecodeError as error:
             return _not_text(place, error)
         except WorkspaceError as error:
-            # A traceback that is kept holds all that was at work then, this list among it.
+            # A kept traceback would keep all frames alive, and with them the list of results.
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
         if keep or kept is not None:
@@ -151,7 +154,7 @@ def _not_text(place: Place, error: UnicodeDecodeError) -> FileUnreadable:
     what = f"not UTF-8 text: byte {at} is {data[at]:#04x}"
     if is_binary:
         what = f"no text: byte {data.index(0)} is 0x00"
-    if place.alone:  # where the folder is on this machine, only the owner is told
+    if place.alone:  # only the owner may learn the folder's path on this machine
         cure = "the owner's `agentd doctor` names the command that mends it"
         return FileUnreadable(f"{place.asked} is {what}", cure=cure)
     path = str(place.folder.root.joinpath(*place.parts).absolute())
@@ -168,7 +171,9 @@ _ROOT = Name("", ())
 
 
 class NotePlaces:
-    """Paths of a workspace and of the scopes beside it; the scope "" is the workspace itself."""
+    """Resolves paths in a workspace and in its other scopes; the scope "" is the
+    workspace itself.
+    """
 
     def __init__(
         self, folders: Mapping[str, Folder], settings: WorkspaceSettings, sight: Visibility
@@ -180,13 +185,13 @@ class NotePlaces:
         self._aliases = tuple(alias for alias in aliases if alias != self._daily)
 
     def spelled(self, path: str) -> Name:
-        """The canonical name of a file. No I/O. Raises PathRefused."""
+        """Return the canonical name of a file. No I/O. Raises PathRefused."""
         return self._canonical(parse_file(path))
 
     def standing(self, path: str) -> Name:
-        """The name under which the file is there: as it is asked for, even where another of that name
-        is in the folder of daily notes; else the canonical one, or one below an alias. In a scope that
-        there is not, nothing stands: the canonical one. Blocks. Raises PathRefused.
+        """Return the name under which the file exists: the name as spelled, if there is a file;
+        else the canonical name, or the name below an alias where there is a file. If none exists,
+        or the scope does not, the canonical name. Blocking. Raises PathRefused.
         """
         asked = parse_file(path)
         return self._standing(asked, self._canonical(asked))
@@ -209,7 +214,7 @@ class NotePlaces:
         return next((other for other in others if _stands(folder, other.parts)), name)
 
     def file(self, path: str, reader: Reader) -> Place:
-        """Where the reader finds the file. Blocks. Raises PathRefused."""
+        """Return the place at which the reader finds the file. Blocking. Raises PathRefused."""
         asked = parse_file(path)
         name = self._canonical(asked)
         if name.scope not in self._folders or not self._sight.sees(name, reader.kind):
@@ -219,8 +224,8 @@ class NotePlaces:
         return Place(str(asked), found, self._folders[name.scope], found.parts, is_named, alone)
 
     def in_prompt(self, path: str, reader: Reader) -> Place:
-        """Where the reader's prompts find a file: also the few that are in all of them. Blocks. Raises
-        PathRefused.
+        """Return the place at which the reader's prompts find a file, including the files that are
+        in every prompt. Blocking. Raises PathRefused.
         """
         if path not in IN_EVERY_PROMPT:
             return self.file(path, reader)
@@ -228,8 +233,9 @@ class NotePlaces:
         return Place(path, Name("", (path,)), self._folders[""], (path,), alone=alone)
 
     def directory(self, path: str, reader: Reader) -> Place:
-        """Where the reader finds a directory; "" is the workspace itself. Others find, beside what is
-        shared, the way to it. Blocks. Raises PathRefused.
+        """Return the place at which the reader finds a directory; "" is the workspace itself.
+        Readers other than the owner also find the folders that lead to shared ones. Blocking.
+        Raises PathRefused.
         """
         name = parse(path)
         is_seen = self._sight.sees_folder(name, reader.kind) or (
@@ -243,12 +249,16 @@ class NotePlaces:
         return Place(str(name), name, folder, name.parts)
 
     def standing_own(self, path: str) -> Name:
-        """The same of a file that may be written. Blocks. Raises PathRefused."""
+        """Return what `standing` returns, for a file that may be written. Blocking. Raises
+        PathRefused.
+        """
         self.changeable(path)
         return self.standing(path)
 
     def changeable(self, path: str) -> Name:
-        """The canonical name of a file that may be written. Raises PathRefused."""
+        """Return the canonical name of a file that may be written. Raises PathRefused for other
+        scopes.
+        """
         name = self.spelled(path)
         if name.scope:
             raise PathRefused(
@@ -258,7 +268,9 @@ class NotePlaces:
         return name
 
     def require_changeable(self, path: str, reader: Reader) -> None:
-        """Raises PathRefused unless the reader may write there, whether a file is there or not."""
+        """Check that the reader may write to this path, whether a file is there or not. Raises
+        PathRefused.
+        """
         if not self._sight.sees(self.changeable(path), reader.kind):
             raise PathRefused(
                 f"{parse_file(path)} cannot be changed from this session",

@@ -1,9 +1,10 @@
-"""Opens files below a directory and nowhere else, whatever is renamed or linked meanwhile.
+"""Opens files below a directory and nowhere else, whatever is renamed or linked at the same time.
 
-The kernel does the work where it can: openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and
-RESOLVE_NO_MAGICLINKS. Elsewhere (before Linux 5.6, under a filter that forbids the call) each part
-is opened from the directory before it with O_NOFOLLOW. Checking a path first and opening it
-afterwards would leave a gap in which a link can be put in place; here there is no second look-up.
+Where possible the kernel enforces this: openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and
+RESOLVE_NO_MAGICLINKS. Elsewhere (before Linux 5.6, or under a filter that forbids the call) each
+part is opened relative to the directory before it, with O_NOFOLLOW. Checking a path first and
+opening it afterwards would leave a gap in which a link could be put in place; here a path is
+resolved only once.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
 _ATTEMPTS = 32  # the kernel answers EAGAIN when a rename raced with it
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _SAFE = os.O_NOFOLLOW | os.O_CLOEXEC
-# A FIFO must not make us wait, a terminal must not become ours.
+# Opening a FIFO must not block, and a terminal must not become the controlling one.
 _FILE = os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -43,7 +44,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def no_workspace(root: Path) -> WorkspaceError:
-    """The error for a user's own workspace that is not there."""
+    """Return the error for a missing workspace of the user's own."""
     return WorkspaceError(
         f"the workspace {root} is not there",
         cure="`agentd init` makes it; or mount it, or correct [workspace] path",
@@ -51,10 +52,11 @@ def no_workspace(root: Path) -> WorkspaceError:
 
 
 class Beneath:
-    """Opens what is below `root`. All methods block; all raise OSError besides what they name.
+    """Opens files and directories below `root`. All methods block and raise OSError besides the
+    errors that they name.
 
-    The directory itself is opened anew each time, so a workspace that was moved away and put back
-    is seen as it is. `native=False` leaves openat2 aside.
+    The root is opened anew each time, so a workspace that was moved away and put back is found.
+    `native=False` disables openat2.
     """
 
     def __init__(
@@ -65,7 +67,9 @@ class Beneath:
         gone: Callable[[Path], WorkspaceError] = no_workspace,
         held: int | None = None,
     ) -> None:
-        """`gone` makes the error for a root that is not there, `held` is the root, opened already."""
+        """`gone` makes the error for a missing root. `held` is a descriptor of the root, if it is
+        open already.
+        """
         self._root = root
         self._gone = gone
         self._native = native and platform.machine() in _MACHINES
@@ -73,8 +77,8 @@ class Beneath:
 
     @contextmanager
     def held(self) -> Iterator[Beneath]:
-        """The same, for many files one after the other: the root is opened once for all of them. Raises
-        WorkspaceError, or what it was told, when it is not there.
+        """Yield the same object with the root kept open, for many files in a row. Raises the error
+        of `gone` for a missing root.
         """
         root = self.open_root()
         try:
@@ -84,7 +88,7 @@ class Beneath:
 
     @contextmanager
     def opened(self, parts: Sequence[str], flags: int) -> Iterator[int]:
-        """A descriptor of the regular file. Raises PathRefused for anything that is not one."""
+        """Yield a descriptor of the regular file. Raises PathRefused for anything else."""
         fd = self._open(parts, flags | _FILE)
         try:
             require_regular(os.fstat(fd), parts)
@@ -94,7 +98,9 @@ class Beneath:
 
     @contextmanager
     def folder(self, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-        """A descriptor of the directory, which is made (0700) if it is absent and `make` is set."""
+        """Yield a descriptor of the directory; with `make`, it and its missing parents are created
+        (0700).
+        """
         try:
             fd = self._open(parts, _DIRECTORY)
         except FileNotFoundError:
@@ -107,7 +113,9 @@ class Beneath:
             os.close(fd)
 
     def stat(self, parts: Sequence[str]) -> os.stat_result:
-        """What stands there, without opening its content; a symbolic link raises."""
+        """Return the metadata of whatever is at the path, without opening it for reading. Raises
+        OSError (ELOOP) for a symbolic link.
+        """
         fd = self.hold(parts)
         try:
             return os.fstat(fd)
@@ -115,8 +123,8 @@ class Beneath:
             os.close(fd)
 
     def hold(self, parts: Sequence[str]) -> int:
-        """A descriptor of what stands there that does not open its content, to be closed by the caller;
-        a symbolic link raises.
+        """Return a descriptor (O_PATH) of whatever is at the path, which cannot read it; the caller
+        closes it. Raises OSError (ELOOP) for a symbolic link.
         """
         fd = self._open(parts, os.O_PATH)
         if stat.S_ISLNK(os.fstat(fd).st_mode):
@@ -125,7 +133,9 @@ class Beneath:
         return fd
 
     def open_root(self) -> int:
-        """A descriptor of the root. Raises WorkspaceError, or what it was told, when it is not there."""
+        """Return a descriptor of the root, which the caller closes. Raises the error of `gone` if
+        it is missing.
+        """
         try:
             return os.open(self._root, _DIRECTORY)
         except (FileNotFoundError, NotADirectoryError):
@@ -161,7 +171,7 @@ class Beneath:
 
 
 def require_regular(found: os.stat_result, parts: Sequence[str], *, alone: bool = False) -> None:
-    """Raises PathRefused unless it is a regular file and, where asked, has no second hard link."""
+    """Check for a regular file, with `alone` also for a single hard link. Raises PathRefused."""
     path = "/".join(parts)
     if not stat.S_ISREG(found.st_mode):
         raise PathRefused(f"{path} is no regular file", cure="name a text file of the workspace")
@@ -173,7 +183,7 @@ def require_regular(found: os.stat_result, parts: Sequence[str], *, alone: bool 
 
 
 def _openat2(root: int, path: str, flags: int) -> int | None:
-    """A descriptor; None where the call is not to be had."""
+    """Return a descriptor, or None where the system call is not available."""
     how = _OpenHow(flags, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
     name = os.fsencode(path)
     for _ in range(_ATTEMPTS):
@@ -183,7 +193,7 @@ def _openat2(root: int, path: str, flags: int) -> int | None:
         code = ctypes.get_errno()
         if code in {errno.EAGAIN, errno.EINTR}:
             continue
-        # EPERM may be a filter's no or the file's own; the walk tells which.
+        # EPERM may come from a filter or from the file; opening part by part tells which.
         if code in {errno.ENOSYS, errno.EPERM}:
             return None
         raise OSError(code, os.strerror(code), path)

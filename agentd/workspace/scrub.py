@@ -1,4 +1,6 @@
-"""Masking words in the user's files, as far as agentd wrote them, and in what is kept of them."""
+"""Masks words in the lines that agentd wrote in the user's files, and in the kept versions of all
+files.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,11 @@ from agentd.workspace.os_errors import translate_os_errors
 from agentd.workspace.versions import Versions, folder_of
 
 _BEGINS = re.compile(r"\s*(?:[-*+•–#>|]|\d{1,3}[.)]\s)")
-_MOST = 20  # lines of one
+_MOST = 20  # lines of one paragraph
 
 
 class LineAuthor(Enum):
-    """Who wrote a line."""
+    """The author of a line."""
 
     USER = auto()
     AGENT = auto()
@@ -46,9 +48,9 @@ class LineAuthor(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """What of a note is read, and masked, as one: lines of one author that belong together, a list's
-    entry with what is below it, a heading, a few lines of prose. `line` is the first one, from 1 on;
-    `start` and `end` are characters.
+    """The unit in which notes are read and masked: adjoining lines of one author, such as a list
+    entry with the lines below it, a heading, or a few lines of prose. `line` is the number of the
+    first line, from 1; `start` and `end` are character offsets.
     """
 
     line: int
@@ -58,12 +60,14 @@ class Paragraph:
 
     @property
     def is_own(self) -> bool:
-        """Whether agentd wrote it."""
+        """Whether agentd wrote the paragraph."""
         return self.author is LineAuthor.AGENT
 
 
 def paragraphs(text: str, authors: Sequence[LineAuthor]) -> Iterator[Paragraph]:
-    """The paragraphs, in order. `authors` says for each line who wrote it."""
+    """Yield the paragraphs in order, blank lines as empty ones. `authors` has the author of each
+    line.
+    """
     first, begun, at = 0, 0, 0
     lines = text.split("\n")
     for number, line in enumerate(lines):
@@ -83,17 +87,17 @@ def paragraphs(text: str, authors: Sequence[LineAuthor]) -> Iterator[Paragraph]:
 _OWNER = Reader(MAIN, Kind.MAIN)
 _DEPTH = 64
 _NOTHING: Mapping[str, Collection[str]] = {}
-_DAY = timedelta(days=2)  # its end, in every zone
-_MOST_HELD = 1 << 22  # characters of files that are not read twice
+_DAY = timedelta(days=2)  # from the start of a day in UTC to its end in every zone
+_MOST_HELD = 1 << 22  # characters of file texts that are held, so that they are not read twice
 _FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
-_PORTION = 250  # files that are looked at before others have their turn
+_PORTION = 250  # files read by one call in a thread
 
 _T = TypeVar("_T")
 
 
 class _Held:
-    """What files said, at most so much, that were as they are now before the time `settled`: a younger
-    stamp may hide a second change.
+    """The texts of files, up to a limit, that have not changed since the time `settled` (ns). Files
+    with a younger time stamp are not held, since it may hide a second change.
     """
 
     def __init__(self, settled: int) -> None:
@@ -105,22 +109,22 @@ class _Held:
         return len(self._texts)
 
     def put(self, entry: TreeEntry, text: str) -> None:
-        """Hold what a file says that was listed so before it was read."""
+        """Hold the text of a file; `entry` is how the file was listed before it was read."""
         if 0 < entry.ctime_ns < self._settled and len(text) <= self._room:
             self._room -= len(text)
             self._texts[entry.path] = entry.stamp, text
 
     def text(self, entry: TreeEntry) -> str | None:
-        """What the file says; None if that is not known."""
+        """Return the text of the file if it is held and the file is unchanged, else None."""
         stamp, text = self._texts.get(entry.path, ((), ""))
         return text if stamp == entry.stamp else None
 
 
 class NoteEraser:
-    """The Eraser and the Writings of the files below `root`: what agentd wrote there is masked, the user's
-    own lines stay as they are unless a mark names them. Files of `apart` and the graph's text have other
-    owners; of the lines that are `shipped`, by path, none is anybody's words. It comes before the eraser
-    of versions.
+    """The Eraser and Writings of the files below `root`. In lines that agentd wrote, words are
+    masked; the user's own lines stay unchanged unless a mark names them. Files of `apart` and the
+    graph's text have erasers of their own. `shipped` maps paths to lines that came with agentd and
+    are nobody's words. Must run before VersionEraser.
     """
 
     def __init__(
@@ -138,7 +142,7 @@ class NoteEraser:
         self._versions = Versions(versions_dir)
         self._apart = apart
         self._shipped = shipped
-        self._now_ns = now_ns  # as the stamps of files have it
+        self._now_ns = now_ns  # the clock of the files' time stamps
         self._read_before = _Held(0)
 
     @property
@@ -147,20 +151,20 @@ class NoteEraser:
         return "notes"
 
     async def erase(self, erasure: Erasure) -> int:
-        """See Eraser; counts what was masked. Raises WorkspaceError."""
+        """See Eraser; counts masked passages. Other files are masked even if one fails. Raises
+        WorkspaceError for the first that cannot be read or changed.
+        """
         try:
             return await self._erase(erasure)
         finally:
-            self._read_before = _Held(
-                0
-            )  # what was masked is not to be held, by whoever still reads
+            self._read_before = _Held(0)  # no longer hold texts that contain what was masked
 
     async def _erase(self, erasure: Erasure) -> int:
         marked = _by_path(erasure)
         count = 0
         failed: list[
             WorkspaceError
-        ] = []  # a file that cannot be read or changed keeps no other one
+        ] = []  # a file that cannot be read or changed does not stop the others
         for some in _portions(await self._entries()):
             said = await asyncio.to_thread(self._saying, some, erasure, failed)
             for path in (e.path for e in some if e.path in marked or e.path in said):
@@ -181,8 +185,8 @@ class NoteEraser:
                     self._files.count_write(path)
 
     async def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
-        """See Writings; a paragraph each. What they say is held until `erase` has asked for it, or the next
-        call. Raises WorkspaceError.
+        """See Writings; yields one text for each paragraph. The texts are held for the next call of
+        `erase`. Raises WorkspaceError.
         """
         held = self._read_before = _Held(self._now_ns() - _FRESH_NS)
         for some in _portions(await self._entries()):
@@ -205,8 +209,8 @@ class NoteEraser:
     def _read(
         self, entries: Sequence[TreeEntry], failed: list[WorkspaceError] | None = None
     ) -> Iterator[tuple[TreeEntry, str]]:
-        """What the files say. Raises WorkspaceError for one that cannot be read, unless there is a list for
-        those.
+        """Yield the files with their texts, from memory where they are held. A file that cannot be
+        read adds its error to `failed`; without such a list it raises WorkspaceError.
         """
         with translate_os_errors("the workspace"), self._folder.held() as folder:
             for entry in entries:
@@ -221,7 +225,7 @@ class NoteEraser:
     def _saying(
         self, entries: Sequence[TreeEntry], erasure: Erasure, failed: list[WorkspaceError]
     ) -> frozenset[str]:
-        """The paths of those files that say it."""
+        """Return the paths of the files that contain words to erase."""
         read = self._read(entries, failed)
         return frozenset(entry.path for entry, text in read if erasure.stands_in(text))
 
@@ -248,7 +252,7 @@ class NoteEraser:
                 yield Written(f"{path}:{one.line}", said, at, is_users, is_in_file=True)
 
     def _authors(self, path: str, text: str) -> list[LineAuthor]:
-        """Who wrote each line."""
+        """Return the author of each line."""
         lines = text.split("\n")
         shipped = self._shipped.get(path, ())
         own = self._versions.own(path, [_encode(line) for line in lines])
@@ -262,8 +266,8 @@ class NoteEraser:
         ]
 
     def _mask(self, path: str, erasure: Erasure, marks: Mapping[int, Erasure]) -> int:
-        """Mask what is to be masked; returns how much that was. What others write meanwhile stays. Raises
-        EditConflict if they write on and on.
+        """Mask the words in one file; return the number of passages. What others write in the
+        meantime is kept. Raises EditConflict if the file changes all the time.
         """
         parts = path.split("/")
         for _ in range(TRIES):
@@ -279,7 +283,7 @@ class NoteEraser:
         raise changed_error(path)
 
     def _put_behind(self, path: str, late: bytes) -> None:
-        """Let what others wrote to the file that stood there stand in the one that has its place."""
+        """Append to the new file what others wrote to the file that it replaced."""
         parts = path.split("/")
         for _ in range(TRIES if late else 0):
             data = self._folder.read_for_change(parts, MAX_READ_BYTES) or b""
@@ -290,8 +294,8 @@ class NoteEraser:
                     break
 
     def _require(self, path: str, data: bytes) -> None:
-        """Raises EditConflict unless the file still has this content, PathRefused where it must not be
-        changed.
+        """Check that the file still has this content. Raises EditConflict if not, PathRefused if
+        the file must not be changed.
         """
         if self._folder.read_for_change(path.split("/"), MAX_READ_BYTES) != data:
             raise changed_error(path)
@@ -299,7 +303,9 @@ class NoteEraser:
     def _masked_in(
         self, path: str, text: str, erasure: Erasure, marks: Mapping[int, Erasure]
     ) -> list[Span]:
-        """What stands in agentd's lines alone, and what is marked."""
+        """Return the spans to mask: words that lie entirely in agentd's lines, and marked passages;
+        without origin markers.
+        """
         authors, starts = self._authors(path, text), _starts(text)
         spans = [
             span
@@ -314,7 +320,9 @@ class NoteEraser:
 
 
 class VersionEraser:
-    """The Eraser and the Writings of what files were: whoever wrote a line, it is masked there."""
+    """The Eraser and Writings of the kept versions of files. Words are masked there whoever wrote
+    the line.
+    """
 
     def __init__(self, files: Files, versions_dir: Path) -> None:
         self._files = files
@@ -326,20 +334,21 @@ class VersionEraser:
         return "versions"
 
     async def erase(self, erasure: Erasure) -> int:
-        """See Eraser; counts versions. Raises WorkspaceError."""
+        """See Eraser; counts changed versions. Raises WorkspaceError."""
         count = 0
         with translate_os_errors("the versions of files"):
             for some in _portions(list((await self._folders()).items())):
                 said = await asyncio.to_thread(self._saying, some, erasure)
                 for folder, path in (one for one in some if one in said):
-                    # Of a file that is neither known by name nor there nobody makes a version.
+                    # If the path is unknown, this locks another name; but then there is no such
+                    # file, so nobody else adds a version.
                     async with self._files.lock(path):
                         count += await to_the_end(partial(self._rewrite, folder, path, erasure))
         return count
 
     async def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
-        """See Writings; each paragraph once for each file, but for the page of facts, which holds facts
-        line by line. Raises WorkspaceError.
+        """See Writings; yields each paragraph of a file once, not once for each version.
+        `memory/facts.md` is left out: it contains facts, one in each line. Raises WorkspaceError.
         """
         with translate_os_errors("the versions of files"):
             for some in _portions(list((await self._folders()).items())):
@@ -348,7 +357,9 @@ class VersionEraser:
                     yield found
 
     async def _folders(self) -> dict[str, str]:
-        """The folders with versions, and whose they are; a folder's own name where that is not known."""
+        """Return the folders with versions, mapped to the paths of their files, or to the folder's
+        own name if the path is unknown.
+        """
         folders = await asyncio.to_thread(self._versions.folders)
         entries = () if all(folders.values()) else await self._files.tree("", _DEPTH, _OWNER)
         paths = {folder_of(entry.path): entry.path for entry in entries}
@@ -365,7 +376,7 @@ class VersionEraser:
         ]
 
     def _version_texts(self, folder: str, path: str, wanted: Wanted | None) -> Iterator[Written]:
-        first: dict[str, str] = {}  # where each paragraph stood first
+        first: dict[str, str] = {}  # paragraph → PATH@VERSION:LINE of the oldest version with it
         for number, data in self._versions.contents(folder):
             for line, text in _paragraphs_of(_decode(data)):
                 first.setdefault(text, f"{path}@{number}:{line}")
@@ -379,7 +390,7 @@ class VersionEraser:
     def _saying(
         self, folders: Sequence[tuple[str, str]], erasure: Erasure
     ) -> frozenset[tuple[str, str]]:
-        """Those of which something is to be masked."""
+        """Return the folders with something to mask."""
         marked = {name.rpartition("@")[0] for name in _by_path(erasure)}
         return frozenset(
             (folder, path)
@@ -410,24 +421,25 @@ class VersionEraser:
 
 
 class _Cut:
-    """Takes it out of contents, one after the other. What only grew is looked through once, in its longest
-    form, if that comes first: of what begins it, the same goes.
+    """Removes the words to erase from a sequence of contents. A content that is the beginning of an
+    earlier one (a file that only grew) is not searched again: its result is the beginning of the
+    earlier result.
     """
 
     def __init__(self, erasure: Erasure, marked: Mapping[str, Erasure], ids: Sequence[str]) -> None:
         self._erasure = erasure
-        self._marked = marked  # by their text, paragraphs: what is added may make others of them
+        self._marked = marked  # by paragraph text; added lines may change where paragraphs end
         self._ids = ids
         self._long = b""
-        self._lines: list[Span] = []  # what goes as lines of facts, in bytes of it;
+        self._lines: list[Span] = []  # removed lines of facts: byte spans in `_long`
         self._spans: list[
             Span
-        ] = []  # what is masked in what is left without these, in bytes of that,
-        self._kept: list[Span] = []  # and what is not, whatever it says
+        ] = []  # masked passages: byte spans in what is left without these lines
+        self._kept: list[Span] = []  # passages never masked, whatever they say: spans as above
         self._cut = b""
 
     def __call__(self, data: bytes) -> bytes:
-        """What is left of it."""
+        """Return the content without the words to erase."""
         is_grown = data.endswith(b"\n") and self._long.startswith(data) and not self._marked
         if is_grown and (end := self._end(len(data))) is not None:
             return self._cut[: offset_after_masking(end, self._spans)]
@@ -435,8 +447,8 @@ class _Cut:
         return self._cut
 
     def _end(self, size: int) -> int | None:
-        """Where so many bytes of the longest form end without its lines; None in the middle of what is
-        masked, or may not be.
+        """Return the byte offset that corresponds to `size` once the lines of facts are removed;
+        None if the offset is inside a passage that is masked or must not be.
         """
         end = size - sum(last - first for first, last in self._lines if last <= size)
         is_cut = any(first < end < last for first, last in (*self._spans, *self._kept))
@@ -444,7 +456,7 @@ class _Cut:
 
     def _look_through(self, data: bytes) -> None:
         text = _decode(data)
-        # Lines first: the words are looked for in a moment, but placed slowly.
+        # Lines of facts first: searching the words is fast, but locating each match is slow.
         lines = list(_lines_naming(text, self._ids))
         self._long, self._lines = data, _in_bytes(text, lines)
         text = _without(text, lines)
@@ -461,7 +473,7 @@ class _Cut:
 
 
 def _in_bytes(text: str, spans: Sequence[Span]) -> list[Span]:
-    """The same parts, which are in order, counted in the bytes of the text."""
+    """Convert spans, which are in order, from characters to bytes of the text."""
     if text.isascii():
         return list(spans)
     found: list[Span] = []
@@ -474,7 +486,7 @@ def _in_bytes(text: str, spans: Sequence[Span]) -> list[Span]:
 
 
 def _lines_naming(text: str, ids: Sequence[str]) -> Iterator[Span]:
-    """The lines that name these facts."""
+    """Yield the spans of the lines that contain the ids of these facts."""
     if not ids:
         return
     named = re.compile(rf"id=(?<!\wid=)(?:{'|'.join(map(re.escape, ids))})(?![\w-])")
@@ -487,19 +499,19 @@ def _lines_naming(text: str, ids: Sequence[str]) -> Iterator[Span]:
 
 
 def _without(text: str, spans: Sequence[Span]) -> str:
-    """The text without these parts, which are in order."""
+    """Return the text without these spans, which are in order."""
     starts = [0, *(end for _, end in spans)]
     ends = [*(start for start, _ in spans), len(text)]
     return "".join(text[start:end] for start, end in zip(starts, ends, strict=True))
 
 
 def _portions(all_: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    """Some at a time, for a thread to look at."""
+    """Yield the sequence in portions, each to be processed by one call in a thread."""
     return (all_[first : first + _PORTION] for first in range(0, len(all_), _PORTION))
 
 
 def _by_path(erasure: Erasure) -> dict[str, dict[int, Erasure]]:
-    """What is marked in files and in what they were, by path and line."""
+    """Return the marked passages in files and versions, by path and line number."""
     found: dict[str, dict[int, Erasure]] = defaultdict(dict)
     for mark in erasure.marks:
         path, _, line = mark.where.rpartition(":")
@@ -515,19 +527,21 @@ def _paragraphs_of(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _unknown(text: str) -> list[LineAuthor]:
-    """As if one author had written all lines."""
+    """Return one and the same author for all lines."""
     return [LineAuthor.USER] * (text.count("\n") + 1)
 
 
 def _day_end(path: str) -> datetime | None:
-    """When all of a day's note was written; None for other files."""
+    """Return the end of the day of a daily note, by when all of it was written; None for other
+    files.
+    """
     day = date_in(path)
     return datetime.combine(day, time(), UTC) + _DAY if day else None
 
 
 def _text(folder: Folder, path: str) -> str:
-    """What a note says; nothing where none of its name is there by now, or a larger one than notes are.
-    Raises WorkspaceError for one that cannot be read.
+    """Return the text of a note; "" if there is no regular file there or it is larger than notes
+    may be. Raises WorkspaceError if it cannot be read.
     """
     with translate_os_errors(path):
         try:
@@ -537,7 +551,7 @@ def _text(folder: Folder, path: str) -> str:
 
 
 def _starts(text: str) -> list[int]:
-    """Where the lines begin, and the end of the text."""
+    """Return the offset at which each line starts, and the end of the last one."""
     return list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
 
 

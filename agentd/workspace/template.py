@@ -1,4 +1,6 @@
-"""Fills a new workspace with the files that agentd ships. Blocking; nothing is ever overwritten."""
+"""Fills a new workspace with the files that are shipped with agentd. Blocking; never overwrites a
+file.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +31,18 @@ _OF_AN_OLD_FRIEND = ("AGENTS.md", "SOUL.md", "USER.md")
 
 
 def create(root: Path, source: Path) -> tuple[str, ...]:
-    """Writes what is missing of the nine files, the memory folder and the shared one from the directory `source`;
-    returns what was written. The first conversation (BOOTSTRAP.md) is only for those who have not
-    met: it stays away where AGENTS, SOUL or USER is there. Raises WorkspaceError.
+    """Copy those of the nine files, the memory folder and the shared folder that are missing from
+    the directory `source`; return the paths that were written. BOOTSTRAP.md, the first
+    conversation, is not copied if AGENTS, SOUL or USER exists: user and agent have met then. Raises
+    WorkspaceError.
     """
     if root.is_dir():
         return _fill(root, source)
-    # Made beside its place: half a workspace would look like one whose owner has deleted the rest.
-    making = root.with_name(f".agentd-{root.name}.new")  # a name that nobody else gives
+    # Made under another name and renamed: after a crash, half a workspace would look like one
+    # whose owner has deleted the other files.
+    making = root.with_name(f".agentd-{root.name}.new")  # a name that no other program uses
     if making.is_dir():
-        shutil.rmtree(making)  # a crash has cut an earlier try
+        shutil.rmtree(making)  # left behind by a crash
     written = _fill(ensure_private_dir(making), source)
     making.rename(root)
     sync_directory(root.parent)
@@ -46,7 +50,9 @@ def create(root: Path, source: Path) -> tuple[str, ...]:
 
 
 def lines(source: Path) -> Mapping[str, frozenset[str]]:
-    """The lines of the files in the directory `source`, by path: what is not its user's own words."""
+    """Return the lines of the files in the directory `source`, by path. In a workspace these lines
+    are not the user's own words.
+    """
     return {
         file.relative_to(source).as_posix(): frozenset(
             line.strip() for line in file.read_text(encoding="utf-8").split("\n")
@@ -76,5 +82,5 @@ def _write(folder: Folder, source: Path, parts: Sequence[str]) -> bool:
 
 
 def _stands(folder: Folder, parts: Sequence[str]) -> bool:
-    """Whether anything has that name, be it a link that leads nowhere."""
+    """Whether anything has that name, even a dangling link."""
     return folder.root.joinpath(*parts).is_symlink() or folder.root.joinpath(*parts).exists()

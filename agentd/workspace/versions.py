@@ -1,14 +1,16 @@
-"""What files that agentd changes were, and who made them so; outside the workspace. Blocking.
+"""The earlier contents of files that agentd changes, with the author of each change; kept outside
+the workspace. Blocking.
 
-Below the versions directory each path has a folder (named by its SHA-256, the path in `path`):
-`log` lists the versions, `lines` says which lines are agentd's and `outside` which are from outside (see
-`authored`), other files are contents. A content that only grew is kept once, in its longest form: a version
-names the file, which bears the digest of a form of it, and how much of it is its own. Contents that stood there before anyone of agentd touched the file are
-kept too, as made by hand. Of a content with a key in it nothing is kept: the version is listed, and
-cannot be read again.
+Each path has a folder below the versions directory, named by a part of its SHA-256. In it, `path`
+contains the path, `log` lists the versions, `lines` and `outside` record which lines agentd wrote
+and which are from outside (see `authored`), and the other files are contents. A content that only
+grew is kept once, in its longest form: a version names the file (which bears the digest of one
+form) and how many of its bytes belong to the version. The content that a file had before agentd
+first changed it is kept too, as made by hand. A content that contains a key is not kept: its
+version is listed, but cannot be read.
 
-A change is announced (`begin`) and then noted (`finish`). A crash between the two is made good by
-the next `begin`, which sees from the file whether the change was done.
+A change is announced (`begin`) and then confirmed (`finish`). After a crash between the two, the
+next `begin` tells from the file whether the change was made.
 """
 
 from __future__ import annotations
@@ -39,17 +41,19 @@ log = structlog.get_logger()
 KEEP = 50
 
 _LOG, _PATH = "log", "path"
-_ABSENT = "absent"  # the content of a version of which nothing is kept
-_CONTENT = re.compile(r"[0-9a-f]{64}(\.\d+)?")  # the name of a file that holds one
+_ABSENT = "absent"  # the blob of a version whose content is not kept
+_CONTENT = re.compile(r"[0-9a-f]{64}(\.\d+)?")  # the name of a file that contains a content
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _LIMIT = 1 << 26
 _FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
-AFFORDED = 1 << 27  # bytes of one file's versions; the last two are kept anyway
+AFFORDED = 1 << 27  # most bytes of one file's versions; the last two are kept in any case
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A version, and the file that its bytes begin. `is_done` once the change was made."""
+    """A version and the name of the file that starts with its content. `is_done`: the change was
+    made, not only announced.
+    """
 
     version: Version
     blob: str
@@ -57,7 +61,7 @@ class _Entry:
 
 
 class Content:
-    """What a file is, None for absent, and its digest, unless that is known worked out when asked for."""
+    """The content of a file (None: absent) with its digest, computed on demand unless given."""
 
     def __init__(self, data: bytes | None, digest: str = "") -> None:
         self.data = data
@@ -72,8 +76,8 @@ class Content:
 
 
 class Versions:
-    """What files were before. Methods raise OSError besides what they name; whoever calls `begin` and
-    `finish` holds the lock of the path.
+    """Keeps the earlier contents of files. Methods raise OSError besides the errors that they name.
+    The caller of `begin` and `finish` holds the lock of the path.
     """
 
     def __init__(
@@ -84,19 +88,19 @@ class Versions:
         *,
         afforded: int = AFFORDED,
     ) -> None:
-        """Kept of one file are the last `keep` versions, as far as together they have `afforded` bytes,
-        and the last two in any case.
+        """Of each file the last `keep` versions are kept, as far as together they have at most
+        `afforded` bytes, and the last two in any case.
         """
         self._root = Folder(root, passing=_pass_by)
         self._authored = Authored(self._root)
         self._outside = Authored(self._root, OUTSIDE, forgets=False)
         self._keep = keep
         self._most_bytes = afforded
-        self._bare: dict[str, int] = {}  # folders without contents, and when they were changed last
+        self._bare: dict[str, int] = {}  # folders without contents, with their mtime in ns
         self._redactor = redactor or Redactor()
 
     def begin(self, path: str, old: Content, new: Content, by: Author, at: datetime) -> None:
-        """Keep `old`, and note that `by` is about to make it `new`."""
+        """Keep `old`, and announce that `by` is about to change the file to `new`."""
         self._make_root()
         folder = folder_of(path)
         log = _drop_announced(self._load(folder), old.digest)
@@ -115,7 +119,7 @@ class Versions:
         self._save(folder, log)
 
     def finish(self, path: str, old: Content, new: Content) -> None:
-        """Note that the file has become `new`."""
+        """Confirm the announced change: the file is now `new`."""
         folder = folder_of(path)
         log = self._load(folder)
         last = log.pop()
@@ -130,11 +134,11 @@ class Versions:
         )
 
     def of(self, path: str, now: str) -> tuple[Version, ...]:
-        """The versions of `path`, the newest first; `now` is the digest of the file as it stands."""
+        """Return the versions of `path`, newest first; `now` is the digest of the current file."""
         return tuple(e.version for e in reversed(_drop_announced(self._load(folder_of(path)), now)))
 
     def read(self, path: str, number: int) -> bytes:
-        """What the file was in this version. Raises NotFound."""
+        """Return the content of a version. Raises NotFound if it is not kept."""
         folder = folder_of(path)
         for entry in self._load(folder):
             version = entry.version
@@ -150,7 +154,7 @@ class Versions:
         )
 
     def own(self, path: str, lines: Sequence[bytes]) -> list[bool]:
-        """For each line of the file whether agentd wrote it, as far as is known."""
+        """Return for each line of the file whether agentd wrote it, as far as is known."""
         folder = folder_of(path)
         if not self._names(folder):
             return [False] * len(lines)
@@ -161,8 +165,8 @@ class Versions:
         ]
 
     def outside(self, path: str, lines: Sequence[bytes]) -> list[bool]:
-        """For each whole line of the file whether tainted changes have brought it, or all of the file:
-        none is shown without the name.
+        """Return for each complete line whether a tainted change brought it; True for all lines if
+        the file's name came from outside, since lines are always shown with it.
         """
         folder = folder_of(path)
         if not self._names(folder):
@@ -171,37 +175,35 @@ class Versions:
         return [True] * len(lines) if named else brought
 
     def name_outside(self, paths: Iterable[str]) -> None:
-        """Text from outside has named these: folders that a tainted change is about to make, transcripts."""
+        """Record that the names of these paths came from outside: folders that a tainted change is
+        about to create, or transcripts.
+        """
         for path in paths:
             self._make_root()
             self._outside.note(folder_of(path), [_name_line(path)])
 
     def will_be_outside(self, path: str, lines: Iterable[bytes]) -> None:
-        """A file of which no versions are kept is about to have these lines from outside."""
+        """Record these lines of a file without versions as from outside, before it is written."""
         self._make_root()
         self._outside.note(folder_of(path), lines)
 
     def is_outside_now(self, path: str, lines: Iterable[bytes]) -> None:
-        """Such a file has these lines from outside now, and no others."""
+        """Record that exactly these lines of a file without versions are from outside."""
         self._make_root()
         self._outside.set(folder_of(path), lines)
 
     def masked(self, path: str, old: bytes, new: bytes) -> None:
-        """Words of the file were masked: what is left of a line from outside stays so."""
+        """Keep lines from outside recorded as such after words in them were masked."""
         self._keep_outside(folder_of(path), old, new)
 
     def inherit(self, path: str, source: str, lines: Sequence[bytes]) -> None:
-        """Those of the lines that are agentd's, or from outside, in the file `source` are so in `path`,
-        too.
-        """
+        """Record `lines` as agentd's or from outside where they are so in `source`."""
         folder = folder_of(path)
         self._authored.note(folder, compress(lines, self.own(source, lines)))
         self._outside.note(folder, compress(lines, self.outside(source, lines)))
 
     def folders(self) -> dict[str, str]:
-        """The folders of files of which contents are kept, with the paths; "" where it is not known:
-        it was not always written down.
-        """
+        """Return the folders that contain contents, with the files' paths ("" if not recorded)."""
         if not self._root.root.is_dir():
             return {}
         now = time.time_ns()
@@ -210,12 +212,13 @@ class Versions:
         for folder, at in folders.items():
             if folder not in bare and not any(map(_is_listed, self._names(folder))):
                 bare[folder] = at
-        # Of transcripts by the thousand there are marks alone. What has just changed is looked at again.
+        # Thousands of transcripts have a folder with marks only, so these are remembered; folders
+        # that have just changed are checked again.
         self._bare = {folder: at for folder, at in bare.items() if at < now - _FRESH_NS}
         return {folder: self._path(folder) for folder in folders if folder not in bare}
 
     def contents(self, folder: str) -> Iterator[tuple[int, bytes]]:
-        """What is kept in this folder, by the numbers of the versions, the oldest first."""
+        """Yield the kept contents of this folder with their version numbers, oldest first."""
         log = self._load(folder)
         kept = _Kept(self._root, folder, log)
         for entry in log:
@@ -224,8 +227,9 @@ class Versions:
                 yield entry.version.number, data
 
     def longest(self, folder: str) -> Iterator[bytes]:
-        """What is kept in this folder, the newest first, without what something given before begins with; of
-        each file all that is in it, also what a crash has left there behind the versions.
+        """Yield the kept contents of this folder, newest first, leaving out those that the one
+        before starts with. Each is the whole file that contains it, including what a crash may have
+        left after the versions.
         """
         log = self._load(folder)
         kept = _Kept(self._root, folder, log)
@@ -237,16 +241,16 @@ class Versions:
                 yield form
 
     def rewrite(self, folder: str, change: Callable[[bytes], bytes]) -> int:
-        """Change every content that is kept in this folder; returns how many versions became others.
-        Which lines are agentd's is known afterwards, too. They are given the newest first. What a crash has
-        left behind them is kept no longer.
+        """Replace every kept content of this folder by `change(content)`, called with the newest
+        first; return how many versions changed. The record of agentd's lines stays valid. What a
+        crash left after the versions in a file is dropped.
         """
         log = self._load(folder)
         kept = _Kept(self._root, folder, log)
         rewritten: list[_Entry] = []
         changed, is_left = 0, False
-        form, blob = b"", _ABSENT  # the longest of a content that only grew, and its file
-        grown: list[int] = []  # the versions that are its beginnings
+        form, blob = b"", _ABSENT  # the longest form of a content that only grew, and its file
+        grown: list[int] = []  # indices in `rewritten` of the versions that `form` starts with
         sizes = {entry.name: entry.size for entry in self._root.entries((folder,))}
         for entry in reversed(log):
             data = kept.content(entry)
@@ -273,7 +277,7 @@ class Versions:
         return changed
 
     def clear_strays(self) -> int:
-        """Remove what a crash left half written; returns how many files that were."""
+        """Remove temporary files that a crash left behind; return how many."""
         return self._root.clear_strays() if self._root.root.is_dir() else 0
 
     def _make_root(self) -> None:
@@ -287,8 +291,9 @@ class Versions:
         lines: Sequence[bytes],
         by: Author,
     ) -> None:
-        """Lines that tainted changes bring are from outside, and so is the name of a file; what the owner
-        writes or has allowed is his: these lines and this name, and nothing that stands beside them.
+        """Record the lines that a tainted change added, and the name of a file that it created, as
+        from outside. Remove those that the owner wrote or approved from the record: exactly these
+        lines and this name, not their neighbours.
         """
         folder, name = folder_of(path), [_name_line(path)] if old is None else []
         if by.tainted:
@@ -315,7 +320,7 @@ class Versions:
             return ""
 
     def _own_lines(self, folder: str) -> Iterator[bytes]:
-        """The lines that kept versions of agentd's brought."""
+        """Yield the lines that agentd added, according to the kept versions."""
         before: bytes | None = None
         log = self._load(folder)
         if not any(writes_lines(entry.version.by) for entry in log):
@@ -330,7 +335,7 @@ class Versions:
             is_known = data is not None or not entry.version.digest
 
     def _is_kept(self, folder: str, log: Sequence[_Entry], digest: str) -> bool:
-        """Whether the newest version is this content, and is kept as far as that may be."""
+        """Whether the newest version has this digest, and its content is kept or must not be."""
         if not log or log[-1].version.digest != digest:
             return False
         return log[-1].blob == _ABSENT or log[-1].blob in self._names(folder)
@@ -338,7 +343,7 @@ class Versions:
     def _has_grown(
         self, folder: str, log: Sequence[_Entry], old: bytes | None, new: bytes | None
     ) -> bool:
-        """Whether the newest version is `old`, as its file has it, too, and `new` begins with it."""
+        """Whether the newest version is `old`, its file starts with `old`, and so does `new`."""
         if not (old and new and log and new.startswith(old) and log[-1].version.size == len(old)):
             return False
         try:
@@ -347,7 +352,10 @@ class Versions:
             return False
 
     def _keep_content(self, folder: str, content: Content, before: bytes | None = None) -> str:
-        """The name of the file that holds it, "" for an absent one. What it was `before` is kept already."""
+        """Keep the content; return the name of its file, "" for an absent file, `_ABSENT` if it
+        contains a key. `before`, if given, is already kept and so contains no key, which makes the
+        search faster.
+        """
         data = content.data
         if data is None:
             return ""
@@ -358,7 +366,9 @@ class Versions:
         return content.digest
 
     def _keep_alone(self, folder: str, data: bytes, before: bytes) -> str:
-        """The name of a file that holds what is left of a content that was kept, and nothing behind it."""
+        """Keep the rewritten content in a file that contains nothing else; return the file's name.
+        `before` is the kept content that it was made from.
+        """
         if self._holds(data, before):
             return _ABSENT
         sizes = {entry.name: entry.size for entry in self._root.entries((folder,))}
@@ -370,15 +380,16 @@ class Versions:
         return name
 
     def _holds(self, data: bytes, before: bytes | None) -> bool:
-        """Whether there is a key in it; in what it was before is none."""
+        """Whether the data contain a key. `before`, if given, contains none."""
         text = data.decode(errors="replace")
         if before is None:
             return self._redactor.holds(text)
         return self._redactor.holds_beside(text, before.decode(errors="replace"))
 
     def _grown(self, folder: str, log: list[_Entry], new: Content) -> tuple[list[_Entry], str]:
-        """Keep a content that begins with the newest version: behind that, if nothing else stands there.
-        The versions that are its beginnings, and the name of the file that holds all of them.
+        """Keep a content that starts with the newest version: append to that version's file if it
+        contains nothing more, else write a new file. Return the log, with the versions that the
+        content starts with moved to that file, and the file's name.
         """
         blob, size, data = log[-1].blob, log[-1].version.size, new.data or b""
         if self._redactor.holds_behind(data, size):
@@ -404,7 +415,7 @@ class Versions:
             return self._orphans(folder)
 
     def _orphans(self, folder: str) -> list[_Entry]:
-        """Contents of which nothing is known but what they are and since when, the oldest first."""
+        """Return a log made from the content files, oldest first, in place of a damaged list."""
         files = [e for e in self._root.entries((folder,)) if _CONTENT.fullmatch(e.name)]
         entries: list[_Entry] = []
         for number, file in enumerate(sorted(files, key=lambda e: (e.mtime_ns, e.name)), start=1):
@@ -414,7 +425,7 @@ class Versions:
         return entries
 
     def _unlisted(self, sizes: Mapping[str, int]) -> list[_Entry]:
-        """Contents kept before there was a list: files `STAMP-DIGEST`."""
+        """Return a log made from the files `STAMP-DIGEST` of older releases, which kept no list."""
         entries: list[_Entry] = []
         for name in sorted(name for name in sizes if "-" in name):
             stamp, _, digest = name.partition("-")
@@ -424,9 +435,7 @@ class Versions:
         return entries
 
     def _save(self, folder: str, log: Sequence[_Entry]) -> None:
-        """First the list, then away with what it no longer names: a crash leaves too much, never
-        too little.
-        """
+        """Write the list, then delete files not in it: a crash leaves too many, never too few."""
         rows = [_entry_json(entry) for entry in log]
         self._root.replace((folder, _LOG), json.dumps(rows).encode())
         wanted = {entry.blob for entry in log} | {_LOG, _PATH, LINES, OUTSIDE}
@@ -438,7 +447,7 @@ class Versions:
         return list(self._sizes(folder))
 
     def _sizes(self, folder: str) -> dict[str, int]:
-        """The files that are kept in this folder, each with its bytes."""
+        """Return the files in this folder with their sizes in bytes."""
         if not self._root.root.is_dir():
             return {}
         try:
@@ -449,8 +458,8 @@ class Versions:
 
 
 class _Kept:
-    """The contents of these versions. Of a file that holds many of them each byte is read and hashed once,
-    as long as they are asked for one after the other.
+    """Reads the contents of versions. A file that contains many of them is read and hashed once, if
+    they are asked for one after another.
     """
 
     def __init__(self, files: Folder, folder: str, log: Sequence[_Entry]) -> None:
@@ -465,11 +474,11 @@ class _Kept:
 
     @property
     def whole(self) -> bytes:
-        """The file that held what `content` gave last."""
+        """The whole file that contains the content returned last."""
         return self._data
 
     def content(self, entry: _Entry) -> bytes | None:
-        """What the file was; None when it was absent, or that is not kept. Raises OSError."""
+        """Return the version's content; None if absent or not kept. Raises OSError."""
         version = entry.version
         if not version.digest:
             return None
@@ -485,7 +494,7 @@ class _Kept:
 
 
 def _digests_of(data: bytes, sizes: Iterable[int]) -> dict[int, str]:
-    """`digest_of` the beginnings of these sizes."""
+    """Return the digest of the first N bytes, for each of these sizes N."""
     view, done = memoryview(data), 0
     digest = hashlib.sha256()
     found = {}
@@ -496,7 +505,7 @@ def _digests_of(data: bytes, sizes: Iterable[int]) -> dict[int, str]:
 
 
 def _digest(entries: list[_Entry], grown: Sequence[int], form: bytes) -> None:
-    """Give those of the versions that are beginnings of `form` their digests."""
+    """Set the digests of the entries at the indices `grown`, which `form` starts with."""
     digests = _digests_of(form, {entries[n].version.size for n in grown})
     for n in grown:
         version = entries[n].version
@@ -505,9 +514,7 @@ def _digest(entries: list[_Entry], grown: Sequence[int], form: bytes) -> None:
 
 
 def _is_listed(name: str) -> bool:
-    """Whether a file of a folder tells that contents are kept there: their list, or one of before there was
-    any.
-    """
+    """Whether a file of this name shows that its folder has contents."""
     return name == _LOG or "-" in name
 
 
@@ -517,17 +524,17 @@ def digest_of(data: bytes | None) -> str:
 
 
 def folder_of(path: str) -> str:
-    """The folder in which versions of this file are kept."""
+    """Return the name of the folder in which versions of this file are kept."""
     return hashlib.sha256(path.encode()).hexdigest()[:32]
 
 
 def _name_line(path: str) -> bytes:
-    """What stands for the name of a file among its lines; no line is like it."""
+    """Return what stands for the file's name among its lines in a record; no line can equal it."""
     return b"name\0" + path.encode()
 
 
 def _drop_announced(log: list[_Entry], now: str) -> list[_Entry]:
-    """The list without an announced change, unless the file says that it was made."""
+    """Return the log; keep an announced change only if the file's digest `now` shows it made."""
     if not log or log[-1].is_done:
         return log
     last = log.pop()
@@ -535,7 +542,7 @@ def _drop_announced(log: list[_Entry], now: str) -> list[_Entry]:
 
 
 def _newest_within(log: list[_Entry], most: int) -> list[_Entry]:
-    """The newest of them that together have `most` bytes, but at least two."""
+    """Return the newest entries that together have at most `most` bytes, but at least two."""
     sizes = accumulate(entry.version.size for entry in reversed(log))
     return log[-max(2, sum(size <= most for size in sizes)) :]
 
@@ -571,4 +578,4 @@ def _entry_of(row: dict[str, Any]) -> _Entry:
 
 
 def _pass_by(_name: str) -> None:
-    """The failpoints are about the workspace's own files."""
+    """Do nothing: the failpoints concern the workspace's own files."""

@@ -1,7 +1,8 @@
-"""Tells soon when notes change on disk. A hint only: what is there is proven by looking.
+"""Reports changes of notes on disk quickly. Only a hint: a scan finds out what changed.
 
-The kernel's events come through watchfiles, in a thread of its own. Where there are none (too many
-watches, a file system without events) the regular look finds changes later, and a problem says so.
+The kernel's events come from watchfiles, which runs in a thread. Where there are none (too many
+watches, a file system without events), the periodic scan finds changes later, and a problem says
+so.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ from agentd.core.ports import Clock
 log = structlog.get_logger()
 
 
-STEP_MS = 400  # without a change for as long, what has changed is told
-_DEBOUNCE_MS = 1_000  # no change waits longer than this
-_QUIET_STEPS = 10  # without a change for as many steps, the watch shows that it is there
-_AGAIN = 600.0  # seconds after a failure
-_SOON = 5.0  # seconds after a change that cannot be told, or while there is nothing to watch
+STEP_MS = 400  # changes are reported after this time without another one
+_DEBOUNCE_MS = 1_000  # but no later than this
+_QUIET_STEPS = 10  # after so many steps without a change, the watch shows that it still runs
+_AGAIN = 600.0  # seconds to wait after a failure
+_SOON = 5.0  # seconds to wait after a path that cannot be decoded, or if there is nothing to watch
 
 
 class Watching:
-    """`run` calls `changed` after markdown files or folders below the roots have changed."""
+    """Calls `changed` after markdown files or folders below the roots have changed, while `run`
+    runs.
+    """
 
     def __init__(
         self,
@@ -50,29 +53,29 @@ class Watching:
 
     @property
     def mark(self) -> int | None:
-        """Another number whenever something was told, which is a second after it happened at most; None
-        while changes may go untold.
+        """A number that differs after each report; reports follow a change within about a second.
+        None while changes may go unreported.
         """
         return self._told if self._is_up else None
 
     def listen(self, changed: Callable[[], None]) -> None:
-        """Call this, too."""
+        """Call this function too after changes."""
         self._changed.append(changed)
 
     async def run(self) -> None:
-        """Watch until cancelled. A root that comes to be later is seen within seconds."""
+        """Watch until cancelled. A root that is created later is noticed within seconds."""
         while True:
             try:
                 if not await self._watch():
                     await self._clock.sleep(_SOON)
                 continue
             except (OSError, RuntimeError) as error:
-                if "decode path" in str(error):  # of a name that is not UTF-8; others still count
+                if "decode path" in str(error):  # a name is not UTF-8; other files still change
                     log.warning("change_not_told", error=str(error))
                     self._tell()
                     await self._clock.sleep(_SOON)
                     continue
-                # Notes are still found, at the next regular look.
+                # Changed notes are still found, by the next periodic scan.
                 log.warning("watching_failed", error=str(error))
                 self._failure = Problem(
                     "watching_failed",
@@ -83,11 +86,13 @@ class Watching:
             await self._clock.sleep(_AGAIN)
 
     def problems(self) -> tuple[Problem, ...]:
-        """Why changes are not seen at once."""
+        """Return why changes are not noticed at once, if so."""
         return (self._failure,) if self._failure else ()
 
     async def _watch(self) -> bool:
-        """Watch until that takes beginning anew; False if there is nothing to watch."""
+        """Watch until the watch has to be set up anew; return False if there is nothing
+        to watch.
+        """
         loop, stop = asyncio.get_running_loop(), Event()
         pool = ThreadPoolExecutor(1, thread_name_prefix="watching")
         try:
@@ -98,13 +103,13 @@ class Watching:
                 self._failure = None
                 if not self._is_up:
                     self._is_up = True
-                    self._told += 1  # nobody knows what has happened before
+                    self._told += 1  # changes before the watch began are unknown
                 if matters:
                     self._tell()
         finally:
             self._is_up = False
             stop.set()
-            pool.shutdown(wait=False)  # it sees the stop within a step
+            pool.shutdown(wait=False)  # the thread notices `stop` within a step
         self._tell()
         return True
 
@@ -114,8 +119,8 @@ class Watching:
             changed()
 
     def _next(self, watched: Iterator[set[FileChange]]) -> bool | None:
-        """Whether the next changes matter; None when the watch is over, or holds other folders than
-        stand there now.
+        """Return whether any of the next changes matters; None if the watch is over, or a root is
+        no longer the folder that is watched.
         """
         changes = next(watched, None)
         if changes is None or self._standing != list(map(_identity, self._roots)):
@@ -129,7 +134,7 @@ class Watching:
             return None
         return watch(
             *roots,
-            watch_filter=None,  # so that what does not matter shows the watch to be there, too
+            watch_filter=None,  # irrelevant changes show that the watch works, too
             debounce=_DEBOUNCE_MS,
             step=self._step_ms,
             stop_event=stop,
@@ -140,7 +145,9 @@ class Watching:
         )
 
     def _matters(self, change: Change, path: str) -> bool:
-        """Whether a note changed, or something that may be a folder; nothing hidden does."""
+        """Whether the change concerns a note, or something that may be a folder; hidden names never
+        matter.
+        """
         changed = Path(path)
         root = next((root for root in self._roots if changed.is_relative_to(root)), None)
         below = changed.relative_to(root).parts if root else changed.parts[-1:]
@@ -153,7 +160,7 @@ class Watching:
 
 
 def _identity(root: Path) -> tuple[int, int] | None:
-    """What tells a folder from another that takes its place; None if it is not there."""
+    """Return what tells a folder from another one in its place; None if it does not exist."""
     try:
         found = root.stat()
     except OSError:

@@ -16,8 +16,9 @@ from agentd.workspace.names import fold, parse
 
 _FOLDER = re.compile(r"[^/.~@\\\x00-\x1f][^/\\\x00-\x1f]*(/[^/.\\\x00-\x1f][^/\\\x00-\x1f]*)*")
 
-# The files that prompts carry, in the order of each style; `order` goes before it. By file name what
-# changes least comes first; by meaning, what agentd is to do and who it is comes before its user and tools.
+# The files in prompts, in the order of each style; those of the setting `order` come before them.
+# "filename": what changes least comes first. "semantic": agentd's instructions and values come
+# before the user and the tools.
 USUAL_ORDER: Mapping[str, tuple[str, ...]] = {
     "filename": (
         "SOUL.md",
@@ -100,10 +101,12 @@ class WorkspaceSettings(Settings):
     @field_validator("path")
     @classmethod
     def _place_is_one(cls, value: str) -> str:
-        """A relative one would be another folder wherever the daemon is started from."""
+        """Refuse a relative path, which would depend on the folder in which the daemon is
+        started.
+        """
         try:
             is_whole = not value or Path(value).expanduser().is_absolute()
-        except RuntimeError:  # ~NAME of nobody
+        except RuntimeError:  # ~NAME of an unknown user
             is_whole = False
         if not is_whole:
             msg = f'{value!r} is no whole path; write it like "/home/me/notes" or "~/notes"'
@@ -143,7 +146,7 @@ class WorkspaceSettings(Settings):
 
     @model_validator(mode="after")
     def _days_are_not_shared(self) -> Self:
-        """Daily notes and facts are the owner's alone, so no folder of theirs can be shared."""
+        """Refuse shared folders that contain daily notes or facts: these are for the owner only."""
         facts = FACTS_PATH.partition("/")[0]
         private = [_folded_parts(f) for f in (self.daily_dir, *self.daily_aliases, facts)]
         for folder in self.group_paths:
@@ -156,7 +159,7 @@ class WorkspaceSettings(Settings):
         return self
 
     def scopes(self) -> Mapping[str, Path]:
-        """The other workspaces by name."""
+        """Return the paths of the other workspaces, by name."""
         return parse_named_paths(self.read_scopes)
 
 
