@@ -1,4 +1,6 @@
-"""APScheduler behind the ports: its triggers say when, its timer wakes what is due."""
+"""APScheduler behind agentd's ports: computes the times of schedules, and wakes the parts that have
+something due.
+"""
 
 from __future__ import annotations
 
@@ -29,36 +31,38 @@ _EXAMPLE = 'write it like "0 9 * * 1-5": minute, hour, day of the month, month, 
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _PART = re.compile(r"(\*|\w+)(?:-(\w+))?(?:/([1-9]\d?))?", re.ASCII)
 _NUMBER = re.compile(r"[\d*,/-]+|(?:[a-z]{3}(?:-[a-z]{3})?,?)+", re.ASCII)
-_SHIFT = timedelta(hours=3)  # more than clocks are ever changed by
+_SHIFT = timedelta(hours=3)  # more than any clock change of a zone
 _INSTANT = timedelta(microseconds=1)
 _HORIZON_YEARS = 9  # the longest wait for a 29 February
 _LAST_YEAR = MAXYEAR - _HORIZON_YEARS - 1
 _LONGEST_SLEEP = 60.0
 _LATE = 3 * _LONGEST_SLEEP
-_JUMP = timedelta(seconds=1)  # far more than a clock drifts, or is slewed, between two looks
-# Only one wake is at work, but one that has ended counts until the loop comes round, and where a poke
-# falls just there APScheduler must not leave it out: it would come again in a day.
+_JUMP = timedelta(seconds=1)  # far more than a clock drifts, or is slewed, between two checks
+# Only one wake runs at a time, but APScheduler counts a finished one until the loop's next round. A
+# poke at that moment must not be dropped as one instance too many: the next run would be in a day.
 _ENDING = 1_000
-_DRAIN = 2.0  # a stop may take five seconds in all
+_DRAIN = 2.0  # seconds; stopping the daemon may take five in all
 
 
 class SchedulerTriggers:
-    """Answers what comes next, for any schedule.
+    """Computes the times of any schedule.
 
-    The trigger of a cron expression counts wall time, as if every day had 24 hours; the zone's
-    rules come on top, as in cron itself. An expression that fixes the hour comes once a day: at
-    a time that the clocks skip it comes when they have gone on by as much, at one that they
-    repeat it comes the first time. One that leaves the hour open comes whenever the clock fits,
-    twice where the clock does so twice.
+    The trigger of a cron expression counts wall-clock time, as if every day had 24 hours. Clock
+    changes are handled on top, as cron does. An expression with a fixed hour runs once a day: if a
+    clock change skips its time, it runs later by the length of the gap; if its time occurs twice,
+    it runs the first time. An expression with an open hour runs whenever the wall clock matches, so
+    twice at times that occur twice.
     """
 
     def check(self, schedule: Schedule) -> None:
-        """Raise InvalidRequest, with an example, for a schedule that cannot be understood."""
+        """Raise InvalidRequest, with an example, if the schedule is invalid."""
         if isinstance(schedule, Cron):
             _cron(schedule.expression, schedule.zone)
 
     def after(self, schedule: Schedule, moment: datetime) -> datetime | None:
-        """The first time after `moment`; None when there is none within nine years."""
+        """Return the first time of the schedule after `moment`; None if there is none within nine
+        years.
+        """
         match schedule:
             case At(at):
                 return at if at > moment else None
@@ -69,26 +73,26 @@ class SchedulerTriggers:
 
 
 class Tick(Protocol):
-    """What is to be done again and again."""
+    """A part of the daemon that has something to do at due times."""
 
     async def tick(self) -> None:
         """Do what is due now."""
 
     async def next_due(self) -> datetime | None:
-        """When something is due next; None if nothing is to come."""
+        """Return when something is due next; None if nothing is."""
 
 
 class Scheduler:
-    """Calls each `tick` when its `next_due` says so and at least once a minute, one call of each at
-    a time.
+    """Calls each `tick` at the time of its `next_due` and at least once a minute; the calls of one
+    part never overlap.
 
-    Entering starts it. Leaving lets running ticks end, for a moment, then cancels them. A tick
-    that raises is logged, told as a problem, and changes nothing about the next.
+    Entering starts the scheduler. Leaving gives running ticks a moment to end, then cancels them. A
+    tick that raises is logged and reported as a problem; the next one comes as usual.
 
-    APScheduler compares wall times, and its timer does not notice a clock that is set back: it
-    would sleep for the whole step. So it is told to wake within a minute at the latest, and a
-    keeper on monotonic time wakes it within half of that once the wall clock has jumped. What is
-    due is never its decision.
+    APScheduler compares wall-clock times, and its timer does not notice when the clock is set back:
+    it would sleep for that much longer. So every wake-up is set within a minute, and a task on
+    monotonic time (`_keep`) wakes all parts within half a minute after the wall clock has jumped.
+    The parts themselves decide what is due.
     """
 
     def __init__(
@@ -112,7 +116,7 @@ class Scheduler:
 
     @property
     def name(self) -> str:
-        """For the watchdog."""
+        """The name for the watchdog."""
         return "scheduler"
 
     async def __aenter__(self) -> Self:
@@ -121,14 +125,14 @@ class Scheduler:
             rhythm.woken_at = self._clock.monotonic()
             self._aps.add_job(
                 self._wake,
-                # Keeps the job alive; every wake sets the time of the next one itself.
+                # The interval only keeps the job alive: every wake sets the next time itself.
                 IntervalTrigger(days=1, timezone=UTC),
                 args=[rhythm],
                 id=rhythm.name,
                 next_run_time=self._clock.now(),
                 coalesce=True,
                 max_instances=_ENDING,
-                misfire_grace_time=None,  # however late: after a suspend everything is
+                misfire_grace_time=None,  # run it however late: after a suspend all jobs are
             )
         self._is_started = True
         self._aps.start()
@@ -153,22 +157,26 @@ class Scheduler:
         except TimeoutError:
             log.warning("tick_cancelled_by_stop")
         finally:
-            # APScheduler's executor cancels what still runs, whatever it is asked to wait for; the
-            # shutdown itself happens in the loop's next round.
+            # APScheduler's executor cancels what still runs, even with `wait`; the shutdown itself
+            # happens in the loop's next round.
             aps.shutdown(wait=False)
             self._aps = None
             await self._tasks.__aexit__(None, None, None)
             await self._wait_idle()
 
     def poke(self) -> None:
-        """Wake now: due times have changed. A running tick looks at its own when it ends."""
+        """Wake all parts now, because due times have changed. A running tick reads its due time
+        when it ends.
+        """
         for rhythm in self._rhythms:
             rhythm.is_changed = True
             if rhythm.idle.is_set():
                 self._arm(rhythm, 0.0)
 
     def ages(self) -> dict[str, float]:
-        """Seconds since each tick was last called, 0 while it runs; none before the start."""
+        """Return the seconds since each tick was last called, 0 while it runs; an empty dict before
+        the start.
+        """
         if not self._is_started:
             return {}
         now = self._clock.monotonic()
@@ -176,11 +184,13 @@ class Scheduler:
 
     @property
     def interval(self) -> float:
-        """The longest that a tick is let wait, in seconds."""
+        """The longest time between two ticks of a part, in seconds."""
         return self._longest_sleep
 
     def problems(self) -> tuple[Problem, ...]:
-        """A schedule that has stopped waking, and what failed when it was last called."""
+        """Return whether the scheduler has stopped waking, and the ticks that failed when last
+        called.
+        """
         failing = tuple(r.failing for r in self._rhythms if r.failing is not None)
         if self._is_alive() or not self._is_started:
             return failing
@@ -190,7 +200,9 @@ class Scheduler:
         return (stalled, *failing)
 
     async def prove(self) -> None:
-        """Return if the scheduler has woken lately or is at work. Raises AgentdError if it is stuck."""
+        """Return if the scheduler has woken every part lately or its tick is running. Raises
+        AgentdError if it is stuck.
+        """
         if not self._is_alive():
             raise AgentdError("the scheduler no longer wakes", cure="run `agentd restart`")
 
@@ -205,7 +217,7 @@ class Scheduler:
             await rhythm.idle.wait()
 
     async def _wake(self, rhythm: _Rhythm) -> None:
-        if not rhythm.idle.is_set():  # it looks at the due times when it ends
+        if not rhythm.idle.is_set():  # the running tick reads the due time when it ends
             rhythm.is_changed = True
             return
         rhythm.woken_at = self._clock.monotonic()
@@ -221,7 +233,7 @@ class Scheduler:
             rhythm.failing = None
         except (
             Exception
-        ) as error:  # the schedule outlives any one tick; the next comes within a minute
+        ) as error:  # one failed tick must not end the schedule; the next comes within a minute
             log.exception("tick_failed", tick=rhythm.name, again=rhythm.failing is not None)
             rhythm.failing = _failure(rhythm.name, error)
         finally:
@@ -231,7 +243,7 @@ class Scheduler:
         self._arm(rhythm, max(delay, min(1.0, self._longest_sleep)))
 
     async def _next_due(self, rhythm: _Rhythm) -> datetime | None:
-        """What is due next; asked for again when that changed on the way."""
+        """Return the next due time of the part; ask again if it changed in the meantime."""
         while True:
             rhythm.is_changed = False
             due = await rhythm.what.next_due()
@@ -244,7 +256,9 @@ class Scheduler:
             self._aps.modify_job(rhythm.name, next_run_time=at)
 
     async def _keep(self) -> None:
-        """Wake APScheduler soon after the wall clock has jumped, which its own timer sleeps through."""
+        """Wake all parts soon after the wall clock has jumped, which APScheduler's timer does not
+        notice.
+        """
         before = self._clock_offset()
         while True:
             await self._clock.sleep(self._longest_sleep / 2)
@@ -255,21 +269,23 @@ class Scheduler:
             before = offset
 
     def _clock_offset(self) -> timedelta:
-        """How far the wall clock is ahead of monotonic time: another length only after a jump."""
+        """Return the wall clock minus monotonic time: a value that changes only when the wall clock
+        jumps.
+        """
         now = self._clock.now() - datetime.fromtimestamp(0, UTC)
         return now - timedelta(seconds=self._clock.monotonic())
 
 
 @dataclass(slots=True)
 class _Rhythm:
-    """One tick's own time, so that no other's can delay it."""
+    """The schedule of one Tick, separate so that no other one can delay it."""
 
     name: str
     what: Tick
     idle: asyncio.Event
     woken_at: float = 0.0
-    is_changed: bool = False  # its due times, since they were asked for
-    failing: Problem | None = None  # why it failed when it was last called
+    is_changed: bool = False  # whether due times may have changed since `next_due` was called
+    failing: Problem | None = None  # the error of the last tick
 
 
 def _failure(name: str, error: Exception) -> Problem:
@@ -283,7 +299,9 @@ def _failure(name: str, error: Exception) -> Problem:
 
 
 class _WallCron:
-    """A cron expression in a zone. With days of the month and of the week both given, either fits."""
+    """A cron expression in a zone. If both day of the month and day of the week are given, either
+    may match.
+    """
 
     def __init__(self, fields: tuple[str, ...], zone: ZoneInfo) -> None:
         minute, hour, day, month, weekday = fields
@@ -295,7 +313,9 @@ class _WallCron:
         self._triggers = tuple(_trigger(minute, hour, d, month, _weekdays(w)) for d, w in pairs)
 
     def after(self, moment: datetime) -> datetime | None:
-        """The first instant after `moment` at which the clocks fit."""
+        """Return the first instant after `moment` at which the wall clock matches; None if there is
+        none within nine years.
+        """
         wall = moment.astimezone(self._zone).replace(tzinfo=UTC, fold=0)
         first = self._next(wall + _INSTANT)
         if first is None:
@@ -307,7 +327,9 @@ class _WallCron:
         return self._searched(moment, wall, shift)
 
     def _searched(self, moment: datetime, wall: datetime, shift: timedelta) -> datetime | None:
-        """The same where the clocks change by `shift`: walls are not in the order of their instants there."""
+        """Return what `after` returns, near a clock change by `shift`, where wall-clock times are
+        not in the order of their instants.
+        """
         best: datetime | None = None
         for slot in self._walls(wall - shift):
             if best is not None and slot > _wall(best, self._zone) + shift:
@@ -327,7 +349,7 @@ class _WallCron:
             return None
         found: list[datetime] = []
         for trigger in self._triggers:
-            # Without an end it would look through all the years that there are.
+            # Without an end date the trigger would search through year 9999.
             trigger.end_date = start + timedelta(days=366 * _HORIZON_YEARS)
             slot = trigger.get_next_fire_time(None, start)
             if slot is not None:
@@ -335,7 +357,9 @@ class _WallCron:
         return min(found, default=None)
 
     def _instants(self, slot: datetime) -> list[datetime]:
-        """The instants that a wall time stands for, in order."""
+        """Return the instants at which the wall clock shows this time, in order; with a fixed hour
+        only the first.
+        """
         local = slot.replace(tzinfo=self._zone)
         early = local.astimezone(UTC)
         if not self._is_open:
@@ -344,7 +368,9 @@ class _WallCron:
         return sorted(at for at in both if _wall(at, self._zone) == slot)
 
     def _shift(self, *moments: datetime) -> timedelta:
-        """By how much the clocks change near the moments; none if they do not."""
+        """Return by how much the zone's clock changes within three hours of the moments; zero if it
+        does not.
+        """
         ends = (at.astimezone(UTC) + way for at in moments for way in (-_SHIFT, _SHIFT))
         offsets = [at.astimezone(self._zone).utcoffset() or timedelta() for at in ends]
         return max(offsets) - min(offsets)
@@ -373,7 +399,9 @@ def _trigger(minute: str, hour: str, day: str, month: str, weekday: str) -> Cron
 
 
 def _weekdays(field: str) -> str:
-    """A weekday field with names for numbers: cron counts from Sunday, APScheduler from Monday."""
+    """Convert a weekday field from numbers to names: cron counts from Sunday, APScheduler from
+    Monday.
+    """
     if field == "*":
         return field
     days: set[int] = set()

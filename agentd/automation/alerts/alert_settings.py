@@ -1,4 +1,4 @@
-"""The `[alerts]` table, one for each address of Apprise, and what `[heartbeat] target` means."""
+"""The `[alerts]` table with the tables of single sinks, and the meaning of `[heartbeat] target`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from agentd.core.times import format_duration, format_time, parse_time
 from agentd.core.turn import Origin
 
 _OWN = ("journal", "socket", "main", "command", "webhook")  # in the order they are tried
-_TAKEN = frozenset({*_OWN, "last", "none"})  # what `[heartbeat] target` means already
-_TIMED = ("command", "webhook")  # which have no table of their own for that
+_TAKEN = frozenset({*_OWN, "last", "none"})  # words that `[heartbeat] target` knows already
+_TIMED = ("command", "webhook")  # sinks whose severity and times are set in [alerts.sinks]
 _DAY_MINUTES = 24 * 60
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,23}", re.ASCII)
 _WORD = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
@@ -85,7 +85,7 @@ class SinkSettings(Settings):
         return self
 
     def timing(self, zone: ZoneInfo) -> SinkTiming:
-        """The same for the dispatcher, with times of day in that zone."""
+        """Return the settings in the dispatcher's form, with times of day in the zone."""
         start, end = self.quiet_hours_start, self.quiet_hours_end
         quiet = None
         told = ""
@@ -156,7 +156,7 @@ def _checked_sinks(sinks: dict[str, SinkSettings]) -> dict[str, SinkSettings]:
 
 
 def _in_part(targets: Mapping[str, Any]) -> dict[str, Any]:
-    """The targets as `config show` tells them: any part of an address may be secret."""
+    """Return the targets for `config show`, without addresses, any part of which may be secret."""
     return {
         name: {**target, "url": f"{target['url'].partition('://')[0]}://[not shown]"}
         for name, target in targets.items()
@@ -222,7 +222,7 @@ class AlertsSettings(Settings):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the ways that are on, in the order they are tried."""
+        """The names of the sinks that are on, in the order in which they are tried."""
         on = {
             "journal": self.journal,
             "socket": self.socket,
@@ -234,24 +234,24 @@ class AlertsSettings(Settings):
 
     @property
     def targets(self) -> dict[str, AppriseTarget]:
-        """The addresses of Apprise that are on, by the names of their sinks."""
+        """The Apprise addresses that are on, by the names of their sinks."""
         return {name: target for name, target in self.apprise.items() if target.enabled}
 
     def timings(self, zone: ZoneInfo) -> dict[str, SinkTiming]:
-        """How those sinks want their alerts that do not take all at once."""
+        """Return the timing of each sink that is on and has timing settings."""
         known = {**self.sinks, **self.targets}
         return {name: known[name].timing(zone) for name in self.names if name in known}
 
     @property
     def key_variables(self) -> tuple[str, ...]:
-        """The environment variables that may hold secrets of ways to alert."""
+        """The environment variables that may contain secrets of sinks."""
         places = (place for one in self.apprise.values() for place in one.secrets.values())
         variables = (Reference(place, "").key_variable for place in places)
         return tuple(filter(None, (self.webhook_url_env, *variables)))
 
     def webhook(self, environ: Mapping[str, str]) -> str:
-        """The webhook's address; "" if there is none. Raises ConfigError when the variable that
-        should hold it is missing or holds something else.
+        """Return the webhook's address; "" if there is none. Raises ConfigError if the variable
+        that should contain it is missing or contains no web address.
         """
         if not self.webhook_url_env:
             return self.webhook_url
@@ -266,7 +266,9 @@ class AlertsSettings(Settings):
 
 
 class Targets:
-    """Where alerts go: those of beats as `[heartbeat] target` says, others to every sink."""
+    """Chooses the recipients of alerts: those of beats according to `[heartbeat] target`, others go
+    to every sink.
+    """
 
     def __init__(
         self,
@@ -275,30 +277,31 @@ class Targets:
         to: str,
         least: Mapping[str, AlertSeverity] = MappingProxyType({}),
     ) -> None:
-        """`least` says of sinks how severe an alert must be for them. Raises ConfigError for a sink that
-        does not exist or is off.
+        """`least` maps names of sinks to the least severity that they accept. Raises ConfigError if
+        `target` is a sink that does not exist or is off.
         """
         self._enabled = tuple(enabled)
         self._least = dict(least)
         self.adopt(target, to)
 
     def __call__(self, origin: Origin) -> Recipients:
-        """Whom alerts of that origin go to."""
+        """Return the recipients of alerts of this origin."""
         if origin is Origin.HEARTBEAT:
             return self._of_beats
         return Recipients(self._enabled, least=self._least)
 
     def check(self, target: str, to: str) -> None:
-        """Raise ConfigError if beats could not go there."""
+        """Raise ConfigError if `target` is no valid target for alerts of beats."""
         resolve(target, to, self._enabled)
 
     def adopt(self, target: str, to: str) -> None:
-        """Let alerts of beats go there from now on. Raises ConfigError."""
+        """Send alerts of beats to this target from now on. Raises ConfigError."""
         self._of_beats = replace(resolve(target, to, self._enabled), least=self._least)
 
 
 def resolve(target: str, to: str, enabled: Sequence[str]) -> Recipients:
-    """Whom alerts go to: "last" is every sink that is on, "none" is none.
+    """Return the recipients that a target stands for: "last" is every sink that is on, "none" is
+    none, any other word is the name of one sink.
 
     Raises ConfigError for a sink that does not exist or is off.
     """
@@ -316,7 +319,9 @@ def resolve(target: str, to: str, enabled: Sequence[str]) -> Recipients:
 
 
 def _check_url(url: str, name: str) -> None:
-    """Raises ValueError without repeating the address, which may hold a secret."""
+    """Check for an http(s) address. Raises ValueError, without the address, which may contain a
+    secret.
+    """
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         msg = f'{name} holds no web address; write it like "https://example.org/hook"'

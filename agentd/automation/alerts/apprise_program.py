@@ -1,8 +1,9 @@
-"""Sends one message through Apprise: a program of its own, which the daemon starts for each message.
+"""A program that sends one message through Apprise; the daemon starts it for each message.
 
-It reads one order as JSON from its standard input, `{url, title, body, severity}`, and writes one answer,
-`{"problem": "", "detail": "", "service": "ntfy"}`; an order without a body is only looked at. Of what
-Apprise says nothing but the number of a status leaves this process: addresses hold secrets.
+It reads one order as JSON from its standard input, `{url, title, body, severity}`, and writes one
+answer, `{"problem": "", "detail": "", "service": "ntfy"}`. With an empty body it only checks the
+address. Of Apprise's own messages only a status number leaves this process, because addresses
+contain secrets.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from typing import Any
 
 import apprise
 
-# What services call the severities of alerts.
+# Apprise's name for each severity.
 _TYPES = {"info": "info", "warning": "warning", "urgent": "failure"}
-# Of a mail server Apprise says that the connection failed, whatever it has answered.
+# For a mail server, Apprise reports a failed connection whatever the server has answered.
 _STATUS = re.compile(r"\berror=(\d{3,5})\b|\bSocket Exception: .*?\((\d{3}), b")
 _UNREACHABLE = re.compile(r"connection error", re.IGNORECASE)
-_SLACK = 100  # characters that services put around a text
+_SLACK = 100  # characters that services may add around a text
 _CUT = "\n… cut here; `agentd alerts list` has all of it"
 
 
 def main() -> None:
-    """Carry out the order. What libraries print goes nowhere."""
+    """Carry out the order on standard input. Other output of the libraries is discarded."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     order = json.load(sys.stdin)
     said = io.StringIO()
@@ -42,7 +43,9 @@ def main() -> None:
 
 
 def carry_out(order: dict[str, Any], said: io.StringIO) -> dict[str, str]:
-    """Look at the address and send the body, if there is one; `said` gets what Apprise logs."""
+    """Check the address, send the body if there is one, and return the answer; Apprise's log goes
+    to `said`.
+    """
     asset = apprise.AppriseAsset(
         app_id="agentd",
         app_desc="agentd",
@@ -67,7 +70,7 @@ def carry_out(order: dict[str, Any], said: io.StringIO) -> dict[str, str]:
     if not order.get("body"):
         return _answer("", "", name)
     if service.overflow_mode == apprise.OverflowMode.UPSTREAM:
-        # Markup may make it longer than what was cut; two messages could arrive by half.
+        # Markup may make the cut text too long again; of two messages, only one might arrive.
         service.overflow_mode = apprise.OverflowMode.TRUNCATE
     sender = apprise.Apprise(asset=asset)
     sender.add(service)
@@ -85,7 +88,9 @@ def carry_out(order: dict[str, Any], said: io.StringIO) -> dict[str, str]:
 
 
 def fit_limits(text: str, room: int) -> str:
-    """The text, cut with a word about that where it has more characters than there is room for."""
+    """Return the text; if it has more than `room` characters, cut it and add a note that
+    says so.
+    """
     return text if len(text) <= room else text[: max(0, room - len(_CUT))] + _CUT
 
 

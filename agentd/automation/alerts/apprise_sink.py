@@ -1,7 +1,8 @@
-"""Alerts through Apprise, which knows some hundred services: a phone, a mailbox, a chat room.
+"""Sends alerts through Apprise, which knows about a hundred services: phones, mailboxes, chat
+rooms.
 
-Its code runs in a process of its own for as long as a message takes. So it costs nothing while there is
-nothing to tell, what hangs there is ended, and the daemon never holds more of a service than its address.
+Apprise runs in a separate process for each message. So it uses no memory while there are no alerts,
+a hanging service is killed, and the daemon itself keeps nothing of a service but its address.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ COMMAND = (sys.executable, "-P", "-m", "agentd.automation.alerts.apprise_program
 
 _TITLE = "agentd"
 _ANSWER_BYTES = 65536
-# An authority of one's own may stand in these, and no key.
+# These may name the owner's own certificate authority; they contain no keys.
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _CURES = {
     "unusable": "correct its url: Apprise has no such service, or one that is written differently",
@@ -38,7 +39,7 @@ _CURES = {
 
 
 def check_apprise(find: Callable[[str], object | None] = importlib.util.find_spec) -> None:
-    """Raise ConfigError where Apprise is missing; it is looked for, not loaded."""
+    """Raise ConfigError if Apprise is not installed; it is not imported."""
     if find("apprise") is None:
         raise ConfigError(
             "[alerts.apprise] needs the extra `alerts`, which is not installed",
@@ -49,7 +50,9 @@ def check_apprise(find: Callable[[str], object | None] = importlib.util.find_spe
 def target_secrets(
     name: str, target: AppriseTarget, environ: Mapping[str, str]
 ) -> dict[str, Secret]:
-    """The secrets of an address by their names. Raises ConfigError for one that is nowhere or no key."""
+    """Return the secrets of an address by their names. Raises ConfigError for a secret that is
+    missing or invalid.
+    """
     table = f"[alerts.apprise.{name}] secrets"
     return {
         word: find_secret(Reference(place, f"{table}.{word}"), environ)
@@ -58,8 +61,8 @@ def target_secrets(
 
 
 def whole_url(target: AppriseTarget, secrets: Mapping[str, Secret]) -> Secret:
-    """The address with its secrets; they stand there as addresses spell them, but for one that is all of
-    the address.
+    """Return the address with its secrets inserted, percent-encoded unless a secret is the whole
+    address.
     """
     url = target.url
     for word, secret in secrets.items():
@@ -70,7 +73,7 @@ def whole_url(target: AppriseTarget, secrets: Mapping[str, Secret]) -> Secret:
 
 
 class AppriseSink:
-    """Sends each alert to one address, within `timeout`. `command` is the program that does it."""
+    """Sends each alert to one address, within `timeout`, by starting the program `command`."""
 
     def __init__(
         self,
@@ -85,21 +88,21 @@ class AppriseSink:
         self._timeout = timeout.total_seconds()
         self._command = command
         others = {name: environ[name] for name in _CERTIFICATES if name in environ}
-        # Logins of other programs are none of ours.
+        # No ~/.netrc: the logins of other programs must not be used.
         self._environ = sink_environment(environ) | others | {"NETRC": os.devnull}
 
     @property
     def name(self) -> str:
-        """What stands behind `[alerts.apprise.` in the configuration."""
+        """The sink's name: the last part of `[alerts.apprise.NAME]` in the configuration."""
         return self._name
 
     async def send(self, alert: Alert) -> None:
-        """Send it. Raises AgentdError when the service has not taken it in time."""
+        """Send the alert. Raises AgentdError if the service has not accepted it in time."""
         await self._ask(alert.told, str(alert.severity))
 
     async def check(self) -> str:
-        """What the service is called; nothing is sent. Raises ConfigError for an address that is no
-        address of one recipient, AgentdError.
+        """Return the name of the service; send nothing. Raises ConfigError if the address is
+        invalid or names several recipients, AgentdError if the program fails.
         """
         return await self._ask("")
 

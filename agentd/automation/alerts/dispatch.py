@@ -1,4 +1,4 @@
-"""Carries alerts from the outbox to the sinks, at least once each."""
+"""Delivers alerts from the outbox to the sinks, to each at least once."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ from agentd.core.ports import AlertSink, Clock, Outbox
 log = structlog.get_logger()
 
 _LONGEST_DELAY = timedelta(hours=1)
-# The code of a sink that only reaches those who look: that nobody does is no fault of anything.
+# The error code of a sink without a connected client, which is no problem to report.
 _NOBODY_THERE = "no_client"
-_NEWEST = 200  # alerts of which it is told how they fare
+_NEWEST = 200  # alerts on which the standings of the sinks are based
 _AT_ONCE = SinkTiming()
-_DELAYED = 5  # tries, some two minutes, after which the owner is told that a sink takes nothing
-_LOOK_AGAIN = 60.0  # while something waits, so that a step of the wall clock is seen
+_DELAYED = 5  # tries, about two minutes, after which a failing sink is reported as a problem
+_LOOK_AGAIN = 60.0  # seconds between checks while alerts wait, to notice a set wall clock
 
 
 class Dispatcher:
-    """Delivers what is due, each sink on its own: one that fails or hangs delays no other.
+    """Delivers due alerts. Each sink is served separately: one that fails or hangs delays no other.
 
-    A failed try is repeated after `retry_delay`, doubling up to an hour, or as soon as the sink has taken
-    something else; after `max_tries` the sink is given up for that alert. An alert is recorded as sent after the sink took it, so a crash between
-    the two sends it twice rather than never; while it cannot be recorded, on a full disk say, it is not
-    sent again. What a sink does not want yet, as `timings` say, is held; what it gathers is sent as one.
+    A failed try is repeated after `retry_delay`, doubling up to an hour, or as soon as the sink has
+    accepted another alert. After `max_tries` the sink is given up for that alert. An alert is
+    recorded as sent after the sink has accepted it, so a crash between the two sends it twice
+    rather than never; while it cannot be recorded, on a full disk for instance, it is not sent
+    again. `timings` say until when a sink's alerts are held and whether they are sent as one
+    message.
     """
 
     def __init__(
@@ -56,13 +58,13 @@ class Dispatcher:
         self._retry_delay = retry_delay
         self._woken = asyncio.Event()
         self._at_work: set[str] = set()
-        self._working: set[str] = set()  # sinks that have taken something since they were looked at
-        self._taken: dict[str, set[int]] = defaultdict(set)  # by a sink, but not recorded yet
+        self._working: set[str] = set()  # sinks that accepted an alert since the last `_due`
+        self._taken: dict[str, set[int]] = defaultdict(set)  # alerts accepted, not yet recorded
         self._problems: dict[str, Problem] = {}
 
     @property
     def name(self) -> str:
-        """For `status`."""
+        """The name in `status`."""
         return "alerts"
 
     @property
@@ -71,12 +73,12 @@ class Dispatcher:
         return tuple(self._sinks)
 
     def wake(self) -> None:
-        """Look into the outbox now."""
+        """Check the outbox now."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Deliver until cancelled. It may be run again after a break."""
-        self._at_work.clear()  # a task that was cancelled before it began has not
+        """Deliver alerts until cancelled. May be called again afterwards."""
+        self._at_work.clear()  # a task cancelled before its first step did not do this
         async with asyncio.TaskGroup() as group:
             while True:
                 self._woken.clear()
@@ -85,14 +87,14 @@ class Dispatcher:
                         self._at_work.add(name)
                         group.create_task(self._work(name, deliveries))
                     delay = await self._delay()
-                except AgentdError:  # the outbox is out of order; its alerts stay where they are
+                except AgentdError:  # the outbox cannot be read; its alerts stay in it
                     log.exception("outbox_failed")
                     delay = _LOOK_AGAIN
                 await self._wait(delay)
 
     async def test(self) -> Alert:
-        """Put an alert for every sink, to be delivered at once. Raises Busy within a second of the
-        last one, StorageError.
+        """Put a test alert for every sink into the outbox, due at once. Raises Busy within a second
+        of the last one, and StorageError.
         """
         now = self._clock.now().astimezone(self._clock.zone)
         text = f"This is a test alert of agentd, sent at {now:%Y-%m-%d %H:%M:%S %z} ({self._clock.zone.key})."
@@ -104,8 +106,8 @@ class Dispatcher:
         return alert
 
     async def standings(self) -> tuple[dict[str, Any], ...]:
-        """How each sink wants its alerts, and how it fares with the newest: the shape of `sinks` in
-        `agentd alerts sinks`.
+        """Return, for each sink, its timing settings and how the newest alerts fared: the shape of
+        `sinks` in `agentd alerts sinks`.
         """
         alerts = await self._outbox.alerts(_NEWEST)
         usual = {"severity": str(AlertSeverity.INFO), "quiet_hours": "", "digest": ""}
@@ -118,15 +120,17 @@ class Dispatcher:
         )
 
     def problems(self) -> tuple[Problem, ...]:
-        """The sinks that take nothing or were given up, until one of their alerts arrives again."""
+        """Return the sinks that keep failing or were given up, each until it accepts an alert
+        again.
+        """
         return tuple(self._problems.values())
 
     async def prove(self) -> None:
-        """Look into the outbox. Raises StorageError."""
+        """Check that the outbox can be read. Raises StorageError."""
         await self._outbox.next_due()
 
     async def _due(self) -> dict[str, list[Delivery]]:
-        """What is due for each sink that is not at work."""
+        """Return the due deliveries for each sink that is not at work."""
         waiting: dict[str, list[Delivery]] = defaultdict(list)
         free = self._working - self._at_work
         for delivery in await self._outbox.due(free):
@@ -150,7 +154,7 @@ class Dispatcher:
                 await self._deliver(name, (delivery,))
             if timing.gathers and others:
                 await self._gather(name, timing, others)
-        except AgentdError:  # nothing could be recorded; it is tried again
+        except AgentdError:  # the result could not be recorded; the deliveries stay due
             log.exception("outbox_failed", sink=name)
             await self._clock.sleep(_LOOK_AGAIN)
         finally:
@@ -158,7 +162,7 @@ class Dispatcher:
             self._woken.set()
 
     async def _gather(self, name: str, timing: SinkTiming, waiting: Sequence[Delivery]) -> None:
-        """Send them as one message, or hold them."""
+        """Send the waiting alerts as one message, or hold them."""
         until = timing.hold_until(waiting, self._clock.now())
         if until is not None:
             for delivery in waiting:
@@ -173,8 +177,8 @@ class Dispatcher:
     async def _deliver_apart(
         self, name: str, waiting: Sequence[Delivery], by_itself: Delivery
     ) -> None:
-        """Send them as one, or each on its own if one of them arrives so: what has failed for long may be
-        another one alone, which the service refuses.
+        """Send the alerts as one message. If that fails but `by_itself` alone is accepted, send
+        each on its own: the service may refuse a message because of a single alert in it.
         """
         error = await self._send(name, waiting)
         if error is None:
@@ -187,12 +191,12 @@ class Dispatcher:
                 await self._deliver(name, (other,))
 
     async def _deliver(self, name: str, deliveries: Sequence[Delivery]) -> None:
-        """Send one message that says all of them, and have it tried again if it does not arrive."""
+        """Send the alerts as one message; if that fails, schedule the next try."""
         if (error := await self._send(name, deliveries)) is not None:
             await self._fail(deliveries, error)
 
     async def _send(self, name: str, deliveries: Sequence[Delivery]) -> AgentdError | None:
-        """Send one message that says all of them; why it did not arrive, None if it did."""
+        """Send the alerts as one message. Return None if the sink accepted it, else the error."""
         failpoints.hit("alert.stored")
         alert = as_one(deliveries, self._clock.zone)
         try:
@@ -210,20 +214,24 @@ class Dispatcher:
         return None
 
     async def _record(self, name: str, taken: Sequence[Delivery]) -> None:
-        """Note that the sink has taken them. Raises StorageError; the rest is noted another time."""
+        """Record that the sink has accepted these alerts. Raises StorageError; those not recorded
+        are recorded at the next try.
+        """
         for delivery in taken:
             await self._outbox.sent(delivery.alert.id, name)
             self._taken[name].discard(delivery.alert.id)
             log.info("alert_sent", sink=name, alert=delivery.alert.id)
 
     async def _fail(self, deliveries: Sequence[Delivery], error: AgentdError) -> None:
-        """Try them again after a pause, together, but those that were tried often enough."""
+        """Schedule the next try for all of them together, and give up those that have used all
+        their tries.
+        """
         lost = [one for one in deliveries if one.attempts + 1 >= self._max_tries]
         if lost:
             await self._give_up(lost, error)
         others = [one for one in deliveries if one not in lost]
         attempts = max((one.attempts for one in others), default=0)
-        # Twenty doublings pass the longest delay from any first one of a second or more.
+        # After 20 doublings any first delay of a second or more exceeds the longest.
         until = self._clock.now() + min(self._retry_delay * 2 ** min(attempts, 20), _LONGEST_DELAY)
         for one in others:
             tries = one.attempts + 1
@@ -244,16 +252,16 @@ class Dispatcher:
             self._problems[sink] = Problem(code, f"{what} {sink!r}: {error.message}", error.cure)
 
     async def _delay(self) -> float | None:
-        """Seconds until there is something to do; None while nothing waits."""
+        """Return the seconds until the outbox must be checked again; None while no alert waits."""
         due = await self._outbox.next_due()
         if due is None:
             return None
-        # What a sink is at work on stays due; its end wakes us, and so does all else within a second.
+        # Deliveries in progress still count as due, so do not poll for them: their end wakes `run`.
         shortest = 1.0 if self._at_work else 0.1
         return min(max((due - self._clock.now()).total_seconds(), shortest), _LOOK_AGAIN)
 
     async def _wait(self, delay: float | None) -> None:
-        """Until `wake`, or until the delay is over."""
+        """Wait until `wake` is called or the delay is over; None waits for `wake` only."""
         if delay is None:
             await self._woken.wait()
             return

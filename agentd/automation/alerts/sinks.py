@@ -19,8 +19,8 @@ from agentd.core.turn import MAIN
 
 log = structlog.get_logger()
 
-# A program that shows messages needs its user's desktop and paths, never the daemon's keys or its
-# line to systemd; so what is not named here stays behind.
+# A program that shows messages needs its user's desktop and paths, but must not get the daemon's
+# keys or its connection to systemd, so only these variables are passed on.
 _PASSED_ON = frozenset(
     {
         "PATH",
@@ -44,14 +44,15 @@ _PASSED_ON = frozenset(
     }
 )
 
-# A delivery that is tried again comes soon after the first try: the row is among the newest.
+# A repeated delivery follows soon after the first try, so the row is among the newest.
 _TURNS_BACK = 20
 _ELSEWHERE = "Alert {id} may come from outside: `agentd alerts list` shows it."
 
 
 class CommandSink:
-    """Runs `argv` for each alert, its text on stdin, `AGENTD_ALERT_ID`, `_ORIGIN` and `_TO` in the
-    environment. No shell; a process group of its own, killed when `timeout` is over.
+    """Runs `argv` for each alert, with the text on stdin and `AGENTD_ALERT_ID`,
+    `AGENTD_ALERT_ORIGIN` and `AGENTD_ALERT_TO` in the environment; no shell. The process group is
+    killed after `timeout`.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class CommandSink:
         return "command"
 
     async def send(self, alert: Alert) -> None:
-        """Run the program. Raises AgentdError unless it ends with 0 in time."""
+        """Run the program. Raises AgentdError unless it exits with 0 in time."""
         program = self._argv[0]
         try:
             process = await asyncio.create_subprocess_exec(
@@ -98,7 +99,7 @@ class CommandSink:
 
 
 class JournalSink:
-    """Writes alerts to the log: the one place where an alert's text is logged."""
+    """Writes alerts to the log, the only place where the text of an alert is logged."""
 
     @property
     def name(self) -> str:
@@ -106,14 +107,14 @@ class JournalSink:
         return "journal"
 
     async def send(self, alert: Alert) -> None:
-        """Log it as a warning."""
+        """Log the alert as a warning."""
         log.warning("alert", id=alert.id, origin=alert.origin, text=alert.told)
 
 
 class MainSessionSink:
-    """Adds alerts to `main` as notices tagged `alert:ID`, each once, and shows them to `events`. Of
-    an alert that text from outside had a part in no word enters the conversation: a line says
-    where it is.
+    """Adds each alert to `main` once, as a notice tagged `alert:ID`, and emits it to `events`. If
+    text from outside had a part in the alert, the notice does not contain its words, only how to
+    see it.
     """
 
     def __init__(self, sessions: Transcripts, events: EventSink) -> None:
@@ -126,7 +127,7 @@ class MainSessionSink:
         return "main"
 
     async def send(self, alert: Alert) -> None:
-        """Add the row unless a try before has done so. Raises StorageError."""
+        """Add the notice unless an earlier try has done so. Raises StorageError."""
         tag = f"alert:{alert.id}"
         if any(row.tag == tag for row in await self._sessions.recent(MAIN, _TURNS_BACK)):
             return
@@ -136,7 +137,9 @@ class MainSessionSink:
 
 
 def sink_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What of the daemon's environment a program sees that carries an alert."""
+    """Return the part of the daemon's environment that is passed to a program that sends
+    an alert.
+    """
     return {
         name: value
         for name, value in environ.items()

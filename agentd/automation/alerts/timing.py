@@ -1,4 +1,4 @@
-"""When a sink is handed what waits for it, and what it gets as one message. Pure."""
+"""Decides when a sink gets its waiting alerts, and merges alerts into one message. Pure."""
 
 from __future__ import annotations
 
@@ -14,35 +14,37 @@ from agentd.core.alert import Alert, AlertSeverity, Delivery
 
 @dataclass(frozen=True, slots=True)
 class SinkTiming:
-    """How one sink wants its alerts: those `least` severe or more, outside of the `quiet` hours, and
-    gathered for as long as `digest`. Urgent ones come at once.
+    """The timing of one sink: it gets alerts of severity `least` or more, outside of the `quiet`
+    hours, collected for the time `digest`. Urgent alerts are sent at once.
     """
 
     least: AlertSeverity = AlertSeverity.INFO
     quiet: Hours | None = None
     digest: timedelta = timedelta()
-    told: Mapping[str, Any] | None = None  # the same in words
+    told: Mapping[str, Any] | None = None  # these settings as `agentd alerts sinks` shows them
 
     @property
     def gathers(self) -> bool:
-        """Whether alerts that are due together come as one message."""
+        """Whether alerts that are due together are sent as one message."""
         return self.quiet is not None or bool(self.digest)
 
     def hold_until(self, waiting: Sequence[Delivery], now: datetime) -> datetime | None:
-        """Until when these, none of them urgent, wait; None if they are to be sent now."""
+        """Return until when these alerts, none of them urgent, are held; None if they are to be
+        sent now.
+        """
         if self.quiet is not None and self.quiet.closed(now) is not None:
             return self.quiet.next_opening(now)
         if not self.digest or any(delivery.attempts for delivery in waiting):
             return None
         first = min(delivery.alert.at for delivery in waiting)
-        # A clock that was set back does not make them wait for longer.
+        # min: a clock that was set back must not make them wait longer.
         ready = min(first, now) + self.digest
         return ready if ready > now else None
 
 
 def as_one(waiting: Sequence[Delivery], zone: ZoneInfo) -> Alert:
-    """The alerts as one: with several each has its time of day before it, and the number is the newest
-    one's.
+    """Return the alerts as one alert. If there are several, the text has the time of day before
+    each, the severity is the highest, and the id is that of the newest.
     """
     alerts = sorted((delivery.alert for delivery in waiting), key=lambda alert: alert.id)
     newest = alerts[-1]
@@ -55,6 +57,6 @@ def as_one(waiting: Sequence[Delivery], zone: ZoneInfo) -> Alert:
 
 
 def urgent_first(waiting: Sequence[Delivery]) -> tuple[list[Delivery], list[Delivery]]:
-    """The urgent ones, and the others."""
+    """Split deliveries into urgent ones and others."""
     urgent = [one for one in waiting if one.alert.severity is AlertSeverity.URGENT]
     return urgent, [one for one in waiting if one.alert.severity is not AlertSeverity.URGENT]

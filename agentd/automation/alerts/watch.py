@@ -1,4 +1,6 @@
-"""Tells the user that the heartbeat has stopped, from outside of the daemon: no part of it is needed."""
+"""Alerts the user when the heartbeat has stopped. Runs outside of the daemon and needs no part of
+it.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ _OFF = "heartbeats are off, so none is missed"
 
 @dataclass(frozen=True, slots=True)
 class WatchLook:
-    """What a look came to: `state` is one of fine, missed, failed, stopped, off, unknown, mute. `sent` names the
-    sinks that were told now, `failed` those that were not, and why.
+    """The result of a check. `state` is one of fine, missed, failed, stopped, off, unknown, mute.
+    `sent` names the sinks that were alerted now, `failed` maps those that could not be to the
+    reason.
     """
 
     state: str
@@ -34,14 +37,15 @@ class WatchLook:
     failed: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """The shape of `agentd alerts watch`."""
+        """Return the shape of `agentd alerts watch`."""
         told = {"state": self.state, "text": self.text}
         return {**told, "sent": list(self.sent), "failed": self.failed}
 
 
 class Watch:
-    """Looks at the sign of life that the daemon has left, and tells each sink once in 24 hours what that
-    means; a sink that fails is tried again at the next look. `journal` is the file with what was told.
+    """Checks the daemon's sign of life. While it is overdue, each sink is alerted once in 24 hours,
+    and once more when the heartbeat is back; a sink that fails is tried again at the next check.
+    The file `journal` records which sinks were alerted, and when.
     """
 
     def __init__(self, sinks: Sequence[AlertSink], journal: Path, clock: Clock) -> None:
@@ -50,8 +54,8 @@ class Watch:
         self._clock = clock
 
     async def look(self, sign: LifeSign | None, failure: str = "") -> WatchLook:
-        """`failure` is how the daemon's service has ended, if it has. Raises AgentdError when what was told
-        cannot be noted: it would be told at each look.
+        """Check once. `failure` says how the daemon's service has failed, if it has. Raises
+        AgentdError if the journal cannot be written: each check would then send the alert again.
         """
         state, text = self._judged(sign, failure)
         life = sign.written.isoformat() if sign else ""
@@ -106,7 +110,9 @@ class Watch:
         return tuple(sink.name for sink in sinks if sink.name not in failed), failed
 
     def _load_told(self) -> dict[str, Any]:
-        """What was told. A journal that cannot be read has told nothing: rather twice than never."""
+        """Return the content of the journal. One that cannot be read counts as empty: better
+        alerted twice than never.
+        """
         try:
             told = json.loads(self._journal.read_bytes())
         except (OSError, ValueError):
@@ -123,7 +129,7 @@ class Watch:
 
 def _is_recent(at: Any, now: datetime) -> bool:
     try:
-        # What a clock that was ahead has noted keeps nothing back.
+        # A time in the future, written while the clock was ahead, must not suppress alerts.
         return timedelta() <= now - datetime.fromisoformat(at) < _AGAIN
     except (TypeError, ValueError):
         return False

@@ -1,4 +1,4 @@
-"""Alerts to a web address."""
+"""Sends alerts to a web address."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from agentd.core.settings import trusted_certificates
 
 
 class WebhookSink:
-    """Posts each alert as JSON `{id, at, text, origin, to}`. Only a 2xx answer counts; redirects are
-    not followed and proxies of the environment not used. Open while entered.
+    """Posts each alert as JSON `{id, at, text, origin, to}`. Only a 2xx answer counts as accepted.
+    Redirects are not followed, and proxies of the environment are not used. An async context
+    manager: usable while entered.
     """
 
     def __init__(self, url: str, timeout: timedelta) -> None:
         self._url = url
-        self._host = urlsplit(url).hostname  # all of the address that may be told
+        self._host = urlsplit(url).hostname  # the only part of the address that is not secret
         self._timeout = timeout.total_seconds()
         self._client: httpx.AsyncClient | None = None
 
@@ -50,7 +51,9 @@ class WebhookSink:
         await self._client.aclose()
 
     async def send(self, alert: Alert) -> None:
-        """Post it. Raises AgentdError when nobody answers in time, or anything but 2xx."""
+        """Post the alert. Raises AgentdError if there is no answer in time, or one other
+        than 2xx.
+        """
         assert self._client is not None
         body = {
             "id": alert.id,

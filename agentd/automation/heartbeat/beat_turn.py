@@ -1,4 +1,4 @@
-"""The silent turns of a beat: their session, and what they thought and called."""
+"""The session and the event sink of a beat's silent turns."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from agentd.core.event import ThoughtChunk, ToolCallEnded, ToolCallStarted, Turn
 from agentd.core.message import JsonObject
 from agentd.core.turn import SessionKey
 
-HEARTBEAT = SessionKey("heartbeat:main")  # constant: no beat can make a session of its own
+HEARTBEAT = SessionKey("heartbeat:main")  # constant, so that beats create no other sessions
 
 
 @dataclass(frozen=True, slots=True)
 class CallSeen:
-    """A call of a silent turn, with its answer."""
+    """A tool call of a silent turn, with its result."""
 
     name: str
     input: JsonObject
@@ -22,7 +22,7 @@ class CallSeen:
 
 
 class BeatSink:
-    """Where the events of a beat go: nobody sees them; thoughts and calls are kept for who asked."""
+    """The event sink of a beat: shows nothing to anybody, and collects thoughts and tool calls."""
 
     def __init__(self) -> None:
         self._thoughts: list[str] = []
@@ -31,16 +31,16 @@ class BeatSink:
 
     @property
     def thoughts(self) -> str:
-        """All that was thought."""
+        """The model's whole reasoning."""
         return "".join(self._thoughts).strip()
 
     @property
     def calls(self) -> tuple[CallSeen, ...]:
-        """All calls that were answered, in order."""
+        """All calls that have a result, in order."""
         return tuple(self._calls)
 
     def emit(self, event: TurnEvent) -> None:
-        """Keep a thought or a call, drop the rest."""
+        """Collect a thought or a call; drop all other events."""
         match event:
             case ThoughtChunk():
                 self._thoughts.append(event.text)
@@ -53,4 +53,4 @@ class BeatSink:
                 pass
 
     async def wait_room(self, session: SessionKey) -> None:
-        """There is always room."""
+        """Return at once: there is always room."""

@@ -1,4 +1,4 @@
-"""What the heartbeat needs of the daemon."""
+"""The parts of the daemon that the heartbeat uses."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from agentd.engine.background_turn import TurnRunner
 
 
 class BeatBudget(Protocol):
-    """What beats may use."""
+    """The token budget of beats."""
 
     async def is_used_up(self) -> bool:
-        """Whether a limit has been reached, or even the smallest call would pass one."""
+        """Whether a limit has been reached, or even the smallest call would exceed one."""
 
     async def tokens_today(self) -> tuple[int, int]:
-        """How many tokens they have used since the owner's midnight, and how many they may; 0: no limit."""
+        """Return the tokens that beats have used since the owner's midnight, and their daily limit
+        (0: none).
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class BeatDependencies:
-    """The parts of the daemon that a beat uses. `read` gives HEARTBEAT.md as the owner sees it and
-    raises like Workspace.read; `last_heard` when the owner last wrote; `wake` tells the alerts'
-    dispatcher that the outbox has grown; `exists` whether there is a conversation of that key;
-    `own` does work to its end though whoever waits for it leaves, until a stop.
+    """The parts of the daemon that a beat uses. `read` returns HEARTBEAT.md as the owner sees it
+    and raises like Workspace.read. `last_heard` returns when the owner last wrote, and from which
+    client. `wake` tells the alerts' dispatcher that the outbox has grown. `exists` says whether
+    there is a session of that key. `own` runs work to its end even if the caller is cancelled,
+    until the daemon stops.
     """
 
     clock: Clock

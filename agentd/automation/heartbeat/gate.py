@@ -14,13 +14,13 @@ from agentd.core.errors import WorkspaceError
 
 @dataclass(frozen=True, slots=True)
 class GateView:
-    """What the gate looks at. `due` are the checklist's dated entries whose time has come."""
+    """The input of the gates. `due` are the checklist's dated entries whose time has come."""
 
     now: datetime
     hours: Hours
     is_on: bool
     paused_until: datetime | None
-    is_idle: bool  # the owner has been silent for longer than beats go on
+    is_idle: bool  # the owner has been silent for longer than `[heartbeat] pause_after_idle`
     breaker_open: bool
     over_budget: bool
     unreadable: (
@@ -33,7 +33,7 @@ class GateView:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The beat runs, for these dated entries beside what is open anyway."""
+    """The beat runs; `due` are the dated entries to check beside the open ones."""
 
     due: tuple[Item, ...]
 
@@ -47,7 +47,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The beat tells the owner that HEARTBEAT.md cannot be read, and asks no model."""
+    """The beat alerts the owner that HEARTBEAT.md cannot be read, without a model call."""
 
     error: WorkspaceError
     reason: Reason = Reason.ALERT
@@ -58,7 +58,9 @@ _Shut = Skip | Unreadable
 
 
 def decide(view: GateView, *, force: bool = False) -> Decision:
-    """What the first gate says that is shut; `force` opens all but the budget, the file and a busy session."""
+    """Return the decision of the first gate that is shut, else Run. `force` ignores all gates but
+    those of the budget, the file and a busy session.
+    """
     decisive = (
         shut
         for name, gate in _GATES.items()
@@ -68,7 +70,9 @@ def decide(view: GateView, *, force: bool = False) -> Decision:
 
 
 def answers(view: GateView) -> dict[str, Reason | None]:
-    """What each gate says by itself, in the order in which they are asked; None of one that is open."""
+    """Return the answer of every gate on its own, in the order in which they are checked: the
+    reason if it is shut, None if it is open.
+    """
     shut = ((name, gate(view)) for name, gate in _GATES.items())
     return {name: None if found is None else found.reason for name, found in shut}
 
@@ -114,8 +118,8 @@ def _busy(view: GateView) -> _Shut | None:
     return Skip(Reason.BUSY) if view.busy else None
 
 
-# In the order in which the user would name them. A file that cannot be read may hold anything, so it
-# stands before the entries: it is told, where none would be a reason to skip.
+# In the order in which a user would name the reasons. "file" comes before "entries": an unreadable
+# file may contain entries, so it leads to an alert and not to a skip.
 _GATES: Mapping[str, Callable[[GateView], _Shut | None]] = {
     "on": _switch,
     "pause": _pause,

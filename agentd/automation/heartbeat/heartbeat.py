@@ -1,9 +1,9 @@
-"""The heartbeat: one beat at a time, from the due time to the alert.
+"""The heartbeat: runs one beat at a time, from the due time to the alert.
 
-A beat is judged by pure parts (`hours.py`, `gate.py`, `core/checklist.py`, `core/verdict.py`); this module keeps
-the schedule. Each due time leaves one row that says what came of it, and one more where a busy session delays
-the beat. No row: while the heartbeat is off or the daemon does not run, and for due times in closed hours behind
-the first, which moves to the opening.
+Pure modules decide about a beat (`hours.py`, `gate.py`, `core/checklist.py`, `core/verdict.py`);
+this module keeps the schedule. Each due time leaves one row with its outcome, and a second one if a
+busy session delays the beat. There is no row while the heartbeat is off or the daemon does not run;
+in closed hours only the first due time has one, since the next is moved to the opening.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STALLED = timedelta(minutes=5)
 
 
 class Heartbeat:
-    """Keeps the schedule of beats. `runner` is what one does."""
+    """Keeps the schedule of beats. `runner` carries out a single beat."""
 
     def __init__(
         self, settings: HeartbeatSettings, deps: BeatDependencies, runner: BeatRunner
@@ -45,14 +45,14 @@ class Heartbeat:
         self.adopt(settings, runner)
         self._lock = asyncio.Lock()
         self._beats_asked = (
-            0  # running or waiting; the lock is also held by a tick that finds nothing due
+            0  # beats running or waiting; the lock alone is also held by ticks with nothing due
         )
         self._next_due: datetime | None = None
         self._last: Beat | None = None
         self._busy_slot: datetime | None = None  # a slot whose busy row is stored
         self._retry_at: float | None = None
-        self._rested_at = 0.0  # when a dated entry may bring the next beat, in monotonic seconds
-        self._peeked = ""  # the digest for which dated entries have pulled the due time
+        self._rested_at = 0.0  # monotonic seconds from when a dated entry may cause a beat
+        self._peeked = ""  # the digest of the file whose dated entries the due time reflects
 
     @property
     def interval(self) -> timedelta:
@@ -61,13 +61,13 @@ class Heartbeat:
 
     @property
     def patience(self) -> timedelta:
-        """How long after its due time a beat has been recorded: as long as one may take, and no less than
-        the interval.
+        """How late after its due time a beat may be recorded: the timeout of a beat, but no less
+        than the interval.
         """
         return max(self._settings.interval, self._settings.timeout)
 
     def adopt(self, settings: HeartbeatSettings, runner: BeatRunner) -> None:
-        """Go by these from the next beat on; the next due time follows at the next tick."""
+        """Use these settings from the next beat on; the next tick adapts the due time."""
         self._settings = settings
         self.runner = runner
         self._hours = settings.hours(self._clock.zone)
@@ -82,30 +82,32 @@ class Heartbeat:
         self._peeked = ""
 
     async def tick(self) -> None:
-        """Beat if one is due. Called at the due time and at least once a minute; raises StorageError."""
+        """Run a beat if one is due. To be called at the due time and at least once a minute. Raises
+        StorageError.
+        """
         if self._lock.locked():
             return
         async with self._lock:
             await self._tick()
 
     async def run(self, *, force: bool = False) -> Beat:
-        """A beat now, through every gate; `force` opens all but the budget and a busy session. The slots of
-        the schedule stay where they are. While another beat runs, the answer is `busy`. It goes on though
-        whoever asked for it leaves.
+        """Run a beat now, if the gates allow it, and return it; `force` ignores all gates but those
+        of the budget, the file and a busy session. The schedule stays unchanged. While another beat
+        runs, this one is skipped as busy. The beat goes on even if the caller is cancelled.
         """
         if self._beats_asked:
             return await self._skip_now(Reason.BUSY)
-        with self._beating():  # from now on, not only when the work below begins
+        with self._beating():  # count the beat before its task has started
             return await self._deps.own(self._beat_by_hand(force=force))
 
     async def _beat_by_hand(self, *, force: bool) -> Beat:
-        with self._beating():  # also when whoever asked has left
+        with self._beating():  # still counted after the caller was cancelled
             async with self._lock:
                 return await self._beat_now(force=force)
 
     async def explain(self) -> dict[str, Any]:
-        """What a beat would do now, what each gate says, and which decides: the shape of `agentd heartbeat
-        explain`. Whether an answer will be kept quiet is seen when the model has given it.
+        """Return what a beat would do now, the answer of each gate, and which gate decides: the
+        shape of `agentd heartbeat explain`. It cannot tell whether a reply would be kept quiet.
         """
         sight = await self._snapshots.look()
         view = sight.view
@@ -154,7 +156,9 @@ class Heartbeat:
         }
 
     async def status(self) -> Standing:
-        """Whether it beats, when next, and what the last beat came to."""
+        """Return whether beats are on, the next due time, the last beat, and the tokens
+        used today.
+        """
         state = await self._beats.heartbeat()
         last = await self._beats.beats(1)
         used, most = await self._deps.budget.tokens_today()
@@ -168,7 +172,9 @@ class Heartbeat:
         )
 
     async def next_due(self) -> datetime | None:
-        """When to call `tick` next; None while beats are off. What the last tick has found is not read again."""
+        """Return when to call `tick` next; None while beats are off. Uses the due time that the
+        last tick found, without reading the store.
+        """
         at = self._next_due or await self._due()
         if at is None or self._retry_at is None:
             return at
@@ -176,7 +182,9 @@ class Heartbeat:
         return max(at, self._clock.now() + timedelta(seconds=wait))
 
     async def recover(self) -> int:
-        """Close the rows of beats that a crash cut; they are not run again. Returns how many."""
+        """Close the rows of beats that a crash interrupted; return how many. These beats are not
+        run again.
+        """
         await self._snapshots.look_for_session()
         count = await self._beats.interrupt_beats()
         if count:
@@ -184,7 +192,7 @@ class Heartbeat:
         return count
 
     def problems(self) -> tuple[Problem, ...]:
-        """What keeps beats from doing their work."""
+        """Return what prevents beats from working."""
         found: list[Problem] = []
         if (error := self._snapshots.unreadable) is not None:
             text = f"HEARTBEAT.md cannot be read: {error.message}"
@@ -235,17 +243,17 @@ class Heartbeat:
             self._beats_asked -= 1
 
     def _settled(self, stored: datetime | None) -> datetime | None:
-        """The due time to go by where this one is stored; None while beats are off."""
+        """Return the due time that follows from the stored one; None while beats are off."""
         if not self._settings.is_on:
             return None
         return hours.settle(stored, self._clock.now(), self._settings.interval, self._hours)
 
     async def _due(self) -> datetime | None:
-        """The due time to go by; whoever only looks stores none."""
+        """Return the due time without storing it."""
         return self._settled((await self._beats.heartbeat()).next_due)
 
     async def _settle(self) -> datetime | None:
-        """The due time to go by, stored when it is not the stored one."""
+        """Return the due time; store it if it differs from the stored one."""
         stored = (await self._beats.heartbeat()).next_due
         settled = self._settled(stored)
         if settled != stored:
@@ -255,8 +263,8 @@ class Heartbeat:
         return settled
 
     async def _pull(self, next_due: datetime) -> datetime:
-        """Let a dated entry that is due before the next slot bring the beat forward. The file is
-        taken apart only when it or the schedule has changed.
+        """Move the due time forward if a dated entry is due before it; return it. The file is
+        parsed only if it or the schedule has changed.
         """
         digest, item_time = await self._snapshots.peek(self._peeked)
         rest = timedelta(seconds=max(0.0, self._rested_at - self._clock.monotonic()))
@@ -272,7 +280,7 @@ class Heartbeat:
         self._rested_at = self._clock.monotonic() + spacing
 
     async def _beat_now(self, *, force: bool) -> Beat:
-        """A beat that was asked for."""
+        """Run a beat by request."""
         sight = await self._snapshots.look()
         decision = decide(sight.view, force=force)
         if isinstance(decision, Skip):
@@ -280,7 +288,7 @@ class Heartbeat:
         return await self._carry_out(decision, sight, None, await self._due(), force=force)
 
     async def _beat_slot(self, slot: datetime, next_due: datetime) -> Beat:
-        """The beat that is due; `next_due` is the slot after it."""
+        """Run the beat of `slot`; `next_due` is the slot after it."""
         sight = await self._snapshots.look()
         decision = decide(sight.view)
         if isinstance(decision, Skip):
@@ -335,7 +343,7 @@ class Heartbeat:
         return self._last
 
     async def _skip_now(self, reason: Reason, digest: str = "") -> Beat:
-        """A skip of a beat that was asked for; the schedule hears nothing of it."""
+        """Record a skipped beat that was requested; the schedule stays unchanged."""
         beat = await self._beats.skip_beat(None, None, reason, digest)
         self._rest()
         log.info("beat_skipped", reason=reason, next_due=_iso(self._next_due))

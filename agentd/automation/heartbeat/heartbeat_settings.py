@@ -90,11 +90,11 @@ class HeartbeatSettings(Settings):
 
     @property
     def is_on(self) -> bool:
-        """Whether beats come by themselves."""
+        """Whether beats run on a schedule."""
         return self.enabled and bool(self.interval)
 
     def hours(self, zone: ZoneInfo) -> Hours:
-        """The hours in which beats may run; `zone` counts where none is set here."""
+        """Return the hours in which beats may run; `zone` is used if the settings name none."""
         zone = ZoneInfo(self.timezone) if self.timezone else zone
         quiet_start, quiet_end = self.quiet_hours_start, self.quiet_hours_end
         return Hours(

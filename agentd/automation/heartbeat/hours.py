@@ -1,8 +1,8 @@
-"""The hours of the day in which a beat may run; pure.
+"""The hours of the day in which a beat may run, and the due times of beats. Pure.
 
-A window is a span of wall-clock minutes in a zone, start inclusive, end exclusive, over midnight
-when the end is before the start. On the nights when clocks change, a minute that the clock skips is
-not there and a minute it shows twice counts twice.
+A window is a span of wall-clock minutes in a zone, start inclusive, end exclusive; it extends over
+midnight if the end is before the start. In a night with a clock change, minutes that the clock
+skips do not occur, and minutes that it shows twice occur twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from agentd.core.times import format_time
 
 _DAY_MINUTES = 24 * 60
 _MINUTE = timedelta(minutes=1)
-# Each step ends at a start of a window or a change of the clocks; a year's worth is never needed.
+# Each step ends at the start of a window or at a clock change; far fewer steps than this suffice.
 _STEPS = 64
 
 
@@ -49,11 +49,11 @@ class Hours:
         return f"{self.active}{quiet}"
 
     def closed(self, at: datetime) -> Reason | None:
-        """Why no beat may run at this instant; None if it may."""
+        """Return why no beat may run at this instant; None if one may."""
         return self.closed_at_minute(self._minute(at))
 
     def closed_at_minute(self, minute: int) -> Reason | None:
-        """The same for a minute of the day."""
+        """Return what `closed` returns, for a minute of the day."""
         if minute not in self.active:
             return Reason.OUTSIDE_ACTIVE_HOURS
         if self.quiet is not None and minute in self.quiet:
@@ -61,7 +61,9 @@ class Hours:
         return None
 
     def next_opening(self, after: datetime) -> datetime:
-        """`after` itself when a beat may run then, else the first instant behind it when one may."""
+        """Return `after` if a beat may run then, else the first instant after it at which one may;
+        in UTC.
+        """
         at = after.astimezone(UTC)
         if self.closed(at) is None:
             return at
@@ -77,7 +79,9 @@ class Hours:
         return local.hour * 60 + local.minute
 
     def _next_change(self, at: datetime) -> datetime:
-        """The next instant at which a window may open: by its start, or by a change of the clocks."""
+        """Return the next instant at which the hours may open: the start of a window, or a clock
+        change.
+        """
         edges = [self.active.start]
         if self.quiet is not None:
             edges.append(self.quiet.end % _DAY_MINUTES)
@@ -86,7 +90,9 @@ class Hours:
         return self._first_shift(at, at + wait * _MINUTE)
 
     def _first_shift(self, start: datetime, end: datetime) -> datetime:
-        """The minute in (start, end] at which the zone's offset changes, or `end` if it does not."""
+        """Return the minute in (start, end] at which the zone's offset changes; `end` if it does
+        not.
+        """
         before = start.astimezone(self.zone).utcoffset()
         if end.astimezone(self.zone).utcoffset() == before:
             return end
@@ -100,17 +106,18 @@ class Hours:
 
 # When the next beat is due; pure.
 #
-# Slots are `interval` apart and anchored on the persisted due time, so that a restart neither moves
-# nor repeats them. Everything is compared as instants: a change of the clocks moves nothing.
+# Slots are `interval` apart, counted from the persisted due time, so a restart neither moves nor
+# repeats them. All times are compared as instants, so a clock change moves no slot.
 
-# A due time this much too far ahead is an ordinary step of the clock, not worth moving a slot.
+# A due time too far ahead by no more than this comes from a small clock correction: keep the slot.
 _SLACK = timedelta(minutes=1)
-_SPACING = timedelta(minutes=1)  # what an item brings forward keeps this distance
+_SPACING = timedelta(minutes=1)  # least time between a beat and one moved forward by an item
 
 
 def settle(next_due: datetime | None, now: datetime, interval: timedelta, hours: Hours) -> datetime:
-    """The due time to go by: the first one ever is an interval away, and one that lies further ahead
-    than any slot can (the clock was set back, the interval was shortened) is pulled back.
+    """Return the due time that follows from the stored one: one interval from now if none is
+    stored. A due time further ahead than any slot can be (the clock was set back, or the interval
+    was shortened) is moved forward to the latest possible slot.
     """
     limit = now + interval
     if next_due is None:
@@ -121,25 +128,29 @@ def settle(next_due: datetime | None, now: datetime, interval: timedelta, hours:
 
 
 def slot(next_due: datetime, now: datetime, interval: timedelta) -> datetime:
-    """The newest slot that has come, for `now >= next_due`: what was missed is one beat, not many."""
+    """Return the newest slot that has come, for `now >= next_due`: missed slots lead to one beat,
+    not to many.
+    """
     return next_due + (now - next_due) // interval * interval
 
 
 def following(due: datetime, now: datetime, interval: timedelta) -> datetime:
-    """The first slot after both `due` and `now`."""
+    """Return the first slot after both `due` and `now`."""
     return due + max(1, (now - due) // interval + 1) * interval
 
 
 def spacing(interval: timedelta) -> timedelta:
-    """How long after a beat a dated item may bring the next one: a minute."""
+    """Return the least time between a beat and one that a dated item brings forward: a minute, or
+    the interval if that is shorter.
+    """
     return min(interval, _SPACING)
 
 
 def pull_forward(
     next_due: datetime, item: datetime | None, earliest: datetime, hours: Hours
 ) -> datetime:
-    """`next_due`, or the earlier time at which a dated item comes due and a beat may run, which is
-    not before `earliest`.
+    """Return when the next beat is due: `next_due`, or the earlier time, not before `earliest`, at
+    which a dated item is due and a beat may run.
     """
     if item is None:
         return next_due

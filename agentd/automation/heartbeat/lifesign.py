@@ -1,4 +1,6 @@
-"""The sign of life that beats leave in a file, so that somebody outside of the daemon can miss them."""
+"""The sign of life: a file written after beats, by which a program outside of the daemon notices
+missed ones.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,14 @@ from agentd.core.ports import Clock
 
 log = structlog.get_logger()
 
-_SLACK = timedelta(minutes=1)  # a tick comes at least so often
+_SLACK = timedelta(minutes=1)  # the longest time between two ticks
 
 
 @dataclass(frozen=True, slots=True)
 class LifeSign:
-    """When the next sign comes at the latest: `grace` after `due`, None while beats are off. `written` and
-    `awake` (monotonic seconds) are of the moment at which it was left; `is_last` if the daemon has ended
-    since, and not by an accident.
+    """A promise of the next sign of life: it comes at most `grace` after `due` (None while beats
+    are off). `written` and `awake` (monotonic seconds) are the times at which this sign was
+    written. `is_last`: the daemon was stopped on purpose.
     """
 
     written: datetime
@@ -34,8 +36,8 @@ class LifeSign:
     is_last: bool = False
 
     def is_missed(self, now: datetime, awake: float) -> bool:
-        """Whether the next one should have come, seen from a later moment. Only time that the machine was
-        awake counts; after a restart of the machine, that since then.
+        """Whether the next sign is overdue at a later moment, given by both clocks. Only time
+        counts during which the machine was awake; after a reboot, only that since then.
         """
         if self.due is None or self.is_last:
             return False
@@ -45,7 +47,7 @@ class LifeSign:
         return awake - self.awake > wait.total_seconds()
 
     def as_json(self) -> dict[str, Any]:
-        """What stands in the file."""
+        """Return the content of the file."""
         return {
             "written": self.written.isoformat(),
             "awake_s": self.awake,
@@ -56,13 +58,15 @@ class LifeSign:
 
 
 def leave(file: Path, sign: LifeSign) -> None:
-    """Put the sign into the file, whole and durable. Blocking. Raises OSError."""
+    """Write the sign to the file, atomically and durably. Blocking. Raises OSError."""
     ensure_private_dir(file.parent)
     write_private(file, json.dumps(sign.as_json()))
 
 
 def read_sign(file: Path) -> LifeSign | None:
-    """The sign in the file; None if there is none. Blocking. Raises AgentdError for what is none."""
+    """Return the sign in the file; None if there is no file. Blocking. Raises AgentdError if the
+    file cannot be read or contains no sign.
+    """
     try:
         told = json.loads(file.read_bytes())
         return LifeSign(
@@ -83,21 +87,23 @@ def read_sign(file: Path) -> LifeSign | None:
 
 
 class Beating(Protocol):
-    """The heartbeat, as far as a sign of it goes."""
+    """The part of the heartbeat that LifeSigns uses."""
 
     @property
     def patience(self) -> timedelta:
-        """How long a beat may be over its due time."""
+        """How late after its due time a beat may be recorded."""
 
     async def tick(self) -> None:
-        """Beat if one is due."""
+        """Run a beat if one is due."""
 
     async def next_due(self) -> datetime | None:
-        """When one is due next; None while beats are off."""
+        """Return when the next beat is due; None while beats are off."""
 
 
 class LifeSigns:
-    """The heartbeat, with a sign left whenever it was looked at and its next due time has changed."""
+    """Wraps the heartbeat's tick: after each tick it writes a sign of life if the next due time has
+    changed.
+    """
 
     def __init__(self, heartbeat: Beating, file: Path, clock: Clock) -> None:
         self._heartbeat = heartbeat
@@ -107,7 +113,9 @@ class LifeSigns:
         self._is_failing = False
 
     async def tick(self) -> None:
-        """Beat if one is due, then leave the sign; a tick that fails leaves none. Raises StorageError."""
+        """Run a beat if one is due, then write the sign. If the tick fails, no sign is written.
+        Raises StorageError.
+        """
         await self._heartbeat.tick()
         sign = LifeSign(
             self._clock.now(),
@@ -119,7 +127,7 @@ class LifeSigns:
             return
         try:
             await asyncio.to_thread(leave, self._file, sign)
-        except OSError as error:  # a full disk keeps no beat from coming; the next tick tries again
+        except OSError as error:  # a full disk must not stop beats; the next tick tries again
             if not self._is_failing:
                 log.warning("life_sign_not_left", error=str(error))
             self._is_failing = True
@@ -127,11 +135,11 @@ class LifeSigns:
             self._left, self._is_failing = sign, False
 
     async def next_due(self) -> datetime | None:
-        """When a beat is due next."""
+        """Return when the next beat is due; None while beats are off."""
         return await self._heartbeat.next_due()
 
     async def end(self) -> None:
-        """Say that no other is to be expected, since the daemon ends. Raises OSError."""
+        """Mark the sign as the last one, because the daemon is being stopped. Raises OSError."""
         if self._left is not None:
             await asyncio.to_thread(leave, self._file, replace(self._left, is_last=True))
 

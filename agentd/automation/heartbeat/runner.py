@@ -1,4 +1,6 @@
-"""One beat: the model is asked about the checklist in silence, and what came of it is stored as one."""
+"""Runs one beat: asks the model about the checklist in silent turns, and stores all results in one
+commit.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ from agentd.engine.durable import when_space
 
 
 class BeatRunner:
-    """Goes through the checklist with the model. `prompt` is what a beat asks, `watching` looks at the
-    entries that need tools of others, alerts go to `recipients`.
+    """Runs beats. `prompt` is the question of a beat, `watching` checks the entries that need tools
+    of others, and alerts go to `recipients`.
     """
 
     def __init__(
@@ -47,12 +49,14 @@ class BeatRunner:
     def adapted(
         self, settings: HeartbeatSettings, prompt: str, recipients: Recipients
     ) -> BeatRunner:
-        """The same one under other settings."""
+        """Return a runner like this one with other settings."""
         watching = self._watching.adapted(settings, recipients)
         return BeatRunner(settings, self._deps, prompt, watching, recipients)
 
     async def run(self, beat_id: int, run: Run, sight: Snapshot, *, force: bool) -> Beat:
-        """The finished beat, stored together with its alerts and what was seen. Raises StorageError."""
+        """Check the due entries; store the finished beat in one commit with its alerts and the
+        watched answers, and return it. Raises StorageError.
+        """
         checklist = sight.view.checklist
         items = checklist.items if force else run.due
         due = await offload(len(checklist.parts), lambda: checklist.work(items), light=ROWS)
@@ -70,18 +74,20 @@ class BeatRunner:
         return await self._store(beat_id, sight, findings)
 
     def tools(self) -> tuple[str, ...]:
-        """The tools of others that entries can be looked at with."""
+        """Return the names of the tools of others with which entries can be watched."""
         return self._watching.names()
 
     async def watches(self, checklist: Checklist) -> dict[str, WatchedEntry]:
-        """What is known of the entries that are watched, by their hashes; none while there are no tools of
-        others. Raises StorageError.
+        """Return what is stored of the watched entries, by hash; none while no tools of others are
+        available. Raises StorageError.
         """
         known = await self._deps.beats.watches([entry.hash for entry in checklist.entries])
         return dict(known) if self.tools() else {}
 
     async def tell_unreadable(self, beat_id: int, error: WorkspaceError) -> Beat:
-        """Alert the user, without a model, that HEARTBEAT.md cannot be read: it may hold anything."""
+        """Alert the user, without a model call, that HEARTBEAT.md cannot be read; finish and return
+        the beat.
+        """
         text = f"HEARTBEAT.md cannot be read, so no beat looks at it: {error.message}"
         if error.cure:
             text = f"{text}; {error.cure}"
@@ -104,7 +110,9 @@ class BeatRunner:
         due: Sequence[ChecklistEntry],
         watches: Mapping[str, WatchedEntry],
     ) -> tuple[BeatFinding, tuple[ChecklistEntry, ...]]:
-        """What the model says of those due that are not watched, and which of them it wants looked at."""
+        """Ask the model about the due entries that are not watched. Return its finding, and those
+        of the entries for which it called `look`, which are watched from now on.
+        """
         view, settings, sink = sight.view, self._settings, BeatSink()
         checklist, zone = view.checklist, view.hours.zone
         items = [entry.item for entry in due if entry.item is not None]
@@ -121,7 +129,7 @@ class BeatRunner:
             tools=TOOLS | {LOOK} if self.tools() else TOOLS,
         )
         if request.session != HEARTBEAT and not await self._deps.exists(request.session):
-            request = replace(request, session=MAIN)  # a beat is no way to make a conversation
+            request = replace(request, session=MAIN)  # a beat must not create a session
         verdict = await run_background_turn(
             self._deps.turns, request, sink, settings.timeout, settings.ack_max_chars
         )
@@ -140,7 +148,9 @@ class BeatRunner:
         *,
         can_ask: bool,
     ) -> list[BeatFinding]:
-        """What there is to say of a watched entry; nothing where a model would have to and cannot."""
+        """Return the findings about a watched entry; none if a model would be needed and `can_ask`
+        is false.
+        """
         seen = await self._watching.poll(entry, known)
         if isinstance(seen, BeatFinding):
             return [seen]
@@ -157,10 +167,10 @@ class BeatRunner:
         return [await self._watching.ask(entry, before, seen, name, sight.view.hours.zone)]
 
     async def _store(self, beat_id: int, sight: Snapshot, findings: Sequence[BeatFinding]) -> Beat:
-        # No other turn of this origin runs beside a beat.
+        # All that was spent since then under this origin is this beat's: no other one runs now.
         tokens, cost = await self._deps.ledger.spent(sight.view.now, Origin.HEARTBEAT)
         deps = self._deps
-        # The model was paid for what it found: that waits for room on a full disk.
+        # The model's findings have been paid for, so on a full disk wait for space.
         beat, stored = await when_space(
             deps.clock,
             deps.beats.end_beat,
@@ -182,7 +192,7 @@ class BeatRunner:
 
 
 def _entries_looked_at(sink: BeatSink, checklist: Checklist) -> tuple[ChecklistEntry, ...]:
-    """The entries for which `look` was called, each once."""
+    """Return the entries for which the model called `look`, each once."""
     found = {
         entry.hash: entry
         for call in sink.calls

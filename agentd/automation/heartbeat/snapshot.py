@@ -1,4 +1,4 @@
-"""What the gate looks at before a beat: HEARTBEAT.md, the switches, and what else goes on."""
+"""Reads what the gates decide on: HEARTBEAT.md, the switches, and what is running."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """HEARTBEAT.md as it is now, and what the gate looks at. `digest` is "" when there is no file
-    that can be read; `item_time` is when the next dated entry comes due.
+    """The input of the gates, and the state of HEARTBEAT.md. `digest` is "" if there is no readable
+    file; `item_time` is when the next dated entry is due.
     """
 
     view: GateView
@@ -32,7 +32,9 @@ class Snapshot:
 
     @property
     def listed(self) -> frozenset[str] | None:
-        """The hashes of all entries; None when there is no file that can be read, which may hold any."""
+        """The hashes of all entries; None if there is no readable file, since its entries are
+        unknown.
+        """
         if not self.digest:
             return None
         checklist = self.view.checklist
@@ -41,9 +43,9 @@ class Snapshot:
 
 
 class SnapshotReader:
-    """Fetches what the gate needs. `session` is the conversation that settings name, `awaited` are the
-    sessions that a beat waits for, `patience` is how long beats go on while the owner is silent (0: for
-    ever).
+    """Reads snapshots. `session` is the session that the settings name, `awaited` are the sessions
+    whose turns a beat waits for. `patience` is how long beats go on while the owner is silent (0:
+    forever).
     """
 
     def __init__(
@@ -62,17 +64,19 @@ class SnapshotReader:
         self._awaited = awaited
         self._is_on = is_on
         self._patience = patience
-        self.unreadable: WorkspaceError | None = None  # why HEARTBEAT.md could not be read last
-        self.mistakes: tuple[str, ...] = ()  # times in it that cannot be read
+        self.unreadable: WorkspaceError | None = None  # the error of the last read of HEARTBEAT.md
+        self.mistakes: tuple[str, ...] = ()  # times in HEARTBEAT.md that cannot be parsed
         self.is_session_missing = False
-        self._parsed: tuple[str, Checklist, list[str]] | None = None  # the digest first
+        self._parsed: tuple[str, Checklist, list[str]] | None = None  # digest, entries, hashes
 
     async def look_for_session(self) -> None:
-        """See whether the conversation that settings name is there. Raises StorageError."""
+        """Update `is_session_missing`: whether the session that the settings name does not exist.
+        Raises StorageError.
+        """
         self.is_session_missing = not await self._deps.exists(self._session)
 
     async def look(self) -> Snapshot:
-        """Everything as it is now."""
+        """Return a snapshot of the current state. Raises StorageError."""
         deps, now = self._deps, self._deps.clock.now()
         await self.look_for_session()
         text, digest = await self._read()
@@ -100,8 +104,9 @@ class SnapshotReader:
         return heard is not None and now - heard[0] > self._patience
 
     async def peek(self, known: str) -> tuple[str, datetime | None]:
-        """The file's digest, and when its next dated entry comes due: now, if one is due that no beat
-        has looked at yet. None is also the answer when the digest is the `known` one.
+        """Return the file's digest, and when its next dated entry is due: now, if one is due that
+        was first seen since the last beat. The time is None if there is no such entry or the digest
+        is the `known` one.
         """
         text, digest = await self._read()
         if digest == known:
@@ -112,8 +117,8 @@ class SnapshotReader:
         since = last[0].at if last else datetime.min.replace(tzinfo=UTC)
 
         def next_time() -> datetime | None:
-            # One that a beat has failed on waits for its slot, and so does one seen before the clock
-            # was set back.
+            # An entry on which a beat has failed waits for the next slot, and so does one that was
+            # first seen before the clock was set back.
             if any(since < states[i.hash].first_seen <= now for i in checklist.due(states, now)):
                 return now
             return checklist.next_time(states, now)
@@ -123,13 +128,13 @@ class SnapshotReader:
     async def _taken_apart(
         self, text: str, digest: str
     ) -> tuple[Checklist, Mapping[str, ItemState]]:
-        """The file's entries, and what is known of the dated ones. A file that is still the same is not
-        taken apart again. Raises StorageError.
+        """Return the parsed file and the stored states of its dated entries. An unchanged file is
+        not parsed again. Raises StorageError.
         """
 
         def entries() -> tuple[str, Checklist, list[str]]:
             checklist = parse(text, self._hours.zone)
-            _ = checklist.entries  # taken apart once, here, beside the loop
+            _ = checklist.entries  # a cached property: compute it here, off the event loop
             return digest, checklist, [item.hash for item in checklist.items]
 
         if self._parsed is None or self._parsed[0] != digest:

@@ -1,9 +1,10 @@
-"""Entries of the checklist that need tools of others: looked at alone, and asked about only on a change.
+"""Watched entries of the checklist: entries that need tools of others, each checked in a turn of
+its own.
 
-The first look at such an entry is a silent turn of its own, with these tools. The calls it made that only
-read are kept with their answers, and made again by agentd at every later beat: while the answers are the
-same no model is asked, and when one is not, the model is shown what has changed. So what one program says
-reaches the turn of the entries that called it and no other, and can mark nothing else as seen.
+The first check of such an entry is a silent turn with these tools. Those of its calls that only
+read are stored with their answers, and agentd repeats them at every later beat: while the answers
+stay the same, no model is asked; when one changes, the model is shown the change. So the answers of
+a tool reach only the turns of entries that called it, and cannot mark other entries as checked.
 """
 
 from __future__ import annotations
@@ -37,35 +38,37 @@ from agentd.engine.context import fence
 
 log = structlog.get_logger()
 
-# It cannot alert by itself: its reply is the alert, stored together with what was seen.
+# Without `notify`: the reply is the alert, which is stored in one commit with the answers.
 _TOOLS = TOOLS - {"notify"} | {OTHERS}
 _FAILURE = 400  # characters
-_AFRESH = timedelta(days=1)  # after so long without an answer the model looks anew, and can say so
+_AFRESH = timedelta(days=1)  # after failing for so long, the model is asked, and can report that
 
 
 class OutsideTools(Protocol):
-    """The tools of other programs and of the web, as silent turns have them."""
+    """The tools of other programs and of the web that silent turns may use."""
 
     def sourced_specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
-        """Those that such a turn has."""
+        """Return the tools that such a turn has."""
 
     def reads(self, call: ToolCall, request: TurnRequest) -> bool | None:
-        """Whether a call of one of them says that it only reads; None for one of another tool."""
+        """Whether the call only reads, according to its tool; None if it is not a call of one of
+        these tools.
+        """
 
     async def repeat(self, call: ToolCall, request: TurnRequest) -> ToolOutput:
-        """The answer now; what goes wrong is an error output."""
+        """Make the call again and return its output; failures are error outputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Poll:
-    """The answers of an entry's calls now."""
+    """The current answers to an entry's calls, and the last failure among them."""
 
     calls: tuple[WatchedCall, ...] = ()
     failure: str = ""
 
 
 class WatchedEntries:
-    """Looks at one entry at a time. `prompt` is what its turns are asked."""
+    """Checks watched entries, one at a time. `prompt` is the question of their turns."""
 
     def __init__(
         self,
@@ -84,18 +87,19 @@ class WatchedEntries:
         self._recipients = recipients
 
     def adapted(self, settings: HeartbeatSettings, recipients: Recipients) -> WatchedEntries:
-        """The same under other settings."""
+        """Return an object like this one with other settings."""
         return WatchedEntries(
             settings, self._turns, self._tools, self._clock, self._prompt, recipients
         )
 
     def names(self) -> tuple[str, ...]:
-        """The tools of others that its turns have."""
+        """Return the names of the tools of others that the turns have."""
         return tuple(spec.name for spec in self._tools.sourced_specs(self._request("")))
 
     async def poll(self, entry: ChecklistEntry, watch: WatchedEntry) -> WatchedEntry | BeatFinding:
-        """Make the calls of an entry again. A finding if a model need not look; else the watch with the
-        answers as they are now: one has changed, or they cannot be had by repeating, or not for a day.
+        """Repeat the stored calls of an entry. Return a finding if no model is needed. Otherwise
+        return the watch with the current answers: one has changed, the calls cannot be repeated, or
+        they have failed for a day.
         """
         if not watch.repeats:
             return watch
@@ -127,7 +131,9 @@ class WatchedEntries:
         message_id: str,
         zone: ZoneInfo,
     ) -> BeatFinding:
-        """Have the model look at an entry: anew, or at what has changed from `before` to `now`."""
+        """Ask the model about an entry, from scratch or about the change from `before` to `now`;
+        return its finding, with the watch to store.
+        """
         sink = BeatSink()
         size = sum(len(call.answer) for call in now.calls)
         matter, outside = await offload(size, lambda: _matter(entry, before, now, zone))
@@ -159,8 +165,8 @@ class WatchedEntries:
         )
 
     async def _repeat(self, calls: Iterable[WatchedCall]) -> _Poll:
-        """The answers; those that fail, or come after the time of a turn, are missing, and the last of them
-        says why.
+        """Make the calls again. Calls that fail, or are not made within the timeout of a beat, have
+        no answer; `failure` is the error of the last of them.
         """
         request, limit = self._request(""), self._settings.timeout
         found: list[WatchedCall] = []
@@ -186,8 +192,8 @@ class WatchedEntries:
         *,
         is_change: bool,
     ) -> WatchedEntry:
-        """What is known of the entry after its turn. The calls of a first look, and of one anew, are the
-        ones that are kept; a look at a change only brings newer answers of these.
+        """Return the watch to store after a turn. The calls of a first check, or of one from
+        scratch, replace the stored ones; a check of a change only updates their answers.
         """
         made = tuple(self._outside(calls, request))
         now = self._clock.now()
@@ -202,14 +208,16 @@ class WatchedEntries:
         return seen
 
     def _outside(self, calls: Iterable[CallSeen], request: TurnRequest) -> Iterator[WatchedCall]:
-        """The calls of tools of others that were answered."""
+        """Yield the successful calls of tools of others."""
         for call in calls:
             reads = self._tools.reads(_call(call.name, call.input), request)
             if reads is not None and not call.is_error:
                 yield WatchedCall.answered(call.name, call.input, call.text, repeats=reads)
 
     def _alert(self, alarm: Alarm, entry: ChecklistEntry, change: str) -> NewAlert:
-        """The alert; the same words about another change are another alert."""
+        """Return the alert. Its digest includes the change, so the same text about another change
+        is not a duplicate.
+        """
         digest = alert_digest(f"{alarm.text}\n{entry.hash}\n{change}")
         return self._recipients.alert(alarm.text, "heartbeat", digest, tainted=alarm.tainted)
 
@@ -217,7 +225,7 @@ class WatchedEntries:
 def _matter(
     entry: ChecklistEntry, before: WatchedEntry | None, now: WatchedEntry, zone: ZoneInfo
 ) -> tuple[str, tuple[str, ...]]:
-    """What the turn is about, and the parts of it that come from outside."""
+    """Return what the turn is about, and the parts of that text that come from outside."""
     outside: list[str] = []
     parts = [entry.text]
 
@@ -241,7 +249,9 @@ def _matter(
 
 
 def _in_one_line(failure: str) -> str:
-    """A tool's failure as people are told it, without the fence that is for models."""
+    """Return a tool's failure as one line for people, without the fence that is meant for
+    models.
+    """
     lines = (line for line in failure.splitlines() if not line.startswith("```"))
     return " ".join(" ".join(lines).split())[:_FAILURE]
 

@@ -1,4 +1,4 @@
-"""The list of jobs: what an order for a job means, what is taken off, and what comes next."""
+"""The list of jobs: turns orders into jobs, adds, removes and lists them."""
 
 from __future__ import annotations
 
@@ -39,14 +39,12 @@ _ONE_OF = (
     "(a tool call: at, every or cron)"
 )
 _SHOWN = 5
-_COMPARED = 20  # slots of a cron expression that are looked at for how close they come
+_COMPARED = 20  # slots of a cron expression that are checked against `min_interval`
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What somebody wants done when, in the words of a command or tool call; "" is what was not
-    given.
-    """
+    """A request for a job in the words of a command or tool call; "" for what was not given."""
 
     text: str
     at: str = ""
@@ -62,8 +60,8 @@ class Order:
 
 
 def job_of_order(order: Order, now: datetime, zone: ZoneInfo, settings: JobsSettings) -> NewJob:
-    """The job that is meant; `zone` counts where the order names none. Whether a cron expression
-    makes sense is not looked at. Raises InvalidRequest with a right example.
+    """Return the job that the order describes; `zone` is used if the order names none. A cron
+    expression is not checked here. Raises InvalidRequest with a correct example.
     """
     text = order.text.strip()
     if not text:
@@ -85,7 +83,7 @@ def job_of_order(order: Order, now: datetime, zone: ZoneInfo, settings: JobsSett
 
 
 class Agenda:
-    """Takes orders for jobs, and tells when they will run."""
+    """Adds, removes and lists jobs, and says when they will run."""
 
     def __init__(
         self,
@@ -101,11 +99,13 @@ class Agenda:
         self._wake: Callable[[], None] = lambda: None
 
     def listen(self, wake: Callable[[], None]) -> None:
-        """Have this called, from now on, when due times have changed. It must not block."""
+        """Call `wake`, which must not block, whenever a job was added, from now on."""
         self._wake = wake
 
     def read(self, order: Order) -> tuple[NewJob, datetime]:
-        """The job that is meant and its first slot, checked. Raises InvalidRequest with an example."""
+        """Return the job that the order describes and its first slot, both checked. Raises
+        InvalidRequest with an example.
+        """
         if not self._settings.enabled:
             raise InvalidRequest("jobs are off", cure="set [jobs] enabled = true")
         now = self._clock.now()
@@ -122,46 +122,50 @@ class Agenda:
         return job, slots[0]
 
     async def add(self, job: NewJob, first: datetime, *, key: str = "") -> Job:
-        """Put a job that `read` gave on the list; once for each key. Raises Busy when it is full."""
+        """Add a job returned by `read` to the list, once for each key. Raises Busy if the list is
+        full.
+        """
         stored = await self._book.add(job, first, most=self._settings.max_jobs, key=key)
         log.info("job_added", job=stored.id, kind=job.kind, created_by=job.created_by)
         self._wake()
         return stored
 
     async def find(self, key: str) -> Job | None:
-        """The job that was put on the list under the key."""
+        """Return the job that was added under the key; None if there is none."""
         return await self._book.by_key(key)
 
     async def get(self, job_id: int) -> Job:
-        """A job of the list. Raises NotFound."""
+        """Return a job. Raises NotFound."""
         return await self._book.get(job_id)
 
     async def remove(self, job_id: int) -> Job:
-        """Take a job off the list. Raises NotFound."""
+        """Remove a job from the list and return it. Raises NotFound."""
         job = await self._book.remove(job_id)
         log.info("job_removed", job=job_id)
         return job
 
     async def jobs(self, *, past: bool = False) -> tuple[Job, ...]:
-        """The jobs that will run again; with `past` also those that are done."""
+        """Return the jobs that will run again, with `past` also those that are done."""
         return await self._book.jobs(past=past)
 
     async def runs(self, limit: int, job_id: int | None = None) -> tuple[JobRun, ...]:
-        """What jobs came to, the newest first. Raises NotFound for an unknown job."""
+        """Return the runs of a job, or of all, newest first. Raises NotFound for an unknown job."""
         if job_id is not None:
             await self._book.get(job_id)
         return await self._book.runs(limit, job_id)
 
     @property
     def zone(self) -> str:
-        """The name of the owner's zone, in which times are shown."""
+        """The name of the owner's time zone, in which times are shown."""
         return self._clock.zone.key
 
     def described(self, job: Job) -> dict[str, Any]:
-        """A job and its next five times in the owner's zone: the shape in `agentd jobs list`."""
+        """Return a job with its next five times in the owner's zone: the shape in `agentd jobs
+        list`.
+        """
         try:
             times = upcoming(job.next_due, self._after(job.what), _SHOWN)
-        except InvalidRequest:  # its zone has gone from the system: `status` says so
+        except InvalidRequest:  # its zone is no longer installed, which is reported as a problem
             times = ()
         zone = self._clock.zone
         return {**job.as_json(), "next": [at.astimezone(zone).isoformat() for at in times]}
@@ -185,8 +189,8 @@ def _schedule(order: Order, now: datetime, zone: ZoneInfo, settings: JobsSetting
 
 
 def _instant(text: str, now: datetime, zone: ZoneInfo) -> datetime:
-    """The instant that is meant. A time that the clocks skip comes as much later, one that they
-    repeat is the first.
+    """Return the instant that the text names. A local time that a clock change skips is shifted by
+    the length of the gap; of one that occurs twice, the first is meant.
     """
     example = f"{(now + timedelta(days=1)).astimezone(zone):%Y-%m-%d} 09:00"
     try:

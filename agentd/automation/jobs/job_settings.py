@@ -40,5 +40,5 @@ class JobsSettings(Settings):
 
     @property
     def rules(self) -> Rules:
-        """What counts as late, and what is made up for."""
+        """The rules for late slots."""
         return Rules(self.misfire_grace, self.max_late_runs)

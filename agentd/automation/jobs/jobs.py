@@ -1,4 +1,4 @@
-"""The jobs at work: a line for reminders and one for questions, and runs by hand."""
+"""Runs jobs: one line for reminders, one for questions, and runs by request."""
 
 from __future__ import annotations
 
@@ -24,22 +24,21 @@ _RETRY_BUSY = 30.0  # seconds
 
 
 class Work(Protocol):
-    """What happens in a slot."""
+    """What a job of one kind does in a slot."""
 
     def is_free(self, job: Job) -> bool:
-        """Whether the job can run at this moment."""
+        """Whether the job can run now."""
 
     async def run(self, job: Job, step: Step) -> JobRun | None:
-        """Use the step's slot; None if that was done before. Raises StorageError, and Busy where the slot is
-        not used yet since the job can no longer run at this moment.
+        """Run the job in the step's slot; return None if the slot was used before. Raises
+        StorageError, and Busy, without using the slot, if the job can no longer run now.
         """
 
 
 class JobLine:
-    """Keeps the jobs of one kind on time. Every slot is used once or recorded as missed.
+    """Runs the jobs of one kind on time. Every slot is used once or recorded as missed.
 
-    Reminders and questions stand in lines of their own, so that a model that takes its time
-    keeps no reminder waiting.
+    Reminders and questions have separate lines, so that a slow model delays no reminder.
     """
 
     def __init__(
@@ -57,12 +56,14 @@ class JobLine:
         self._triggers = triggers
         self._clock = clock
         self._work = work
-        self._seen: datetime | None = None  # the latest time at which this has looked
+        self._seen: datetime | None = None  # the wall-clock time of the last tick
         self._lost: dict[int, str] = {}
-        self._waiting: dict[int, float] = {}  # jobs that found their session busy, until when
+        self._waiting: dict[int, float] = {}  # job → monotonic time of its next try, if busy
 
     async def tick(self) -> None:
-        """Run what is due. Called at the due time and at least once a minute; raises StorageError."""
+        """Run the due jobs. To be called at the due time and at least once a minute. Raises
+        StorageError.
+        """
         if not self._settings.enabled:
             return
         await self._settle()
@@ -76,13 +77,15 @@ class JobLine:
                 self._wait(job)
 
     async def next_due(self) -> datetime | None:
-        """When to call `tick` next; None while nothing is to come."""
+        """Return when to call `tick` next; None while no job will run."""
         if not self._settings.enabled:
             return None
         return min([self._next_look(job) for job in await self._jobs()], default=None)
 
     def problems(self) -> tuple[Problem, ...]:
-        """Jobs that cannot be followed: the time zone of one may have gone from the system."""
+        """Return the jobs whose schedule is no longer valid, for instance because their time zone
+        is no longer installed.
+        """
         return tuple(
             Problem(
                 "job_lost", f"job {job_id} no longer runs: {message}", "remove it, and add it anew"
@@ -91,8 +94,8 @@ class JobLine:
         )
 
     async def _jobs(self, *, past: bool = False) -> list[Job]:
-        """The jobs to come, or all, without those whose schedule means nothing here: one of them must not
-        keep the others from their work.
+        """Return the jobs that will run again, with `past` all jobs, without those whose schedule
+        is invalid on this system: such a job must not stop the others.
         """
         jobs = [job for job in await self._book.jobs(past=past) if job.what.kind is self._kind]
         lost: dict[int, str] = {}
@@ -107,7 +110,7 @@ class JobLine:
         return [job for job in jobs if job.id not in lost]
 
     async def _next(self) -> tuple[Job, Step] | None:
-        """The job that has been due for longest, and what to do with it."""
+        """Return the job that has been due for longest, and the step to take."""
         jobs = await self._jobs()
         self._waiting = {job.id: at for job in jobs if (at := self._waiting.get(job.id))}
         now = self._clock.now()
@@ -133,15 +136,17 @@ class JobLine:
         self._waiting[job.id] = self._clock.monotonic() + _RETRY_BUSY
 
     async def _settle(self) -> None:
-        """Bring due times forward that a clock set wrong has put too far ahead."""
+        """After a clock change, move due times that a wrong clock has put too far ahead to the next
+        unused slot.
+        """
         now = self._clock.now()
         was_set = self._seen is None or now < self._seen
         self._seen = now
         if not was_set:
             return
-        # One that is done may have been passed over while the clock was ahead.
+        # Finished jobs, too: their slots may have been passed over while the clock was ahead.
         for job in await self._jobs(past=True):
-            if self._after(job)(now) is None:  # what is done for good, of which there may be many
+            if self._after(job)(now) is None:  # finished for good; there may be many of these
                 continue
             used = await self._book.used(job.id, now)
             due = earliest_unused(job.next_due, self._after(job), now, used)
@@ -150,7 +155,7 @@ class JobLine:
                 await self._book.pass_over(Step(job.id, None, due))
 
     def _next_look(self, job: Job) -> datetime:
-        """When the job is to be looked at."""
+        """Return when the job must be checked next."""
         assert job.next_due is not None
         if job.id not in self._waiting:
             return job.next_due
@@ -162,7 +167,7 @@ class JobLine:
 
 
 class Jobs:
-    """Runs jobs. `prompt` is what stands before a question, `recipients` are told."""
+    """Runs jobs. `prompt` precedes each question, alerts go to `recipients`."""
 
     def __init__(
         self,
@@ -183,18 +188,20 @@ class Jobs:
         }
 
     async def recover(self) -> int:
-        """Close the rows of runs that a crash cut; they are not run again. Returns how many."""
+        """Close the rows of runs that a crash interrupted; return how many. These runs are not
+        repeated.
+        """
         count = await self._book.interrupt()
         if count:
             log.warning("job_runs_interrupted", count=count)
         return count
 
     def problems(self) -> tuple[Problem, ...]:
-        """What keeps jobs from running."""
+        """Return what prevents jobs from running."""
         return tuple(problem for line in self.lines.values() for problem in line.problems())
 
     async def run(self, job_id: int) -> JobRun:
-        """Run a job now; its schedule stays as it is. Raises NotFound."""
+        """Run a job now and return the run; the schedule stays unchanged. Raises NotFound."""
         job = await self._book.get(job_id)
         run = await self._works[job.what.kind].run(job, Step(job_id, None, None))
         if run is None:

@@ -1,4 +1,4 @@
-"""What happens when a job is due: a reminder, or a question to the model."""
+"""What a due job does: send a reminder, or ask the model a question."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from agentd.engine.background_turn import TOOLS, TurnRunner, compose, run_backgr
 from agentd.engine.durable import when_space
 from agentd.engine.silent_turn import NullSink
 
-ISOLATED = SessionKey("isolated:jobs")  # constant: no job can make a session of its own
+ISOLATED = SessionKey("isolated:jobs")  # constant, so that jobs create no other sessions
 
 
 class Reminders:
-    """Puts a reminder's text, the owner's own words, into the outbox, in the transaction that uses
-    the slot. No model has a part in it. It goes to `recipients`; `wake` tells the alerts'
+    """Puts the text of a reminder, the owner's own words, into the outbox, in the transaction that
+    uses the slot. No model is involved. The alert goes to `recipients`; `wake` tells the alerts'
     dispatcher.
     """
 
@@ -43,15 +43,15 @@ class Reminders:
         self._recipients = recipients
 
     def is_free(self, job: Job) -> bool:
-        """Always."""
+        """Return True: a reminder can always run."""
         return True
 
     async def run(self, job: Job, step: Step) -> JobRun | None:
-        """Remind; None if this slot was used before. Raises StorageError."""
+        """Send the reminder; return None if this slot was used before. Raises StorageError."""
         slot = step.due or self._clock.now()
-        # Told each time, though it says the same each time.
+        # Different for each slot, so that the same text is not dropped as a duplicate.
         digest = hashlib.sha256(f"job {job.id} {slot.isoformat()}".encode()).hexdigest()
-        # The owner has chosen the hour; no quiet hours of a sink know better.
+        # Urgent, because the owner has chosen the time: quiet hours of a sink do not apply.
         alert = self._recipients.alert(job.what.text, "job", digest, severity=AlertSeverity.URGENT)
         ending = Ending(JobOutcome.ALERT, JobReason.REMINDER, job.what.text)
         run = await self._book.record(step, ending, alert)
@@ -62,8 +62,8 @@ class Reminders:
 
 @dataclass(frozen=True, slots=True)
 class RunDependencies:
-    """The parts of the daemon that a question uses. `own` does work to its end though whoever waits for it
-    leaves, until a stop; `wake` tells the alerts' dispatcher.
+    """The parts of the daemon that a question uses. `own` runs work to its end even if the caller
+    is cancelled, until the daemon stops; `wake` tells the alerts' dispatcher.
     """
 
     clock: Clock
@@ -77,11 +77,11 @@ class RunDependencies:
 
 
 class Questions:
-    """Asks one question at a time, in a silent turn; the owner is told its reply if that says
-    something. `prompt` is what stands before a job's own words, replies go to `recipients`.
+    """Asks one question at a time, in a silent turn, and sends the reply as an alert unless it is
+    quiet. `prompt` precedes the job's own text; alerts go to `recipients`.
 
-    What is asked belongs to this, not to whoever called: a client that goes away, or a tick that is cut,
-    takes no reply with it.
+    A question that has begun is independent of its caller: if a client disconnects or a tick is
+    cancelled, the reply is still stored.
     """
 
     def __init__(
@@ -98,16 +98,16 @@ class Questions:
         self._is_asking = False
 
     def is_free(self, job: Job) -> bool:
-        """Whether neither another question nor a turn of the job's session keeps it waiting."""
+        """Whether neither another question nor a turn of the job's session is running."""
         return not self._is_asking and not self._deps.turns.is_busy(_session(job))
 
     async def run(self, job: Job, step: Step) -> JobRun | None:
-        """Ask, or skip it for a reason; None if this slot was used before. Raises StorageError, and Busy where
-        a slot has to wait, which is not used then.
+        """Ask the question, or skip it for a reason; return None if this slot was used before.
+        Raises StorageError, and Busy, without using the slot, if the slot has to wait.
         """
         reason = await self._blocking_reason(job)
         if reason is JobReason.BUSY and step.due is not None:
-            # The line found it free before the budget was looked at.
+            # JobLine found the session free, but it became busy during the check of the budget.
             raise Busy(f"the conversation of job {job.id} is taken")
         if reason is not None:
             ending = Ending(JobOutcome.SKIPPED, reason)
@@ -152,18 +152,19 @@ class Questions:
         elif ending.outcome is JobOutcome.FAILED and ending.reason is not JobReason.INTERRUPTED:
             later, alert = self._put_off(job, step, ending)
             if later is not step:
-                # Before the end is stored: a crash between them asks once more and loses nothing.
+                # Before storing the end: a crash in between asks once more, but loses no question.
                 todo = replace(later, due=None, missed=None)
                 await when_space(deps.clock, deps.book.pass_over, todo)
-        # The slot is used and the reply is paid for: it waits for room on a full disk.
+        # The slot is used and the reply has been paid for, so on a full disk wait for space.
         run = await when_space(deps.clock, deps.book.end, run_id, ending, alert)
         if alert is not None or ending.outcome is JobOutcome.ALERT:
             deps.wake()
         return run
 
     def _put_off(self, job: Job, step: Step, ending: Ending) -> tuple[Step, NewAlert | None]:
-        """How a job goes on that was not answered. A question with one date has no other slot to come: it is
-        tried again, and the owner is told once it is given up.
+        """Return how a job continues whose question was not answered, and the alert about that, if
+        any. A question with a single date has no further slot, so it gets a new due time; after the
+        last try the owner is alerted.
         """
         if step.due is None or not isinstance(job.what.schedule, At):
             return step, None
@@ -183,12 +184,12 @@ class Questions:
             origin=Origin.JOB,
             context=Context.LIGHT if light else Context.SESSION,
             model=job.what.model or None,
-            # Nobody is there to allow what an isolated session writes.
+            # Nobody is there to approve writes of an isolated session.
             tools=(TOOLS - {"memory_write"} if light else TOOLS) | {OTHERS},
         )
 
     async def _ending(self, verdict: Verdict | Failed, began: datetime) -> Ending:
-        # What was spent since then is this question's: no other runs beside it.
+        # All that was spent since `began` is this question's: no other one runs at the time.
         tokens, cost = await self._deps.ledger.spent(began, Origin.JOB)
         match verdict:
             case Quiet(text):

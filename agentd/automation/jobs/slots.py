@@ -1,7 +1,7 @@
-"""Which slot of a job is next; pure.
+"""Computes the next slot of a job. Pure.
 
-Slots are instants that follow from the schedule alone. What has been used is known by its row, so a
-clock that is set back repeats nothing, and one that was set ahead costs nothing once it is right.
+Slots are instants that follow from the schedule alone. Used slots are known by their rows, so a
+clock that is set back repeats none, and none is lost to a clock that was ahead for a while.
 """
 
 from __future__ import annotations
@@ -16,24 +16,26 @@ from agentd.core.job import Job, Misfire, Missed, Step
 After = Callable[[datetime], datetime | None]
 """The first slot of a schedule after an instant; None when there is none."""
 
-_INSTANT = timedelta(microseconds=1)  # the finest step of our times
-_FIRST_PAUSE, _MOST_PAUSES = timedelta(minutes=2), 9  # 17 hours in all
+_INSTANT = timedelta(microseconds=1)  # the resolution of datetime
+_FIRST_PAUSE, _MOST_PAUSES = timedelta(minutes=2), 9  # doubling: 17 hours in all
 _EARLIEST = datetime.min.replace(tzinfo=UTC) + timedelta(days=2)
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What counts as late, and how many late slots may run at most."""
+    """How late a slot may run under the misfire rule "skip" (`grace`), and how many late slots may
+    run under "all" (`most`).
+    """
 
     grace: timedelta
     most: int
 
 
 def step(job: Job, after: After, now: datetime, rules: Rules) -> Step:
-    """What to do now with a job that is due.
+    """Return what to do now with a job that is due.
 
-    A step with a slot is to be run and followed by another look, one without only records what was
-    missed.
+    A step with a due slot is to be run, and then the job is to be checked again; one without only
+    records missed slots.
     """
     assert job.next_due is not None
     misfire = job.what.misfire
@@ -50,8 +52,8 @@ def step(job: Job, after: After, now: datetime, rules: Rules) -> Step:
 def earliest_unused(
     next_due: datetime | None, after: After, now: datetime, used: AbstractSet[datetime]
 ) -> datetime | None:
-    """The due time to go by when the clock may have been set back: the next slot that is not used
-    yet, if it comes earlier, or there seemed to be none; None if there is none.
+    """Return the due time after the clock may have been set back: `next_due`, or the next unused
+    slot if that is earlier or `next_due` is None. None if there is neither.
     """
     if next_due is not None and next_due <= now:
         return next_due
@@ -62,14 +64,15 @@ def earliest_unused(
 
 
 def again(failed: int, now: datetime) -> datetime | None:
-    """When a question with one date that was not answered is asked once more: after pauses that double, for
-    the better part of a day; None after the last of them. `failed` is how often it had been tried before.
+    """Return when to ask a question with a single date again that was not answered: after pauses
+    that double, from two minutes on; None after the last of nine. `failed` is how many earlier
+    tries there were.
     """
     return now + _FIRST_PAUSE * 2**failed if failed < _MOST_PAUSES else None
 
 
 def upcoming(next_due: datetime | None, after: After, count: int) -> tuple[datetime, ...]:
-    """The next `count` slots."""
+    """Return the next `count` slots, beginning with `next_due`."""
     found: list[datetime] = []
     while next_due is not None and len(found) < count:
         found.append(next_due)
@@ -78,9 +81,10 @@ def upcoming(next_due: datetime | None, after: After, count: int) -> tuple[datet
 
 
 def _recent(after: After, first: datetime, now: datetime, count: int) -> list[datetime]:
-    """The newest slots from `first`, a slot, to `now`: `count` of them, or all there are.
+    """Return the newest slots from the slot `first` to `now`, oldest first: `count` of them, or all
+    there are.
 
-    Looks back in growing spans, since years may have gone by.
+    Searches back in growing spans, since years may have gone by.
     """
     span = timedelta(minutes=count)
     while True:
