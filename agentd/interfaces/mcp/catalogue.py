@@ -1,4 +1,6 @@
-"""What servers say of their tools: bounded, pinned by a digest of the very words, and kept in files."""
+"""Tool listings of MCP servers: bounded, pinned by a digest of the original words, stored
+in files.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ MOST_TOOLS = 200
 LONGEST_INSTRUCTIONS = 1000  # characters
 
 _LONGEST = 2000  # characters of a description
-# Bytes of a file. All that `ToolListing` takes fits in: one that is written and not read again would have
-# what the server says next count as known.
+# Bytes of a file. The largest ToolListing fits in: if a file were written that is too large to be
+# read again, the server's next listing would count as known.
 _LARGEST = 32 * 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9_./-]{1,100}", re.ASCII)
 
@@ -37,17 +39,21 @@ def _digest(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One tool. `pin` is the digest of all that the server said of it, before anything was cut."""
+    """A tool's definition. `description` and `schema` are bounded; `pin` is the digest of all that
+    the server sent of the tool, before anything was cut.
+    """
 
     name: str
     description: str
     schema: JsonObject
     pin: str
-    reads: bool = False  # the server says that it changes nothing
+    reads: bool = False  # the server says that the tool is read-only
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Self | None:
-        """The tool as a server lists it; None for one that cannot be called by a name."""
+        """Parse an element of a server's tool list; None if the name or the description is
+        unusable.
+        """
         name, words = said.get("name"), said.get("description") or ""
         if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(words, str):
             return None
@@ -58,20 +64,23 @@ class Definition:
 
     @classmethod
     def kept(cls, told: Mapping[str, Any]) -> Self:
-        """One that was kept, by whatever version. Raises TypeError for what is none."""
+        """Parse a stored definition, also one of another version. Raises TypeError if its fields
+        differ.
+        """
         made = cls(**told)
         return replace(made, schema=bound_schema(made.schema))
 
     @property
     def line(self) -> str:
-        """Its description in one line."""
+        """The description in one line."""
         return " ".join(self.description.split())
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """A tool as it is and as the owner knows it. `known` is what it was when the server was first seen,
-    or when he said yes to a change; None for a tool that came later.
+    """A tool's current definition and the one that the owner knows. `known` is from the first
+    listing of the server or from the last change that the owner accepted; None for a tool that was
+    added later.
     """
 
     now: Definition
@@ -79,26 +88,33 @@ class CatalogueEntry:
 
     @property
     def is_changed(self) -> bool:
-        """Whether it is another than the owner knows."""
+        """Whether the current definition is not the one that the owner knows."""
         return self.known is None or self.known.pin != self.now.pin
 
     @property
     def told(self) -> Definition:
-        """What models are told: what the owner knows, whatever the server says by now."""
+        """The definition that models get: the known one, even if the server has changed it
+        since.
+        """
         return self.known or self.now
 
 
 @dataclass(frozen=True, slots=True)
 class ToolListing:
-    """All that a server has said of itself. `source` is a digest of what was configured for it."""
+    """All that a server has said of itself. `source` is the digest of the server's configuration
+    (see `source` in reaching).
+    """
 
     source: str = ""
     instructions: str = ""
     entries: Mapping[str, CatalogueEntry] = field(default_factory=dict)
-    skipped: int = 0  # tools without a usable name, or beyond the most that are taken
+    skipped: int = 0  # tools that are left out: without a usable name, twice, or beyond MOST_TOOLS
 
     def renewed(self, source: str, instructions: str, said: list[Mapping[str, Any]]) -> ToolListing:
-        """What a server says now. What it said first is known, be that no tool; of another server nothing is."""
+        """Return the listing with what the server says now. All tools of the first listing of a
+        source count as known, tools that come later do not; with another `source` a listing is the
+        first one.
+        """
         is_first = source != self.source
         old = {} if is_first else self.entries
         found = {one.name: one for one in map(Definition.of, said) if one is not None}
@@ -111,17 +127,17 @@ class ToolListing:
         return ToolListing(source, words, entries, len(said) - len(taken))
 
     def accepted(self, name: str) -> ToolListing:
-        """With the tool as it is now known to the owner."""
+        """Return the listing with the tool's current definition as the known one."""
         now = self.entries[name].now
         return replace(self, entries={**self.entries, name: CatalogueEntry(now, now)})
 
     def as_json(self) -> dict[str, Any]:
-        """The form in which it is kept."""
+        """Return the JSON form for the file."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, kept: Any) -> ToolListing:
-        """The kept one. Raises KeyError, TypeError for what is none."""
+        """Parse the JSON form. Raises KeyError, TypeError or ValueError if it is none."""
         entries = {
             str(name): CatalogueEntry(
                 Definition.kept(one["now"]), Definition.kept(one["known"]) if one["known"] else None
@@ -131,7 +147,7 @@ class ToolListing:
         return cls(kept["source"], kept["instructions"], entries, int(kept["skipped"]))
 
 
-# What stands beside the tools of a server that has resources.
+# The tool that agentd adds to the tools of a server that has resources.
 RESOURCE_TOOL: Mapping[str, Any] = {
     "name": "read_resource",
     "description": "Read a resource of this server; `@NAME:URI` in the user's words means that URI.",
@@ -146,13 +162,13 @@ RESOURCE = Definition.of(RESOURCE_TOOL)
 
 
 class Catalogue:
-    """The listing of one server, and its file. Losing the file costs one start of the server, and what
-    it says then counts as known.
+    """The listing of one server, and its file. If the file is lost, the next start of the server
+    makes a new listing, all of which counts as known.
     """
 
     def __init__(self, folder: Path | None, name: str, source: str) -> None:
-        """`source` is a digest of what is configured for it; what another server said is forgotten. Without
-        a folder it is kept in memory alone.
+        """`source` is the digest of the server's configuration; a stored listing of another source
+        is discarded. Without `folder` the listing is kept in memory only.
         """
         self._file = folder / f"{name}.json" if folder else None
         self.source = source
@@ -160,11 +176,13 @@ class Catalogue:
 
     @property
     def is_known(self) -> bool:
-        """Whether the server has ever said what it has."""
+        """Whether the server, as it is configured now, has ever listed its tools."""
         return self.listing.source == self.source
 
     def keep(self, listing: ToolListing) -> None:
-        """Take it into use, and keep it if that is possible."""
+        """Use the listing from now on and store it; a file that cannot be written is only
+        logged.
+        """
         if listing == self.listing:
             return
         self.listing = listing

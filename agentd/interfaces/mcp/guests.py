@@ -1,4 +1,6 @@
-"""Servers that a client brings along: taken after one question to the owner, each for one session alone."""
+"""MCP servers that an ACP client offers for a session: used there after one question to the
+owner.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,19 @@ from agentd.interfaces.mcp.server import RecallServer
 
 log = structlog.get_logger()
 
-_MOST = 8  # of one session
+_MOST = 8  # servers of one session
 _LONGEST = 4000  # characters of a command
 
 Make = Callable[[str, McpServer], RecallServer]
 
 
 class Guests:
-    """Those that are there. They go with the daemon, or when other ones come in their session."""
+    """The servers that clients have offered and the owner has allowed, by session. A session's
+    servers stop with the daemon, or when the owner allows other ones for that session.
+    """
 
     def __init__(self, make: Make, own: frozenset[str]) -> None:
-        """`own` are the names of configured servers, which no guest can have."""
+        """`own` are the names of configured servers, which an offered server cannot have."""
         self._make = make
         self._own = own
         self._group: asyncio.TaskGroup | None = None
@@ -39,15 +43,15 @@ class Guests:
 
     @property
     def all(self) -> tuple[RecallServer, ...]:
-        """Those of every session."""
+        """The servers of all sessions."""
         return tuple(server for servers in self._servers.values() for server in servers)
 
     def of(self, session: SessionKey) -> tuple[RecallServer, ...]:
-        """Those of one session."""
+        """Return the servers of one session."""
         return self._servers.get(session, ())
 
     async def run(self) -> None:
-        """Let them run until this is cancelled."""
+        """Let the servers run until this is cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
@@ -64,8 +68,9 @@ class Guests:
         offers: Sequence[Any],
         tell: Callable[[str], None],
     ) -> None:
-        """Ask the owner, once for the same servers in the same session, and use them there if he says yes.
-        `tell` hears what became of them.
+        """Ask the owner whether to use the offered servers in this session, and use them if he says
+        yes. The same offer is asked about again only if he refused. `tell` gets a sentence for the
+        user about each outcome.
         """
         if kind_of(session) is not Kind.MAIN or self._group is None:
             tell("The MCP servers that this client offers are not used here.")
@@ -106,7 +111,7 @@ class Guests:
             self._group.create_task(_get_to_know(server))
 
     def _read(self, offer: Any) -> tuple[str, McpServer | None, str]:
-        """The name of an offer, and the server or why it is none."""
+        """Parse an offer; returns its name, the server or None, and why there is none."""
         told = offer if isinstance(offer, dict) else {}
         name = str(told.get("name", ""))[:100]
         command, args, env = told.get("command"), told.get("args", []), told.get("env", [])
@@ -159,7 +164,9 @@ def _question(servers: Mapping[str, McpServer], digest: str) -> Approval:
 
 
 async def _get_to_know(server: RecallServer) -> None:
-    """Start it once, since nobody could call what nobody knows of. Its failure stands in `status`."""
+    """Start the server once, so that its tools are listed and can be called. A failure is logged
+    and shows in `status`.
+    """
     try:
         await server.refresh()
     except (ServerFault, ShuttingDown) as error:

@@ -1,4 +1,4 @@
-"""Bounds on what a server over HTTP sends: those of a program's output, for bodies and streams of events."""
+"""Bounds on what an MCP server sends over HTTP, the same as on a program's output."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import httpx2
 
 from agentd.interfaces.mcp.link import ServerFault
 
-_BODY = 8 * 1024 * 1024  # bytes of one answer that is no stream
+_BODY = 8 * 1024 * 1024  # bytes of one answer that is no event stream
 _TOO_LARGE = f"it sent a message of more than {_BODY // 1024**2} MiB"
-_BURST = 32 * 1024 * 1024  # bytes that may come between two messages of ours
+_BURST = 32 * 1024 * 1024  # bytes that may come between two messages of agentd
 _EVENTS = 5000  # likewise
 _BLANK_LINE = re.compile(rb"\n\r?\n|\r\r")
 
 
 class Flooded(httpx2.TransportError):
-    """More came than anybody had asked for."""
+    """The server sent more than the bounds allow."""
 
 
 class HttpBounds:
-    """Hooks of a client that break off answers beyond the bounds. `flooded` is set then, `fault` tells why,
-    and nothing more is asked or read.
+    """Event hooks of an httpx client that break off answers beyond the bounds. `fault` is the
+    reason then, `flooded` is set, and no further request or read succeeds.
     """
 
     def __init__(self) -> None:
@@ -33,14 +33,14 @@ class HttpBounds:
         self._bytes = 0
 
     async def asked(self, request: httpx2.Request) -> None:
-        """Begin to count anew with each message of ours. Raises Flooded."""
+        """Reset the counts with each POST, a message of agentd. Raises Flooded."""
         self._require_calm()
         if request.method == "POST":
             self._events = self._bytes = 0
 
     async def answered(self, response: httpx2.Response) -> None:
-        """Count what is read of the answer. Raises Flooded for one that says that it is too large, and for one
-        that is packed, which could become any size.
+        """Wrap the body so that it is counted. Raises Flooded if the answer declares a size beyond
+        the bound or is compressed, in which case its size is unknown.
         """
         if int(response.headers.get("content-length", 0)) > _BODY:
             self.break_off(_TOO_LARGE)
@@ -52,7 +52,9 @@ class HttpBounds:
         response.stream = _Counted(response.stream, self, is_stream=is_stream)
 
     def count(self, size: int, events: int) -> None:
-        """So many bytes and ends of events more. How long one event may be the SDK knows. Raises Flooded."""
+        """Add bytes and ends of events. Raises Flooded beyond the bounds; the SDK bounds a single
+        event.
+        """
         self._bytes += size
         self._events += events
         if self._bytes > _BURST or self._events > _EVENTS:
@@ -60,11 +62,11 @@ class HttpBounds:
         self._require_calm()
 
     def break_off(self, why: str) -> None:
-        """Read nothing more."""
+        """End the session as flooded; `why` is the message."""
         self.end(ServerFault("flooded", why))
 
     def end(self, fault: ServerFault) -> None:
-        """Ask and read nothing more, for this reason unless there was one before."""
+        """End the session with `fault`, unless it has ended with another before."""
         self.fault = self.fault or fault
         self.flooded.set()
 
@@ -74,7 +76,7 @@ class HttpBounds:
 
 
 class _Counted(httpx2.AsyncByteStream):
-    """A body that is counted."""
+    """A response body that reports its bytes and events to the bounds."""
 
     def __init__(
         self, inner: httpx2.AsyncByteStream, bounds: HttpBounds, *, is_stream: bool
@@ -89,12 +91,12 @@ class _Counted(httpx2.AsyncByteStream):
             total += len(data)
             if not self._is_stream and total > _BODY:
                 self._bounds.break_off(_TOO_LARGE)
-            known = before + data  # an end may stand across two pieces
+            known = before + data  # the end of an event may be split over two pieces
             ends = [found.end() for found in _BLANK_LINE.finditer(known)]
             before = known[max(len(known) - 2, ends[-1] if ends else 0) :]
             self._bounds.count(len(data), len(ends) if self._is_stream else 0)
             yield data
 
     async def aclose(self) -> None:
-        """Close the inner one."""
+        """Close the inner stream."""
         await self._inner.aclose()

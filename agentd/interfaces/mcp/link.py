@@ -1,4 +1,6 @@
-"""A server that can be talked to, whatever carries the words, and why one cannot be."""
+"""The port to an MCP server: a session (Link), how to open one (Dial), and the fault when that
+fails.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import Any, Protocol
 from agentd.core.errors import ToolFailed
 from agentd.core.form import FormAnswer
 
-LOGIN_NEEDED = "login_needed"  # the kind that only the owner can do something about
+LOGIN_NEEDED = "login_needed"  # the kind of fault that only a login by the owner cures
 
 Show = Callable[[str], None]
 Fill = Callable[[str, Mapping[str, Any]], Awaitable[FormAnswer]]
@@ -19,7 +21,7 @@ Fill = Callable[[str, Mapping[str, Any]], Awaitable[FormAnswer]]
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a server says of itself; the tools as they came."""
+    """What a server says of itself: instructions, and tools as they came over the wire."""
 
     instructions: str
     tools: tuple[Mapping[str, Any], ...]
@@ -28,7 +30,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """What came of a call."""
+    """The answer to a call. `is_error` is the server's own report that the tool failed."""
 
     text: str
     is_error: bool = False
@@ -43,40 +45,43 @@ class ListedResource:
 
 
 class Link(Protocol):
-    """A session. `changed` is set when the server has other tools, `ended` when it is gone."""
+    """An open session with a server. `changed` is set when the server reports that its tools have
+    changed, `ended` when the session is over.
+    """
 
     changed: asyncio.Event
     ended: asyncio.Event
 
     async def introduce(self) -> None:
-        """Shake hands. Raises ServerFault."""
+        """Do the handshake. Raises ServerFault."""
 
     async def said(self) -> Said:
-        """What it says of itself. Raises ServerFault."""
+        """List the server's tools and instructions. Raises ServerFault."""
 
     async def call(
         self, tool: str, arguments: Mapping[str, Any], show: Show, fill: Fill | None
     ) -> ServerAnswer:
-        """What the tool answers; `show` is told how far it is, and `fill` asks the owner what the server
-        wants to know meanwhile, its words and a schema. Without it that is declined. Raises ServerFault.
+        """Call a tool and return its answer. `show` gets progress texts. `fill` gets the message
+        and schema of a form that the server sends during the call, and has the owner fill it in;
+        without `fill` forms are declined. Raises ServerFault.
         """
 
     async def read(self, uri: str) -> ServerAnswer:
-        """A resource. Raises ServerFault."""
+        """Read a resource. Raises ServerFault."""
 
     async def resources(self) -> tuple[ListedResource, ...]:
-        """What there is to read, as far as a bounded list goes. Raises ServerFault."""
+        """List the resources, up to a bound. Raises ServerFault."""
 
 
 class Dial(Protocol):
-    """How a server is reached."""
+    """Opens sessions with one server."""
 
     def __call__(self) -> AbstractAsyncContextManager[Link]:
-        """A session, for as long as the block runs. Raises ServerFault."""
+        """Open a session for as long as the block runs. Raises ServerFault."""
 
 
 class ServerFault(ToolFailed):
-    """A server could not be used. `kind` is the exact reason, a word of the table in docs/mcp.md."""
+    """A server could not be used. `kind` is the reason, one of the table in docs/mcp.md."""
 
     def __init__(self, kind: str, message: str, *, cure: str = "") -> None:
         super().__init__(message, cure=cure)

@@ -1,4 +1,4 @@
-"""Where the way of a login may lead: over TLS, to the public internet, or where the owner has named it."""
+"""The addresses that a login may reach: over TLS, on the public internet or named by the owner."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from agentd.interfaces.mcp.mcp_settings import LOOPBACK
 from agentd.interfaces.web.guard import Address, AddressGuard, parse_url
 from agentd.interfaces.web.web_faults import WebFault
 
-_TRIED = 3  # addresses
+_TRIED = 3  # addresses of one name that are tried
 _SHOWN = 200  # characters of an address in a message
 
 
 class LoginRefused(httpx2.TransportError):
-    """The way leads where it may not. The text says where, and why not."""
+    """A login leads to an address that it may not reach; the message says which and why."""
 
 
 class LoginPlaces:
-    """What a login to the server at `url` may reach: that host; what the owner has named in `hosts`; all else
-    that is on the public internet.
+    """What a login to the server at `url` may reach: the server's own host, the `hosts` that the
+    owner has named, and hosts with public addresses.
     """
 
     def __init__(self, url: str, hosts: Sequence[str], guard: AddressGuard | None = None) -> None:
@@ -30,7 +30,9 @@ class LoginPlaces:
         self._guard = guard or AddressGuard()
 
     def check(self, url: str) -> None:
-        """Raise LoginRefused unless it is asked over TLS, or is on this machine, as the server is."""
+        """Raise LoginRefused unless the URL is https, or both it and the server are on this
+        machine.
+        """
         try:
             target = parse_url(url)
         except WebFault as fault:
@@ -40,8 +42,8 @@ class LoginPlaces:
             raise _refusal(url, "it is no address that begins with https://")
 
     def check_token_endpoint(self, url: str, authorization: str) -> None:
-        """Raise LoginRefused for a place that is to get what the login gives and is not where the user logs
-        in: whoever has written the metadata may not be who runs that.
+        """Raise LoginRefused unless the token endpoint is on the host where the owner logs in, or
+        on a host that he named. The metadata name both, and their author need not run either.
         """
         self.check(authorization)
         self.check(url)
@@ -53,7 +55,9 @@ class LoginPlaces:
             raise _refusal(url, f"{why}; if that is right, add {host!r} to login_hosts")
 
     async def admit(self, url: str) -> Sequence[Address]:
-        """The addresses to connect to; none: those that the name has. Raises LoginRefused."""
+        """Return the addresses to connect to, at most `_TRIED`; () for the server's and named
+        hosts, which are resolved as usual. Raises LoginRefused.
+        """
         self.check(url)
         target = parse_url(url)
         if target.host == self._own or target.host in self._named:
@@ -65,18 +69,20 @@ class LoginPlaces:
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Carries requests to admitted places alone. A name that was looked up and checked is not looked up
-    again: the connection goes to that address.
+    """Sends requests only to admitted addresses. A host name is resolved once, checked, and
+    connected to at that address, so that the name cannot change in between.
     """
 
     def __init__(self, places: LoginPlaces, seconds: float) -> None:
-        """`seconds` bound each wait of a request that has no limit: those that the SDK makes have none."""
+        """`seconds` limit each wait of a request that has no limit of its own, as those of the SDK
+        have none.
+        """
         self._places = places
         self._limit = dict.fromkeys(("connect", "read", "write", "pool"), seconds)
         self._inner = httpx2.AsyncHTTPTransport()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """The answer. Raises TransportError."""
+        """Send the request to the first admitted address that connects. Raises TransportError."""
         addresses = await self._places.admit(str(request.url))
         request.extensions = {"timeout": self._limit, **request.extensions}
         if not addresses:
@@ -91,7 +97,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         raise failed
 
     async def aclose(self) -> None:
-        """Close the inner one."""
+        """Close the inner transport."""
         await self._inner.aclose()
 
 

@@ -1,4 +1,6 @@
-"""Logins to servers: begun by a command, finished by what the browser brings back, kept for the owner alone."""
+"""Logins to MCP servers by OAuth: begun by a command, finished with the browser's answer, kept in
+files only the owner can read.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +31,19 @@ from agentd.interfaces.mcp.waiting import within
 
 log = structlog.get_logger()
 
-LONGEST = 600.0  # seconds that a login may take, the user's part included
-_SERVICE = 60.0  # seconds for what the service does without the user
+LONGEST = 600.0  # seconds that a whole login may take, including what the user does
+_SERVICE = 60.0  # seconds for each part that the service does without the user
 _LARGEST = 256 * 1024  # bytes of the file of a login
-_EARLY = 60.0  # seconds before its end in which a token is renewed
+_EARLY = 60.0  # seconds before its expiry at which a token is renewed
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class KeptLogin:
-    """What a login has given. `access` and `refresh` are secrets, as is `client_secret`; `expires_at` counts
-    in seconds since 1970, None where the service did not say. `missing` are rights that the service has
-    asked for since; `ended` says why it is of no use any more, "" while it is.
+    """The result of a login. `access`, `refresh` and `client_secret` are secrets. `expires_at` is
+    in seconds since 1970, None if the service did not say. `missing` are scopes that the service
+    has asked for since the login. `ended` says why the login can no longer be used, "" while it
+    can.
     """
 
     access: str
@@ -51,7 +54,7 @@ class KeptLogin:
     client_secret: str
     client_method: str  # how the client proves itself at the token endpoint
     token_endpoint: str
-    resource: str  # what the tokens are for; "" where that is not to be said
+    resource: str  # the `resource` parameter of token requests; "" if they have none
     missing: str = ""
     ended: str = ""
 
@@ -60,8 +63,8 @@ class KeptLogin:
 
 
 class LoginStore:
-    """The login of one server. It is bound to the address and the client that are configured: another
-    address never gets it.
+    """The stored login of one server. A file is used only for the URL and the client for which it
+    was written, so that another address never gets the tokens.
     """
 
     def __init__(
@@ -72,8 +75,8 @@ class LoginStore:
         redactor: Redactor,
         now: Callable[[], datetime],
     ) -> None:
-        """Without a folder it is kept in memory alone. What a file holds is hidden from all texts from now
-        on.
+        """Load the stored login and add its secrets to `redactor`. Without `folder` a login is kept
+        in memory only.
         """
         self._file = folder / f"{name}.json" if folder else None
         self._name = name
@@ -87,22 +90,22 @@ class LoginStore:
         self._hide(self.login)
 
     async def keep(self, login: KeptLogin) -> None:
-        """Take it into use, durably. Raises AgentdError where it cannot be written; it is in use then all the
-        same.
+        """Use the login from now on and write it to the file. Raises AgentdError if it cannot be
+        written; it is used all the same until the daemon stops.
         """
         self._hide(login)
         self.login = login
         if self._file is None:
             return
         text = json.dumps({"bound": self._bound, **asdict(login)})
-        if len(text) > _LARGEST:  # it would not be read again
+        if len(text) > _LARGEST:  # such a file would not be read again
             raise AgentdError(
                 f"the login to {self._name} cannot be kept: the service gave {len(text)} bytes",
                 cure="ask who runs the server; until `agentd restart` it is used",
             )
         try:
             async with self._changing:
-                if self.login is login:  # it may have been deleted meanwhile
+                if self.login is login:  # the login may have been deleted meanwhile
                     await asyncio.to_thread(_write, self._file, text)
         except OSError as error:
             raise AgentdError(
@@ -111,8 +114,8 @@ class LoginStore:
             ) from error
 
     async def renew(self, old: KeptLogin, login: KeptLogin) -> None:
-        """Take `login` into use in place of `old`, durably if that is possible: else the next start needs a
-        login. One that was deleted or replaced meanwhile stays so.
+        """Replace `old` by `login`. Does nothing if `old` was deleted or replaced meanwhile. A file
+        that cannot be written is only logged; the next start then needs a login.
         """
         if self.login is not old:
             return
@@ -122,18 +125,20 @@ class LoginStore:
             log.warning("mcp_login_not_kept", server=self._name)
 
     async def end(self, why: str) -> None:
-        """It is of no use any more. The tokens are forgotten."""
+        """Mark the login as ended for the reason `why`, and delete its tokens."""
         if self.login is not None:
             gone = replace(self.login, access="", refresh="", ended=why)
             await self.renew(self.login, gone)
 
     async def want(self, scope: str) -> None:
-        """The service asks for rights that it does not have."""
+        """Record the scopes that the service asks for and the login lacks."""
         if self.login is not None:
             await self.renew(self.login, replace(self.login, missing=scope))
 
     async def forget(self) -> bool:
-        """Whether there was one; there is none now. Raises AgentdError where the file stays."""
+        """Delete the login and its file; returns whether there was one. Raises AgentdError if the
+        file cannot be deleted.
+        """
         had, self.login = self.login is not None, None
         if self._file is not None:
             try:
@@ -147,17 +152,19 @@ class LoginStore:
         return had
 
     def is_stale(self, login: KeptLogin) -> bool:
-        """Whether it should be renewed before it is used."""
+        """Return whether the access token expires within `_EARLY` seconds and can be renewed."""
         if not login.refresh or login.expires_at is None:
             return False
         return self._now().timestamp() + _EARLY >= login.expires_at
 
     def expiry(self, seconds: int | None) -> float | None:
-        """When a token expires that is good for so many seconds from now."""
+        """Return the expiry, in seconds since 1970, of a token that is valid for `seconds` from
+        now.
+        """
         return None if seconds is None else self._now().timestamp() + seconds
 
     def fault(self) -> ServerFault | None:
-        """Why nobody can be asked with it; None where it can be tried."""
+        """Return the fault if there is no usable login, None if there is one."""
         if self.login is None:
             return self.needed("nobody has logged in to it")
         if self.login.ended:
@@ -165,7 +172,9 @@ class LoginStore:
         return None
 
     def needed(self, why: str) -> ServerFault:
-        """A fault that a login cures."""
+        """Return a LOGIN_NEEDED fault with `why` as its message and the login command as
+        its cure.
+        """
         return ServerFault(LOGIN_NEEDED, why, cure=f"`agentd mcp login {self._name}`")
 
     def _hide(self, login: KeptLogin | None) -> None:
@@ -201,7 +210,7 @@ class LoginStore:
 
 @dataclass(frozen=True, slots=True)
 class LoginAnswer:
-    """What a browser brings back."""
+    """The parameters of the browser's redirect at the end of a login."""
 
     code: str
     state: str
@@ -209,7 +218,9 @@ class LoginAnswer:
 
 
 class LoginWay:
-    """One login under way: the address to go to, and what comes back from there."""
+    """A login under way: `url` is where the owner logs in, `answer` the browser's answer, `done`
+    the end.
+    """
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -219,11 +230,13 @@ class LoginWay:
 
     @property
     def state(self) -> str:
-        """What the answer has to bring back, which nobody else knows."""
+        """The `state` parameter of the login's URL, which the answer has to repeat; "" before there
+        is a URL.
+        """
         return _state(self.url.result()) if self.url.done() and not self.url.exception() else ""
 
     def fail(self, error: AgentdError) -> None:
-        """Tell whoever waits."""
+        """Raise `error` in whoever waits for `url` or `done`."""
         waits: tuple[asyncio.Future[Any], ...] = (self.url, self.done)
         for waited in waits:
             if not waited.done():
@@ -232,19 +245,21 @@ class LoginWay:
 
 
 LogIn = Callable[[str, LoginWay], Awaitable[None]]
-"""Logs in and keeps what that gives, with an address to come back to. Raises AgentdError."""
+"""Logs in, given the redirect URI, and stores the login. Raises AgentdError."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoginDoor:
-    """How a server is logged in to, and where the login is kept."""
+    """How to log in to a server, and where its login is stored."""
 
     store: LoginStore
     log_in: LogIn
 
 
 class Logins:
-    """Logs in to servers, one login for each at a time: one that is begun takes the place of the one before."""
+    """Logs in to MCP servers, one login for each server at a time: a new one cancels the one
+    before.
+    """
 
     def __init__(
         self, servers: Mapping[str, RecallServer], doors: Mapping[str, LoginDoor], clock: Clock
@@ -256,17 +271,17 @@ class Logins:
         self._ways: dict[str, tuple[LoginWay, asyncio.Task[None]]] = {}
 
     def open(self, group: asyncio.TaskGroup) -> None:
-        """Let logins be begun, as tasks of this group."""
+        """Allow logins from now on; their tasks run in `group`."""
         self._group = group
 
     def close(self) -> None:
-        """Begin no more, and give up what is under way."""
+        """Cancel the logins under way, and begin no more."""
         self._group = None
         for _, task in self._ways.values():
             task.cancel()
 
     async def begin(self, name: str, redirect_uri: str) -> str:
-        """The address at which the owner logs in. Raises AgentdError."""
+        """Begin a login and return the URL at which the owner logs in. Raises AgentdError."""
         door = self._door(name)
         if self._group is None:
             raise ShuttingDown
@@ -277,8 +292,9 @@ class Logins:
         return await self._in_time(name, way, way.url)
 
     async def finish(self, name: str, code: str, state: str, issuer: str) -> tuple[int, str]:
-        """How many tools there are, and what is wrong with the server, "" if nothing. Raises AgentdError where
-        the login did not work, InvalidRequest for an answer that is not of this login.
+        """Finish a login with the browser's answer and start the server anew; returns the number of
+        its tools, and why the server failed, "" if it did not. Raises AgentdError if the login
+        failed, InvalidRequest if the answer belongs to another login.
         """
         way = self._way(name, state)
         if not way.answer.done():
@@ -291,12 +307,14 @@ class Logins:
         return len(server.entries()), server.fault.message if server.fault else ""
 
     def give_up(self, name: str, state: str) -> None:
-        """End the login, which the owner or the service does not want. Raises as `finish`."""
+        """Cancel the login: the owner or the service refused it. Raises as `finish`."""
         self._way(name, state)
         self._ways[name][1].cancel()
 
     async def end(self, name: str) -> bool:
-        """Whether there was a login; there is none now, and the server is stopped. Raises AgentdError."""
+        """Delete the login and stop the server; returns whether there was a login. Raises
+        AgentdError.
+        """
         door = self._door(name)
         had = await door.store.forget()
         self._servers[name].restart(door.store.fault())
@@ -312,7 +330,7 @@ class Logins:
         except AgentdError as error:
             way.fail(error)
         except Exception:
-            # A fault of a library's ends this login alone.
+            # An error of a library ends this login only.
             log.exception("mcp_login_crashed", server=name)
             way.fail(AgentdError("the login did not work", cure="`agentd logs` says why"))
         finally:
@@ -321,7 +339,9 @@ class Logins:
                 del self._ways[name]
 
     async def _in_time(self, name: str, way: LoginWay, waited: asyncio.Future[T]) -> T:
-        """What the service has to give without the user. One that takes its time ends the login."""
+        """Wait at most `_SERVICE` seconds for a step that the service does alone; cancels the login
+        then and raises AgentdError.
+        """
         try:
             return await within(self._clock, _SERVICE, asyncio.shield(waited))
         except TimeoutError:

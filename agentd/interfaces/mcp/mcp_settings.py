@@ -22,7 +22,7 @@ from agentd.core.settings import (
 )
 from agentd.core.tool import Permission
 
-SEARCH = "tool_search"  # the tool that finds those of servers; it asks none of them
+SEARCH = "tool_search"  # the tool that searches the servers' tools; no server is called for that
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -119,16 +119,16 @@ class McpServer(Settings):
             raise ValueError(msg)
 
     def permission_of(self, tool: str) -> Permission:
-        """What becomes of calls of this tool."""
+        """Return the permission for calls of this tool."""
         return self.tools.get(tool, self.permission)
 
     def vouched(self) -> frozenset[str]:
-        """The tools that the owner has allowed by name."""
+        """Return the tools that the owner has allowed by name."""
         return frozenset(self.silent) | {t for t, one in self.tools.items() if one == "allow"}
 
 
 def is_server_name(name: str) -> bool:
-    """Whether a server may be called so."""
+    """Return whether `name` may be a server's name."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -146,7 +146,9 @@ def _checked_names(servers: dict[str, McpServer]) -> dict[str, McpServer]:
 
 
 def _in_part(servers: Mapping[str, Any]) -> dict[str, Any]:
-    """The servers as `config show` tells them: arguments, paths of addresses and values may be secret."""
+    """Return the servers as `config show` prints them, without arguments, paths of URLs and values
+    of variables, which may be secret.
+    """
     return {name: _one_in_part(server) for name, server in servers.items()}
 
 

@@ -1,4 +1,6 @@
-"""The tools of all servers, as prompts carry them: whole while they fit, else one line each and a search."""
+"""Offers the tools of MCP servers to a turn: full definitions while they are few and small,
+otherwise one call tool with a line for each tool, and a search tool.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ from agentd.providers.received import tool_name
 
 CALL = "tool_call"
 
-_LISTED = 20  # more are found by the search alone
+_LISTED = 20  # tools at most that prompts name; of more, only the counts by server
 _FOUND = 8
-_LINES = (120, 80, 50, 30, 0)  # characters of each description, the longest that fits
+_LINES = (120, 80, 50, 30, 0)  # characters of each description; the first that fits is used
 _BACKGROUND = frozenset({Origin.HEARTBEAT, Origin.JOB})
 
 _SEARCH = ToolSpec(
@@ -51,15 +53,15 @@ _CALL = ToolSpec(
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """How much of it there may be."""
+    """Bounds on what MCP servers add to prompts and answers."""
 
     prompt_bytes: int = 1500
     answer: int = 32_000  # characters
 
 
 class McpSource:
-    """Tools that come and go while the daemon runs. They are the owner's: groups have none. Beats and
-    jobs have those that he listed for them. `vouched` are those that he allowed by name.
+    """The tool source of MCP servers. Only sessions of the owner have these tools; beats and jobs
+    have only the tools that a server's `silent` setting names.
     """
 
     def __init__(
@@ -70,6 +72,9 @@ class McpSource:
         forms: FormAsker | None = None,
         guests: Callable[[SessionKey], Sequence[RecallServer]] = lambda _: (),
     ) -> None:
+        """`vouched` are the tools, as `SERVER.TOOL`, that the owner has allowed by name. `guests`
+        returns the servers that a client offered for a session.
+        """
         self._guests = guests
         self._forms = forms
         self._servers = tuple(servers)
@@ -77,7 +82,9 @@ class McpSource:
         self._limits = limits
 
     def specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
-        """What the model of this turn is told: each tool, or how to find and call them."""
+        """Return what the model of this turn is offered: every tool's definition, or `tool_search`
+        and `tool_call`.
+        """
         tools = self._offered(request)
         if not tools:
             return ()
@@ -89,8 +96,10 @@ class McpSource:
         return _SEARCH, next(_calls(tuple(tools.values()), room))
 
     def find(self, call: ToolCall, request: TurnRequest) -> tuple[Tool, ToolCall] | None:
-        """The tool that a call means, and the call as one of that tool; None for none of these. Raises
-        ToolFailed for an input that does not fit.
+        """Return the tool that a call names, and the call rewritten for that tool (`tool_call`
+        unwrapped); None if it is no tool of an MCP server. Raises ToolFailed for an input that does
+        not fit the tool's schema, and for an unknown tool named `SERVER.TOOL` or given to
+        `tool_call`.
         """
         tools = self._offered(request)
         if not tools:
@@ -114,7 +123,7 @@ class McpSource:
         return tool, call
 
     async def blocks(self, request: TurnRequest) -> tuple[ContextBlock, ...]:
-        """What servers say about how they are used, as the text of others that it is."""
+        """Return the servers' own instructions as one context block, quoted as outside text."""
         if not self._offered(request) or request.origin in _BACKGROUND:
             return ()
         most = self._limits.prompt_bytes // 4
@@ -132,10 +141,10 @@ class McpSource:
         return (*self._servers, *self._guests(request.session))
 
     def _offered(self, request: TurnRequest) -> dict[str, McpTool]:
-        """The tools of such a turn by their names as services spell them."""
+        """Return the tools that the request may use, by their names as providers spell them."""
         is_background = request.origin in _BACKGROUND
         is_owners = not request.is_silent and request.kind is Kind.MAIN
-        # A job without a session of its own runs in an isolated one, and is the owner's all the same.
+        # Jobs may run in isolated sessions, whose kind is not MAIN; they are the owner's as well.
         if not is_owners and not (is_background and request.kind is not Kind.GROUP):
             return {}
         found: dict[str, McpTool] = {}
@@ -151,7 +160,7 @@ class McpSource:
 
 
 class Search:
-    """Finds tools by the words of their names and descriptions."""
+    """The tool `tool_search`: finds tools by the words of their names and descriptions."""
 
     spec = _SEARCH
 
@@ -159,7 +168,9 @@ class Search:
         self._tools = tools
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """The tools that fit best, whole; those of the owner's servers, in their words."""
+        """Return the best matches with their input schemas, in backticks since servers
+        wrote them.
+        """
         query = str(call.input.get("query", ""))
         hits = _rank(query, self._tools)[:_FOUND]
         if not hits:
@@ -168,12 +179,14 @@ class Search:
         return ToolOutput(f"Call them by {CALL}.\n{in_backticks(chr(10).join(map(_whole, hits)))}")
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: it only reads. Raises ToolFailed."""
+        """Raise ToolFailed; never called, since a search only reads."""
         raise ToolFailed("a search was cut by a restart", cure="Search again.")
 
 
 def _rank(query: str, tools: Sequence[McpTool]) -> list[McpTool]:
-    """Those that share words with the query, the rare ones first."""
+    """Sort the tools that share words with the query; a word counts the more, the fewer tools have
+    it.
+    """
     asked = set(_tokens(query))
     bags = [set(_tokens(f"{tool.name} {tool.told.description}")) for tool in tools]
     scores = [sum(1 / sum(word in bag for bag in bags) for word in asked & bag) for bag in bags]
@@ -182,7 +195,9 @@ def _rank(query: str, tools: Sequence[McpTool]) -> list[McpTool]:
 
 
 def _tokens(text: str) -> Iterator[str]:
-    """Words, and the parts of names such as read_text-file and readTextFile."""
+    """Yield the casefolded words of a text; names such as read_text-file and readTextFile also in
+    parts.
+    """
     spaced = "".join(
         f" {char}" if char.isupper() else char if char.isalnum() else " " for char in text
     )
@@ -196,7 +211,9 @@ def _whole(tool: McpTool) -> str:
 
 
 def _calls(tools: Sequence[McpTool], room: int) -> Iterator[ToolSpec]:
-    """`tool_call` with as much about the tools as there is room for; the first one that fits."""
+    """Yield the specs of `tool_call` that fit into `room` bytes, the most detailed first; the last
+    one, which always comes, only counts the tools by server.
+    """
     head = f"Call a tool of another program: `tool` by name, `input` what it takes. {SEARCH} tells more."
     lines: list[str] = []
     for most in _LINES if len(tools) <= _LISTED else ():
@@ -223,7 +240,7 @@ def _line(tool: McpTool, most: int) -> str:
 
 
 def _size(*specs: ToolSpec) -> int:
-    """Bytes of these in a request."""
+    """Return the bytes that these specs take in a request, as JSON."""
     told = [
         {"name": s.name, "description": s.description, "input_schema": dict(s.input_schema)}
         for s in specs

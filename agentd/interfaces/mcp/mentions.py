@@ -1,4 +1,4 @@
-"""`@NAME:URI` in the owner's words: that resource of that server goes along with his message."""
+"""`@NAME:URI` in the owner's message attaches that resource of the MCP server NAME."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from agentd.interfaces.mcp.tool import McpTool
 
 _MENTION = re.compile(r"(?:^|(?<=[\s(\"'“‘«]))@([a-z0-9][a-z0-9-]{0,23}):(\S{1,500})")
 _AFTER = ".,;:!?\"'”’»"
-_MOST = 5  # of one message
+_MOST = 5  # resources of one message
 
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceMention:
-    """A resource that the owner's words name."""
+    """A resource that a message mentions."""
 
     server: str
     uri: str
 
     @property
     def words(self) -> str:
-        """How it is typed."""
+        """The mention as it is typed."""
         return f"@{self.server}:{self.uri}"
 
 
 def mentions(text: str) -> Iterator[ResourceMention]:
-    """What a text may name, each once; the names may be those of no server."""
+    """Yield the distinct mentions in a text; their servers need not exist."""
     found = (ResourceMention(name, _bare(uri)) for name, uri in _MENTION.findall(text))
     yield from dict.fromkeys(one for one in found if one.uri)
 
 
 def _bare(uri: str) -> str:
-    """An address without what ends the sentence or the bracket around it."""
+    """Return the URI without the punctuation or the bracket that ends the sentence around it."""
     bare = uri.rstrip(_AFTER)
     while bare.endswith(")") and bare.count(")") > bare.count("("):
         bare = bare[:-1].rstrip(_AFTER)
@@ -52,19 +52,19 @@ def _bare(uri: str) -> str:
 
 
 class Mentions:
-    """Reads what messages name, with the permissions of `read_resource`. An answer is cut to `most`
-    characters.
-    """
+    """Attaches mentioned resources to messages, under the permissions of `read_resource`."""
 
     def __init__(self, servers: Sequence[RecallServer], approver: Approver, most: int) -> None:
+        """A resource's text is cut to `most` characters."""
         self._servers = {server.name: server for server in servers}
         self._approver = approver
         self._most = most
 
     async def attached(self, request: TurnRequest, tell: Tell, *, may_ask: bool) -> TurnRequest:
-        """The message with the resources behind its words, quoted, since they are words of others. In the
-        place of one that could not be read stands the reason. `tell` tells the owner what became of each.
-        Only his own words in his own chats name any; he is asked where `may_ask`.
+        """Return the request with the mentioned resources appended to its text and marked as
+        quoted; for a resource that cannot be read the reason is appended. Only the owner's own
+        words in his own sessions count. `tell` gets a sentence for each resource. If `may_ask` is
+        false, a resource that needs the owner's yes is not read.
         """
         if request.kind is not Kind.MAIN:
             return request
@@ -109,7 +109,9 @@ class Mentions:
 
 @dataclass(frozen=True, slots=True)
 class _MentionGate:
-    """Asks as turns do. Nothing is journalled: reading one more time does no harm."""
+    """The gate of such a read: asks as turns do. Nothing is journalled, since a read can be
+    repeated.
+    """
 
     approver: Approver
     call: ToolCall

@@ -1,4 +1,6 @@
-"""OAuth as the SDK does it: the login, which the owner asks for, and requests with what it has given."""
+"""OAuth by the SDK: the login itself (`log_in`), and the httpx auth that adds and renews tokens
+(`LoginAuth`).
+"""
 
 from __future__ import annotations
 
@@ -39,10 +41,10 @@ from agentd.interfaces.mcp.login_places import GuardedTransport, LoginPlaces, Lo
 from agentd.interfaces.mcp.logins import KeptLogin, LoginStore, LoginWay
 from agentd.interfaces.tools.fence import printable
 
-_SAID = 300  # characters of what a service says
+_SAID = 300  # characters of a service's own words in messages
 _CODE = re.compile(r"[a-z_]{1,40}", re.ASCII)
 _LONGEST_TOKEN = 16_384
-_OVER = frozenset({400, 401, 403})  # of a renewal: it will not be given later either
+_OVER = frozenset({400, 401, 403})  # HTTP status of a refused renewal that a retry does not cure
 _HELLO = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -59,8 +61,9 @@ _HEADERS = {"Accept": "application/json, text/event-stream", "Accept-Encoding": 
 
 @dataclass(frozen=True, slots=True)
 class LoginOrder:
-    """Which server, and as whom: without `client_id` agentd registers itself, one that is an address is that
-    of a document about the client. `scope` are rights to be asked for beside those that the service names.
+    """The server to log in to, and the client to log in as. Without `client_id` agentd registers
+    itself; a `client_id` that is a URL is the address of a document about the client. `scope` is
+    asked for in addition to what the service names.
     """
 
     url: str
@@ -72,7 +75,7 @@ class LoginOrder:
 
     @property
     def document(self) -> str | None:
-        """The address of the document about the client."""
+        """The URL of the document about the client; None if `client_id` is no https URL."""
         return self.client_id if self.client_id.startswith("https://") else None
 
 
@@ -82,7 +85,7 @@ async def log_in(
     way: LoginWay,
     expiry: Callable[[int | None], float | None],
 ) -> KeptLogin:
-    """What the login gives. Its `way` is told the address at which the owner logs in, and waited for. Raises
+    """Log in and return the login. Sets `way.url` for the owner and waits for `way.answer`. Raises
     AgentdError.
     """
     provider = _Provider(order, places, way)
@@ -116,8 +119,8 @@ async def log_in(
 
 
 async def _probe(client: httpx2.AsyncClient, url: str, has_login: Callable[[], bool]) -> None:
-    """Talk to the server until it asks for a login; some let everybody greet. Raises AgentdError where it
-    does not take what the login gives.
+    """Send requests until the server demands a login: some accept the handshake without one. Raises
+    AgentdError if the server rejects the new token.
     """
     session: dict[str, str] = {}
     for frame in (_HELLO, _LIST):
@@ -135,28 +138,28 @@ async def _probe(client: httpx2.AsyncClient, url: str, has_login: Callable[[], b
 
 
 class _InMemory:
-    """What the SDK keeps during one login."""
+    """The token storage of the SDK for one login."""
 
     def __init__(self, client: OAuthClientInformationFull | None) -> None:
         self._client = client
 
     async def get_tokens(self) -> OAuthToken | None:
-        """None: it begins anew."""
+        """Return None: a login begins without tokens."""
         return None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """They are taken from the provider."""
+        """Do nothing: `_Provider.given` takes the tokens from the provider."""
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """The client that is configured."""
+        """Return the configured client, if there is one."""
         return self._client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """It is taken from the provider."""
+        """Do nothing: `_Provider.given` takes the client from the provider."""
 
 
 class _Provider(OAuthClientProvider):
-    """The SDK's, with a look at where it leads before anybody logs in."""
+    """The SDK's provider; checks the endpoints before the owner is sent to them."""
 
     def __init__(self, order: LoginOrder, places: LoginPlaces, way: LoginWay) -> None:
         uri = AnyUrl(order.redirect_uri)
@@ -191,7 +194,7 @@ class _Provider(OAuthClientProvider):
     async def _auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """The SDK's flow, told of the rights that the service has asked for in the middle of a call."""
+        """Run the SDK's flow; adds the ordered scope to the server's challenge."""
         flow = super()._auth_flow(request)
         try:
             outgoing = await anext(flow)
@@ -224,7 +227,7 @@ class _Provider(OAuthClientProvider):
             _check_token(self.context.current_tokens)
 
     def given(self, expiry: Callable[[int | None], float | None]) -> KeptLogin:
-        """What the login has given. Raises AgentdError where it was not asked for, or is no token."""
+        """Return the finished login. Raises AgentdError if the server demanded none."""
         context = self.context
         tokens, client = context.current_tokens, context.client_info
         if tokens is None or client is None:
@@ -251,12 +254,12 @@ class _Provider(OAuthClientProvider):
 
 
 class LoginAuth(httpx2.Auth):
-    """Adds a login to requests and renews it. What only the owner can cure ends the session: nobody is sent
-    to a login by a request.
+    """Adds the access token to requests and renews it. A fault that only the owner can cure ends
+    the session; a request never begins a login.
     """
 
     def __init__(self, store: LoginStore, secret: str, bounds: HttpBounds) -> None:
-        """`secret` is that of the configured client, "" where there is none."""
+        """`secret` is that of the configured client, "" if there is none."""
         self._store = store
         self._bounds = bounds
         self._secret = secret
@@ -265,7 +268,9 @@ class LoginAuth(httpx2.Auth):
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """The request, and before or after it what renews the login. Raises TransportError."""
+        """Yield the request, and before or after it the request that renews the token. Raises
+        TransportError if the login cannot be used any more.
+        """
         login = self._usable()
         if self._store.is_stale(login):
             async with self._renewing:
@@ -330,7 +335,7 @@ class LoginAuth(httpx2.Auth):
         return httpx2.Request("POST", login.token_endpoint, data=form, headers=headers)
 
     async def _renewed(self, login: KeptLogin, response: httpx2.Response) -> None:
-        """Take the answer to a renewal into use: another login, or the end of this one."""
+        """Store the answer to a renewal: new tokens, or the end of the login."""
         data = await response.aread()
         if response.status_code in _OVER:
             await self._store.end(f"the service does not renew it{_reason(data)}")
@@ -359,7 +364,7 @@ class LoginAuth(httpx2.Auth):
 
 
 def _reason(data: bytes) -> str:
-    """The code of an error, if there is one."""
+    """Return the OAuth error code of an answer in brackets, "" if it has none."""
     try:
         code = json.loads(data)["error"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -376,7 +381,9 @@ def _check_token(tokens: OAuthToken) -> None:
 
 
 def _ask_for(response: httpx2.Response, scope: str) -> None:
-    """Have the challenge name these rights, too; the SDK takes the first scope that it finds there."""
+    """Add the scopes to the challenge of a 401, in front: the SDK takes the first scope in the
+    header.
+    """
     wanted = union_scopes(extract_scope_from_www_auth(response), scope) or ""
     said = response.headers.get("WWW-Authenticate", "Bearer")
     wanted = re.sub(r"[^\x21\x23-\x5b\x5d-\x7e ]", "", wanted)

@@ -1,4 +1,6 @@
-"""A server that is a program: its pipes, with bounds on whatever it writes, and its certain end."""
+"""Runs an MCP server that is a program: pipes with bounds on its output, and a stop that always
+succeeds.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ from pathlib import Path
 from agentd.interfaces.mcp.link import ServerFault
 
 _LINE = 4 * 1024 * 1024  # bytes of one message
-_BURST = 32 * 1024 * 1024  # bytes that may come between two messages of ours
+_BURST = 32 * 1024 * 1024  # bytes that the program may write between two messages of agentd
 _MESSAGES = 5000  # lines, likewise
-_TAIL = 2000  # bytes of its last words that are kept
-# What a program needs to be at home. Keys of the daemon, and its line to systemd, stay behind.
+_TAIL = 2000  # bytes kept of the end of standard error
+# What a program needs to run as usual. The daemon's keys and its systemd socket are not passed on.
 _PASSED_ON = frozenset(
     [
         "PATH",
@@ -30,7 +32,7 @@ _PASSED_ON = frozenset(
         "TZ",
         "TERM",
         "TMPDIR",
-        "SSL_CERT_FILE",  # where certificates stand: behind a company's gateway nothing loads without
+        "SSL_CERT_FILE",  # certificates: behind a company's gateway nothing loads without them
         "SSL_CERT_DIR",
         "NODE_EXTRA_CA_CERTS",
         "REQUESTS_CA_BUNDLE",
@@ -47,18 +49,16 @@ _PASSED_ON = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CallOrder:
-    """What is to be started. Its environment is shown to nobody: secrets stand there."""
+    """How to start a program. `environ` contains secrets and is left out of the repr."""
 
     command: tuple[str, ...]
     folder: Path
     environ: Mapping[str, str] = field(repr=False)
-    grace: float = (
-        1.0  # seconds that it has to end by itself, and then once more when it was told to
-    )
+    grace: float = 1.0  # seconds to end after its input is closed, and again after SIGTERM
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What of the daemon's environment programs of others see."""
+    """Return the part of the daemon's environment that programs of MCP servers get."""
     return {
         name: value
         for name, value in environ.items()
@@ -67,8 +67,8 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 class Program:
-    """A running server. `ended` is set when it will say nothing more, `fault` tells why if that was its
-    own doing.
+    """A running server program. `ended` is set when no more output comes; `fault` says why if the
+    program broke a bound.
     """
 
     def __init__(self, process: Process, grace: float) -> None:
@@ -82,18 +82,20 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """The process id."""
         return self._process.pid
 
     async def send(self, line: bytes) -> None:
-        """Write a line. Raises ConnectionError when it has closed its end."""
+        """Write a line to standard input. Raises ConnectionError if the program has closed it."""
         assert self._process.stdin is not None
         self._lines = self._bytes = 0
         self._process.stdin.write(line)
         await self._process.stdin.drain()
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """What it writes, line by line, until it ends or goes beyond its bounds."""
+        """Yield the lines of standard output until the program ends or exceeds a bound; sets
+        `ended` then.
+        """
         assert self._process.stdout is not None
         try:
             while line := await self._process.stdout.readline():
@@ -110,13 +112,15 @@ class Program:
             self.ended.set()
 
     async def listen(self) -> None:
-        """Keep the last of what it says on its standard error."""
+        """Read standard error to its end and keep the last `_TAIL` bytes."""
         assert self._process.stderr is not None
         while said := await self._process.stderr.read(65536):
             self._last_words = (self._last_words + said)[-_TAIL:]
 
     async def cause(self) -> ServerFault:
-        """Why it is gone, with its last words."""
+        """Return why the program is gone: the broken bound, or its exit code with the last line of
+        standard error.
+        """
         if self.fault is not None:
             return self.fault
         await self._is_gone()
@@ -129,16 +133,18 @@ class Program:
         return ServerFault("died", f"it {how}{said}")
 
     async def end(self) -> None:
-        """Let it end, and see to it that nothing is left of it."""
+        """Stop the program: close its input, then SIGTERM, then SIGKILL to the whole process group,
+        each after the grace time.
+        """
         process = self._process
         if process.stdin is not None:
             process.stdin.close()
         if not await self._is_gone():
             self._signal(signal.SIGTERM)
             await self._is_gone()
-        self._signal(signal.SIGKILL)  # to its children, if it is gone
+        self._signal(signal.SIGKILL)  # also if it is gone: its children may run on
         if process.stdin is not None and process.stdin.transport.get_write_buffer_size():
-            process.stdin.transport.abort()  # what nobody reads is not waited for
+            process.stdin.transport.abort()  # do not wait until unread input is flushed
 
     async def _is_gone(self) -> bool:
         with suppress(TimeoutError):
@@ -153,7 +159,7 @@ class Program:
 
 @asynccontextmanager
 async def start_program(order: CallOrder) -> AsyncIterator[Program]:
-    """The program while the block runs. Raises ServerFault when it cannot be started."""
+    """Run a program for as long as the block runs. Raises ServerFault if it cannot be started."""
     loop = asyncio.get_running_loop()
     try:
         transport, protocol = await loop.subprocess_exec(
@@ -181,4 +187,4 @@ async def start_program(order: CallOrder) -> AsyncIterator[Program]:
         finally:
             await program.end()
             listening.cancel()
-            transport.close()  # a child in a group of its own may hold the other ends for ever
+            transport.close()  # a child in its own process group may keep the pipes open for ever

@@ -1,4 +1,6 @@
-"""How a configured server is reached: what it is started with, and who it is told that we are."""
+"""Opens sessions with configured MCP servers: with the environment, secrets and login each one
+needs.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,16 @@ _GRACE = 1.0  # seconds
 
 
 def is_installed() -> bool:
-    """Whether the SDK is there; it is looked for, not loaded."""
+    """Return whether the SDK is installed, without importing it."""
     return importlib.util.find_spec("mcp") is not None
 
 
 def check_installed(
     what: str, find: Callable[[str], object | None] = importlib.util.find_spec
 ) -> None:
-    """Raise ConfigError where the SDK is missing, which `what` needs; it is looked for, not loaded."""
+    """Raise ConfigError if the SDK, which `what` needs, is not installed. The SDK is not
+    imported.
+    """
     if find("mcp") is None:
         raise ConfigError(
             f"{what} needs the extra `mcp`, which is not installed",
@@ -41,7 +45,9 @@ def check_installed(
 
 
 def source(server: McpServer) -> str:
-    """A digest of what makes it the server that it is; secrets are not in it."""
+    """Return a digest of the settings that identify a server; the values of secrets are not part of
+    it.
+    """
     parts = [server.command, server.url, server.cwd, server.env, sorted(server.secrets)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -54,10 +60,11 @@ def dial(
     grace: float = _GRACE,
     store: LoginStore | None = None,
 ) -> Dial:
-    """What opens a session with it, by the login in `store` where one is needed. Secrets are looked up at each
-    start, and never told in texts.
+    """Return the Dial of a server: over a program, or over HTTP with a bearer token or the login in
+    `store`. Secrets are looked up at each start and added to `redactor`.
 
-    Opening one raises ServerFault if a secret or a login is missing.
+    Opening a session raises ServerFault if a secret or a login is missing, or the server cannot be
+    reached.
     """
 
     def secret(text: str, setting: str) -> str:
@@ -105,7 +112,9 @@ def login_door(
     redactor: Redactor,
     store: LoginStore,
 ) -> LoginDoor:
-    """What logs in to it. Raises AgentdError where that does not work."""
+    """Return the door through which the owner logs in to a server. Its `log_in` raises
+    AgentdError.
+    """
 
     async def log_in(redirect_uri: str, way: LoginWay) -> None:
         secret = ""
@@ -135,8 +144,8 @@ def _secret(
 
 
 def _load_sdk(load: Callable[[], ModuleType]) -> ModuleType:
-    """The SDK, or what of it logs in; a second of loading, once. What it makes stays, and is not looked at for
-    garbage.
+    """Import the SDK or its OAuth part; the first import takes about a second. The modules are
+    frozen for the garbage collector, since they stay for good.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -1,4 +1,6 @@
-"""JSON Schemas of others: bounded, and checked against without running anything that they say. Pure."""
+"""JSON Schemas from outside: bounded to a safe subset, and checked without executing patterns.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,18 @@ ANY: JsonObject = {"type": "object"}
 
 _LONGEST = 16_000  # characters of one schema
 _DEEPEST = 12
-_FIELDS = 20  # of a form
+_FIELDS = 20  # of a form, at most
 _SIMPLE = ("string", "number", "integer", "boolean")
 _WORDS = 300  # characters of a description inside a schema
-# What models are told. Patterns, formats and references to elsewhere are left out: a pattern may take
-# for ever, and a reference would be fetched.
+# The keywords that are kept. Patterns, formats and remote references are dropped: a pattern may
+# take for ever to match, and a reference would be fetched.
 _TABLES = frozenset({"properties", "$defs"})
 _SCHEMAS = frozenset({"items", "additionalProperties"})
 _CHOICES = frozenset({"anyOf", "oneOf", "allOf"})
 _TEXTS = frozenset({"description", "title"})
 _NUMBERS = frozenset({"minimum", "maximum"})
 _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength"})
-# Services refuse a request with a tool that has other names, or these words beside its fields.
+# Providers refuse a tool with other field names, or with one of _INSIDE at the top of its schema.
 _FIELD = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _INSIDE = ("anyOf", "oneOf", "allOf", "enum", "const", "default", "$ref")
 _PLACE = re.compile(r"#/\$defs/([A-Za-z0-9_.-]{1,100})", re.ASCII)
@@ -52,21 +54,23 @@ _KEPT = frozenset(_PLAIN) | _TABLES | _SCHEMAS | _CHOICES | _TEXTS | _NUMBERS | 
 
 
 def bound_schema(schema: Any) -> JsonObject:
-    """What of a tool's input schema models are told, as every service takes it; that of any object where it is
-    none, or too large.
+    """Return the part of a tool's input schema that every provider accepts; ANY if it is no schema
+    of an object or too large.
     """
     kept = _object(schema)
     return _spread(kept) if kept else ANY
 
 
 def mismatch(value: Any, schema: Mapping[str, Any], name: str = "the input") -> str:
-    """Where `value` does not fit a bounded schema, in words; "" where it fits."""
+    """Return in words the first place where `value` does not fit a bounded schema; "" if it
+    fits.
+    """
     return next(_mismatches(value, schema, name, _DEEPEST), "")
 
 
 def flat(schema: Any) -> JsonObject | None:
-    """The schema of a form as the owner is asked by it; None for one that is none: forms are objects of
-    texts, numbers, choices and yes or no.
+    """Return the bounded schema of a form: 1 to 20 fields, each a string, number, boolean or
+    choice. None for any other schema.
     """
     kept = _object(schema) or {}
     fields = kept.get("properties", {})
@@ -83,7 +87,7 @@ def _is_field(schema: Mapping[str, Any]) -> bool:
 
 
 def signature(schema: Mapping[str, Any]) -> str:
-    """The names of what a tool takes: `path, head?`; those with `?` may be left out."""
+    """Return the names of a tool's parameters: `path, head?`; those with `?` are optional."""
     required = set(schema.get("required", ()))
     names = schema.get("properties", {})
     order = sorted(names, key=lambda name: name not in required)
@@ -91,7 +95,7 @@ def signature(schema: Mapping[str, Any]) -> str:
 
 
 def _object(schema: Any) -> dict[str, Any] | None:
-    """What is kept of the schema of an object; None where it is none, or too large."""
+    """Return the bounded schema of an object; None if it is no such schema, or too large."""
     if not isinstance(schema, Mapping) or schema.get("type", "object") != "object":
         return None
     kept = {**_keep_known(schema, _DEEPEST), "type": "object"}
@@ -101,8 +105,8 @@ def _object(schema: Any) -> dict[str, Any] | None:
 
 
 def _spread(kept: dict[str, Any]) -> JsonObject:
-    """The schema with the fields of all its alternatives beside each other. What no field may be called is told
-    in words.
+    """Return the schema with the fields of all its alternatives merged at the top. Fields whose
+    names providers refuse are only listed in the description.
     """
     inside = {word: kept.pop(word) for word in _INSIDE if word in kept}
     parts = [part for word in sorted(_CHOICES) for part in inside.get(word, ())]
@@ -121,7 +125,7 @@ def _spread(kept: dict[str, Any]) -> JsonObject:
 
 
 def _referenced(value: Any) -> set[str]:
-    """The definitions that a kept schema refers to."""
+    """Return the names of the definitions to which a bounded schema refers."""
     if isinstance(value, list):
         return {name for one in value for name in _referenced(one)}
     if not isinstance(value, dict):
@@ -146,7 +150,7 @@ def _keep_known(schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
 
 
 def _keyword(word: str, value: Any, depth: int) -> Any:
-    """The value of a keyword; None where it is not what that keyword has."""
+    """Return the bounded value of a keyword; None if the value has the wrong type."""
     if word in _TABLES:
         return _table(value, depth) if isinstance(value, Mapping) else None
     if word in _SCHEMAS and isinstance(value, Mapping):
@@ -179,7 +183,7 @@ def _names(value: Any) -> list[str] | None:
 
 
 def _writable(value: Any) -> Any:
-    """The value; None for one that JSON does not have: an infinite number."""
+    """Return the value, None if JSON cannot express it (an infinite number)."""
     try:
         json.dumps(value, allow_nan=False)
     except ValueError:

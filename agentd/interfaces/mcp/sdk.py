@@ -1,4 +1,6 @@
-"""The official SDK: one session with a server. Imported at the first start of one, for it is large."""
+"""Sessions with MCP servers over the official SDK. Imported at the first start of a server, since
+the SDK is large.
+"""
 
 from __future__ import annotations
 
@@ -28,26 +30,24 @@ from agentd.interfaces.mcp.link import Fill, ListedResource, Said, ServerAnswer,
 from agentd.interfaces.mcp.program import Program
 
 _PAGES = 20
-_FORMS = 5  # that one call may ask the owner to fill in
-_RESOURCES = 1000  # that are listed
-_JUNK = (
-    100  # lines that are no messages, which are passed over: many programs greet on their output
-)
-_LARGE = 64 * 1024  # bytes that are read in a thread
-_CUT = types.ErrorData(code=types.CONNECTION_CLOSED, message="Connection closed")  # as the SDK says
+_FORMS = 5  # at most, that one call may have the owner fill in
+_RESOURCES = 1000  # at most, of one server
+_JUNK = 100  # lines that are no messages and are skipped: many programs print a greeting
+_LARGE = 64 * 1024  # bytes; longer lines are parsed in a thread
+_CUT = types.ErrorData(code=types.CONNECTION_CLOSED, message="Connection closed")  # of the SDK
 _STOPPED = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 
 R = TypeVar("R", bound=BaseModel)
 Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 Outgoing = MemoryObjectReceiveStream[SessionMessage]
 
-# What servers send stands in its tracebacks; what matters comes as an error to the caller.
+# The SDK logs tracebacks that contain what servers sent; callers get what matters as errors.
 for _name in ("mcp", "client"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 
 class _OpenCall:
-    """A call that has not been answered yet, and the questions that came up in it."""
+    """A call without an answer yet, with the forms that the server has sent during the call."""
 
     def __init__(self, fill: Fill | None) -> None:
         self._fill = fill
@@ -55,7 +55,9 @@ class _OpenCall:
         self._scopes: set[anyio.CancelScope] = set()
 
     async def filled(self, message: str, schema: Mapping[str, Any]) -> FormAnswer | None:
-        """What the owner says; None when the call is over before he has."""
+        """Have the owner fill in a form. Returns None if the call ends before his answer, UNASKED
+        without `fill` or beyond `_FORMS` forms.
+        """
         self._asked += 1
         if self._fill is None or self._asked > _FORMS:
             return UNASKED
@@ -68,13 +70,13 @@ class _OpenCall:
         return None
 
     def close(self) -> None:
-        """Take back what is still asked."""
+        """Withdraw the forms that are still open."""
         for scope in tuple(self._scopes):
             scope.cancel()
 
 
 class SdkLink:
-    """A session with a server that has introduced itself."""
+    """The Link over a session of the SDK."""
 
     def __init__(self, session: ClientSession, cause: Callable[[], Awaitable[ServerFault]]) -> None:
         self._session = session
@@ -82,10 +84,10 @@ class SdkLink:
         self._calls: list[_OpenCall] = []
         self.changed = asyncio.Event()
         self.ended = asyncio.Event()
-        self.is_broken_off = False  # whether `ended` says that we have ended it
+        self.is_broken_off = False  # whether `ended` means that agentd cut the connection
 
     async def introduce(self) -> None:
-        """Shake hands. Raises ServerFault."""
+        """Do the handshake. Raises ServerFault."""
         try:
             await self._session.initialize()
         except MCPError as error:
@@ -94,7 +96,7 @@ class SdkLink:
             raise _nonsense(error) from None
 
     async def said(self) -> Said:
-        """What the server says of itself. Raises ServerFault."""
+        """List the server's tools and instructions; clears `changed`. Raises ServerFault."""
         self.changed.clear()
         tools: list[Mapping[str, Any]] = []
         cursor: str | None = None
@@ -135,13 +137,13 @@ class SdkLink:
         return ServerAnswer("\n\n".join(parts), is_error=bool(result.is_error))
 
     async def read(self, uri: str) -> ServerAnswer:
-        """A resource. Raises ServerFault."""
+        """Read a resource. Raises ServerFault."""
         params = types.ReadResourceRequestParams(uri=uri)
         result = await self._ask(types.ReadResourceRequest(params=params), types.ReadResourceResult)
         return ServerAnswer("\n\n".join(_contents_text(one) for one in result.contents))
 
     async def resources(self) -> tuple[ListedResource, ...]:
-        """What there is to read, as far as a bounded list goes. Raises ServerFault."""
+        """List the resources, at most `_RESOURCES` of `_PAGES` pages. Raises ServerFault."""
         found: list[ListedResource] = []
         cursor: str | None = None
         has = self._session.server_capabilities
@@ -155,15 +157,15 @@ class SdkLink:
         return tuple(found[:_RESOURCES])
 
     async def heard(self, message: IncomingMessage) -> None:
-        """Note that the server has other tools now."""
+        """Set `changed` if the message says that the server's tools have changed."""
         if isinstance(message, types.ToolListChangedNotification):
             self.changed.set()
 
     async def elicited(
         self, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
-        """What the owner says to a question of the server's. It does not say which call it belongs to, so
-        there must be one alone.
+        """Answer a server's request for values (an elicitation) with what the owner fills in. The
+        request does not name its call, so it is declined unless exactly one call is open.
         """
         if not isinstance(params, types.ElicitRequestFormParams):
             return _decline("addresses are not opened for servers")
@@ -189,11 +191,11 @@ class SdkLink:
             raise _nonsense(error) from None
 
     async def _fault(self, error: MCPError) -> ServerFault:
-        # Servers use the number for errors of their own, too; a stream that was broken off has others.
+        # Servers use this code for other errors too, and a cut stream may end with other codes.
         is_closed = error.error.code == types.CONNECTION_CLOSED or self.is_broken_off
         is_cut = (
             self.is_broken_off and error.error == _CUT
-        )  # over HTTP each request may be, by itself
+        )  # over HTTP a single request may be cut as well
         if is_cut or (is_closed and self.ended.is_set()):
             return await self._cause()
         return ServerFault("refused", f"it answered: {error.error.message[:500]}")
@@ -201,7 +203,9 @@ class SdkLink:
 
 @asynccontextmanager
 async def to_program(program: Program) -> AsyncIterator[SdkLink]:
-    """A session over the pipes of a program. Raises ServerFault."""
+    """Open a session over the pipes of a program, for as long as the block runs. Raises
+    ServerFault.
+    """
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     async with asyncio.TaskGroup() as group:
@@ -228,8 +232,9 @@ async def to_address(
     authorized: Callable[[HttpBounds], httpx2.Auth] | None = None,
     transport: httpx2.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[SdkLink]:
-    """A session over streamable HTTP. `authorized` makes what adds a login to requests, over `transport`.
-    Raises ServerFault.
+    """Open a session over streamable HTTP, for as long as the block runs. `authorized` makes the
+    httpx auth that adds a login to requests; `transport` replaces the default transport. Raises
+    ServerFault.
     """
     bounds = HttpBounds()
 
@@ -274,10 +279,10 @@ async def _session(
     async def elicited(
         context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
-        del context  # it does not say which call is meant
+        del context  # it does not name the call
         return await links[0].elicited(params) if links else _decline("nobody is there yet")
 
-    # Without callbacks for them the SDK declines sampling and roots in words.
+    # Without callbacks the SDK answers requests for sampling and roots with an error.
     session = ClientSession(
         read,
         write,
@@ -301,7 +306,7 @@ async def _receive(program: Program, incoming: Incoming) -> None:
                 program.fault = ServerFault("protocol", "it writes what is no protocol message")
                 break
     except _STOPPED:
-        pass  # the session was the first to go
+        pass  # the session was closed before the program
     finally:
         program.ended.set()
         incoming.close()

@@ -1,4 +1,6 @@
-"""One server: started when it is called, stopped when it is idle, left alone for a while when it fails."""
+"""One MCP server: started at its first call, stopped when idle, not retried for a while after a
+failure.
+"""
 
 from __future__ import annotations
 
@@ -38,28 +40,28 @@ T = TypeVar("T")
 
 _FIRST_PAUSE = 2.0  # seconds after a failure; doubles
 _LONGEST_PAUSE = 300.0
-_FAREWELL = 10.0  # seconds in which a session has to end, once nobody wants it any more
-_EACH = 1.0  # seconds between two words on how far a call is
-_SHOWN = 200  # characters of each
-_LONGEST_URI = 500  # characters; longer ones are not typed
+_FAREWELL = 10.0  # seconds that a session may take to close
+_EACH = 1.0  # seconds between two progress texts of a call
+_SHOWN = 200  # characters of a progress text or of a resource's name
+_LONGEST_URI = 500  # characters; resources with longer ones are not listed, since nobody types them
 _BLANK = re.compile(r"\s")
 _SLOW_START = (
     "start its command once by hand (npx and uvx load a package at first), or raise start_timeout"
 )
-_LIST_AGAIN = 10.0  # seconds between two looks at tools that a server says have changed
+_LIST_AGAIN = 10.0  # seconds at least between two listings after reported changes
 
 
 class ServerState(StrEnum):
-    """What a server does."""
+    """The state of a server."""
 
-    IDLE = "idle"  # not started; it will be when it is called
+    IDLE = "idle"  # not started; the next call starts it
     STARTING = "starting"
     RUNNING = "running"
-    PAUSED = "paused"  # it has failed, and is not tried again yet
+    PAUSED = "paused"  # failed; not started again before a pause has passed
 
 
 class RecallServer:
-    """A configured server, whether it runs or not."""
+    """An MCP server that is configured or that a client offered, running or not."""
 
     def __init__(
         self,
@@ -87,29 +89,31 @@ class RecallServer:
         self._calls = 0
         self._used = self._listed = clock.monotonic()
         self._failures = 0
-        self._failed_start = 0  # the number of the start whose failure was counted last
-        self._again = 0.0  # when it may be started once more
-        self.fault: ServerFault | None = None  # the last one, until it has worked again
+        self._failed_start = 0  # the start (a value of `starts`) whose failure was counted last
+        self._again = 0.0  # monotonic seconds before which the server is not started again
+        self.fault: ServerFault | None = None  # the last one; None once a call has succeeded again
         self.starts = 0
 
     def open(self, group: asyncio.TaskGroup) -> None:
-        """Let it be started, by tasks of this group."""
+        """Allow starts from now on; the server's task runs in `group`."""
         self._group = group
 
     def close(self) -> None:
-        """Start it no more, and end what runs."""
+        """Stop the server if it runs, and start it no more."""
         self._group = None
         self._stop.set()
 
     def restart(self, fault: ServerFault | None = None) -> None:
-        """Let the next call start it anew, and at once: what made it fail is over, but for `fault`."""
+        """Stop the server and let the next call start it at once, without the pause after failures.
+        `fault` replaces the last fault.
+        """
         self._failures, self._again = 0, 0.0
         self.fault = fault
         self._stop.set()
 
     @property
     def state(self) -> ServerState:
-        """What it does."""
+        """The current state."""
         if self._running is not None:
             is_ready = self._ready is not None and self._ready.done()
             return ServerState.RUNNING if is_ready else ServerState.STARTING
@@ -117,7 +121,7 @@ class RecallServer:
         return ServerState.PAUSED if is_paused else ServerState.IDLE
 
     def entries(self) -> Mapping[str, CatalogueEntry]:
-        """Its tools by name, but for those that the owner denies."""
+        """Return the server's tools by name, without those whose permission is "deny"."""
         known = self.catalogue.listing.entries.items()
         allowed = self.settings.permission_of
         return {name: entry for name, entry in known if allowed(name) != "deny"}
@@ -129,8 +133,10 @@ class RecallServer:
         show: Show = lambda _: None,
         fill: Fill | None = None,
     ) -> ServerAnswer:
-        """What the tool answers; `show` is told how far it is, at most once in a second. While `fill` asks
-        the owner what the server wants to know, the time of the call does not run. Raises ServerFault.
+        """Call a tool (or read a resource, if `tool` is RESOURCE_TOOL) and return the answer; start
+        the server if it does not run. `show` gets progress texts, at most one a second. `fill` asks
+        the owner for values that the server requests; the time limit of the call does not run
+        meanwhile. Raises ServerFault.
         """
         entry = self.catalogue.listing.entries.get(tool)
         if RESOURCE is not None and entry is not None and entry.now == RESOURCE:
@@ -149,12 +155,14 @@ class RecallServer:
 
     @property
     def has_resources(self) -> bool:
-        """Whether it offers resources that the owner does not deny."""
+        """Whether the server offers resources and the owner does not deny `read_resource`."""
         entry = self.entries().get(str(RESOURCE_TOOL["name"]))
         return entry is not None and entry.now == RESOURCE
 
     async def resources(self) -> tuple[ListedResource, ...]:
-        """What there is to read, in words that can be shown. Raises ServerFault."""
+        """Return the server's resources with printable addresses and names. Addresses with blanks
+        or of more than 500 characters are left out. Raises ServerFault.
+        """
         found = await self._use(lambda link: link.resources())
         shown = (
             ListedResource(printable(one.uri), printable(one.name)[:_SHOWN])
@@ -164,17 +172,19 @@ class RecallServer:
         return tuple(shown)
 
     def accept(self, tool: str) -> None:
-        """The owner has seen what the tool is now, and said yes."""
+        """Record the tool's current definition as known: the owner has seen and accepted it."""
         self.catalogue.keep(self.catalogue.listing.accepted(tool))
 
     async def refresh(self) -> None:
-        """Know what it says of itself now. A server that runs is not asked again unless it has said that
-        something changed. Raises ServerFault.
+        """Start the server if it does not run, which lists its tools; of a running one list them
+        only if it has reported a change. Raises ServerFault.
         """
         await self._use(self._relist_if_changed)
 
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with it."""
+        """Return what the owner should know: the last fault, tools that are not offered, changed
+        tools.
+        """
         found = []
         if self.fault is not None:
             text = f"the MCP server {self.name} failed: {self._redactor.text(self.fault.message)}"
@@ -198,7 +208,7 @@ class RecallServer:
         return tuple(found)
 
     def as_json(self) -> dict[str, Any]:
-        """Its line of `agentd status`."""
+        """Return the server's entry in `agentd status`."""
         entries = self.catalogue.listing.entries
         return {
             "name": self.name,
@@ -221,13 +231,13 @@ class RecallServer:
 
             done = await within(self._clock, self.settings.timeout.total_seconds(), both(), pauses)
         except TimeoutError:
-            if self._calls == 1:  # whoever else waits may still be answered
+            if self._calls == 1:  # other calls may still be answered
                 self._stop.set()
             raise self._failed(self._late()) from None
         except ServerFault as fault:
             if self.settings.url and self._calls == 1:
-                self._stop.set()  # it may have been restarted, and know nothing of our session
-            is_answer = fault.kind == "refused"  # like any other
+                self._stop.set()  # the server may have been restarted and have lost our session
+            is_answer = fault.kind == "refused"  # the server works; it refused this request
             raise (self._with_name(fault) if is_answer else self._failed(fault)) from None
         finally:
             self._calls -= 1
@@ -255,8 +265,8 @@ class RecallServer:
         return await asyncio.shield(self._ready)
 
     async def _run(self, ready: asyncio.Future[Link]) -> None:
-        """The server's life, in one task, as its session needs it. How long that takes to end is not the
-        server's to say.
+        """Run one session from start to end. One task does all of it: the session must be closed by
+        the task that opened it. Closing is cut off after `farewell` seconds.
         """
         farewell = asyncio.timeout(None)
         failed: Exception | None = None
@@ -278,7 +288,7 @@ class RecallServer:
             if (told := failed if farewell.expired() else error) is not None:
                 self._tell(ready, self._failed(self._start_fault(told)))
         except Exception as error:
-            # A library's fault ends this server alone.
+            # An error of a library ends this server only.
             log.exception("mcp_crashed", server=self.name)
             self._tell(ready, self._failed(self._start_fault(error)))
         finally:
@@ -289,7 +299,9 @@ class RecallServer:
             log.info("mcp_stopped", server=self.name)
 
     def _start_fault(self, error: Exception) -> ServerFault:
-        """What was wrong, however deep in groups of tasks it was raised."""
+        """Return the fault for `error`; of nested exception groups the first innermost error
+        counts.
+        """
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, ServerFault):
@@ -312,7 +324,9 @@ class RecallServer:
         return link
 
     async def _attend(self, link: Link) -> None:
-        """Return when it has ended, is to be stopped, or was idle for long enough."""
+        """Return when the session has ended, a stop is asked for, or the server was idle for the
+        configured time. List the tools again when the server reports a change.
+        """
         idle = self.settings.idle.total_seconds()
         self._used = self._clock.monotonic()
         while not link.ended.is_set() and not self._stop.is_set():
@@ -325,7 +339,7 @@ class RecallServer:
                 await self._look_again(link)
 
     async def _look_again(self, link: Link) -> None:
-        """List the tools that are said to have changed, however often it is said."""
+        """List the tools after a reported change, at most once in `_LIST_AGAIN` seconds."""
         wait = self._listed + _LIST_AGAIN - self._clock.monotonic()
         if wait > 0:
             await first(link.ended.wait(), self._stop.wait(), self._clock.sleep(wait))
@@ -352,7 +366,7 @@ class RecallServer:
             self.catalogue.keep(kept.renewed(self.catalogue.source, said.instructions, tools))
 
     def _calmed(self, show: Show) -> Show:
-        """`show`, but short and not too often."""
+        """Wrap `show`: texts are redacted, cut, and passed on at most once in `_EACH` seconds."""
         last = -_EACH
 
         def calmly(text: str) -> None:
@@ -364,8 +378,8 @@ class RecallServer:
         return calmly
 
     def _failed(self, fault: ServerFault) -> ServerFault:
-        """Note a failure, which makes the next start wait, and tell it. However many calls one start fails, it
-        has failed once.
+        """Record a failure, which delays the next start, and return it with the server's name.
+        Several calls that one start fails count as one failure.
         """
         if fault is not self.fault:
             if self._failed_start != self.starts:
@@ -389,4 +403,4 @@ class RecallServer:
     def _tell(ready: asyncio.Future[Link], fault: ServerFault) -> None:
         if not ready.done():
             ready.set_exception(fault)
-            ready.exception()  # whoever waited may have left
+            ready.exception()  # the waiter may have left

@@ -1,4 +1,4 @@
-"""A server's tool as the engine knows tools."""
+"""The tool of an MCP server as a Tool of the engine."""
 
 from __future__ import annotations
 
@@ -25,16 +25,14 @@ from agentd.interfaces.tools.fence import in_backticks, printable
 
 log = structlog.get_logger()
 
-_QUESTION = 2000  # characters of what a server asks the owner
-_WORDS = 300  # characters of a description that prompts carry
-_AROUND = 400  # characters for the fence and what stands before it
-_OUTSIDE = frozenset({"refused", "died"})  # failures that are told in words of the server
+_QUESTION = 2000  # characters of a server's message to the owner
+_WORDS = 300  # characters of a description in prompts
+_AROUND = 400  # characters reserved for the backticks and the line before them
+_OUTSIDE = frozenset({"refused", "died"})  # kinds of fault that quote the server
 
 
 class McpTool:
-    """One tool of one server. `vouched` says that the owner has allowed it by name, `most` how many
-    characters of an answer models are shown, `forms` has the owner fill in what servers ask for.
-    """
+    """One tool of one server."""
 
     def __init__(
         self,
@@ -45,6 +43,9 @@ class McpTool:
         most: int,
         forms: FormAsker | None = None,
     ) -> None:
+        """`vouched`: the owner has allowed the tool by name. `most`: characters of an answer that
+        the model gets. `forms` has the owner fill in values that the server requests.
+        """
         self._forms = forms
         self._server = server
         self._tool = entry.now.name
@@ -55,7 +56,7 @@ class McpTool:
 
     def _spec(self, told: Definition, *, vouched: bool) -> ToolSpec:
         is_asked = self._server.settings.permission_of(self._tool) == "ask"
-        # That it only reads is the server's word. It counts where the owner has vouched for the tool.
+        # Only the server claims that it is read-only: believed if the owner vouches for the tool.
         reads = told.reads and vouched
         return ToolSpec(
             self.name,
@@ -67,11 +68,14 @@ class McpTool:
         )
 
     def check(self, call: ToolCall) -> None:
-        """Raise ToolFailed for an input that does not fit what models are told."""
+        """Raise ToolFailed for an input that does not fit the schema that the model was given."""
         _check(call, self.told)
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """What the server answers, as text of others; so are its failures."""
+        """Call the server and return its answer, tainted, in backticks. A ServerFault becomes an
+        error output. Raises ToolFailed if the definition has changed and the owner does not accept
+        it.
+        """
         try:
             await self._server.refresh()
             await self._accept(call, gate)
@@ -91,7 +95,9 @@ class McpTool:
         )
 
     def _filler(self, call: ToolCall, gate: Gate) -> Fill | None:
-        """What asks the owner in the middle of this call; None where nobody is to be asked."""
+        """Return the function that has the owner fill in a form during this call; None in turns in
+        which nobody may be asked.
+        """
         forms = self._forms
         if forms is None or call.origin.is_silent or call.kind is not Kind.MAIN:
             return None
@@ -114,14 +120,13 @@ class McpTool:
         return fill
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: what a program of others did when agentd was cut is unknown.
-
-        Raises ToolFailed.
-        """
+        """Raise ToolFailed: what the call did before the restart is unknown."""
         raise ToolFailed(f"{self.name} was cut by a restart", cure="Look before you call it again.")
 
     async def _accept(self, call: ToolCall, gate: Gate) -> None:
-        """Ask about a tool that is not what it was. Raises ToolFailed where that is not accepted."""
+        """Ask the owner about a changed definition before the call. Raises ToolFailed if he does
+        not accept it, the tool is gone, or the input does not fit the new schema.
+        """
         entry = self._server.entries().get(self._tool)
         if entry is None:
             raise ToolFailed(f"{self._server.name} has no tool {self._tool!r} any more")
@@ -149,7 +154,9 @@ def _check(call: ToolCall, definition: Definition) -> None:
 
 
 def _change(name: str, entry: CatalogueEntry) -> Approval:
-    """The question about a tool that says something else of itself than it did."""
+    """Return the question about a changed definition: the old and the new words, or the new ones of
+    a new tool.
+    """
     before = _words(entry.known) if entry.known else ""
     after = _words(entry.now)
     parts = ["Before:", before, "", "Now:", after] if before else ["New:", after]

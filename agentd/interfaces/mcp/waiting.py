@@ -1,4 +1,4 @@
-"""Waiting on the outside: until the clock says that it is enough."""
+"""Time limits by the Clock for work that depends on others."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ T = TypeVar("T")
 
 
 class Pauses:
-    """Blocks whose time does not count. They may overlap."""
+    """Blocks of time that do not count towards a limit. They may overlap."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._open = 0
         self._since = 0.0
-        self.seconds = 0.0  # of those that are over
+        self.seconds = 0.0  # total length of the finished blocks
         self.over = asyncio.Event()
         self.over.set()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Such a block."""
+        """Stop the limit's time for as long as the block runs."""
         if not self._open:
             self._since = self._clock.monotonic()
             self.over.clear()
@@ -42,8 +42,8 @@ class Pauses:
 async def within(
     clock: Clock, seconds: float, work: Awaitable[T], pauses: Pauses | None = None
 ) -> T:
-    """The result of work that runs in this very task. Raises TimeoutError after `seconds`, those of
-    `pauses` aside, and what the work raises.
+    """Await `work` in this very task and return its result. Raises TimeoutError after `seconds` of
+    the clock, without the time of `pauses`, and whatever the work raises.
     """
     try:
         async with asyncio.timeout(None) as limit, asyncio.TaskGroup() as group:
@@ -52,12 +52,12 @@ async def within(
                 return await work
             finally:
                 timer.cancel()
-    except ExceptionGroup as group_of_one:  # the timer fails never, the work once
+    except ExceptionGroup as group_of_one:  # the timer never fails, so this is the work's error
         raise group_of_one.exceptions[0] from None
 
 
 async def first(*waits: Coroutine[Any, Any, Any]) -> None:
-    """Return when one of them has; the others are cancelled."""
+    """Return when one of the coroutines has finished; the others are cancelled."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(wait) for wait in waits]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
