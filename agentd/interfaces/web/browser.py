@@ -1,4 +1,4 @@
-"""The web as the rest of the daemon knows it: what it needs is loaded when it is first used."""
+"""The daemon's access to the web. The libraries for it are imported at the first use."""
 
 from __future__ import annotations
 
@@ -18,22 +18,20 @@ _CURE = "`make run EXTRAS=web` in the checkout, or `pip install 'agentd-daemon[w
 
 
 class Opened(Protocol):
-    """The web, once it is loaded."""
+    """Port: the web with its libraries loaded."""
 
     async def read(self, url: str) -> str:
-        """A page as text, with its address and title. Raises WebFault."""
+        """Return a page as text, with its address and title. Raises WebFault."""
 
     async def search(self, query: str, limit: int) -> str:
-        """Results as text. Raises WebFault."""
+        """Return at most `limit` results as text. Raises WebFault."""
 
     async def probe(self) -> None:
-        """Return if somebody answers where searches go. Raises WebFault."""
+        """Return if the search service answers. Raises WebFault."""
 
 
 class Browser:
-    """Reads and searches, and remembers how the last search ended. `opened` loads what that needs;
-    `find` tells whether a package is installed.
-    """
+    """Reads pages and searches; reports the fault of the last search until a search succeeds."""
 
     def __init__(
         self,
@@ -41,6 +39,9 @@ class Browser:
         opened: Callable[[], Opened],
         find: Callable[[str], object | None] = importlib.util.find_spec,
     ) -> None:
+        """`opened` imports the libraries and returns the web; `find` looks for an installed package
+        without importing it.
+        """
         self._settings = settings
         self._opened = opened
         self._web: Opened | None = None
@@ -49,7 +50,9 @@ class Browser:
 
     @property
     def offered(self) -> tuple[str, ...]:
-        """The tools that there are: none unless the web is on and its extra installed."""
+        """The names of the tools that the model may have: none unless the web is on and its extra
+        installed.
+        """
         if not self._settings.enabled or self._is_missing:
             return ()
         has_service = bool(self._settings.search.service)
@@ -57,11 +60,11 @@ class Browser:
         return tuple(name for name in there if self._settings.permission_of(name) != "deny")
 
     async def read(self, url: str) -> str:
-        """A page as text, with its address and title. Raises WebFault."""
+        """Return a page as text, with its address and title. Raises WebFault."""
         return await (await self._loaded()).read(url)
 
     async def search(self, query: str, limit: int) -> str:
-        """Results as text. Raises WebFault."""
+        """Return at most `limit` results as text. Raises WebFault."""
         try:
             found = await (await self._loaded()).search(query, limit)
         except WebFault as fault:
@@ -71,12 +74,12 @@ class Browser:
         return found
 
     async def probe(self) -> None:
-        """Return if somebody answers where searches go, or there is no such place. Raises WebFault."""
+        """Return if the search service answers or none is configured. Raises WebFault."""
         if self._settings.search.service and self.offered:
             await (await self._loaded()).probe()
 
     def problems(self) -> tuple[Problem, ...]:
-        """What keeps pages from being read, or the last search from an answer."""
+        """Return what is wrong: the extra is missing, or the last search failed."""
         if self._is_missing:
             text = "[web] needs the extra `web`, which is not installed: no page can be read"
             return (Problem("web_missing", text, _CURE),)
@@ -87,7 +90,7 @@ class Browser:
         return (Problem(f"web_{self._failed.kind}", text, cure),)
 
     def as_json(self) -> Mapping[str, Any]:
-        """The line of `agentd status`."""
+        """Return the web's entry in `agentd status`."""
         settings = self._settings
         return {
             "enabled": settings.enabled,
@@ -106,7 +109,7 @@ class Browser:
 def opening(
     settings: WebSettings, environ: Mapping[str, str], folder: Path, redactor: Redactor
 ) -> Callable[[], Opened]:
-    """What loads the web as configured."""
+    """Return the function that imports the libraries and opens the web as configured."""
     return partial(_load, settings, environ, folder, redactor)
 
 

@@ -1,8 +1,8 @@
-"""A page of the web, asked for once and carefully: at checked addresses, within a time, up to a size.
+"""Fetches a web page: only from checked addresses, within a time limit, up to a size.
 
-No cookies, no credentials, no proxies: there is no client that could have any, each request is made by
-hand. A name is looked up once; the connection goes to the address that was checked, while the certificate
-and the Host header are those of the name. Whatever leads on is checked as the first address was.
+No cookies, credentials or proxies: each request is built by hand, without a client that could have
+any. A name is resolved once; the connection goes to the checked address, with the name in the Host
+header and for the certificate. Redirects are checked like the first address.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from agentd import __version__
 from agentd.interfaces.web.guard import Address, AddressGuard, Target, parse_url
 from agentd.interfaces.web.web_faults import WebFault
 
-_CONNECT = 5.0  # seconds for each address
-_TRIED = 3  # addresses
+_CONNECT = 5.0  # seconds to connect to each address
+_TRIED = 3  # addresses of a name that are tried
 _LEADS_ON = frozenset({301, 302, 303, 307, 308})
-_GZIP = 31  # window bits of zlib that mean this format alone
+_GZIP = 31  # zlib's window bits for gzip only
 _GZIP_BEGINS = b"\x1f\x8b"
 _SHOWN = 200  # characters of an address in a message
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """How long a page may take, with all that leads to it, how many bytes of it are read, and how often it
-    may lead on.
+    """Bounds of one fetch: seconds with all redirects, bytes of the body (`most`), number of
+    redirects.
     """
 
     seconds: float
@@ -42,8 +42,8 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What came. `media_type` and `charset` are those of the header, "" where it says nothing; `is_cut`
-    says that there was more.
+    """An answer. `media_type` and `charset` are those of the header, "" if it names none; `is_cut`
+    says that the body was longer.
     """
 
     url: str
@@ -55,17 +55,18 @@ class Fetched:
 
 
 class Fetcher:
-    """Gets pages from where `guard` lets it. `context` is for TLS; None: the usual authorities."""
+    """Fetches pages from the addresses that `guard` admits."""
 
     def __init__(
         self, guard: AddressGuard, limits: FetchLimits, context: ssl.SSLContext | None = None
     ) -> None:
+        """`context` is for TLS; None means the usual certificate authorities."""
         self._guard = guard
         self._limits = limits
         self._context = context
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None) -> Fetched:
-        """The page at the address, or at the one that it leads to. Raises WebFault."""
+        """Fetch the page, following redirects. Raises WebFault."""
         try:
             async with asyncio.timeout(self._limits.seconds):
                 return await self._follow(parse_url(url), headers or {})
@@ -86,7 +87,7 @@ class Fetcher:
         raise WebFault("redirects", f"it leads on more than {self._limits.redirects} times")
 
     async def _led_on(self, place: str, base: Target) -> tuple[Target, Sequence[Address]]:
-        """Where a page leads on to, checked anew."""
+        """Return the target of a redirect and its checked addresses. Raises WebFault."""
         try:
             target = parse_url(place, base)
             return target, await self._guard.admit(target)
@@ -98,7 +99,7 @@ class Fetcher:
     async def _first_response(
         self, target: Target, addresses: Sequence[Address], headers: Mapping[str, str]
     ) -> AsyncIterator[httpx.Response]:
-        """The answer of the first address that takes a connection, its body still to come."""
+        """Yield the response of the first address that connects; its body is not read yet."""
         context = (
             await self._secured() if target.is_secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         )
@@ -113,7 +114,7 @@ class Fetcher:
                 await response.aclose()
 
     async def _secured(self) -> ssl.SSLContext:
-        if self._context is None:  # reading the authorities takes 30 ms
+        if self._context is None:  # loading the authorities takes 30 ms
             self._context = await asyncio.to_thread(httpx.create_ssl_context)
         return self._context
 
@@ -124,7 +125,7 @@ class Fetcher:
         return Fetched(url, response.status_code, media_type, charset, body, is_cut)
 
     async def _body(self, response: httpx.Response) -> tuple[bytes, bool]:
-        """The body unpacked, never more of it than may be, however small it was packed."""
+        """Return the decompressed body, cut at the size limit, and whether it was cut."""
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity", "gzip", "x-gzip"):
             raise WebFault("encoding", "it is packed in a way that was not asked for")
@@ -144,21 +145,19 @@ class Fetcher:
 
 
 class _Unpacked:
-    """A body that is gzip: parts one behind the other, as the format has them. What stands behind the last
-    one is no part of it.
-    """
+    """Decompresses a gzip body of one or more members; bytes after the last member are ignored."""
 
     def __init__(self) -> None:
         self._part = zlib.decompressobj(_GZIP)
-        self._rest = b""  # behind the last part, as far as it is not known what it is
+        self._rest = b""  # bytes after the last member that may begin another one
 
     @property
     def is_whole(self) -> bool:
-        """Whether the last part has come to its end."""
+        """Whether the last member is complete."""
         return self._part.eof
 
     def take(self, packed: bytes, most: int) -> bytes:
-        """What it becomes, at most so many bytes of it. Raises zlib.error."""
+        """Return what the next bytes decompress to, at most `most` bytes. Raises zlib.error."""
         unpacked = bytearray()
         while packed and len(unpacked) < most:
             if self._part.eof:
@@ -189,7 +188,7 @@ async def _first(
 
 
 def _request(target: Target, address: Address, headers: Mapping[str, str]) -> httpx.Request:
-    """A request to the address, of the name."""
+    """Build the request to the address, with the Host header and SNI of the name."""
     is_usual = target.url.port is None
     shown = f"[{target.host}]" if ":" in target.host else target.host
     own = {

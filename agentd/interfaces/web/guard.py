@@ -1,8 +1,8 @@
-"""Which addresses pages may be read from: every one that a name has, looked up once, is checked.
+"""Decides which addresses may be fetched: the host is resolved once, and each address is checked.
 
-What is refused are all ranges that are not the public internet's, and those that lead to one: IPv4
-addresses inside of IPv6 ones. IPv6 is refused but for what is given out as public, so a range that gets
-a meaning later is refused until somebody looks.
+Refused are all ranges outside the public internet and those that embed an IPv4 address. Of IPv6
+only the block that is assigned to public use is allowed, so ranges assigned later stay refused
+until they are added here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from agentd.interfaces.web.web_faults import WebFault
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
-"""The addresses of a host at a port. Raises OSError where there are none."""
+"""Returns the addresses of a host, given its name and port. Raises OSError if there are none."""
 
 _NOT_PUBLIC = tuple(
     map(
@@ -36,9 +36,9 @@ _NOT_PUBLIC = tuple(
         (
             "0.0.0.0/8",  # this host
             "10.0.0.0/8",
-            "100.64.0.0/10",  # behind the NAT of a provider
+            "100.64.0.0/10",  # carrier-grade NAT
             "127.0.0.0/8",
-            "169.254.0.0/16",  # link-local: where clouds keep their metadata
+            "169.254.0.0/16",  # link-local: metadata services of clouds
             "168.63.129.16/32",  # the same, of Azure
             "172.16.0.0/12",
             "192.0.0.0/24",  # protocols
@@ -63,13 +63,13 @@ _NOT_PUBLIC = tuple(
 )
 _PUBLIC_V6 = IPv6Network(
     "2000::/3"
-)  # all that is given out; NAT64 and mapped addresses lie elsewhere
+)  # all global unicast that is assigned; NAT64 and mapped addresses lie elsewhere
 _LONGEST_URL = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A web address, taken apart once: what was checked is what is asked."""
+    """A parsed web address. It is parsed once, so that what was checked is what is requested."""
 
     url: httpx.URL
     host: str  # ASCII, without a dot at the end
@@ -77,20 +77,20 @@ class Target:
 
     @property
     def is_secure(self) -> bool:
-        """Whether it is asked over TLS."""
+        """Whether the scheme is https."""
         return self.url.scheme == "https"
 
 
 def is_public(address: Address) -> bool:
-    """Whether the address is one of the public internet."""
+    """Return whether the address belongs to the public internet."""
     if isinstance(address, IPv6Address) and address not in _PUBLIC_V6:
         return False
     return not any(address in network for network in _NOT_PUBLIC)
 
 
 def is_own(address: Address) -> bool:
-    """Whether this machine itself has the address: public as it is, what listens may not be meant to be.
-    Asked of the routing table; nothing is sent.
+    """Return whether the address is one of this machine: even if it is public, what listens there
+    may not be meant for the public. The routing table is asked; no packet is sent.
     """
     family = socket.AF_INET6 if isinstance(address, IPv6Address) else socket.AF_INET
     try:
@@ -98,11 +98,13 @@ def is_own(address: Address) -> bool:
             probe.connect((str(address), 9))
             return ip_address(probe.getsockname()[0]) == address
     except OSError:
-        return False  # no way leads there
+        return False  # no route
 
 
 async def resolve_host(host: str, port: int) -> Sequence[Address]:
-    """The address that the host is, else what the system says of the name. Raises OSError."""
+    """Return the address that `host` is written as, else the addresses of the name by the system's
+    resolver. Raises OSError.
+    """
     with suppress(ValueError):
         return [ip_address(host)]
     loop = asyncio.get_running_loop()
@@ -112,7 +114,7 @@ async def resolve_host(host: str, port: int) -> Sequence[Address]:
 
 
 def parse_url(text: str, base: Target | None = None) -> Target:
-    """A web address, or one as a page at `base` leads to it. Raises WebFault for what is none."""
+    """Parse a web address, relative to `base` if one is given. Raises WebFault if it is none."""
     if len(text) > _LONGEST_URL:
         raise WebFault("no_url", f"the address has more than {_LONGEST_URL} characters")
     if not text.isprintable() or any(char in text for char in ' \\<>"'):
@@ -137,7 +139,7 @@ def _is_below(host: str, names: Sequence[str]) -> bool:
 
 
 def _ascii(name: str) -> str:
-    """The name of a host as addresses have it."""
+    """Return a host name in the ASCII form of URLs."""
     shown = name.strip("[]").rstrip(".")
     try:
         return httpx.URL(scheme="http", host=shown).raw_host.decode("ascii").lower()
@@ -146,9 +148,7 @@ def _ascii(name: str) -> str:
 
 
 class AddressGuard:
-    """Lets addresses pass, or says why not. `private` are networks that may be reached although they are
-    not public; `ports` and `allowed` are all there are, where they are not empty.
-    """
+    """Checks hosts, ports and addresses before a connection."""
 
     def __init__(
         self,
@@ -160,6 +160,9 @@ class AddressGuard:
         denied: Sequence[str] = (),
         is_own: Callable[[Address], bool] = is_own,
     ) -> None:
+        """`private` are networks that are allowed although they are not public. If `ports` or
+        `allowed` (hosts with their subdomains) is not empty, nothing else is allowed.
+        """
         self._resolve = resolve
         self._private = tuple(private)
         self._ports = frozenset(ports)
@@ -168,8 +171,8 @@ class AddressGuard:
         self._is_own = is_own
 
     async def admit(self, target: Target) -> Sequence[Address]:
-        """The addresses to connect to, and no others. Raises WebFault: of several addresses one that may
-        not be reached is enough.
+        """Return the addresses to connect to; connect to no others. Raises WebFault if the name
+        does not resolve, or if one of its addresses may not be reached.
         """
         self._check_name(target)
         try:

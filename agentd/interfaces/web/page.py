@@ -1,8 +1,9 @@
-"""What came from the web as text: pages as markdown, plain texts as they are, all else by its name.
+"""Turns fetched web content into text: HTML into markdown, plain texts as they are; of other types
+only the name is told.
 
-PageReader are taken apart in a process of its own, which sees nothing of agentd's environment and has limits
-for time and memory: what a stranger has written is not let near the daemon's memory by way of a parser
-in C, and one that takes for ever is ended.
+HTML is parsed in a separate process without agentd's environment and with limits on time and
+memory: a stranger's input must not reach the daemon's memory through a C parser, and a parser that
+does not return is killed.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ COMMAND = (sys.executable, "-P", "-m", "agentd.interfaces.web.reader_main")
 
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _TEXTS = re.compile(r"text/.*|application/(.*\+)?(json|xml|yaml|toml)|application/x-ndjson")
-_ANSWER = 5_000_000  # bytes that the process may say
+_ANSWER = 5_000_000  # bytes that the process may write
 _IN_PAGE = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
-_HEAD = 2048  # bytes in which a page says its charset
+_HEAD = 2048  # bytes in which a page declares its charset
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# What the web calls its charsets. Python knows more codecs, some of which take for ever on purpose.
+# The charset names of the web, with Python's codecs. Other codecs are not used: some never end.
 _CHARSETS = {
     **{name: name for name in ("utf-8", "utf-16", "utf-16-le", "utf-16-be", "koi8-r", "koi8-u")},
     **{name: name for name in ("big5", "euc-jp", "euc-kr", "gb18030", "gbk", "iso-2022-jp")},
@@ -52,7 +53,7 @@ _CHARSETS = {
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """What models are shown of it. `note` says in agentd's words what is not there."""
+    """A page as it is shown to the model. `note` says, in agentd's words, what is left out."""
 
     url: str
     title: str
@@ -61,8 +62,8 @@ class WebPage:
 
 
 def charset_of(body: bytes, said: str) -> str:
-    """The codec of a text, by its mark, the header's word, its own; else UTF-8, or what the west had
-    before that.
+    """Return the codec of a text: by its byte order mark, else the header's charset `said`, else
+    the one that the page declares; otherwise UTF-8 if the body decodes, or cp1252.
     """
     for mark, codec in _MARKS:
         if body.startswith(mark):
@@ -74,12 +75,14 @@ def charset_of(body: bytes, said: str) -> str:
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
-        return "utf-8" if error.end >= len(body) else "cp1252"  # one that was cut within a letter
+        return (
+            "utf-8" if error.end >= len(body) else "cp1252"
+        )  # the body was cut within a character
     return "utf-8"
 
 
 class PageReader:
-    """Turns what came into text. `environ` is all that the process sees."""
+    """Turns fetched content into text."""
 
     def __init__(
         self,
@@ -88,13 +91,18 @@ class PageReader:
         seconds: float,
         command: Sequence[str] = COMMAND,
     ) -> None:
+        """Of `environ` the parser process gets only PATH and PYTHONPATH; it runs in `folder`, for
+        at most `seconds`.
+        """
         self._environ = {name: environ[name] for name in ("PATH", "PYTHONPATH") if name in environ}
         self._folder = folder
         self._seconds = seconds
         self._command = tuple(command)
 
     async def page(self, fetched: Fetched) -> WebPage:
-        """Its text. Raises WebFault for a page that cannot be taken apart."""
+        """Return the content as text; another media type than text gives an empty page with a note.
+        Raises WebFault if the page cannot be parsed.
+        """
         kind = fetched.media_type
         if kind not in _PAGES and not _TEXTS.fullmatch(kind):
             what = kind or "something that does not say what it is"
@@ -127,7 +135,7 @@ class PageReader:
         assert process.stdout is not None
         try:
             order = {"url": fetched.url, "charset": charset, "seconds": self._seconds}
-            with suppress(ConnectionError):  # it has ended: its answer says so
+            with suppress(ConnectionError):  # the process has ended: its output tells why
                 process.stdin.write(json.dumps(order).encode() + b"\n" + fetched.body)
                 await process.stdin.drain()
                 process.stdin.close()

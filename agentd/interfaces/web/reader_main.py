@@ -1,7 +1,7 @@
-"""The process that takes a page apart: `python -m agentd.interfaces.web.reader_main`, one page each.
+"""The process that parses one page: `python -m agentd.interfaces.web.reader_main`.
 
-It reads a line of {url, charset, seconds} and the page behind it, and writes {title, text}, the text as
-markdown.
+Reads a JSON line of {url, charset, seconds} and then the page from standard input, and writes
+{title, text} as JSON, the text as markdown.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from lxml import html as pages
 
 _MEMORY = 1 << 30  # bytes
 _LONGEST_TITLE = 300
-_LONGEST_TEXT = 1_000_000  # characters, of which models are shown far fewer
-_LINKS = 40  # that are told besides those in the text
-_WORDS = 100  # characters of one
+_LONGEST_TEXT = 1_000_000  # characters; the model gets far fewer
+_LINKS = 40  # links that are listed besides those in the text
+_WORDS = 100  # characters of a link's text
 
 
 def main() -> None:
-    """Answer once. Ends with another code than 0, and no answer, for what cannot be read."""
+    """Parse one page. Ends with a code other than 0 and without output if the page cannot be
+    parsed.
+    """
     order = json.loads(sys.stdin.buffer.readline())
     seconds = int(order["seconds"]) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
@@ -36,11 +38,13 @@ def main() -> None:
 
 
 def read(text: str, url: str) -> tuple[str, str]:
-    """Title and text of a page. Links are whole addresses; those that are not in its text stand behind it."""
+    """Return the title and the text of a page. Links are absolute; those that are not in the text
+    are listed after it, up to `_LINKS`.
+    """
     try:
         parser = pages.HTMLParser(encoding="utf-8")
         tree = pages.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
-    except etree.ParserError:  # nothing is there
+    except etree.ParserError:  # an empty page
         return "", ""
     title = " ".join((tree.findtext(".//title") or "").split())[:_LONGEST_TITLE]
     tree.make_links_absolute(url, handle_failures="ignore")
@@ -54,7 +58,7 @@ def read(text: str, url: str) -> tuple[str, str]:
         include_comments=False,
         favor_recall=True,
     )
-    # Where it finds no article, all words that there are.
+    # If no article is found, take all text of the page.
     found = found or trafilatura.html2txt(tree)
     others = [
         f"- [{words}]({place})" for place, words in links.items() if f"({place})" not in found

@@ -1,4 +1,4 @@
-"""Pages and results as the text that models are shown, by the ways that the configuration opens."""
+"""Reads pages and searches the web, as text for the model, by the configured services."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ _SEARCH_BYTES = 2_000_000
 _TITLE, _WORDS = 200, 500  # characters
 
 FindToken = Callable[[], str]
-"""The key of a service, looked up each time; "" where it needs none. Raises WebFault where there is none."""
+"""Looks up the key of a service; returns "" if it needs none. Raises WebFault if it is missing."""
 
 
 class Web:
-    """Reads pages, each within `seconds` with all that belongs to it, and searches where there is a service."""
+    """Reads pages and searches with the configured service."""
 
     def __init__(
         self, fetcher: Fetcher, pages: PageReader, service: SearchService | None, seconds: float
     ) -> None:
+        """`seconds` limit the reading of a page as a whole, from its name to its text."""
         self._fetcher = fetcher
         self._pages = pages
         self._service = service
         self._seconds = seconds
 
     async def read(self, url: str) -> str:
-        """A page as text, with its address and title. Raises WebFault."""
+        """Return a page as text, with its address and title. Raises WebFault."""
         try:
             async with asyncio.timeout(self._seconds):
                 page = await self._page(url)
@@ -51,13 +52,13 @@ class Web:
         return "\n\n".join(filter(None, (head, page.text.strip(), note)))
 
     async def search(self, query: str, limit: int) -> str:
-        """Results as text. Raises WebFault."""
+        """Return at most `limit` results as text. Raises WebFault."""
         assert self._service is not None
         found = await self._service.search(query, limit)
         return "\n\n".join(map(_as_text, found)) or "[Nothing was found.]"
 
     async def probe(self) -> None:
-        """Return if somebody answers where searches go. Raises WebFault."""
+        """Return if the search service answers or none is configured. Raises WebFault."""
         if self._service is not None:
             await self._service.probe()
 
@@ -71,7 +72,9 @@ class Web:
 def open_web(
     settings: WebSettings, environ: Mapping[str, str], folder: Path, redactor: Redactor
 ) -> Web:
-    """As configured. Nothing is asked yet; keys are looked up at each search, and never told in texts."""
+    """Return the web as configured, without any request. Keys are looked up at each search and
+    added to `redactor`.
+    """
     guard = AddressGuard(
         private=tuple(map(ip_network, settings.private)),
         ports=settings.ports,
@@ -88,7 +91,7 @@ def _service(
     settings: WebSearchSettings, environ: Mapping[str, str], redactor: Redactor
 ) -> SearchService | None:
     token = _finder(settings.key, environ, redactor)
-    # The owner has named it: it may be where pages must not be.
+    # The owner has named the service's address, so it may be on a private network.
     limits = FetchLimits(settings.timeout.total_seconds(), _SEARCH_BYTES, redirects=0)
     fetcher = Fetcher(AddressGuard(private=_ANYWHERE), limits)
     match settings.service:
@@ -124,7 +127,7 @@ def _as_text(found: WebHit) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WebHit:
-    """One result."""
+    """A search result."""
 
     url: str
     title: str
@@ -133,17 +136,17 @@ class WebHit:
 
 
 class SearchService(Protocol):
-    """Who searches."""
+    """Port: a search service."""
 
     async def search(self, query: str, limit: int) -> Sequence[WebHit]:
-        """The best results, at most so many. Raises WebFault."""
+        """Return the best results, at most `limit`. Raises WebFault."""
 
     async def probe(self) -> None:
-        """Return if somebody answers there. Raises WebFault."""
+        """Return if the service answers. Raises WebFault."""
 
 
 class Searxng:
-    """A SearXNG at `address`, by its JSON form, which its owner has to switch on."""
+    """A SearXNG instance at `address`, by its JSON format, which the instance has to enable."""
 
     def __init__(self, address: str, fetcher: Fetcher, token: FindToken) -> None:
         self._address = address
@@ -151,7 +154,7 @@ class Searxng:
         self._token = token
 
     async def search(self, query: str, limit: int) -> Sequence[WebHit]:
-        """The best results, at most so many. Raises WebFault."""
+        """Return the best results, at most `limit`. Raises WebFault."""
         asked = urlencode({"q": query, "format": "json"})
         token = self._token()
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -163,12 +166,12 @@ class Searxng:
         return [_hit_of(row, "content", "publishedDate") for row in rows if row.get("url")][:limit]
 
     async def probe(self) -> None:
-        """Return if somebody answers there. Raises WebFault."""
+        """Return if the instance answers. Raises WebFault."""
         await self._fetcher.get(f"{self._address}/")
 
 
 class Brave:
-    """Brave's search service at `address`."""
+    """Brave's search API at `address`."""
 
     def __init__(self, address: str, fetcher: Fetcher, token: FindToken) -> None:
         self._address = address
@@ -176,7 +179,7 @@ class Brave:
         self._token = token
 
     async def search(self, query: str, limit: int) -> Sequence[WebHit]:
-        """The best results, at most so many. Raises WebFault."""
+        """Return the best results, at most `limit`. Raises WebFault."""
         asked = urlencode({"q": query, "count": limit})
         answer = await self._fetcher.get(
             f"{self._address}/res/v1/web/search?{asked}",
@@ -192,12 +195,14 @@ class Brave:
         return [_hit_of(row, "description", "age") for row in rows if row.get("url")][:limit]
 
     async def probe(self) -> None:
-        """Return if somebody answers there. Raises WebFault."""
+        """Return if the API answers. Raises WebFault."""
         await self._fetcher.get(f"{self._address}/")
 
 
 def _rows(answer: Fetched, *path: str) -> Iterator[Mapping[str, Any]]:
-    """The results in an answer; none where it has no such list. Raises WebFault for what is no answer."""
+    """Return the JSON objects of the result list at `path` in an answer; none if there is no such
+    list. Raises WebFault for a failure or another format.
+    """
     if answer.status == 429:
         raise WebFault("busy", "the search service has been asked too often", cure="Wait.")
     if answer.status != 200:

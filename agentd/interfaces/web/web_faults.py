@@ -1,4 +1,4 @@
-"""Why a page could not be read."""
+"""The error of the web tools."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from agentd.core.errors import ToolFailed
 
 
 class WebFault(ToolFailed):
-    """A page could not be read. `kind` is the exact reason, a word of the table in docs/web.md; `is_told`
-    says that the message holds text of the server.
+    """A page could not be read. `kind` is the reason, one of the table in docs/web.md; `is_told`
+    says that the message contains text of the server.
     """
 
     def __init__(self, kind: str, message: str, *, cure: str = "", is_told: bool = False) -> None:

@@ -101,7 +101,7 @@ class WebSearchSettings(Settings):
 
     @property
     def address(self) -> str:
-        """Where it is asked."""
+        """The URL of the service, without a slash at the end."""
         return (self.url or _SERVICES.get(self.service, "")).rstrip("/")
 
 
@@ -150,7 +150,7 @@ class WebSettings(Settings):
     search: WebSearchSettings = at_defaults()
 
     def permission_of(self, tool: str) -> Permission:
-        """What becomes of calls of this tool."""
+        """Return the permission for calls of this tool."""
         return self.tools.get(tool, self.permission)
 
     @property
@@ -161,5 +161,5 @@ class WebSettings(Settings):
 
     @property
     def key_variables(self) -> tuple[str, ...]:
-        """The environment variable that may hold the key of the service."""
+        """The environment variable that holds the key of the search service, if there is one."""
         return tuple(filter(None, (Reference(self.search.key, "").key_variable,)))

@@ -1,5 +1,5 @@
-"""What the model may do with the web: read a page, and search. Both only read, and all they say is text of
-others.
+"""The model's web tools: `web_fetch` and `web_search`. Both only read, and their outputs are
+tainted.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from agentd.interfaces.web.web_faults import WebFault
 from agentd.interfaces.web.web_settings import WebSettings
 
 _BACKGROUND = frozenset({Origin.HEARTBEAT, Origin.JOB})
-_AROUND = 400  # characters for the fence and what stands before it
+_AROUND = 400  # characters reserved for the backticks and the line before them
 _RESULTS, _MOST_RESULTS = 5, 20
 _LONGEST_QUERY = 400
 
 
 class ReadsPages(Protocol):
-    """Who reads pages."""
+    """Port: reads web pages."""
 
     async def read(self, url: str) -> str:
-        """A page as text, with its address and title. Raises WebFault."""
+        """Return a page as text, with its address and title. Raises WebFault."""
 
 
 class SearchesWeb(Protocol):
-    """Who searches."""
+    """Port: searches the web."""
 
     async def search(self, query: str, limit: int) -> str:
-        """Results as text. Raises WebFault."""
+        """Return at most `limit` results as text. Raises WebFault."""
 
 
 class WebFetch:
-    """Reads one page."""
+    """The tool `web_fetch`: reads one page."""
 
     def __init__(self, reading: ReadsPages, settings: WebSettings, most: int) -> None:
         self._reading = reading
@@ -54,7 +54,9 @@ class WebFetch:
         )
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """The page, as text of others; a failure with words of the server is that, too."""
+        """Return the page, tainted. A failure is an error output, tainted if it quotes the
+        server.
+        """
         try:
             text = await self._reading.read(str(call.input["url"]))
         except WebFault as fault:
@@ -62,12 +64,12 @@ class WebFetch:
         return _output(call.name, text, self._most)
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: it only reads."""
+        """Raise ToolFailed; never called, since the tool only reads."""
         raise ToolFailed("a page was cut by a restart", cure="Read it again.")
 
 
 class WebSearch:
-    """Asks the owner's search service."""
+    """The tool `web_search`: asks the configured search service."""
 
     def __init__(self, searching: SearchesWeb, settings: WebSettings, most: int) -> None:
         self._searching = searching
@@ -84,7 +86,7 @@ class WebSearch:
         )
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """What is found, as text of others."""
+        """Return the results, tainted. A failure is an error output."""
         limit = max(1, min(_MOST_RESULTS, int(call.input.get("limit", _RESULTS))))
         try:
             text = await self._searching.search(str(call.input["query"])[:_LONGEST_QUERY], limit)
@@ -93,12 +95,14 @@ class WebSearch:
         return _output(call.name, text, self._most)
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: it only reads."""
+        """Raise ToolFailed; never called, since the tool only reads."""
         raise ToolFailed("a search was cut by a restart", cure="Search again.")
 
 
 class WebSource:
-    """Both, for those who have them: the owner in his chats; beats and jobs have what he listed for them."""
+    """The tool source of the web tools. The owner's sessions have them; beats and jobs have those
+    that the setting `silent` names.
+    """
 
     def __init__(self, tools: Sequence[Tool], settings: WebSettings) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
@@ -106,16 +110,16 @@ class WebSource:
 
     @property
     def kinds(self) -> Mapping[str, str]:
-        """What sort of tool each is, by name."""
+        """Each tool's kind, by the tool's name."""
         return {name: tool.spec.kind for name, tool in self._tools.items()}
 
     def specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
-        """What the model of this turn is told of them."""
+        """Return the specs of the web tools that the turn may call."""
         return tuple(tool.spec for tool in self._offered(request).values())
 
     def find(self, call: ToolCall, request: TurnRequest) -> tuple[Tool, ToolCall] | None:
-        """The tool that a call means; None for none of these. Raises ToolFailed for an input that does not
-        fit.
+        """Return the web tool that the call names, None if it names none. Raises ToolFailed for an
+        input that does not fit the schema.
         """
         tool = self._offered(request).get(call.name)
         if tool is None:
@@ -126,7 +130,7 @@ class WebSource:
     def _offered(self, request: TurnRequest) -> dict[str, Tool]:
         if not request.is_silent and request.kind is Kind.MAIN:
             return self._tools
-        # A job without a session of its own runs in an isolated one, and is the owner's all the same.
+        # Jobs may run in isolated sessions, whose kind is not MAIN; they are the owner's as well.
         is_his = request.origin in _BACKGROUND and request.kind is not Kind.GROUP
         listed = self._silent if is_his else frozenset()
         return {name: tool for name, tool in self._tools.items() if name in listed}
