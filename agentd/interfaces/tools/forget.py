@@ -1,8 +1,8 @@
-"""The tool `forget`: erase facts about the user for good.
+"""The tool `forget`: erases facts about the user for good.
 
-One fact that the query means for certain, and facts that are named by their ids, go at once; otherwise
-those that may be meant are listed. A turn that has read text from outside shows the user the sentences
-first. Turns that run without him erase nothing.
+Facts that are named by ids, and a single certain match of a query, are erased at once; otherwise
+the possible matches are listed. A turn that has read text from outside asks the user first. Turns
+that run without him erase nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SPEC = ToolSpec(
 
 
 class Forget:
-    """Erases facts; what is gone stays gone, so that a call may be repeated."""
+    """Erases facts; erased facts stay erased, so a call may be repeated."""
 
     spec = _SPEC
 
@@ -47,7 +47,9 @@ class Forget:
         self._names = names
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """What was erased, without saying it again, and what else mentions it. Raises ToolFailed."""
+        """Return what was erased, without repeating it, and which places still mention it. Raises
+        ToolFailed.
+        """
         if call.kind is not Kind.MAIN:
             raise ToolFailed("this session cannot erase facts about the owner")
         if call.origin.is_silent:
@@ -75,12 +77,12 @@ class Forget:
         return await places_output(self._names, report.in_words(len(named)), report.named)
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: an erasure that was cut goes on by itself. Raises ToolFailed."""
+        """Raise ToolFailed; never called, since an interrupted erasure continues by itself."""
         raise ToolFailed("forgetting was cut by a restart", cure="Do it again.")
 
 
 def _which(facts: Sequence[Fact]) -> ToolOutput:
-    """Nothing is erased; which facts may be meant."""
+    """Return the output that nothing was erased, with the facts that may be meant."""
     if not facts:
         return ToolOutput("No fact says that; nothing was erased.")
     lines = "\n".join(f"{fact.id}: {fact.text}" for fact in facts[:_MOST])
@@ -91,7 +93,7 @@ def _which(facts: Sequence[Fact]) -> ToolOutput:
 
 
 def _successors(facts: Sequence[Fact], earlier: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Those of the earlier ones that these facts stand for now."""
+    """Return the earlier facts that these facts superseded, directly or over several steps."""
     found: dict[str, Fact] = {}
     ids = {fact.id for fact in facts}
     while new := [o for o in earlier if o.superseded_by in ids and o.id not in ids]:

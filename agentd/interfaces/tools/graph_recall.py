@@ -1,4 +1,4 @@
-"""The tool `graph_recall`: how what is known hangs together."""
+"""The tool `graph_recall`: answers a question over several connected facts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SPEC = ToolSpec(
 
 
 class GraphRecall:
-    """Asks the graph for what this kind of session may know."""
+    """Asks the concept graph, within what this kind of session may know."""
 
     spec = _SPEC
 
@@ -33,7 +33,9 @@ class GraphRecall:
         self._service = service
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """The facts, fenced, one to a line; without any, why. What others said taints the turn."""
+        """Return the facts, one a line in backticks, or why there are none. Tainted if other agents
+        stated one.
+        """
         try:
             found = await self._service.recall(str(call.input["query"]), call.session, call.kind)
         except GraphError as error:
@@ -44,5 +46,5 @@ class GraphRecall:
         return ToolOutput(in_backticks(told), tainted=found.is_foreign)
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: asking has no effect. Raises ToolFailed."""
+        """Raise ToolFailed; never called, since a question has no effect."""
         raise ToolFailed("the question was cut by a restart", cure="Ask again.")

@@ -1,4 +1,6 @@
-"""The tool `look`: an entry of HEARTBEAT.md needs tools of others, and gets a turn of its own with them."""
+"""The tool `look`: a beat's model asks that an entry of HEARTBEAT.md get a turn of its own, with
+tools of servers and the web.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,14 @@ from agentd.core.turn import Origin, TurnRequest
 from agentd.core.workspace import FileView
 from agentd.interfaces.tools.fence import in_backticks, printable
 
-_NAMED = 400  # characters of the names of tools
-_UTC = ZoneInfo("UTC")  # what an entry is called does not hang on the zone of its times
+_NAMED = 400  # characters of the list of tool names
+_UTC = ZoneInfo("UTC")  # any zone: entries are looked up by their words
 
 
 class LookTool:
-    """Says that an entry is to be looked at alone. The beat takes it from there: it sees the calls."""
+    """Confirms that an entry will get its own turn. The beat starts that turn: it sees the
+    calls.
+    """
 
     def __init__(self, read: Callable[[], Awaitable[FileView]], names: str) -> None:
         self._read = read
@@ -38,7 +42,9 @@ class LookTool:
         )
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """That it will be. Raises ToolFailed where the words are not those of one entry."""
+        """Return the confirmation. Raises ToolFailed unless the words are those of exactly one
+        entry.
+        """
         try:
             file = await self._read()
         except WorkspaceError as error:
@@ -54,25 +60,30 @@ class LookTool:
         return ToolOutput("It is looked at after this, alone. Leave it out of your reply.")
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: it only reads. Raises ToolFailed."""
+        """Raise ToolFailed; never called, since the tool only reads."""
         raise ToolFailed("a look was cut by a restart", cure="Name the entry again.")
 
 
 class LookSource:
-    """Offers `look` to the beats that name it. `others` says what tools entries may be looked at with."""
+    """The tool source of `look`, for the beats whose request names that tool."""
 
     def __init__(
         self, read: Callable[[], Awaitable[FileView]], others: Callable[[], tuple[str, ...]]
     ) -> None:
+        """`read` returns HEARTBEAT.md; `others` returns the names of the tools that an entry's turn
+        may call.
+        """
         self._read = read
         self._others = others
 
     def specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
-        """What the model of this turn is told of it."""
+        """Return the spec of `look`, if the request names it."""
         return (self._tool().spec,) if _is_named(request) else ()
 
     def find(self, call: ToolCall, request: TurnRequest) -> tuple[Tool, ToolCall] | None:
-        """The tool, if it is meant. Raises ToolFailed for an input that does not fit."""
+        """Return the tool if the call names it, None otherwise. Raises ToolFailed for an input that
+        does not fit.
+        """
         if call.name != LOOK or not _is_named(request):
             return None
         if set(call.input) != {"entry"} or not isinstance(call.input["entry"], str):

@@ -27,7 +27,7 @@ _SCHEMA = {
 
 
 class MemoryRead:
-    """Reads, under the name `memory_read` or the alias it is given."""
+    """The tool `memory_read`, or an alias of it under another name."""
 
     def __init__(self, recall: Recall, name: str = "memory_read") -> None:
         self._recall = recall
@@ -37,7 +37,9 @@ class MemoryRead:
         self.spec = ToolSpec(name, text, _SCHEMA, Effect.READ_ONLY, "read")
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """The lines asked for, fenced, with a notice where more follow."""
+        """Return the lines in backticks, with a notice if more follow. The output is tainted if the
+        lines or the path came from outside.
+        """
         path = str(call.input["path"])
         try:
             view = await self._recall.read(path, Reader(call.session, call.kind))
@@ -52,13 +54,13 @@ class MemoryRead:
         return await places_output(self._recall, page.told, [view.path], outside=outside)
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: reading has no effect. Raises ToolFailed."""
+        """Raise ToolFailed; never called, since reading has no effect."""
         raise ToolFailed("a read was cut by a restart", cure="Read again.")
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """Lines of a file, whole, and how they are told."""
+    """Whole lines of a file: `last` is the number of the last one, `told` the output's text."""
 
     lines: Sequence[str]
     last: int
@@ -66,7 +68,9 @@ class _Page:
 
 
 def _page(view: FileView, first: int, count: int) -> _Page | None:
-    """The lines from `first` on, as many as there is room for; None where there are none."""
+    """Return at most `count` lines from `first` (1-based) that fit into `_CHARS`; None if there are
+    none.
+    """
     lines = _lines(view)
     if first > len(lines):
         return None

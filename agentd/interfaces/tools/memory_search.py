@@ -1,4 +1,4 @@
-"""The tool `memory_search`: what the notes and past conversations say."""
+"""The tool `memory_search`: searches notes and past conversations."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ class MemorySearch:
         self._recall = recall
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """The hits, fenced, the best first; without any, the reason in words and as its code."""
+        """Return the hits in backticks, the best first; if there are none, the reason in words and
+        as a code.
+        """
         found = await self._recall.search(_query(call.input), Reader(call.session, call.kind))
         if not found.hits or found.reason == EmptyReason.NOTHING_FITS:
             reason = found.reason or EmptyReason.NO_MATCH
@@ -98,12 +100,12 @@ class MemorySearch:
         )
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: searching has no effect. Raises ToolFailed."""
+        """Raise ToolFailed; never called, since searching has no effect."""
         raise ToolFailed("a search was cut by a restart", cure="Search again.")
 
 
 def _query(given: Mapping[str, Any]) -> SearchQuery:
-    """The search that the model asks for; what it leaves out is as configured."""
+    """Return the query that the model asks for; omitted options are left to the configuration."""
     sources, days = given.get("sources"), given.get("halfLifeDays")
     return SearchQuery(
         str(given["query"]),
@@ -113,7 +115,7 @@ def _query(given: Mapping[str, Any]) -> SearchQuery:
         recency=given.get("recencyBoost"),
         half_life_days=None if days is None else float(days),
         queries=tuple(map(str, given.get("queries", ()))),
-        waits=False,  # no turn does
+        waits=False,  # a turn does not wait for the index
     )
 
 

@@ -1,4 +1,4 @@
-"""The tool `memory_tree`: which files there are."""
+"""The tool `memory_tree`: lists files of the workspace."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MemoryTree:
         self._workspace = workspace
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """One entry a line, directories with a slash, files with their size."""
+        """Return one entry a line, directories with a slash, files with their size in bytes."""
         path = str(call.input.get("path", "")).strip()
         depth = int(call.input.get("depth", 1))
         reader = Reader(call.session, call.kind)
@@ -48,5 +48,5 @@ class MemoryTree:
         return await places_output(self._workspace, text, [entry.path for entry in entries[:_MOST]])
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: listing has no effect. Raises ToolFailed."""
+        """Raise ToolFailed; never called, since listing has no effect."""
         raise ToolFailed("a listing was cut by a restart", cure="List again.")

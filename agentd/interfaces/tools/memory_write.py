@@ -1,19 +1,20 @@
-"""The tool `memory_write`: change one file of the workspace, after asking where that is due.
+"""The tool `memory_write`: changes one file of the workspace, after a question to the user where
+the rules demand it.
 
 Who may write what:
+- the owner's sessions: any file; protected files only after the user's yes to the exact bytes;
+- turns that have read text from outside: marked entries of today's note; anything else after such a
+  yes;
+- groups and isolated sessions: files below `[workspace] group_paths`, after a yes for each write;
+- heartbeats and flushes: new entries of today's note;
+- nobody: the page of facts, which has its own tools, and the text of the concept graph.
 
-- the owner's chats: any file; protected ones after the user's yes to these very bytes;
-- turns that have read text from outside: marked entries of today's note, all else after such a yes;
-- groups and isolated sessions: what is below `[workspace] group_paths`, each time after a yes;
-- heartbeats and flushes: further entries of today's note;
-- nobody: the page of facts, which has tools of its own, and the text of the concept graph.
+Keys are not written (they are removed from the call before). A file that contains one is only
+appended to: for another change its bytes would be kept until the change is done.
 
-Keys are not written (the call comes without them), and a file that holds one is only added to: its bytes
-would have to be kept until the change is done.
-
-Text that nobody sees, in a file that prompts carry, needs a yes of its own; where nobody is asked it is
-refused. Anything else that is suspicious is a warning in the question, if there is one. What the user says
-yes to is his own from then on; what others write is not.
+Hidden text in a file that prompts carry always needs a yes, and is refused where nobody can be
+asked. Other suspicious text is a warning in the question, if there is one. What the user allows in
+his own session counts as his words; what others write does not.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ MAX_BYTES = 64 * 1024  # of text in one call
 _BOOTSTRAP = "bootstrap.md"
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)  # of code
 _MOST_WARNINGS = 10  # shown with one question
-_SELF = SessionKey("memory_write")  # what the tool looks at, the model has not seen
+_SELF = SessionKey(
+    "memory_write"
+)  # reads under this key do not count as seen by the model's session
 _SPEC = ToolSpec(
     "memory_write",
     "Write memory. target: daily_log (default), memory, heartbeat, bootstrap or an .md path. Appends; "
@@ -77,7 +80,7 @@ _SPEC = ToolSpec(
 
 
 class MemoryWrite:
-    """Writes through the workspace, durably intended before and settled after a crash."""
+    """Writes through the workspace. The change is journalled before and settled after a crash."""
 
     spec = _SPEC
 
@@ -89,8 +92,10 @@ class MemoryWrite:
         self._clock = clock
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """Which file was changed. Raises ToolFailed, EditConflict, PathRefused with the cure."""
-        note = self._workspace.daily_note()  # once: the day may turn while this runs
+        """Return which file was changed. Raises ToolFailed, EditConflict or PathRefused, with a
+        cure.
+        """
+        note = self._workspace.daily_note()  # read once: the day may change while this runs
         change = parse(self._path(call, note), call.input)
         is_entry = change.path == note and change.mode is WriteMode.APPEND
         self._permit(call, change, is_entry=is_entry)
@@ -111,9 +116,9 @@ class MemoryWrite:
             approved = draft.intent
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Finish the change if the file is as it was before; never overwrite anything else.
-
-        Raises ToolFailed if it had not begun or the file is another one now.
+        """Apply the change if the file is as it was before; never overwrite anything else. Raises
+        ToolFailed if the write had not begun. If the file is another one now, the output is an
+        error.
         """
         if intent.file is None:
             raise ToolFailed("a restart cut this write before it began", cure="Write again.")
@@ -149,7 +154,7 @@ class MemoryWrite:
         runs_alone = call.origin.is_silent
         if (
             call.kind is not Kind.MAIN
-        ):  # all its words are of others: the owner is asked for each write
+        ):  # its words are those of others: the owner is asked for each write
             if runs_alone or self._workspace.is_owner_only(change.path):
                 raise _forbidden(change.path)
         elif runs_alone and not is_entry:
@@ -160,7 +165,10 @@ class MemoryWrite:
         time = self._clock.now().astimezone(self._clock.zone).strftime("%H:%M")
         if call.tainted:
             return NoteStamp(time, "untrusted")
-        is_owners = call.origin in {Origin.USER, Origin.FLUSH}  # whose words are the conversation's
+        is_owners = call.origin in {
+            Origin.USER,
+            Origin.FLUSH,
+        }  # a flush saves words of the conversation
         return NoteStamp(time, "" if is_owners else str(call.origin))
 
     async def _draft(self, call: ToolCall, change: NoteChange, stamp: NoteStamp | None) -> _Draft:
@@ -210,7 +218,9 @@ class MemoryWrite:
         return _Draft(intent, approval)
 
     async def _holds_outside(self, path: str, text: str) -> bool:
-        """Whether part of what a patch leaves there is from outside."""
+        """Return whether a line of the text, part of which a patch leaves in place, is from
+        outside.
+        """
         return any(await self._workspace.outside(path, text.split("\n")))
 
     async def _planned(self, call: ToolCall, change: NoteChange, data: bytes) -> FileIntent:
@@ -219,12 +229,14 @@ class MemoryWrite:
         except PathRefused:
             if call.kind is Kind.MAIN:
                 raise
-            raise _forbidden(change.path) from None  # whatever is there, others do not learn it
+            raise _forbidden(change.path) from None  # do not tell others what is there
 
     async def _screened(
         self, path: str, before: str, after: str, call: ToolCall
     ) -> tuple[Suspicion, ...]:
-        """What is suspicious in the change of a file that prompts carry."""
+        """Return and log the suspicious places of a change; none for a file that prompts do not
+        carry.
+        """
         if not self._workspace.is_injected(path):
             return ()
         found = await asyncio.to_thread(scan_change, before, after)
@@ -241,14 +253,15 @@ class MemoryWrite:
         return found
 
     async def _scope(self, call: ToolCall, path: str, found: Iterable[Suspicion]) -> str:
-        """While this very BOOTSTRAP.md has text, one yes for a protected file covers the conversation, but
-        nothing that is hidden.
+        """Return how far a yes reaches: "once", or, for a protected file while BOOTSTRAP.md has
+        text, the conversation for as long as it is the same BOOTSTRAP.md. Hidden text is always
+        "once".
         """
         if any(suspicion.is_high for suspicion in found):
             return "once"
         if call.kind is not Kind.MAIN or not self._workspace.is_protected(path):
             return "once"
-        # A yes is for this bootstrap: another file of that name is another one.
+        # A new file with the name BOOTSTRAP.md needs a new yes.
         life = await self._workspace.life(BOOTSTRAP_PATH)
         return f"bootstrap:{life}:{path}" if life else "once"
 
@@ -260,11 +273,11 @@ class MemoryWrite:
         return view.text, view.digest
 
     async def _apply(self, intent: FileIntent, call: ToolCall) -> None:
-        # Adding to a file that the session has not read does not show it what was there before.
+        # A session that appends to a file it has not read still has not seen the file.
         reader = Reader(call.session, call.kind)
         seen = await self._workspace.has_seen(intent.path, intent.before, reader)
         kind = "model" if call.origin is Origin.USER else str(call.origin)
-        # What he has allowed is his own; what others write stays theirs, whoever lets them.
+        # What the owner has allowed counts as his; what others write stays theirs, even if allowed.
         is_his = call.approved and call.kind is Kind.MAIN
         by = Author(
             kind,
@@ -278,7 +291,9 @@ class MemoryWrite:
 
 @dataclass(frozen=True, slots=True)
 class NoteChange:
-    """One change. `old` is what a patch replaces by `content`, everywhere if `every`."""
+    """A change of one file. A patch replaces `old` by `content`: its only occurrence, or all if
+    `every`.
+    """
 
     path: str
     mode: WriteMode
@@ -289,14 +304,14 @@ class NoteChange:
 
 @dataclass(frozen=True, slots=True)
 class NoteStamp:
-    """What stands around the words of an entry in today's note."""
+    """The time and origin that are written with an entry in today's note."""
 
     time: str  # HH:MM in the owner's zone
     origin: str = ""  # "heartbeat", "job" or "untrusted"; "" for the owner's own words
 
 
 class WriteMode(StrEnum):
-    """How the file is to change."""
+    """How a file is changed."""
 
     APPEND = "append"
     REPLACE = "replace"
@@ -305,14 +320,16 @@ class WriteMode(StrEnum):
 
     @property
     def action(self) -> FileAction:
-        """The file's change that it takes."""
+        """The file action that carries out the change."""
         if self is WriteMode.APPEND:
             return FileAction.APPEND
         return FileAction.DELETE if self is WriteMode.DELETE else FileAction.WRITE
 
 
 def parse(path: str, arguments: Mapping[str, Any]) -> NoteChange:
-    """The change to `path`. Raises ToolFailed for text that may not be written."""
+    """Return the change to `path` that the arguments ask for. Raises ToolFailed for text that may
+    not be written.
+    """
     old = str(arguments.get("old_string") or "")
     if old:
         new = _clean(str(arguments.get("new_string") or ""))
@@ -331,8 +348,9 @@ def parse(path: str, arguments: Mapping[str, Any]) -> NoteChange:
 
 
 def new_content(change: NoteChange, current: str | None, stamp: NoteStamp | None) -> bytes:
-    """The bytes to append, or the whole new file. `current` is None for an absent file; `stamp`
-    makes an append an entry of a daily note. Raises ToolFailed for a patch that does not fit.
+    """Return the bytes to append, or the whole new file. `current` is None for an absent file; with
+    `stamp` an append becomes an entry of a daily note. Raises ToolFailed for a patch that does not
+    fit.
     """
     match change.mode:
         case WriteMode.APPEND:
@@ -349,11 +367,11 @@ def new_content(change: NoteChange, current: str | None, stamp: NoteStamp | None
 
 
 def entry(text: str, stamp: NoteStamp) -> str:
-    """`text` as a list item of a daily note: `- [HH:MM] text`, further lines indented.
+    """Return `text` as a list item of a daily note: `- [HH:MM] text`, further lines indented.
 
-    With an origin every line ends in a remark that names it, and blank lines are left out. Marks of code
-    fences are escaped then: with the remark behind it none could end its fence, and without one it
-    would stand in prompts, where others' lines are left out.
+    If the stamp has an origin, every line ends in a mark that names it, and blank lines are left
+    out. Code fences are escaped then: a closing fence with a mark behind it would not close, and
+    one without a mark would get into prompts, which leave out lines of others.
     """
     lines = (_FENCE.sub(_escape_fence, text) if stamp.origin else text).strip().split("\n")
     lines[0] = lines[0].removeprefix("- ").removeprefix("* ")
@@ -368,7 +386,7 @@ def _escape_fence(fence: re.Match[str]) -> str:
 
 
 def alters_marks(before: str, after: str) -> bool:
-    """Whether a line with a remark of ours is gone, changed or new."""
+    """Return whether a line with an origin mark was added, changed or removed."""
     return _marked_lines(before) != _marked_lines(after)
 
 
@@ -401,7 +419,7 @@ def _clean(text: str) -> str:
 
 
 def _unix(text: str) -> str:
-    for end in ("\r\n", "\u2028", "\u2029"):  # what others take for the end of a line is one here
+    for end in ("\r\n", "\u2028", "\u2029"):  # other line ends become newlines
         text = text.replace(end, "\n")
     return text
 
@@ -420,7 +438,9 @@ _DONE = {
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A change worked out against what is on disk; `approval` if the user must say yes."""
+    """A change worked out against the file on disk; `approval` is the question if the user must be
+    asked.
+    """
 
     intent: FileIntent
     approval: Approval | None

@@ -1,4 +1,6 @@
-"""The tool `notify`: tell the owner something now, marked where text from outside may say it."""
+"""The tool `notify`: alerts the owner now; the alert is marked if text from outside may have caused
+it.
+"""
 
 from __future__ import annotations
 
@@ -29,23 +31,21 @@ _SPEC = ToolSpec(
 
 
 class Notify:
-    """Puts an alert into the outbox. `targets` says for a turn's origin whom it goes to, `wake` tells
-    what delivers alerts.
-    """
+    """Puts an alert into the outbox."""
 
     spec = _SPEC
 
     def __init__(
         self, outbox: Outbox, targets: Callable[[Origin], Recipients], wake: Callable[[], None]
     ) -> None:
+        """`targets` returns the recipients for a turn's origin; `wake` starts the delivery."""
         self._outbox = outbox
         self._targets = targets
         self._wake = wake
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """Whether the alert was stored, or is a repetition within 24 hours.
-
-        Raises ToolFailed if the session may not alert, or the text is missing or too long.
+        """Return that the alert was stored, or that it repeats one of the last 24 hours. Raises
+        ToolFailed if the session may not alert, or the text is missing or too long.
         """
         if call.kind is not Kind.MAIN:
             raise ToolFailed("this session cannot alert the owner")
@@ -55,7 +55,7 @@ class Notify:
         if len(text) > _CHARS:
             msg = f"the alert has {len(text)} characters; at most {_CHARS} are allowed"
             raise ToolFailed(msg, cure="Say it shorter.")
-        # It is for what cannot wait; but what others wrote does not wake the owner.
+        # URGENT may wake the owner; text from outside must not.
         severity = AlertSeverity.WARNING if call.tainted else AlertSeverity.URGENT
         alert = self._targets(call.origin).alert(
             text,
@@ -71,5 +71,5 @@ class Notify:
         return ToolOutput("Alert stored for delivery.")
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: an alert put twice is one, so the call runs again. Raises ToolFailed."""
+        """Raise ToolFailed; never called, since an alert that is put twice is stored once."""
         raise ToolFailed("an alert was cut by a restart", cure="Send it again.")

@@ -1,9 +1,9 @@
-"""The tool `remember`: keep what the user told.
+"""The tool `remember`: keep a fact that the user stated.
 
-Nothing of the calling turn's wording is kept: the message that the model quotes is read once more, by
-itself, and what is read out of it becomes a fact. What the user did not say himself (words of a quotation,
-of an attachment) he is asked about. In a turn that has read text from outside, his message is read with
-nothing beside it, and what is not his own words is not asked about. Turns that run without him keep nothing.
+The fact does not come from the calling turn's wording: the user message that the model quotes is
+read again, by itself, for facts. Words in it that are not the user's own (a quotation, an
+attachment) are kept only after his yes. In a turn that has read text from outside, his message is
+read without any context, and other words are refused. Turns that run without him keep nothing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _REFUSED = {
 
 
 class Remember:
-    """Keeps facts; the same sentence twice is one fact, so that a call may be repeated."""
+    """Keeps facts. A repeated sentence is one fact, so a call may be repeated."""
 
     spec = _SPEC
 
@@ -56,7 +56,7 @@ class Remember:
         self._facts = facts
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """What was kept, and what it replaced. Raises ToolFailed."""
+        """Return what was kept and what it replaced. Raises ToolFailed."""
         if call.kind is not Kind.MAIN:
             raise ToolFailed("this session cannot keep facts about the owner")
         if call.origin.is_silent:
@@ -73,11 +73,13 @@ class Remember:
         return answer(learned) if learned else await self._ask_and_keep(text, call, gate)
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: a call that is repeated finds its fact. Raises ToolFailed."""
+        """Raise ToolFailed; never called, since a repeated call finds its fact."""
         raise ToolFailed("remembering was cut by a restart", cure="Do it again.")
 
     async def _alone(self, call: ToolCall, quote: str) -> ToolOutput:
-        """Text from outside may have chosen the call and its words, so only the user's message counts."""
+        """Keep facts of the quoted user message only: text from outside may have chosen the call
+        and its words. Raises ToolFailed if the message yields none.
+        """
         learned = await self._facts.remember_alone(call.session, quote) if quote else ()
         if not learned:
             raise ToolFailed(
@@ -93,7 +95,7 @@ class Remember:
 
 
 def answer(learned: Sequence[Learned]) -> ToolOutput:
-    """The answer in words."""
+    """Return the tool's output for what was learned; an error if every fact was refused."""
     refused = [one.reason for one in learned if one.reason is not None]
     if len(refused) == len(learned):
         why = "; ".join(_REFUSED[reason] for reason in dict.fromkeys(refused))

@@ -1,7 +1,7 @@
 """The tools for jobs: `schedule_create`, `schedule_list`, `schedule_cancel`.
 
-They are the owner's: what is put on the list or taken off it was shown to the user and allowed.
-Groups, isolated sessions and silent turns get nothing.
+Only the owner's sessions have them; he is asked before a job is created or cancelled. Groups and
+isolated sessions get nothing; silent turns may only list jobs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agentd.core.turn import Kind
 from agentd.interfaces.tools.fence import printable
 
 _TEXT = {"type": "string"}
-_MOST_CHARS = 1_000  # all of it is shown when the user is asked
+_MOST_CHARS = 1_000  # characters of a job's text; all are shown in the question to the user
 
 
 def _spec(name: str, told: str, fields: dict[str, Any], needed: list[str]) -> ToolSpec:
@@ -40,7 +40,7 @@ def _spec(name: str, told: str, fields: dict[str, Any], needed: list[str]) -> To
 
 
 class ScheduleCreate:
-    """Puts a job on the agenda, once for a call however often a crash repeats it."""
+    """Creates a job, once for each call even if a crash repeats the call."""
 
     spec = _spec(
         "schedule_create",
@@ -63,7 +63,9 @@ class ScheduleCreate:
         self._clock = clock
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """The job's number and its first time. Raises ToolFailed, InvalidRequest with an example."""
+        """Return the job's number and first time. Raises ToolFailed, or InvalidRequest with an
+        example.
+        """
         _permit(call, "change")
         key = _key(call)
         if (known := await self._agenda.find(key)) is not None:
@@ -78,7 +80,7 @@ class ScheduleCreate:
         return self._scheduled(await self._agenda.add(job, first, key=key))
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: a call that is repeated finds its job. Raises ToolFailed."""
+        """Raise ToolFailed; never called, since a repeated call finds its job."""
         raise ToolFailed("scheduling was cut by a restart", cure="Do it again.")
 
     def _scheduled(self, job: Job) -> ToolOutput:
@@ -87,7 +89,7 @@ class ScheduleCreate:
 
 
 class ScheduleList:
-    """Shows the agenda."""
+    """Lists the jobs."""
 
     spec = _spec("schedule_list", "List scheduled jobs.", {}, [])
 
@@ -95,7 +97,9 @@ class ScheduleList:
         self._agenda = agenda
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """One job a line, as JSON."""
+        """Return one job a line, as JSON. Raises ToolFailed in a session that is not the
+        owner's.
+        """
         _permit(call, "see", silent=True)
         zone = ZoneInfo(self._agenda.zone)
         lines = [
@@ -105,12 +109,12 @@ class ScheduleList:
         return ToolOutput("\n".join(lines) or "No jobs are scheduled.")
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: looking again is the same. Raises ToolFailed."""
+        """Raise ToolFailed; never called, since listing has no effect."""
         raise ToolFailed("listing was cut by a restart", cure="List again.")
 
 
 class ScheduleCancel:
-    """Takes a job off the agenda."""
+    """Cancels a job."""
 
     spec = _spec("schedule_cancel", "Cancel a job.", {"id": {"type": "integer"}}, ["id"])
 
@@ -118,7 +122,9 @@ class ScheduleCancel:
         self._agenda = agenda
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """That it is gone; also if it was before. Raises ToolFailed."""
+        """Return that the job is cancelled, also if there is no such job any more. Raises
+        ToolFailed.
+        """
         _permit(call, "change")
         job_id = int(call.input["id"])
         try:
@@ -137,7 +143,7 @@ class ScheduleCancel:
         return ToolOutput(f"Job {job_id} is cancelled.")
 
     async def settle(self, intent: Intent) -> ToolOutput:
-        """Never asked for: a job that is gone stays gone. Raises ToolFailed."""
+        """Raise ToolFailed; never called, since cancelling may be repeated."""
         raise ToolFailed("cancelling was cut by a restart", cure="Cancel again.")
 
 
@@ -156,7 +162,7 @@ def _approval(job: NewJob, first: datetime, zone: ZoneInfo) -> Approval:
     when = "at" if "at" in schedule else f"{when}, first"
     what = "Remind" if job.kind == "remind" else f"Ask the model ({job.session})"
     title = f"{what}: “{_line(job.text)}”, {when} {_local(first, zone)}"
-    # An anchor is the moment of the call: not a matter that anybody says yes to.
+    # The anchor is the moment of the call and differs when the call is repeated: not approved.
     bound = [job.text, {**schedule, "anchor": ""}, job.kind, job.session, job.misfire, job.model]
     return Approval(title, _digest(bound), new_text=job.text)
 
@@ -174,7 +180,9 @@ def _line(text: str) -> str:
 
 
 def _in_zone(shown: Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any]:
-    """What the model is told of a job, each moment by the owner's clocks as `[Now: …]` has them."""
+    """Return what the model is told of a job; times are in the owner's zone, formatted as in `[Now:
+    …]`.
+    """
     told = {key: shown[key] for key in ("id", "kind", "text", "schedule", "next_due")}
     times = {key: _moment(told["schedule"].get(key), zone) for key in ("at", "anchor")}
     schedule = {**told["schedule"], **{key: at for key, at in times.items() if at}}
