@@ -1,4 +1,4 @@
-"""Files that go along with a message."""
+"""Images that are sent with a message."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ from typing import Any
 from agentd.core import message as picture
 from agentd.core.errors import AgentdError, InvalidRequest
 
-_LARGEST = 64 * 1024 * 1024  # bytes that are read to see whether they are an image
+_LARGEST = 64 * 1024 * 1024  # bytes of the largest file that is read
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """An image, checked, under its name in messages to the user."""
+    """A checked image, with the name that the user sees."""
 
     name: str
     media_type: str
     data: bytes
 
     def block(self) -> dict[str, Any]:
-        """The image as a prompt carries it."""
+        """Return the image as a content block of a prompt."""
         encoded = base64.b64encode(self.data).decode()
         return {"type": "image", "data": encoded, "mimeType": self.media_type}
 
     async def fitting(self, largest: int) -> Attachment:
-        """The image as a daemon that takes so many bytes takes it: a smaller one where it has more.
-        Raises InvalidRequest where none is taken, or nothing is installed that makes it smaller.
+        """Return the image, scaled down if it has more than `largest` bytes, which is what the
+        daemon takes. Raises InvalidRequest if the daemon takes no images or Pillow is not
+        installed.
         """
         if not largest:
             raise InvalidRequest(
@@ -53,14 +54,14 @@ class Attachment:
 
 
 def read_image(path: Path) -> Attachment:
-    """The image in a file. Blocks. Raises InvalidRequest for any other, AgentdError for one that
+    """Read an image file. Blocks. Raises InvalidRequest for any other file, AgentdError if the file
     cannot be read.
     """
     try:
         path = path.expanduser()
         with open(path, "rb", opener=_at_once) as file:
             data = file.read(_LARGEST + 1)
-    except (OSError, ValueError, RuntimeError) as error:  # the latter for the home of nobody
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: `~` has no home folder
         why = getattr(error, "strerror", None) or "no file can be called so"
         raise AgentdError(
             f"{path} cannot be read: {why}", cure="name an image file of yours"
@@ -74,12 +75,12 @@ def read_image(path: Path) -> Attachment:
 
 
 def _at_once(path: str, flags: int) -> int:
-    """A descriptor of a file; of a named pipe too that nobody writes to, which would be waited for."""
+    """Open a file without waiting; for a named pipe without a writer a plain open would wait."""
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     os.set_blocking(descriptor, True)
     return descriptor
 
 
 def smaller(name: str, size: int, made: int) -> str:
-    """What is said of an image that was made smaller, sizes in bytes."""
+    """Return the message to the user about an image that was scaled down; sizes in bytes."""
     return f"{name} was made smaller: {size / 1000:,.0f} kB to {made / 1000:,.0f} kB"

@@ -1,4 +1,6 @@
-"""One connection to the daemon over its Unix socket: calls out, notifications and questions in."""
+"""A client's connection to the daemon over its Unix socket: calls, notifications, and requests from
+the daemon.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,19 @@ import agentd
 from agentd.core.errors import AgentdError, Busy, DaemonUnreachable, InvalidRequest
 from agentd.interfaces.client.remote_error import ConnectionLost, RemoteError
 
-MAX_FRAME_BYTES = 1024 * 1024  # what a daemon takes in one line, unless it says another number
-WITHDRAWN = -32800  # the answer to a call that was taken back
+MAX_FRAME_BYTES = (
+    1024 * 1024
+)  # bytes of a line that a daemon takes, unless it reports another limit
+WITHDRAWN = -32800  # error code of a call that was cancelled by `take_back`
 _METHOD_NOT_FOUND = -32601
 _SERVER_ERROR = -32000
 
-_SUN_PATH = 107  # bytes of a socket path that the kernel takes
+_SUN_PATH = 107  # longest socket path that the kernel takes, in bytes
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 _CONNECT_SECONDS = 5.0
-_ANSWER_BYTES = 64 * 1024 * 1024  # of one line from the daemon, which is trusted but may be broken
+_ANSWER_BYTES = (
+    64 * 1024 * 1024
+)  # bound on one line from the daemon, which is trusted but may have a fault
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 CURE = "start the daemon with `agentd up`; `agentd logs` shows what it did last"
 
@@ -33,29 +39,29 @@ _PROTOCOL_VERSION = 1
 
 
 class Watcher(Protocol):
-    """Who hears what the daemon says unasked."""
+    """Receives what the daemon sends by itself."""
 
     def notified(self, method: str, params: Params) -> None:
-        """Take a notification. Must not block."""
+        """Handle a notification. Must not block."""
 
     async def requested(self, method: str, params: Params) -> Params | None:
-        """Answer a question of the daemon; None says that the method is unknown here."""
+        """Answer a request of the daemon; None if the method is unknown."""
 
 
 class Deaf:
-    """A watcher that hears nothing and answers nothing."""
+    """A watcher that ignores notifications and knows no method."""
 
     def notified(self, method: str, params: Params) -> None:
-        """Drop it."""
+        """Ignore the notification."""
 
     async def requested(self, method: str, params: Params) -> Params | None:
-        """Know no method."""
+        """Return None: every method is unknown."""
         return None
 
 
 class DaemonConnection:
-    """A JSON-RPC peer of the daemon. `listen` must run for anything to arrive. `max_frame_bytes` may
-    be set to what the daemon says.
+    """A JSON-RPC connection to the daemon. Nothing is received unless `listen` runs. Set
+    `max_frame_bytes` to the limit that the daemon reports.
     """
 
     def __init__(
@@ -65,7 +71,7 @@ class DaemonConnection:
         self._writer = writer
         self._watcher = watcher
         self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._methods: dict[int, str] = {}  # of the calls that wait
+        self._methods: dict[int, str] = {}  # of the open calls, by id
         self._questions: dict[str, asyncio.Task[None]] = {}
         self._last_id = 0
         self.max_frame_bytes = MAX_FRAME_BYTES
@@ -75,11 +81,11 @@ class DaemonConnection:
     async def call(
         self, method: str, params: Params | None = None, *, within: float | None = None
     ) -> Any:
-        """The result of one method.
+        """Call a method and return its result.
 
-        Raises RemoteError when the daemon says no, ConnectionLost when it goes away, Busy when it
-        takes longer than `within` seconds (None: as long as it takes), InvalidRequest for a
-        message that is too large or no text.
+        Raises RemoteError if the daemon answers with an error, ConnectionLost if it goes away, Busy
+        after `within` seconds (None: no limit), InvalidRequest for a message that is too large or
+        not valid UTF-8.
         """
         if self._closed.is_set():
             raise self._end()
@@ -101,18 +107,20 @@ class DaemonConnection:
             del self._waiting[number], self._methods[number]
 
     async def take_back(self, method: str) -> None:
-        """Tell the daemon that nobody wants the open calls of a method any more; it answers them with
-        the error `WITHDRAWN`. Raises ConnectionLost.
+        """Cancel the open calls of a method; the daemon answers them with the error `WITHDRAWN`.
+        Raises ConnectionLost.
         """
         for number in [n for n, called in self._methods.items() if called == method]:
             await self.notify("$/cancel_request", {"requestId": number})
 
     async def notify(self, method: str, params: Params) -> None:
-        """Say something that has no answer. Raises ConnectionLost."""
+        """Send a notification. Raises ConnectionLost."""
         await self._send({"method": method, "params": params})
 
     async def listen(self) -> None:
-        """Hand out what arrives until the daemon closes; then every open call fails."""
+        """Receive and dispatch frames until the daemon closes the connection; then every open call
+        fails.
+        """
         try:
             async with asyncio.TaskGroup() as group:
                 while line := await self._line():
@@ -126,14 +134,14 @@ class DaemonConnection:
                     answer.set_exception(self._end())
 
     async def wait_closed(self) -> None:
-        """Return when the daemon has gone."""
+        """Return when the connection is closed."""
         await self._closed.wait()
 
     def _end(self) -> AgentdError:
         return self._fault or ConnectionLost("the daemon closed the connection", cure=CURE)
 
     async def _line(self) -> bytes:
-        """The next line, empty at the end."""
+        """Read the next line; empty at the end."""
         try:
             return await self._reader.readuntil(b"\n")
         except (asyncio.IncompleteReadError, OSError):
@@ -157,13 +165,15 @@ class DaemonConnection:
                 self._watcher.notified(method, _params(frame))
             case {"id": None, "error": dict(error)}:
                 self._fault = RemoteError.from_frame(error)
-                for waiting in tuple(self._waiting):  # whichever it was will have no other answer
+                for waiting in tuple(
+                    self._waiting
+                ):  # the call that it belongs to gets no other answer
                     self._resolve(waiting, self._fault)
             case {"id": int(number), "error": dict(error)}:
                 self._resolve(number, RemoteError.from_frame(error))
             case {"id": int(number), "result": result}:
                 self._resolve(number, result)
-            # Anything else is no JSON-RPC and belongs to no call of ours.
+            # Anything else is no JSON-RPC or answers no open call.
 
     def _ask(self, group: asyncio.TaskGroup, number: Any, method: str, params: Params) -> None:
         key = json.dumps(number)
@@ -191,7 +201,7 @@ class DaemonConnection:
                 reply = {"error": {"code": _METHOD_NOT_FOUND, "message": f"unknown: {method}"}}
         if self._closed.is_set():
             return
-        with suppress(ConnectionLost):  # nobody is left to hear the answer
+        with suppress(ConnectionLost):  # the daemon is gone, so nobody reads the answer
             try:
                 await self._send({"id": number, **reply})
             except InvalidRequest as error:
@@ -221,7 +231,7 @@ class DaemonConnection:
 
 
 async def dial(sockets: Sequence[Path]) -> Streams:
-    """Streams to the first daemon that answers. Raises DaemonUnreachable."""
+    """Connect to the first socket on which a daemon answers. Raises DaemonUnreachable."""
     refused = ""
     for path in sockets:
         try:
@@ -239,7 +249,7 @@ async def dial(sockets: Sequence[Path]) -> Streams:
 
 @contextmanager
 def reachable(path: Path) -> Iterator[str]:
-    """A spelling of `path` that is short enough for the kernel, good as long as the block lasts."""
+    """Yield a spelling of `path` that is short enough for the kernel, valid within the block."""
     if len(os.fsencode(path)) <= _SUN_PATH:
         yield str(path)
         return
@@ -269,7 +279,9 @@ async def _open(path: Path) -> Streams:
 async def connect(
     sockets: Sequence[Path], watcher: Watcher | None = None
 ) -> AsyncIterator[DaemonConnection]:
-    """A listening connection to the first daemon that answers. Raises DaemonUnreachable."""
+    """Open a connection to the first daemon that answers, with `listen` running in the background.
+    Raises DaemonUnreachable.
+    """
     reader, writer = await dial(sockets)
     connection = DaemonConnection(reader, writer, watcher or Deaf())
     try:
@@ -285,10 +297,7 @@ async def connect(
 
 @asynccontextmanager
 async def alone() -> AsyncIterator[None]:
-    """Let the one failure of a task group out as itself.
-
-    Raises that failure, or the group as it is if there are several.
-    """
+    """Unwrap exception groups: raise a single failure as itself, several ones as their group."""
     try:
         yield
     except BaseExceptionGroup as group:
@@ -304,8 +313,8 @@ def _params(frame: Mapping[str, Any]) -> Params:
 
 
 def introduction(*, deny: bool, forms: bool = False) -> dict[str, Any]:
-    """Params of `initialize`; `deny` says that nobody sits here, who could see alerts or allow anything,
-    `forms` that forms are shown here, and filled in.
+    """Return the params of `initialize`. `deny`: no user is present who could see alerts or allow
+    anything; `forms`: this client can show forms.
     """
     introduction: dict[str, Any] = {
         "protocolVersion": _PROTOCOL_VERSION,
@@ -320,5 +329,5 @@ def introduction(*, deny: bool, forms: bool = False) -> dict[str, Any]:
 
 
 def binding(session: str) -> dict[str, Any]:
-    """Params of the `initialize` that gives up all but one session."""
+    """Return the params of the `initialize` that restricts the connection to one session."""
     return {**introduction(deny=False), "_meta": {"agentd/bind": session}}

@@ -1,4 +1,4 @@
-"""One session over any number of connections: what is said arrives exactly once."""
+"""A session over any number of connections: each message arrives exactly once."""
 
 from __future__ import annotations
 
@@ -33,20 +33,22 @@ _CLOSE_SECONDS = 2.0
 
 
 class Companion(Watcher, Protocol):
-    """A watcher that also hears how the connection fares."""
+    """A watcher that is also told about the connection."""
 
     def lost(self) -> None:
-        """The daemon has gone."""
+        """Handle the loss of the daemon."""
 
     def regained(self) -> None:
-        """The daemon is back. What a running turn has shown so far comes again after this."""
+        """Handle the daemon's return. What a running turn has shown so far is sent again after
+        this.
+        """
 
     def made_smaller(self, name: str, size: int, made: int) -> None:
-        """An image of `size` bytes goes along with `made` bytes."""
+        """Note that an image of `size` bytes is sent scaled down to `made` bytes."""
 
 
 class Conversation:
-    """A session that outlives the daemon. Use `join_session` to get one."""
+    """A session that survives restarts of the daemon. `join_session` makes one."""
 
     def __init__(
         self,
@@ -63,11 +65,13 @@ class Conversation:
         self._deny = deny
         self._patience = patience
         self._connection: DaemonConnection | None = None
-        self._largest_image = 0  # bytes; what the daemon takes
-        self._gap = False  # the daemon went away, and nobody was told yet that it is back
+        self._largest_image = 0  # bytes that the daemon takes; 0: none
+        self._gap = (
+            False  # the daemon went away, and the companion has not been told of its return yet
+        )
         self._ready = asyncio.Event()
-        self._is_sent = False  # a daemon may have the message that is being said
-        self._accepted = asyncio.Event()  # the daemon of this connection has the message
+        self._is_sent = False  # a daemon may have the current message
+        self._accepted = asyncio.Event()  # the daemon of this connection has confirmed the message
 
     async def say(
         self,
@@ -79,14 +83,14 @@ class Conversation:
         *,
         until_back: bool = False,
     ) -> Any:
-        """The result of one prompt, a JSON object. `pasted` are the spans of the text that were not
-        typed; it waits `wait` seconds at most for a service that is away (None: as the daemon is
-        configured). Raises InvalidRequest for an image that is too large
-        and cannot be made smaller.
+        """Send a prompt and return its result, a JSON object. `pasted` are the spans of the text
+        that were not typed. The daemon waits at most `wait` seconds for a model service that is
+        away (None: as configured).
 
-        A daemon that goes away meanwhile gets the same message again when it is back: by its id it
-        knows what it has done already. Raises RemoteError for a failed turn, DaemonUnreachable
-        when nobody is back within the patience; with `until_back` it has no end.
+        If the daemon goes away, the same message is sent again when it is back; the message id
+        tells the daemon what it has already done. Raises RemoteError for a failed turn,
+        DaemonUnreachable if no daemon is back within the patience (never with `until_back`),
+        InvalidRequest for an image that is too large and cannot be scaled down.
         """
         self._is_sent = False
         self._accepted.clear()
@@ -124,16 +128,16 @@ class Conversation:
         return fitting
 
     async def call(self, method: str, params: Params | None = None, *, within: float) -> Any:
-        """The result of a method that may be lost. Raises what `Connection.call` raises, and
-        DaemonUnreachable.
+        """Call a method without sending it again after a loss. Raises what `DaemonConnection.call`
+        raises, and DaemonUnreachable.
         """
         connection = await self._attached(self._patience)
         return await connection.call(method, params, within=within)
 
     async def cancel(self) -> None:
-        """Ask for the end of the running turn; it then ends with the stop reason `cancelled`. A daemon that goes
-        away before is asked again when it is back and knows which message is meant, so this goes on
-        until it is cancelled, which whoever has called `say` does when that returns.
+        """Cancel the running turn, which then ends with the stop reason `cancelled`. If the daemon
+        goes away first, it is asked again when it is back and has the message; so this never
+        returns: the caller of `say` cancels it when `say` returns.
         """
         connection = self._connection
         if connection is not None:
@@ -142,7 +146,7 @@ class Conversation:
             if self._accepted.is_set():
                 await connection.wait_closed()
                 self._forget(connection)
-        while True:  # a daemon that has not been told the message yet, or is to be told it again
+        while True:  # the daemon does not have the message yet, or gets it again
             connection = await self._attached(None)
             await self._accepted.wait()
             with suppress(ConnectionLost):
@@ -151,28 +155,30 @@ class Conversation:
             self._forget(connection)
 
     async def close(self) -> None:
-        """Tell the daemon, if it is there, that this client leaves the session for now; what runs goes on. A
-        daemon that does not answer soon is not waited for.
+        """Tell the daemon, if it is there, that this client leaves the session; running turns go
+        on. Waits at most `_CLOSE_SECONDS` for the answer.
         """
         if (connection := self._connection) is None:
             return
         params = {"sessionId": self.session, "_meta": {"agentd/cancel": False}}
-        with suppress(AgentdError):  # it loses nothing: what was said is read when it has rested
+        with suppress(
+            AgentdError
+        ):  # nothing is lost: the conversation is read for facts once it has been idle
             await connection.call("session/close", params, within=_CLOSE_SECONDS)
 
     def notified(self, method: str, params: Params) -> None:
-        """Hear what the daemon tells, and pass it on."""
+        """Note the confirmation of a message, and pass the notification on to the companion."""
         if method == "_agentd/accepted":
             self._accepted.set()
         self._companion.notified(method, params)
 
     async def requested(self, method: str, params: Params) -> Params | None:
-        """Let the companion answer."""
+        """Let the companion answer the request."""
         return await self._companion.requested(method, params)
 
     async def keep(self) -> None:
-        """Stay attached. Raises DaemonUnreachable if the very first attempt fails, RemoteError when
-        the daemon refuses the session.
+        """Keep the session attached, reconnecting after each loss. Raises DaemonUnreachable if the
+        first attempt fails, RemoteError if the daemon refuses the session.
         """
         attached_before = False
         pause = _FIRST_RETRY_SECONDS
@@ -200,16 +206,18 @@ class Conversation:
 
     @property
     def is_attached(self) -> bool:
-        """Whether a daemon is there."""
+        """Whether the session is attached to a daemon."""
         return self._ready.is_set()
 
     @property
     def is_sent(self) -> bool:
-        """Whether a daemon may have the message that is being said, or was said last."""
+        """Whether a daemon may have the current, or else the last, message."""
         return self._is_sent
 
     async def _attached(self, patience: float | None) -> DaemonConnection:
-        """Raises DaemonUnreachable when nobody is back after so many seconds (None: never)."""
+        """Return the connection, waiting for it. Raises DaemonUnreachable after `patience` seconds
+        (None: never).
+        """
         try:
             async with asyncio.timeout(patience):
                 await self._ready.wait()
@@ -220,7 +228,7 @@ class Conversation:
         return self._connection
 
     def _unsaid(self, error: DaemonUnreachable) -> DaemonUnreachable:
-        """The error, with what has become of the message."""
+        """Return the error with what has become of the message."""
         if self._is_sent:
             what = "it had the message, and goes on with it when it is back if it took it"
             return DaemonUnreachable(f"{error.message}; {what}", cure=CURE)
@@ -228,7 +236,7 @@ class Conversation:
         return DaemonUnreachable(told, cure=f"{CURE}, then send the message again")
 
     async def _leave(self, connection: DaemonConnection) -> None:
-        """Wait for the end of a daemon that is stopping."""
+        """Wait until a daemon that is stopping has closed the connection."""
         try:
             async with asyncio.timeout(self._patience):
                 await connection.wait_closed()
@@ -282,9 +290,8 @@ async def join_session(
     deny: bool = False,
     patience: float = PATIENCE,
 ) -> AsyncIterator[Conversation]:
-    """An attached conversation; `deny` says that nobody is there to allow anything.
-
-    Raises DaemonUnreachable, RemoteError.
+    """Yield a conversation that is attached to the session; a session that does not exist is made.
+    `deny`: no user is present to allow anything. Raises DaemonUnreachable, RemoteError.
     """
     conversation = Conversation(sockets, session, companion, deny=deny, patience=patience)
     async with alone(), asyncio.TaskGroup() as group:

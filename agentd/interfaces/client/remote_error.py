@@ -1,4 +1,4 @@
-"""What a client can meet besides its own mistakes: the daemon's errors, and a daemon that is gone."""
+"""Errors of a client: the daemon's error answers, and the loss of the daemon."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ _RESOURCE_NOT_FOUND = -32002
 
 
 class ConnectionLost(DaemonUnreachable):
-    """The daemon went away in the middle of a conversation."""
+    """The daemon closed the connection while it was in use."""
 
     code = "connection_lost"
 
 
 class RemoteError(AgentdError):
-    """The daemon answered with an error.
-
-    `reason` is the daemon's own word for it, `rpc_code` the number of the JSON-RPC error.
+    """The daemon answered with an error. `reason` is the daemon's error code, `rpc_code` the code
+    of the JSON-RPC error.
     """
 
     code = "remote"
@@ -34,7 +33,7 @@ class RemoteError(AgentdError):
 
     @classmethod
     def from_frame(cls, error: Mapping[str, Any]) -> RemoteError:
-        """The error of a response, whatever is missing in it."""
+        """Parse the `error` of a response; missing fields get defaults."""
         data = error.get("data")
         data = data if isinstance(data, Mapping) else {}
         number = error.get("code")
@@ -48,12 +47,12 @@ class RemoteError(AgentdError):
 
     @property
     def reason(self) -> str:
-        """The daemon's word for what went wrong."""
+        """The daemon's error code, such as `not_found`."""
         return self._reason
 
 
 def exit_status(error: AgentdError) -> int:
-    """The exit code that stands for `error`, also when it came over the wire."""
+    """Return the exit code for `error`; for a RemoteError that of the daemon's error."""
     if not isinstance(error, RemoteError):
         return error.exit_code
     known = {kind.code: kind.exit_code for kind in _kinds(AgentdError)}

@@ -1,11 +1,11 @@
-"""The answer to a prompt, put together from what the daemon says while it runs and at its end."""
+"""Assembles the answer to a prompt from the updates during the turn and the result at its end."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-# How a turn may end, other than because the model was done, in words for who asked.
+# The stop reasons other than the model's own end, in words for the user.
 ENDINGS: Mapping[object, str] = {
     "cancelled": "cancelled",
     "max_tokens": "the answer was cut at the length limit",
@@ -15,17 +15,19 @@ ENDINGS: Mapping[object, str] = {
 
 
 class Reply:
-    """The words of the last assistant message, as they come."""
+    """The text of the last assistant message, as it arrives."""
 
     def __init__(self) -> None:
         self.text = ""
 
     def clear(self) -> None:
-        """Begin anew: what follows is told from the start."""
+        """Drop the text: the message starts again."""
         self.text = ""
 
     def hear(self, params: Mapping[str, Any]) -> None:
-        """Take the params of a `session/update`."""
+        """Add the text of a `session/update`; clear the text when a tool call begins or text is
+        retracted.
+        """
         update = params.get("update") or {}
         marked = marks(params)
         kind = update.get("sessionUpdate")
@@ -35,8 +37,8 @@ class Reply:
             self.text += words(update)
 
     def turn(self, result: Mapping[str, Any], session: str, message_id: str) -> dict[str, Any]:
-        """The finished turn in the shape of `agentd send --json`: the daemon's own account as far as
-        its result has one (a long text is left out of it), else what was heard.
+        """Return the finished turn in the shape of `agentd send --json`: from the daemon's result
+        where that has the values (it omits a long text), else from the updates.
         """
         meta = result.get("_meta") or {}
         told = meta.get("agentd/turn") or {}
@@ -52,12 +54,12 @@ class Reply:
 
 
 def marks(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The `_meta` of a `session/update` and of the update in it, as one."""
+    """Return the `_meta` of a `session/update` merged with that of the update in it."""
     inner = (params.get("update") or {}).get("_meta")
     return {**(params.get("_meta") or {}), **(inner or {})}
 
 
 def words(update: Mapping[str, Any]) -> str:
-    """The text of a chunk; "" for other updates."""
+    """Return the text of a chunk; "" for other updates."""
     content = update.get("content")
     return str(content.get("text") or "") if isinstance(content, Mapping) else ""

@@ -1,4 +1,6 @@
-"""Images made as small as a daemon takes them, by Pillow. Pure, and slow: not for an event loop."""
+"""Scales images down with Pillow to the size that the daemon takes. Pure, but slow: run it in a
+thread.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +10,19 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from agentd.core.errors import InvalidRequest
 
-# What models look at: Anthropic and OpenAI scale what has a longer side down by themselves.
+# Anthropic and OpenAI themselves scale images down whose longer side exceeds this.
 LONGEST_SIDE = 1568  # pixels
 LEAST_SIDE = 64
 _QUALITIES = (85, 70, 55)
 _SHRINK = 0.75
-MOST_PIXELS = 200_000_000  # of an image that is unpacked: what telephones make, and no bomb
+MOST_PIXELS = 200_000_000  # of an image that is decoded: enough for telephones, and a bound on decompression bombs
 Image.MAX_IMAGE_PIXELS = None  # Pillow's own limit is lower and warns on standard error
 
 
 def scale_image(name: str, data: bytes, most: int) -> bytes:
-    """The image as a JPEG of at most `most` bytes and LONGEST_SIDE pixels, upright, on white where it is
-    transparent, of a moving one the first picture. Raises InvalidRequest for one that cannot be opened,
-    has more than MOST_PIXELS, or cannot be made so small.
+    """Return the image as a JPEG of at most `most` bytes and LONGEST_SIDE pixels: upright, with
+    transparent parts white, of an animation the first frame. Raises InvalidRequest if the image
+    cannot be opened, has more than MOST_PIXELS, or cannot be made so small.
     """
     try:
         with Image.open(io.BytesIO(data)) as opened:
@@ -29,7 +31,7 @@ def scale_image(name: str, data: bytes, most: int) -> bytes:
                     f"{name} has {opened.width} × {opened.height} pixels",
                     cure=f"send one of at most {MOST_PIXELS:,}",
                 )
-            opened.draft("RGB", (LONGEST_SIDE, LONGEST_SIDE))  # a JPEG is decoded smaller at once
+            opened.draft("RGB", (LONGEST_SIDE, LONGEST_SIDE))  # decodes a JPEG at reduced size
             picture = _flat(ImageOps.exif_transpose(opened))
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
         raise InvalidRequest(
