@@ -15,7 +15,7 @@ LONGEST_SIDE = 1568  # pixels
 LEAST_SIDE = 64
 _QUALITIES = (85, 70, 55)
 _SHRINK = 0.75
-MOST_PIXELS = 200_000_000  # of an image that is decoded: enough for telephones, and a bound on decompression bombs
+MOST_PIXELS = 200_000_000  # of a decoded image: enough for telephones, bounds bombs
 Image.MAX_IMAGE_PIXELS = None  # Pillow's own limit is lower and warns on standard error
 
 

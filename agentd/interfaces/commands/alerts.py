@@ -1,4 +1,4 @@
-"""`alerts`: what the agent had to say unasked."""
+"""`alerts`: the alerts that the daemon has sent or holds, and their delivery."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _COLUMNS = ("id", "at", "acked", "origin", "delivered", "text")
 
 
 class AlertDispatcher(Protocol):
-    """What delivers alerts."""
+    """Port: delivers alerts."""
 
     async def test(self) -> Alert:
         """Send a test alert to every sink."""
 
     async def standings(self) -> Sequence[dict[str, Any]]:
-        """How each sink fares."""
+        """Return the state of each sink."""
 
 
 def _alerts_text(result: dict[str, Any]) -> str:
@@ -47,7 +47,7 @@ def _alerts_text(result: dict[str, Any]) -> str:
 
 
 def _as_text(result: dict[str, Any]) -> str:
-    """An alert, and of its deliveries how far each is and why it has failed so far."""
+    """Return an alert with the state of each delivery and its last error."""
     delivered = {
         one["sink"]: ": ".join(filter(None, (one["state"], one["error"])))
         for one in result["deliveries"]
@@ -61,7 +61,7 @@ def _sinks_listed(result: dict[str, Any]) -> str:
 
 
 class AlertCommands:
-    """Alerts as their reader sees them."""
+    """The owner's commands for alerts."""
 
     def __init__(
         self,

@@ -1,4 +1,6 @@
-"""What is typed in a chat about the conversation itself: `/compact`, `/flush`, `/new`, `/status`, `/model`."""
+"""Slash commands about the conversation itself: `/compact`, `/flush`, `/new`, `/status`,
+`/model`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 CONVERSATION = Group("")
 
-_UNDONE = {  # why a command that makes room left it as it was
+_UNDONE = {  # why a compaction or a flush did nothing, by its reason
     "below_threshold": "all that was said is saved already",
     "nothing_to_compact": "too little was said to shorten it",
     "flush": "nothing could be saved; `agentd logs` says why",
@@ -22,21 +24,21 @@ _UNDONE = {  # why a command that makes room left it as it was
 
 
 class ModelChoice(Protocol):
-    """Which model answers in a session."""
+    """Port: the model that answers in a session."""
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that a session may choose, the configured one first."""
+        """Return the models that a session may choose, the configured one first."""
 
     async def model(self, session: SessionKey) -> str:
-        """The model of the session's next turn; "" if nobody knows its name."""
+        """Return the model of the session's next turn; "" if its name is unknown."""
 
     async def set_option(self, session: SessionKey, name: str, value: str) -> Any:
-        """Choose; `name` is "model". Raises InvalidRequest, naming what could be chosen."""
+        """Choose; `name` is "model". Raises InvalidRequest, which names the possible values."""
 
 
 class ConversationCommands:
-    """One conversation, as whoever types in it wants it."""
+    """The slash commands of one conversation."""
 
     def __init__(self, turns: WorkingSessions, store: Transcripts, choice: ModelChoice) -> None:
         self._turns = turns

@@ -39,28 +39,29 @@ Run = Callable[..., Awaitable[Any]]
 Show = Callable[[Any], str]
 HasFailed = Callable[[Any], bool]
 R = TypeVar("R", bound=Run)
-NOTES = "your notes are not for this session"  # what is said where others are in it
+NOTES = "your notes are not for this session"  # the refusal in a session with other people
 
 
 class Caller(Protocol):
-    """The client that asks. A command that has a parameter of this type is told who it is."""
+    """The client that calls a command. A command gets it through a parameter of this type."""
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
-        """Queue a notification for it. Never blocks, never raises."""
+        """Queue a notification for the client. Never blocks, never raises."""
 
     async def wait_room(self) -> None:
-        """Return when it has read most of what waits for it, or has left."""
+        """Return when the client has read most of what is queued for it, or has left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """What is known of a parameter beside its type and default.
+    """What a parameter's type and default do not say.
 
-    `help` is for the command line; without it the parameter is one of the method alone. `flags` are the
-    option's spellings where `--its-name` will not do, `key` its name on the wire where that is a word of
-    the language. `least` and `most` bound numbers, each one of a list, and `length` how many a list or a text has;
-    `below`, `above` and `up_to` are bounds that only the method checks. `usual` is what the command line asks for
-    where nothing is given, if that is not the default of the method; None leaves it to the method.
+    `help` is for the command line; without it the parameter exists only in the ACP method. `flags`
+    replace the option's default spelling `--its-name`; `key` is the name on the wire if it differs
+    (a Python keyword). `least` and `most` bound a number, or each number of a list; `length` bounds
+    the items of a list or the characters of a text; `below`, `above` and `up_to` are bounds that
+    only the method checks. `usual` is what the command line sends if the option is not given; None
+    sends nothing, and without it the method's default is used.
     """
 
     help: str = ""
@@ -78,7 +79,9 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One parameter of a declared coroutine. `default` is `inspect.Parameter.empty` where it must be given."""
+    """One parameter of a declared coroutine. `default` is `inspect.Parameter.empty` if the
+    parameter is required.
+    """
 
     name: str
     type: Any
@@ -88,22 +91,22 @@ class Given:
 
     @property
     def key(self) -> str:
-        """How it is called on the wire."""
+        """The name on the wire."""
         return self.param.key or self.name
 
     @property
     def is_list(self) -> bool:
-        """Whether it may be given several times."""
+        """Whether the parameter takes several values."""
         return any(get_origin(kind) is list for kind in (self.type, *get_args(self.type)))
 
     @property
     def is_enum(self) -> bool:
-        """Whether it is one of an enumeration's words."""
+        """Whether the values are members of an enumeration."""
         return isinstance(self.type, type) and issubclass(self.type, Enum)
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words that may be given; empty where it may be any."""
+        """The allowed words of a Literal or an enumeration; empty if any value is allowed."""
         for kind in (self.type, *get_args(self.type)):
             if get_origin(kind) is Literal:
                 return tuple(word for word in get_args(kind) if word)
@@ -111,15 +114,16 @@ class Given:
 
     @property
     def is_needed(self) -> bool:
-        """Whether it must be given."""
+        """Whether the parameter is required."""
         return self.default is inspect.Parameter.empty
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command. `path` is "jobs/add"; `run` takes the group's instance first; `show` words its result
-    for a person; a command line waits `seconds` for the answer, and ends with 1 where `has_failed` says that
-    the result tells of a failure. One without a line is a method alone.
+    """A declared command. `path` is like "jobs/add"; `run` takes the group's instance first; `show`
+    formats the result for the terminal. The command line waits `seconds` for the answer and exits
+    with 1 if `has_failed` says so of the result. Without `has_line` the command exists only as an
+    ACP method.
     """
 
     path: str
@@ -131,23 +135,23 @@ class Command:
 
     @property
     def name(self) -> str:
-        """The last word of its path."""
+        """The last word of the path."""
         return self.path.rpartition("/")[2]
 
     @property
     def help(self) -> str:
-        """What it does, for people."""
+        """The help text: the coroutine's docstring."""
         return inspect.getdoc(self.run) or ""
 
     @property
     def summary(self) -> str:
-        """The first sentence of that."""
+        """The first sentence of the help text."""
         words = " ".join(self.help.partition("\n\n")[0].split())
         sentence, stop, _ = f"{words} ".partition(". ")
         return (sentence + stop).strip()
 
     def params(self) -> tuple[Given, ...]:
-        """What clients may give, in order."""
+        """Return the parameters that clients may send, in order."""
         hints = get_type_hints(self.run, include_extras=True)
         _, *declared = inspect.signature(self.run).parameters.values()
         return tuple(
@@ -155,16 +159,16 @@ class Command:
         )
 
     def caller(self) -> str:
-        """The name of the parameter that takes the client who asks; "" if it does not care."""
+        """Return the name of the parameter of type Caller, "" if there is none."""
         hints = get_type_hints(self.run)
         return next((name for name, hint in hints.items() if hint is Caller), "")
 
 
 @dataclass(frozen=True, slots=True)
 class Slash:
-    """A command that is typed instead of a message, `/name`. `run` takes the group's instance, the session
-    and what follows the name, and returns what to tell; `hint` says what may follow. Where others are in
-    the session it is refused with `owners`, unless that is empty.
+    """A slash command, `/name`, typed in a chat. `run` takes the group's instance, the session and
+    the text after the name, and returns the answer; `hint` describes that text. In sessions with
+    other people the command is refused with the text `owners`; "" allows it there.
     """
 
     name: str
@@ -175,7 +179,7 @@ class Slash:
 
 
 class Group:
-    """Commands under one name; "" for those that stand alone."""
+    """The commands with one first word; "" for commands without one."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -184,16 +188,16 @@ class Group:
 
     @property
     def commands(self) -> Sequence[Command]:
-        """In the order of their declaration."""
+        """The commands in the order of their declaration."""
         return self._commands
 
     @property
     def slashes(self) -> Sequence[Slash]:
-        """In the order of their declaration."""
+        """The slash commands in the order of their declaration."""
         return self._slashes
 
     def __getitem__(self, name: str) -> Command:
-        """The command with that name."""
+        """Return the command with that last word."""
         return next(command for command in self._commands if command.name == name)
 
     def command(
@@ -205,7 +209,9 @@ class Group:
         line: bool = True,
         has_failed: HasFailed = lambda _: False,
     ) -> Callable[[R], R]:
-        """Declare the decorated coroutine as a command, under its own name unless another is given."""
+        """Declare the decorated coroutine as a command, under its own name unless `name` is
+        given.
+        """
 
         def declare(run: R) -> R:
             last = name or run.__name__.strip("_").replace("_", "-")
@@ -218,7 +224,7 @@ class Group:
     def slash(
         self, name: str, description: str, hint: str = "", *, owners: str = ""
     ) -> Callable[[R], R]:
-        """Declare the decorated coroutine as what `/name` does."""
+        """Declare the decorated coroutine as the slash command `/name`."""
 
         def declare(run: R) -> R:
             self._slashes.append(Slash(name, description, hint, owners, run))
@@ -235,19 +241,21 @@ def _parameter_of(one: inspect.Parameter, hint: Any) -> Given:
     kind, notes = hint, []
     if get_origin(hint) is Annotated:
         kind, *notes = get_args(hint)
-    if get_origin(kind) is Sequence:  # several of them come as a list
+    if get_origin(kind) is Sequence:  # on the wire it is a list
         kind = GenericAlias(list, get_args(kind))
     param = next((note for note in notes if isinstance(note, Param)), Param())
     return Given(one.name, kind, one.default, one.kind is inspect.Parameter.KEYWORD_ONLY, param)
 
 
 def outcome_failed(result: dict[str, Any]) -> bool:
-    """Whether a run that was asked for came to a failure."""
+    """Return whether the outcome in a result is a failure."""
     return result.get("outcome") == "failed"
 
 
 def require_argument(text: str, example: str) -> str:
-    """What follows a command's name. Raises InvalidRequest for nothing."""
+    """Return the text after a slash command's name, stripped. Raises InvalidRequest if there is
+    none.
+    """
     if not text.strip():
         raise InvalidRequest("the command needs a text", cure=f"write it like: {example}")
     return text.strip()

@@ -1,7 +1,6 @@
-"""`facts`, what is exchanged with others and with programs.
-
-Texts of the graph for others and from others: whole states, and messages between agents; and
-what programs of the `.0` language keep between their runs, for `agentd facts run --state`.
+"""`facts`, exchange with other agents and with programs: texts of the graph going out and coming in
+(whole snapshots, and messages between agents), and the states that programs of the `.0` language
+keep between runs, for `agentd facts run --state`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _Name = Annotated[str, Param(length=(1, 80))]
 
 
 class ProgramCommands:
-    """The states of programs."""
+    """Commands for the states of programs."""
 
     def __init__(self, states: ProgramStates, clock: Clock) -> None:
         self._states = states
@@ -99,7 +98,9 @@ def _verified_text(found: dict[str, Any]) -> str:
 
 
 class ExchangeCommands:
-    """What goes out and comes in; of a snapshot `page` characters at once."""
+    """Commands for texts of the graph that go out and come in. A snapshot is sent in pages of
+    `page` characters.
+    """
 
     def __init__(
         self,
@@ -108,7 +109,7 @@ class ExchangeCommands:
         told: Callable[[Delta], dict[str, Any]],
         page: int = _PAGE,
     ) -> None:
-        """`told` is the JSON of what led from one state to another."""
+        """`told` returns the JSON form of a difference between two states of the graph."""
         self._exchange = exchange
         self._sharing = sharing
         self._told = told

@@ -1,4 +1,4 @@
-"""`facts`, what changed in them: the list of changes, taking one back, and the owner's decisions."""
+"""`facts`, the log of changes: list changes, undo one, and decide about proposed facts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FACT_CHANGES = Group("facts")
 
 _MOST = 500  # changes in one answer, and ids in one question
-_DIGITS = 18  # of a number that the database can hold
+_DIGITS = 18  # of the largest number that the database can hold
 _AGAIN = {
     FactStatus.ACTIVE: "Holds again",
     FactStatus.PROPOSED: "Waits for your yes again",
@@ -29,42 +29,44 @@ _Ids = Annotated[list[str], Param("Ids that `pending` lists.", length=(1, _MOST)
 
 
 class ChangeBook(Protocol):
-    """What is known."""
+    """Port: all facts."""
 
     async def all(self) -> tuple[Fact, ...]:
-        """Every fact, forgotten ones as ids."""
+        """Return every fact; forgotten facts have an id but no text."""
 
 
 class Changing(Protocol):
-    """The changes of what is known, and what the owner decides about them."""
+    """Port: the log of changes of facts, and the owner's decisions."""
 
     async def changes(self, limit: int) -> Sequence[FactChange]:
-        """The newest first."""
+        """Return the newest `limit` changes, the newest first."""
 
     async def undo(
         self, change: int | None = None, session: SessionKey | None = None
     ) -> FactChange:
-        """Take a change back: that one, or the newest that can be (told in `session`, if given). Raises
-        NotFound where nothing is left, InvalidRequest where it cannot be taken back.
+        """Undo a change: the given one, or the newest that can be undone (made in `session`, if
+        given). Raises NotFound if there is none, InvalidRequest if the change cannot be undone.
         """
 
     async def merge(self, keep: str, others: Sequence[str]) -> FactChange:
-        """Let one fact stand for others that say the same. Raises NotFound, InvalidRequest."""
+        """Let the fact `keep` stand for others that say the same. Raises NotFound,
+        InvalidRequest.
+        """
 
     async def pending(self) -> Sequence[Fact]:
-        """Proposed facts."""
+        """Return the proposed facts."""
 
     async def accept(self, fact_ids: Sequence[str]) -> Sequence[Learned]:
-        """Let proposed facts hold. Raises NotFound."""
+        """Make proposed facts active. Raises NotFound."""
 
     async def reject(self, fact_ids: Sequence[str]) -> Sequence[Fact]:
-        """Drop proposed facts; gives them as they were. Raises NotFound."""
+        """Drop proposed facts and return them. Raises NotFound."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakenBack:
-    """A change that was taken back. `removed` are facts that it had brought and that are gone as if they
-    had never been learnt, `restored` those that are again what they were before it.
+    """An undone change. `removed` are facts that the change had added, which are gone now;
+    `restored` are facts that have their earlier state again.
     """
 
     change: FactChange
@@ -73,7 +75,7 @@ class TakenBack:
 
 
 class ChangeCommands:
-    """Changes of facts, and what the owner decides about them."""
+    """Commands for the changes of facts and the owner's decisions about facts."""
 
     def __init__(
         self,
@@ -81,7 +83,9 @@ class ChangeCommands:
         changing: Changing,
         validate: Callable[[bool], Awaitable[dict[str, Any]]],
     ) -> None:
-        """`validate` is the daily review of all facts; with True it only says what it would do."""
+        """`validate` runs the daily review of all facts; with True it changes nothing and returns
+        what it would do.
+        """
         self._book = book
         self._changing = changing
         self._validate = validate
@@ -189,7 +193,7 @@ class ChangeCommands:
     async def _take_back(
         self, change_id: int | None = None, session: SessionKey | None = None
     ) -> TakenBack:
-        """Take a change back and tell what that did. Raises what `Changing.undo` raises."""
+        """Undo a change and return what that did. Raises what `Changing.undo` raises."""
         before = {fact.id: fact for fact in await self._book.all()}
         change = await self._changing.undo(change_id, session)
         after = {fact.id: fact for fact in await self._book.all()}
@@ -217,7 +221,7 @@ def _facts_json(fact_ids: Sequence[str], known: Mapping[str, Fact]) -> list[dict
 
 
 def _json(change: FactChange) -> dict[str, Any]:
-    """The shape in `agentd facts changes`."""
+    """Return a change in the shape of `agentd facts changes`."""
     return {
         "id": change.id,
         "at": change.at.isoformat(),

@@ -1,4 +1,4 @@
-"""Facts for people: what is known, and what became of it. Each function words one command's answer."""
+"""Formats the answers of the facts commands for people: one function for each command."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from agentd.interfaces.commands.plain import counted, table, visible
 
 Answer = Mapping[str, Any]
 
-_MENTIONED = 10  # lines that stay, and are shown
+_MENTIONED = 10  # remaining lines that are shown
 
 _AGAIN = {"active": "holds again", "proposed": "waits for your yes again"}
 
 
 def listed(result: Answer) -> str:
-    """The facts with their ids, and how many more there are."""
+    """Return the facts with their ids, and how many more there are."""
     lines = _with_status(result["facts"])
     if (left := result["total"] - len(lines)) > 0:
         lines.append(f"… and {left} more: --limit")
@@ -24,7 +24,7 @@ def listed(result: Answer) -> str:
 
 
 def added(result: Answer) -> str:
-    """Each fact that is kept, what it replaced, and what is not kept."""
+    """Return each fact that was kept, what it replaced, and what was not kept."""
     kept = [f"remembered: {_text(fact)}" for fact in result["before"]]
     if (last := result["fact"]) is not None:
         kept.append(f"{'remembered' if result['new'] else 'known already'}: {_text(last)}")
@@ -32,7 +32,9 @@ def added(result: Answer) -> str:
 
 
 def forgotten(result: Answer, seen: Mapping[str, str]) -> str:
-    """What was erased; or what would be, where the sentences can be `seen` still, by id."""
+    """Return what was erased. For a dry run, `seen` has the sentences by id, and the text says what
+    would be erased.
+    """
     if not result["forgotten"]:
         lines = [f"{fact['id']}  {_text(fact)}" for fact in result["candidates"]]
         if not lines:
@@ -46,7 +48,9 @@ def forgotten(result: Answer, seen: Mapping[str, str]) -> str:
 
 
 def erased(result: Answer, *, is_done: bool = True) -> str:
-    """In how many places it was erased, or would be, and what is left."""
+    """Return in how many places it was (or, without `is_done`, would be) erased, and what
+    remains.
+    """
     counts = ", ".join(f"{count} in {place}" for place, count in result["places"].items() if count)
     done = "forgotten" if is_done else "would be forgotten"
     lines = [f"{done}{f', with {counts}' if counts else ''}"]
@@ -68,7 +72,7 @@ def erased(result: Answer, *, is_done: bool = True) -> str:
 
 
 def history(result: Answer) -> str:
-    """From when to when each of them was so."""
+    """Return the period in which each fact was valid."""
     return "\n".join(
         f"{fact['valid_from']} – {fact['valid_to'] or 'now'}  {_text(fact)}"
         for fact in result["facts"]
@@ -76,7 +80,7 @@ def history(result: Answer) -> str:
 
 
 def parked(result: Answer) -> str:
-    """The facts whose lines are gone, or what was done about them."""
+    """Return the facts whose lines are gone from the facts page, or what was done about them."""
     if not result["facts"]:
         return "no line is missing"
     done = result["done"] or "these lines are gone from memory/facts.md; --accept or --restore"
@@ -84,7 +88,9 @@ def parked(result: Answer) -> str:
 
 
 def changes(result: Answer, texts: Mapping[str, str]) -> str:
-    """One row a change; `texts` has the sentences that are still there by id, the id stands for others."""
+    """Return one row a change. `texts` has the existing facts' sentences by id; other facts are
+    shown by their id.
+    """
     rows = (
         {**one, "op": _done(one), "fact": _change_text(one, texts)} for one in result["changes"]
     )
@@ -92,7 +98,7 @@ def changes(result: Answer, texts: Mapping[str, str]) -> str:
 
 
 def taken_back(result: Answer) -> str:
-    """What is gone by it, and what holds again."""
+    """Return which facts are gone, and which are valid again."""
     lines = [f"taken back: {_text(fact)}" for fact in result["removed"]]
     lines += [
         f"{_AGAIN.get(fact['status'], 'as it was before')}: {_text(fact)}"
@@ -102,13 +108,13 @@ def taken_back(result: Answer) -> str:
 
 
 def merged(result: Answer) -> str:
-    """The fact that stays, and those that it stands for."""
+    """Return the fact that stays, and the facts that it now stands for."""
     lines = [f"  stands for: {_text(fact)}" for fact in result["superseded"]]
     return "\n".join([f"kept: {_text(result['fact'])}", *lines])
 
 
 def pending(result: Answer) -> str:
-    """What waits for a yes, each with what that would replace."""
+    """Return the facts that wait for a yes, each with what it would replace."""
     lines = []
     for fact in result["facts"]:
         lines.append(f"{fact['id']}  {_as_text(fact)}")
@@ -117,18 +123,18 @@ def pending(result: Answer) -> str:
 
 
 def accepted(result: Answer) -> str:
-    """What holds now, and what it replaced."""
+    """Return the facts that are valid now, and what they replaced."""
     lines = [f"remembered: {_text(fact)}" for fact in result["facts"]]
     return "\n".join([*lines, *_put_aside(result), *_not_kept(result)])
 
 
 def rejected(result: Answer) -> str:
-    """What was dropped."""
+    """Return the facts that were dropped."""
     return "\n".join(f"dropped: {_text(fact)}" for fact in result["facts"])
 
 
 def validated(result: Answer) -> str:
-    """What was put aside, or would be, each with the reason."""
+    """Return what was (or in a dry run would be) put aside, each with the reason."""
     lines = [f"{pair['id']}  says the same as {pair['of']}" for pair in result["duplicates"]]
     lines += [f"{pair['id']}  is no longer so: {pair['by']}" for pair in result["conflicts"]]
     lines += [f"{fact_id}  was not said again for long" for fact_id in result["stale"]]

@@ -1,4 +1,4 @@
-"""`heartbeat`: run a beat, see what the others came to, and put them off."""
+"""`heartbeat`: run a beat, explain and list beats, pause them."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ if TYPE_CHECKING:
 
 HEARTBEAT = Group("heartbeat")
 
-# What `--force` does not pass either; of an open breaker the call behind the gate fails.
+# Gates that `--force` does not skip either. With an open breaker a forced beat's model call fails.
 _FINAL = frozenset({"budget", "busy", "breaker_open"})
 _RUN_COLUMNS = ("at", "outcome", "reason", "tokens", "cost_usd", "text")
 
 
 class HeartbeatControl(Protocol):
-    """What beats."""
+    """Port: the heartbeat."""
 
     async def run(self, *, force: bool) -> Beat:
-        """Beat now; `force` skips every gate but the budget and a busy session."""
+        """Run a beat now; `force` skips every gate except the budget and a busy session."""
 
     async def explain(self) -> dict[str, Any]:
-        """What the next beat would do, and why."""
+        """Return what the next beat would do, and why."""
 
     async def status(self) -> Standing:
-        """Whether it is on, when the next beat is due, and how the last one ended."""
+        """Return whether the heartbeat is on, when the next beat is due, and how the last one
+        ended.
+        """
 
 
 def _ran(beat: dict[str, Any]) -> str:
@@ -51,7 +53,7 @@ def _runs(result: dict[str, Any]) -> str:
 
 
 def _explained(result: dict[str, Any]) -> str:
-    """What a beat would do, each gate, and of the checklist what a beat would look at."""
+    """Return what a beat would do, the state of each gate, and the entries of the checklist."""
     checklist = result["checklist"]
     timed = [f"{item['text']}{' (now)' if item['due'] else ''}" for item in checklist["items"]]
     wrong = checklist["mistakes"]
@@ -77,7 +79,7 @@ def _explained(result: dict[str, Any]) -> str:
 
 
 def _foretold(result: dict[str, Any]) -> str:
-    """What can be said before anybody has looked at an entry."""
+    """Return what a beat would do, as far as that is known before it looks at an entry."""
     if result["would_run"]:
         return "runs; it stays quiet if nothing needs you, or what does was told within 24 hours"
     reason, gate = result["reason"], result["decided_by"]
@@ -87,7 +89,7 @@ def _foretold(result: dict[str, Any]) -> str:
 
 
 def _answer(gate: dict[str, Any], result: dict[str, Any]) -> str:
-    """Whether a gate is open, and what it saw."""
+    """Return whether a gate is open, and the values that decide it."""
     name, reason = gate["gate"], gate["reason"]
     told = "open" if reason is None else f"shut: {reason}"
     if name == "pause" and reason:
@@ -108,7 +110,7 @@ def _zones(result: dict[str, Any]) -> str:
 
 
 def _watched(entry: dict[str, Any]) -> str:
-    """One entry: what is called for it, and when that answered last."""
+    """Return one entry: its calls, and when they last answered."""
     calls = ", ".join(f"{call['name']} {json.dumps(call['input'])}" for call in entry["calls"])
     parts = [
         f"{entry['text']}: {calls or 'no call yet'}",
@@ -129,7 +131,7 @@ def _paused(result: dict[str, Any]) -> str:
 
 
 class HeartbeatCommands:
-    """The heartbeat as its owner sees it."""
+    """The owner's commands for the heartbeat."""
 
     def __init__(self, heartbeat: HeartbeatControl, beats: BeatStore, clock: Clock) -> None:
         """`clock` has the owner's zone."""

@@ -1,4 +1,4 @@
-"""`logs`: what the daemon noted, by page and as it comes, out of its file."""
+"""`logs`: the records in the daemon's log file, by page and as they are written."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ _LONGEST_PAGE = 400_000  # bytes of lines in one answer
 
 
 class Logbook:
-    """The log file and what was rotated away from it."""
+    """The log file and its rotated predecessors."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def page(self, wanted: WantedLines, limit: int, before: str | None = None) -> LogPage:
-        """The newest `limit` records, or those before a place. Blocks. Raises OSError."""
+        """Return the newest `limit` records, or the newest before a place (`INODE:OFFSET`). Blocks.
+        Raises OSError.
+        """
         found: list[dict[str, Any]] = []
         size, after, place = 0, "", None
         for inode, data in self._backwards(before):
@@ -48,7 +50,7 @@ class Logbook:
         return LogPage(tuple(reversed(found)), None, after)
 
     def since(self, place: str, wanted: WantedLines) -> LogPage:
-        """What was logged behind a place, at most about one page of it. Blocks. Raises OSError."""
+        """Return the records after a place, at most about one page. Blocks. Raises OSError."""
         found: list[dict[str, Any]] = []
         size = 0
         for inode, data, start in self._forwards(place):
@@ -65,7 +67,9 @@ class Logbook:
         return LogPage(tuple(found), None, place)
 
     def _backwards(self, before: str | None) -> Iterator[tuple[int, bytes]]:
-        """The files from the newest on, each cut behind its last whole line, or at the place."""
+        """Yield the files' inodes and contents, the newest first, each cut after its last whole
+        line or at the place.
+        """
         inode, offset = _place(before)
         for path in self._files():
             found, data = _whole_lines(path)
@@ -76,7 +80,9 @@ class Logbook:
                 yield found, data[:offset]
 
     def _forwards(self, place: str) -> Iterator[tuple[int, bytes, int]]:
-        """The file of the place from there on, then the newer ones; all, if it is gone."""
+        """Yield the file of the place from there on, then the newer files; all files if that one is
+        gone.
+        """
         inode, offset = _place(place)
         newer: list[tuple[int, bytes, int]] = []
         for path in self._files():
@@ -88,7 +94,7 @@ class Logbook:
         yield from reversed(newer)
 
     def _files(self) -> Sequence[Path]:
-        """The files that there are, the newest first."""
+        """Return the existing log files, the newest first."""
         rotated = [
             (int(number), path)
             for path in self._file.parent.glob(f"{self._file.name}.*")
@@ -99,7 +105,9 @@ class Logbook:
 
 @dataclass(frozen=True, slots=True)
 class WantedLines:
-    """Which records: those of a session, a turn, an origin, and from a level on; "" and 0 are all."""
+    """A filter for records: by session, turn and origin, and from a level on; "" and 0
+    match all.
+    """
 
     session: str = ""
     turn: int = 0
@@ -107,7 +115,7 @@ class WantedLines:
     level: str = ""
 
     def takes(self, record: Mapping[str, Any]) -> bool:
-        """Whether the record is among them."""
+        """Return whether the record matches."""
         if self.level and _rank(record.get("level")) < _rank(self.level):
             return False
         asked = (("session", self.session), ("turn", self.turn), ("origin", self.origin))
@@ -116,7 +124,7 @@ class WantedLines:
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
-    """Records, oldest first, and the place to read on from: before them, or behind them."""
+    """Records, oldest first, with the places before and after them from which to read on."""
 
     records: tuple[dict[str, Any], ...]
     before: str | None  # None: nothing older is left
@@ -124,7 +132,9 @@ class LogPage:
 
 
 def parse(line: bytes | str) -> dict[str, Any]:
-    """The record of a line; what is no record becomes one with the line as its event."""
+    """Parse a line of the log; a line that is no JSON object becomes a record with the line as its
+    event.
+    """
     try:
         record = json.loads(line)
     except ValueError:
@@ -166,14 +176,14 @@ _Level = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """Where the daemon's log goes: into a file, or into the journal of a unit; else to a terminal."""
+    """Where the daemon logs: to a file, to a unit's journal, or else to a terminal."""
 
     file: Path | None
     unit: Unit | None
 
 
 class LogCommands:
-    """The daemon's log; turn 0 and empty words are all of it."""
+    """The command for the daemon's log; turn 0 and empty texts do not filter."""
 
     def __init__(self, place: LogPlace, clock: Clock) -> None:
         self._place = place

@@ -1,4 +1,6 @@
-"""`facts/offer`: what another program would have kept, once the owner says yes to the very words."""
+"""`facts/offer`: another program proposes a sentence to keep; the owner is asked with its exact
+words.
+"""
 
 from __future__ import annotations
 
@@ -27,21 +29,23 @@ _NOT_KEPT = {
 
 
 class OwnerAsker(Protocol):
-    """Asks the owner."""
+    """Port: asks the owner."""
 
     async def ask_owner(self, call_id: str, approval: Approval) -> Decision:
-        """His answer in whichever conversation of his; UNASKED at once where none is open."""
+        """Ask in any open session of the owner; returns UNASKED at once if none is open."""
 
 
 class OfferedFacts(Protocol):
-    """Keeps facts."""
+    """Port: keeps facts."""
 
     async def keep_verbatim(self, sentence: str, session: SessionKey) -> Sequence[Learned]:
-        """Keep a sentence byte for byte: one that he has said, or has said yes to."""
+        """Keep a sentence unchanged; the owner has said it or allowed it."""
 
 
 class OfferCommands:
-    """What others want to be kept. One question at a time, so that nobody can flood the owner with them."""
+    """The command for proposals of other programs. Only one question is open at a time, so that no
+    program can flood the owner.
+    """
 
     def __init__(self, facts: OfferedFacts, owner: OwnerAsker) -> None:
         self._facts = facts

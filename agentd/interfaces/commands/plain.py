@@ -23,18 +23,20 @@ _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 class Times:
-    """Words for times, seen from the clock's zone and its present moment."""
+    """Formats times relative to the clock's now, in its zone."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     @property
     def clock(self) -> Clock:
-        """Where the times come from."""
+        """The clock whose zone and time are used."""
         return self._clock
 
     def short(self, at: str) -> str:
-        """An ISO time in short words, one to come with its distance; other text as it is."""
+        """Return an ISO time in short words, a future one with the time until then; any other text
+        unchanged.
+        """
         if not _ISO.fullmatch(at):
             return at
         now = self._clock.now()
@@ -45,17 +47,17 @@ class Times:
         return f"{words}, in {span(moment - now)}" if moment > now else words
 
     def exact(self, at: str) -> str:
-        """An ISO time to the second, on the owner's clock; other text as it is."""
+        """Return an ISO time to the second in the clock's zone; any other text unchanged."""
         if not _ISO.fullmatch(at):
             return at
         return f"{datetime.fromisoformat(at).astimezone(self._clock.zone):%Y-%m-%d %H:%M:%S}"
 
     def age(self, at: str) -> timedelta:
-        """How long ago an ISO time was."""
+        """Return how long ago an ISO time was."""
         return self._clock.now() - datetime.fromisoformat(at)
 
     def read(self, value: Any) -> Any:
-        """A daemon's answer with all its times in words."""
+        """Return a daemon's answer with all ISO times replaced by short words."""
         match value:
             case str():
                 return self.short(value)
@@ -67,7 +69,7 @@ class Times:
 
 
 def span(duration: timedelta) -> str:
-    """A duration by its largest unit and the next one below."""
+    """Return a duration in its largest unit and the next smaller one."""
     minutes, seconds = divmod(int(duration.total_seconds()), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
@@ -80,7 +82,7 @@ def span(duration: timedelta) -> str:
 
 
 def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], empty: str) -> str:
-    """One line a row under the names of the columns; `empty` when there are no rows."""
+    """Return one line a row below a header of column names; `empty` if there are no rows."""
     lines = [
         [
             _cell(row.get(column), _WIDEST_LAST if column == columns[-1] else _WIDEST)
@@ -99,19 +101,19 @@ def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], empty: str)
 
 
 def fields(values: Mapping[str, Any]) -> str:
-    """One line a value, names aligned; values within values are indented below their name."""
+    """Return one line a value with aligned names; nested values are indented below their name."""
     return "\n".join(_field_lines(values, ""))
 
 
 def folded(text: str, width: int) -> str:
-    """`text` with no line wider than `width`. What goes on stands below the last column's beginning, or
-    that whole column stands on the next line where little room is left for it.
+    """Wrap lines to `width`. Continuation lines are indented to the last column; if little room is
+    left there, the last column moves to a line of its own.
     """
     return "\n".join(part for line in text.split("\n") for part in _folded_line(line, width))
 
 
 def words(value: Any) -> str:
-    """A single value as a person writes it."""
+    """Return a single value as text for people."""
     if value is None or value == "":
         return "-"
     if isinstance(value, bool):
@@ -124,27 +126,31 @@ def words(value: Any) -> str:
 
 
 def is_plain(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal is to get words alone, without colours."""
+    """Return whether the terminal gets text only, without colours."""
     return bool(environ.get("NO_COLOR")) or environ.get("TERM", "dumb") in {"", "dumb", "unknown"}
 
 
 def visible(text: str) -> str:
-    """`text` without characters that steer a terminal or turn the direction of writing."""
+    """Return `text` without control characters and characters that change the text direction."""
     return "".join(c for c in text if not _steers(c))
 
 
 def revealed(text: str) -> str:
-    """`text` with such characters spelled out: what is to be judged must not hide anything."""
+    """Return `text` with control and text-direction characters spelled out as escapes: text that a
+    user judges must hide nothing.
+    """
     return "".join(f"\\u{ord(c):04x}" if _steers(c) else c for c in text)
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:
-    """“1 fact”, “2,000 facts”; `nouns` is the plural where that takes more than an s."""
+    """Return “1 fact”, “2,000 facts”; `nouns` is an irregular plural."""
     return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
 
 
 def spent(usd: float, tokens: int) -> str:
-    """What calls cost; what has no price is told in tokens, since “$0.00” would say that it was free."""
+    """Return the cost of calls; in tokens if they have no price, since “$0.00” would say that they
+    were free.
+    """
     return counted(tokens, "token") if tokens and not usd else f"${usd:.2f}"
 
 

@@ -37,32 +37,32 @@ _MainKey = Annotated[str, Param("The session's key.", metavar="KEY", usual="main
 
 
 class WorkingSessions(Protocol):
-    """The sessions at work."""
+    """Port: the sessions' turns."""
 
     def is_busy(self, session: SessionKey) -> bool:
-        """Whether a turn runs."""
+        """Return whether a turn of the session runs."""
 
     def is_waiting(self, session: SessionKey) -> bool:
-        """Whether messages wait for the model's service."""
+        """Return whether messages wait for the model's service."""
 
     def queued(self, session: SessionKey) -> int:
-        """How many turns wait."""
+        """Return how many turns of the session wait."""
 
     async def compact(self, session: SessionKey, wish: str = "") -> CompactionReport:
-        """Make room now; `wish` is what the user wants of the summary."""
+        """Compact the context now; `wish` is what the user wants the summary to contain."""
 
     async def flush(self, session: SessionKey) -> CompactionReport:
-        """Save to memory what no flush has saved."""
+        """Flush the rows that no flush has saved yet."""
 
     async def explain(self, session: SessionKey) -> dict[str, Any]:
-        """The inputs of the next decision about flush and compaction."""
+        """Return the inputs of the next decision about flush and compaction."""
 
     async def start_over(self, session: SessionKey) -> CompactionReport:
-        """Flush and begin an empty context."""
+        """Flush, then begin an empty context."""
 
 
 class Importing(Protocol):
-    """What takes transcripts in."""
+    """Port: imports transcripts."""
 
     async def take(
         self,
@@ -73,8 +73,9 @@ class Importing(Protocol):
         more: bool,
         chosen: bool,
     ) -> dict[str, Any]:
-        """Add lines to the session with that name. `more` holds them back until the caller's last piece;
-        `chosen` says that the owner has chosen the name. Raises InvalidRequest, StorageError.
+        """Append lines to the session with that name. With `more` the lines are held back until the
+        caller's last piece; `chosen` says that the owner has chosen the name. Raises
+        InvalidRequest, StorageError.
         """
 
 
@@ -83,7 +84,7 @@ def _sessions_text(result: dict[str, Any]) -> str:
 
 
 def _flushed_text(result: dict[str, Any]) -> str:
-    """The figures; `reason` is only what asked for the flush, so that it does not say why it failed."""
+    """Return the figures of a flush, and why nothing was saved."""
     told = fields(result)
     if result.get("flushed") is False:
         told += f"\n{_UNSAVED.get(str(result.get('reason')), '')}".rstrip()
@@ -93,12 +94,12 @@ def _flushed_text(result: dict[str, Any]) -> str:
 
 
 def _is_as_large(result: dict[str, Any]) -> bool:
-    """Whether there was something to leave behind, and it was not."""
+    """Return whether the context could have been compacted and was not."""
     return result.get("compacted") is False and result["reason"] != "nothing_to_compact"
 
 
 def _is_unsaved(result: dict[str, Any]) -> bool:
-    """Whether there was something to save, and it was not."""
+    """Return whether there were rows to save and the flush failed to save them."""
     return result.get("flushed") is False and result["reason"] != "below_threshold"
 
 
@@ -108,7 +109,7 @@ def _deleted_text(result: dict[str, Any]) -> str:
 
 
 class SessionCommands:
-    """Sessions as their owner sees them."""
+    """The owner's commands for sessions."""
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class SessionCommands:
         ledger: Ledger,
         importer: Importing,
     ) -> None:
-        """`erase` deletes a session everywhere."""
+        """`erase` deletes a session in every place."""
         self._store = store
         self._turns = turns
         self._erase = erase
@@ -133,7 +134,7 @@ class SessionCommands:
         return {"sessions": [session_json(info, self._turns) for info in listed]}
 
     async def used(self, limit: int) -> list[dict[str, Any]]:
-        """Those that were used last, without those in which nothing was said."""
+        """Return the sessions that were used last, without unused ones."""
         infos = [info for info in await self._store.sessions() if not is_unused(info)]
         return [session_json(info, self._turns) for info in infos[:limit]]
 
@@ -155,7 +156,7 @@ class SessionCommands:
         }
 
     async def _cost(self, session: SessionKey) -> dict[str, Any]:
-        """What the session's model calls used in all, its silent ones included."""
+        """Return what all model calls of the session used, including silent turns."""
         spent = [row for row in await self._ledger.breakdown(_EVER) if row[0] == session]
         return {"tokens": sum(row[2] for row in spent), "usd": sum(row[3] for row in spent)}
 
@@ -243,7 +244,7 @@ class SessionCommands:
         return {"key": session, "deleted": True, "kept": session == MAIN}
 
     async def _existing(self, key: str) -> SessionKey:
-        """Raises NotFound."""
+        """Return the key of an existing session. Raises NotFound."""
         return await existing_key(self._store, key)
 
 
@@ -254,7 +255,7 @@ def _state(key: SessionKey, turns: WorkingSessions) -> str:
 
 
 def session_json(info: SessionInfo, turns: WorkingSessions) -> dict[str, Any]:
-    """A session in `status` and `sessions list`."""
+    """Return a session in the shape of `status` and `sessions list`."""
     return {
         "key": info.key,
         "kind": str(kind_of(info.key)),
@@ -276,12 +277,14 @@ _MADE = re.compile(r"chat:[0-9a-f]{12}")  # for a client that named none
 
 
 def is_unused(info: SessionInfo) -> bool:
-    """Whether a client made the session without naming it, and nothing was ever said there."""
+    """Return whether a client made the session without naming it and nothing was ever said
+    in it.
+    """
     return not info.rows and not info.turns and bool(_MADE.fullmatch(info.key))
 
 
 async def existing_key(store: Transcripts, text: str) -> SessionKey:
-    """The key of a session that is there. Raises NotFound."""
+    """Return the key of an existing session; `main` always exists. Raises NotFound."""
     key = SessionKey(text)
     if text == MAIN or await store.exists(key):
         return key
@@ -289,7 +292,9 @@ async def existing_key(store: Transcripts, text: str) -> SessionKey:
 
 
 def absent(text: str) -> NotFound:
-    """The one answer for a session that is not there and for one that a client must not know of."""
+    """Return the error for a session that does not exist; also used for one that the client must
+    not know of.
+    """
     return NotFound(
         f"there is no session {text[:100]!r}", cure="`agentd sessions list` shows which there are"
     )
@@ -301,7 +306,7 @@ _SECRETS = Redactor()
 
 
 def parse_key(text: str) -> SessionKey:
-    """The key of a session that may be created. Raises InvalidRequest."""
+    """Return the key of a session that may be created. Raises InvalidRequest."""
     require_no_secret(text, "a session's key")
     if text == MAIN or (_KEY.fullmatch(text) and text.isprintable()):
         return SessionKey(text)
@@ -311,16 +316,16 @@ def parse_key(text: str) -> SessionKey:
 
 
 def require_no_secret(name: str, what: str) -> None:
-    """Raises InvalidRequest for a name with a service's key in it: what things are called is kept as it
-    is, and goes into lists and logs.
+    """Raise InvalidRequest if a name contains a service's key: names are stored unredacted and
+    appear in lists and logs.
     """
     if _SECRETS.holds(name):
         raise InvalidRequest(f"{what} holds a key of a service", cure="name it something else")
 
 
 def new_key(like: SessionKey = MAIN) -> SessionKey:
-    """A key nobody has used, of the same kind of session as another; `chat:` like `main`. What it looks like
-    `is_unused` knows.
+    """Return an unused key for a session of the same kind as `like`; `chat:` for `main`.
+    `is_unused` recognizes keys of this form.
     """
     prefix = "chat" if like == MAIN else like.partition(":")[0]
     return SessionKey(f"{prefix}:{secrets.token_hex(6)}")

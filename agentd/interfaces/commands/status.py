@@ -1,4 +1,4 @@
-"""`status`, and the end of the daemon."""
+"""`status`, and stopping the daemon."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _SESSIONS = 50  # the last used ones; `sessions list` has all
 
 
 async def _nothing() -> None:
-    """No limit is looked at."""
+    """Return None: no budget is checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusParts:
-    """Where the lines of `agentd status` come from.
+    """The sources of `agentd status`.
 
-    `started` is the clock's monotonic second at which the daemon began. `provider` answers
-    `{kind, model, why, effective_window}`, `compaction` the last one or None, `embedder`
-    `{provider, why}`, `graph` `{enabled, concepts, facts, episodes, consolidated}`, `facts`
-    `{active, proposed, refused, waiting}`, or nothing where facts are off. `loop` is how long the event
-    loop kept work waiting, `sessions` gives so many of those that were used last. `alerts` answers for each sink what
-    `agentd alerts sinks` tells. `refused` is why no message would be answered within the budget, or None.
+    `started` is the clock's monotonic second at which the daemon began. `provider` returns `{kind,
+    model, why, effective_window}`, `compaction` the last one or None, `embedder` `{provider, why}`,
+    `graph` `{enabled, concepts, facts, episodes, consolidated}`, `facts` `{active, proposed,
+    refused, waiting}`, empty while facts are off. `loop` returns the delays of the event loop,
+    `sessions` the given number of last used sessions, `alerts` for each sink what `agentd alerts
+    sinks` shows. `refused` returns why the budget would refuse every message, or None.
     """
 
     version: str
@@ -65,7 +65,7 @@ def _as_text(status: dict[str, Any]) -> str:
 
 
 class StatusCommands:
-    """How the daemon is, and its end."""
+    """The commands `status` and those that stop the daemon."""
 
     def __init__(self, parts: StatusParts, clock: Clock, stop: Callable[[], None]) -> None:
         self._parts = parts
@@ -132,7 +132,7 @@ class StatusCommands:
 
 
 def _undecided(facts: Mapping[str, Any]) -> tuple[Problem, ...]:
-    """What waits for the owner's yes."""
+    """Return a problem if facts wait for the owner's yes."""
     count = facts.get("proposed", 0)
     if not count:
         return ()
@@ -265,7 +265,7 @@ def _web(web: dict[str, Any]) -> str:
 
 
 def _sinks(sinks: list[dict[str, Any]]) -> str:
-    """The ways to the user; of those that something waits for also why."""
+    """Return the sinks in words; of those with waiting alerts also the reason."""
     return "; ".join(_sink(sink) for sink in sinks)
 
 

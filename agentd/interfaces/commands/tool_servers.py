@@ -1,7 +1,7 @@
-"""What servers of tools ask of the owner and offer him: `mcp login` and `mcp logout`, `resources`.
+"""Commands for MCP servers: `mcp login`, `mcp logout` and `resources`.
 
-To log in his browser comes back to the command line, which tells the daemon; what the login gives never
-leaves the daemon.
+In a login the browser returns to the command line, which passes the answer to the daemon; tokens
+never leave the daemon.
 """
 
 from __future__ import annotations
@@ -17,30 +17,33 @@ from agentd.interfaces.commands.plain import counted, fields, visible
 
 LOGINS = Group("mcp")
 
-_SECONDS = 180.0  # two requests after another, and a server that starts
+_SECONDS = 180.0  # two requests in a row, and the start of a server
 _TEXT = (0, 4096)
 
 
 class LoginDesk(Protocol):
-    """Logs in to servers."""
+    """Port: logins to MCP servers."""
 
     async def begin(self, name: str, redirect_uri: str) -> str:
-        """The address at which the owner logs in. Raises AgentdError."""
+        """Begin a login and return the URL at which the owner logs in. Raises AgentdError."""
 
     async def finish(self, name: str, code: str, state: str, issuer: str) -> tuple[int, str]:
-        """How many tools there are, and what is wrong with the server, "" if nothing. Raises AgentdError where
-        the login did not work, InvalidRequest for an answer that is not of this login.
+        """Finish a login; returns the number of the server's tools, and why the server failed, ""
+        if it did not. Raises AgentdError if the login failed, InvalidRequest if the answer belongs
+        to another login.
         """
 
     def give_up(self, name: str, state: str) -> None:
-        """End the login, which the owner or the service does not want. Raises as `finish`."""
+        """Cancel the login: the owner or the service refused it. Raises as `finish`."""
 
     async def end(self, name: str) -> bool:
-        """Whether there was a login; there is none now, and the server is stopped. Raises AgentdError."""
+        """Delete the login and stop the server; returns whether there was a login. Raises
+        AgentdError.
+        """
 
 
 def login_text(result: Mapping[str, Any]) -> str:
-    """What came of a login."""
+    """Return the outcome of a login in words."""
     told = f"logged in to {result['server']}, which has {counted(result['tools'], 'tool')}"
     return visible(f"{told}; but {result['problem']}" if result["problem"] else told)
 
@@ -55,7 +58,7 @@ def _logout_text(result: Mapping[str, Any]) -> str:
 
 
 class LoginCommands:
-    """Logging in and out."""
+    """The commands `mcp login` and `mcp logout`."""
 
     def __init__(self, logins: LoginDesk) -> None:
         self._logins = logins
@@ -102,33 +105,33 @@ RESOURCES = Group("")
 
 
 class Shelved(Protocol):
-    """A server that may offer some."""
+    """Port: a server that may offer resources."""
 
     @property
     def name(self) -> str:
-        """As it is configured."""
+        """The server's configured name."""
 
     @property
     def has_resources(self) -> bool:
-        """Whether it offers any that the owner does not deny."""
+        """Whether the server offers resources that the owner does not deny."""
 
     async def resources(self) -> Sequence[NamedResource]:
-        """Them. Starts the server; raises ToolFailed."""
+        """Return the resources; starts the server. Raises ToolFailed."""
 
     def problems(self) -> Sequence[Problem]:
-        """What is wrong with it."""
+        """Return what is wrong with the server."""
 
 
 class NamedResource(Protocol):
-    """A resource."""
+    """A resource of a server."""
 
     @property
     def uri(self) -> str:
-        """Its address."""
+        """The resource's address."""
 
     @property
     def name(self) -> str:
-        """What the server calls it."""
+        """The server's name for the resource."""
 
 
 def _servers_text(result: Mapping[str, Any]) -> str:
@@ -145,7 +148,7 @@ def _servers_text(result: Mapping[str, Any]) -> str:
 
 
 class ResourceCommands:
-    """What there is to read."""
+    """The command that lists the servers' resources."""
 
     def __init__(self, servers: Sequence[Shelved]) -> None:
         self._servers = tuple(servers)
@@ -166,7 +169,9 @@ class ResourceCommands:
         }
 
     def _missing(self, name: str, able: Iterable[str]) -> NotFound:
-        """Why that server offers none: it is not configured, it fails, or it has none."""
+        """Return why the server offers no resources: it is not configured, it fails, or it has
+        none.
+        """
         text = f"no server {name[:100]!r} offers resources"
         one = next((one for one in self._servers if one.name == name), None)
         if one is None:

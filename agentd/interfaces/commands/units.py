@@ -1,4 +1,4 @@
-"""The service manager's units: where they are, and which one runs a process."""
+"""systemd units: the paths of agentd's unit files, and the unit in which a process runs."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _LINGER = Path("/var/lib/systemd/linger")
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A service unit, of the user's own manager or of the system's."""
+    """A service unit, of the user's manager (`is_users`) or of the system's."""
 
     name: str
     is_users: bool
 
     def journal(self, *options: str) -> list[str]:
-        """The command that prints what the unit logged, one record a line."""
+        """Return the command that prints the unit's log, one record a line."""
         scope = "--user-unit" if self.is_users else "--unit"
         return ["journalctl", "--output=cat", "--no-pager", f"{scope}={self.name}", *options]
 
 
 def unit_of(cgroup: Path = CGROUP) -> Unit | None:
-    """The unit that a process runs in, told by its control group; None outside of any."""
+    """Return the unit of the process whose cgroup file is given; None if it runs in no unit."""
     try:
         lines = cgroup.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -38,19 +38,19 @@ def unit_of(cgroup: Path = CGROUP) -> Unit | None:
 
 
 def users_unit(environ: Mapping[str, str]) -> Path:
-    """Where the user's own unit file belongs."""
+    """Return the path of the user's own unit file."""
     base = environ.get("XDG_CONFIG_HOME", "")
     config = Path(base) if base.startswith("/") else Path("~/.config").expanduser()
     return config / "systemd" / "user" / "agentd.service"
 
 
 def system_unit() -> Path:
-    """Where the unit file for every user of the machine belongs."""
+    """Return the path of the system-wide unit template."""
     return _SYSTEM / "agentd@.service"
 
 
 def linger_marker() -> Path:
-    """The file that exists if this user's services go on after logging out."""
+    """Return the path of the file that exists if this user's services keep running after logout."""
     return _LINGER / pwd.getpwuid(os.getuid()).pw_name
 
 

@@ -1,4 +1,4 @@
-"""`doctor`, `reload` and `backup`: what looks after the daemon itself."""
+"""`doctor`, `reload` and `backup`: maintenance of the daemon itself."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ UPKEEP = Group("")
 
 
 class ReloadResult(Protocol):
-    """What a reload came to."""
+    """The outcome of a reload."""
 
     def as_json(self) -> dict[str, Any]:
-        """`{changed, needs_restart, missing}`."""
+        """Return `{changed, needs_restart, missing}`."""
 
 
 def _reload_text(result: dict[str, Any]) -> str:
@@ -40,7 +40,9 @@ def _backup_text(result: dict[str, Any]) -> str:
 
 
 def link_lines(result: dict[str, Any]) -> tuple[str, ...]:
-    """A line on the links that a copy of the workspace is without, if there are any."""
+    """Return a line on the links that are left out of a copy of the workspace; none if there are no
+    such links.
+    """
     if not (count := result.get("links", 0)):
         return ()
     more = ", …" if count > len(result["left_out"]) else ""
@@ -50,8 +52,8 @@ def link_lines(result: dict[str, Any]) -> tuple[str, ...]:
 
 
 class UpkeepCommands:
-    """The daemon's own checks, its configuration, and copies of what it holds: it is the one process that
-    may touch the databases.
+    """Checks, configuration reloads and backups, which only the daemon can do: no other process may
+    touch its databases.
     """
 
     def __init__(
@@ -60,8 +62,8 @@ class UpkeepCommands:
         take: Callable[[], Awaitable[ReloadResult]],
         write: Callable[[Path], Awaitable[dict[str, Any]]],
     ) -> None:
-        """`examine` makes the checks that only the daemon can make, `take` takes a changed configuration
-        into use, `write` makes the archive at an absolute path.
+        """`examine` runs the daemon's own checks, `take` reloads the configuration, `write` writes
+        the archive to an absolute path.
         """
         self._examine = examine
         self._take = take
