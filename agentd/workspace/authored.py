@@ -115,9 +115,9 @@ def writes_lines(by: Author) -> bool:
 
 
 def added_lines(old: bytes | None, new: bytes | None, by: Author) -> list[bytes]:
-    """Return the lines of `new` that are not in `old`, if they count as written by agentd; none if
-    `by` is the user, a restore, the archive, or the writer of `memory/facts.md`, whose lines the
-    facts themselves account for and which may be long.
+    """Return the lines of `new` that are not in `old`, if they count as written by agentd: none for
+    a change made by hand, a restore, the archive, or the writer of `memory/facts.md`, whose lines
+    the facts themselves account for and which may be long.
     """
     if not writes_lines(by):
         return []
