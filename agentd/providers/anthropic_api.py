@@ -92,7 +92,7 @@ class AnthropicApi:
         except (anthropic.AnthropicError, httpx2.HTTPError, httpx2.StreamError) as error:
             raise failure(_network_kind(error)) from None
         except (httpx2.InvalidURL, ValueError, RecursionError) as error:
-            # A UnicodeDecodeError or a JSONDecodeError holds the text it stumbled over.
+            # The error's text is not passed on: decoding errors contain the received document.
             raise failure("bad_stream", type(error).__name__) from None
 
 

@@ -31,7 +31,7 @@ class Fields:
         return self._source.place(self._at)
 
     def add(self, name: str, value: Value, at: int) -> None:
-        """Keep a field. Raises BadSyntax if one of the name exists."""
+        """Keep a field. Raises BadSyntax if there is already one of this name."""
         if name in self._places:
             line, column = self._source.place(at)
             raise BadSyntax(f"the key {name[:40]!r} is there twice", line=line, column=column)

@@ -332,6 +332,6 @@ def _sentence(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """The text without characters that no file may hold."""
+    """Return the text without control characters and lone surrogates, which no file may hold."""
     kept = text.replace("\r\n", "\n").encode("utf-8", errors="ignore").decode()
     return "".join(c if c in "\n\t" or c.isprintable() or ord(c) > 0x9F else " " for c in kept)

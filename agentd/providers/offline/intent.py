@@ -53,9 +53,9 @@ class ForgetIntent:
 
 @dataclass(frozen=True, slots=True)
 class Remind:
-    """Send `text` once at the local time `at`, "2026-11-22 09:00"; where `at` is "" or there is no
-    tool for it, put `entry` on the checklist. With an `objection` to the time, nothing is done but
-    to say so.
+    """Send `text` once at the local time `at`, "2026-11-22 09:00". Where `at` is "" or there is no
+    tool for reminders, put `entry` on the checklist. `objection` says why the time cannot be used;
+    then the user is told so and nothing is scheduled.
     """
 
     entry: str

@@ -112,8 +112,9 @@ _SEVERAL = re.compile(
 @dataclass(frozen=True, slots=True)
 class Claim:
     """One claim of a sentence. `text` is the claim in the third person; `message[start:end]` is the
-    sentence in the message. `is_single`: it replaces earlier claims of the same slot. `until` is
-    the last day for which it matters. `is_all` is false if the sentence says more than its claims.
+    sentence in the message. With `is_single` the claim replaces earlier ones of the same slot.
+    `until` is the last day on which the claim matters. `is_all` is false if the sentence says more
+    than its claims.
     """
 
     text: str
