@@ -1,4 +1,4 @@
-"""The methods of the Agent Client Protocol, as far as they are implemented and advertised."""
+"""The methods of the Agent Client Protocol that agentd implements."""
 
 from __future__ import annotations
 
@@ -46,33 +46,33 @@ Params = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """What clients are shown beside a session's events."""
+    """What clients are shown of a session besides its events."""
 
     replay_turns: int
-    zone: str  # the owner's
+    zone: str  # the owner's time zone
     max_frame_bytes: int
     pictures: Pictures
 
 
 class Welcome(Protocol):
-    """What takes the MCP servers that a client offers for a session, once the owner has said yes."""
+    """Port: uses the MCP servers that a client offers for a session, if the owner allows it."""
 
     def __call__(
         self, session: SessionKey, offers: Sequence[Any], tell: Callable[[str], None]
     ) -> Awaitable[None]:
-        """Ask, and use them; `tell` tells the client what became of them."""
+        """Ask the owner and use the servers; `tell` sends the client the outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the rest of agentd does for sessions on the wire.
+    """What the other parts of agentd do for the session methods.
 
-    `erase` deletes a session for good, `offer` is what one may choose, `commands` are slash commands
-    of other parts, and `on_session` is called whenever a client opens a session or says something.
-    `closed` hears of sessions that clients leave, `forked` of copies, with what they are copies of.
-    `kinds` are those of the tools by name, for calls that are shown again; `blobs` keep images;
-    `patience` is how long prompts wait for the model's service, `attach` adds to messages what their
-    words name, `welcome` takes the MCP servers that clients offer.
+    `erase` deletes a session for good, `offer` has the available choices, `commands` are the slash
+    commands of other parts. `on_session` is called whenever a client opens a session or sends a
+    message in it, `closed` when clients have left a session, `forked` with a session and its new
+    copy. `kinds` has the tools' kinds by name, for calls that are replayed; `blobs` stores images.
+    `patience` is how long prompts wait for the model's service, `attach` adds what a message
+    mentions, `welcome` takes the MCP servers that clients offer.
     """
 
     erase: Callable[[SessionKey], Awaitable[None]]
@@ -89,7 +89,7 @@ class Services:
 
 
 class AcpSessions:
-    """`initialize`, `authenticate` and `session/*`."""
+    """The methods `initialize`, `authenticate` and `session/*`."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class AcpSessions:
         self._view = view
 
     def routes(self) -> Routes:
-        """The methods by name."""
+        """Return the methods by name."""
         calls = {
             "initialize": self._initialize,
             "authenticate": self._authenticate,
@@ -206,7 +206,7 @@ class AcpSessions:
             peer.notify("session/update", update_params(key, update, meta))
 
     async def _fork(self, params: Params, peer: Peer) -> PeerReply:
-        """The copy is of the same kind: what others said in a group stays a group's."""
+        """Copy a session. The copy is of the same kind: words of a group stay in a group."""
         call = self._parser.fork(params)
         source = await existing_key(self._store, call.session_id)
         self._hub.require_room(peer)
@@ -219,8 +219,8 @@ class AcpSessions:
         return await self._opened(key, call, peer, {"sessionId": key})
 
     async def _close(self, params: Params, peer: Peer) -> Params:
-        """The client leaves the session. What runs is cancelled unless others watch it, or it says that
-        it goes on.
+        """Detach the client from the session. If nobody else watches it, its turns are cancelled
+        unless the client says that they go on.
         """
         call = self._parser.close(params)
         key = await existing_key(self._store, call.session_id)
@@ -232,7 +232,9 @@ class AcpSessions:
         return {}
 
     async def _delete(self, params: Params, peer: Peer) -> Params:
-        """A session that is not there is as good as deleted."""
+        """Delete a session; one that does not exist counts as deleted. Raises InvalidRequest for
+        `main`.
+        """
         key = SessionKey(self._parser.delete(params))
         if key == MAIN:
             raise InvalidRequest(
@@ -255,7 +257,9 @@ class AcpSessions:
         return {"configOptions": await self._options.set_option(key, call.option, call.value)}
 
     async def _shown_rows(self, key: SessionKey) -> tuple[Row, ...]:
-        """What to replay: nothing that the hub still holds of the running turn, and no gap before it."""
+        """Return the rows to replay: without the running turn, whose events the hub still holds,
+        and without a gap before it.
+        """
         turns = self._view.replay_turns
         while True:
             running = self._hub.running(key)
@@ -279,7 +283,7 @@ class AcpSessions:
             for info in await self._store.sessions()
             if peer.role.sees(info.key) and not is_unused(info)
         ]
-        if not peer.role.is_owner:  # in which folder its owner made it is no business of others
+        if not peer.role.is_owner:  # the folder is not shown to others
             infos = [replace(info, cwd="") for info in infos]
         # A session without a folder belongs to every folder.
         infos = [info for info in infos if not call.cwd or info.cwd in ("", call.cwd)]
@@ -312,7 +316,7 @@ class AcpSessions:
         greetings = tuple(self._greetings(key, role, used))
         if (
             call.mcp_servers
-        ):  # asked behind the answer: before it the client does not know the session
+        ):  # asked after the answer: before it the client does not know the session
             self._group.create_task(self._welcome(key, call.mcp_servers, peer))
         return PeerReply(result, greetings)
 
@@ -341,14 +345,14 @@ class AcpSessions:
 
 
 def read_profile(params: dict[str, Any]) -> Profile:
-    """What a client says about itself in the params of `initialize`. Raises InvalidRequest. What they
-    say of the connection's role has been taken from them already.
+    """Read what a client says about itself in the params of `initialize`. Raises InvalidRequest.
+    The connection's role is read elsewhere, before this.
 
-    Some clients send a date as the protocol's version; they are taken like those of any other
-    version, since the answer names the one that is spoken.
+    Some clients send a date as the protocol version. They are accepted like those with any other
+    version, since the answer names the version that agentd speaks.
 
-    They are checked without the protocol's own types: a client that comes early need not wait
-    for those.
+    The params are checked without the SDK's types, so that an early client need not wait until
+    those are imported.
     """
     version = params.get("protocolVersion")
     if isinstance(version, bool) or not isinstance(version, int | str):
@@ -368,7 +372,9 @@ def read_profile(params: dict[str, Any]) -> Profile:
 
 
 def _start(cursor: str) -> int:
-    """Where a page of sessions begins. Raises InvalidRequest for a cursor that no page has named."""
+    """Return the offset at which a page of sessions begins. Raises InvalidRequest for a cursor that
+    was never returned.
+    """
     if cursor and not _CURSOR.fullmatch(cursor):
         raise InvalidRequest("cursor: is none that this method has returned")
     return int(cursor or 0)

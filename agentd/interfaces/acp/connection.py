@@ -1,4 +1,4 @@
-"""One client: its frames in, its calls in flight, its answers out."""
+"""One client's connection: frames in, calls in flight, answers out."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from agentd.interfaces.acp.socket_settings import ServerSettings
 
 log = structlog.get_logger()
 
-_CANCEL = "$/cancel_request"  # by which either side takes back a call of its own
+_CANCEL = "$/cancel_request"  # the notification by which either side cancels its own call
 _HELLO = "initialize"
 
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """What clients may call, by method name."""
+    """The methods that clients may call, by name."""
 
     calls: Mapping[str, Handler]
     notifications: Mapping[str, Listener]
@@ -46,7 +46,7 @@ class Routes:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Which methods there are, by whose the connection is."""
+    """The routes of the owner's connections and of bound ones."""
 
     owner: Routes
     bound: Routes
@@ -57,13 +57,15 @@ class Access:
 
 
 class AnswerTooLarge(AgentdError):
-    """The answer does not fit a frame."""
+    """The answer does not fit into a frame."""
 
     code = "too_large"
 
 
 class ClientConnection:
-    """The Peer behind a stream. A bad frame harms no call, a bad call harms no connection."""
+    """The Peer over a stream. A bad frame affects no call, and a failing call does not end the
+    connection.
+    """
 
     def __init__(
         self,
@@ -76,7 +78,9 @@ class ClientConnection:
         self.profile = Profile()
         reader, self._writer = streams
         self._incoming = Incoming(reader, settings.max_frame_bytes, unfinished, self._give_up)
-        self.role = ClientRole()  # counts from the call that says so, whatever of it is under way
+        self.role = (
+            ClientRole()
+        )  # takes effect with the `initialize` that sets it, even before the answer
         self._access = access
         self._settings = settings
         self._clock = clock
@@ -103,13 +107,15 @@ class ClientConnection:
             self.abort()
 
     def stop(self) -> None:
-        """End: calls in flight are answered with ShuttingDown, what is queued is still written."""
+        """End the connection: calls in flight are answered with ShuttingDown, queued frames are
+        still written.
+        """
         self._is_stopping = True
         if self._reading is not None:
             self._reading.cancel()
 
     def abort(self) -> None:
-        """End at once; what is queued is lost."""
+        """End the connection at once; queued frames are lost."""
         self._writer.transport.abort()
 
     def send(self, frame: bytes) -> None:
@@ -129,11 +135,11 @@ class ClientConnection:
         await self._outgoing.push(frames.encode(frames.notification(method, params)))
 
     def is_withdrawn(self) -> bool:
-        """Whether the call of the current task was taken back."""
+        """Return whether the client has cancelled the call of the current task."""
         return asyncio.current_task() in self._withdrawn
 
     async def call(self, method: str, params: dict[str, Any]) -> Any:
-        """Ask the client. Raises PeerGone, PeerRefused."""
+        """Call a method of the client and return the result. Raises PeerGone, PeerRefused."""
         if self._has_ended or self._reading is None or self._reading.done():
             raise PeerGone
         call_id = f"agentd-{next(self._ids)}"
@@ -151,7 +157,9 @@ class ClientConnection:
     async def _read(self, group: asyncio.TaskGroup) -> None:
         try:
             while await self._take_next(group):
-                await asyncio.sleep(0)  # a client that floods us must not hold up the others
+                await asyncio.sleep(
+                    0
+                )  # a client that sends without pause must not hold up the others
                 await self.wait_room()
             await self._finish_calls(group)
         except FrameError as error:
@@ -165,7 +173,9 @@ class ClientConnection:
             self._end()
 
     def _give_up(self) -> None:
-        """Drop the client, whose frame is unfinished for longest of all while room is needed."""
+        """Drop the client: its frame has been unfinished for longest of all clients, and the memory
+        is needed.
+        """
         log.info("client_dropped", reason="unfinished_frame", client=self.profile.name)
         message = "too many frames were begun and not finished, this one first"
         self._refuse(FrameError(frames.BUSY, message))
@@ -183,7 +193,9 @@ class ClientConnection:
             log.info("client_dropped", reason="stopped_writing")
 
     async def _discard(self, group: asyncio.TaskGroup) -> None:
-        """Read on without looking: closing on unread bytes would cost the client the error frame."""
+        """Read on and discard: closing with unread bytes would lose the error frame that was sent
+        to the client.
+        """
         try:
             async with time_limit(group, self._clock, self._settings.drop_after.total_seconds()):
                 await self._incoming.discard()
@@ -193,11 +205,13 @@ class ClientConnection:
             log.debug("client_left_abruptly", client=self.profile.name)
 
     async def _take_next(self, group: asyncio.TaskGroup) -> bool:
-        """Take the next line; False at the end of the stream. A line that is no frame is refused alone."""
+        """Read and handle the next line; False at the end of the stream. A line that is no frame is
+        refused by itself.
+        """
         try:
             if (line := await self._incoming.line()) is None:
                 return False
-            # What takes longer than a turn of the loop may is read beside it, and in order all the same.
+            # A long line is parsed in a thread; the next line is read only afterwards.
             frame = await offload(len(line), lambda: frames.parse(line))
         except FrameError as error:
             if error.fatal:
@@ -250,7 +264,7 @@ class ClientConnection:
             self._idle.set()
 
     def _withdraw(self, call_id: Any) -> None:
-        """Give up the call of that id; one that has been answered, or never came, is no matter."""
+        """Cancel the call with that id; unknown and answered calls are ignored."""
         for task, known in self._in_flight.items():
             if type(known) is type(call_id) and known == call_id:
                 self._withdrawn.add(task)
@@ -291,7 +305,9 @@ class ClientConnection:
         return answer
 
     def _hear(self, method: str, params: dict[str, Any]) -> None:
-        """Raises FrameError for a greeting that asks to be bound and cannot be."""
+        """Handle a notification. Raises FrameError for an `initialize` that asks to be bound to a
+        session and cannot be.
+        """
         listener = self._access.of(self.role).notifications.get(method)
         # A greeting has no listener and no answer this way, but what it gives up it has given up.
         if listener is not None or method == _HELLO:
@@ -318,7 +334,7 @@ class ClientConnection:
             answer.set_exception(PeerRefused())
 
     def _end(self) -> None:
-        """Cut what is in flight, once: cancelled again, the calls could not clean up."""
+        """Cancel the calls in flight, once: a second cancellation would interrupt their cleanup."""
         if self._has_ended:
             return
         self._has_ended = True
@@ -328,7 +344,7 @@ class ClientConnection:
             if not answer.done():
                 answer.set_exception(PeerGone())
         if self._in_flight:
-            # The cancelled calls say so first; the last of them closes.
+            # The cancelled calls send their answers first; the last of them closes the queue.
             for task in tuple(self._in_flight):
                 task.add_done_callback(self._close_when_idle)
         else:

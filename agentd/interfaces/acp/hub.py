@@ -1,4 +1,4 @@
-"""Who watches which session, and what they are shown."""
+"""Tracks which clients watch which session, and sends them its events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Watch = Callable[[Peer], None]
 def update_params(
     session: SessionKey, update: Update, meta: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The params of a `session/update`."""
+    """Return the params of a `session/update`."""
     params: dict[str, Any] = {"sessionId": session, "update": update}
     if meta:
         params["_meta"] = meta
@@ -40,26 +40,26 @@ def update_params(
 
 
 class Hub:
-    """The audience of all turns: numbers events per session and shows them to attached clients.
+    """Sends the events of turns to the attached clients, numbered by session.
 
-    The events of a running turn are kept until it ends, so that a client which attaches in the
-    middle sees it from the start; a delay is told only while it is new, since its seconds run out,
-    and what was learnt is a row of its own.
+    The events of a running turn are kept until it ends, so that a client that attaches meanwhile
+    sees it from the start. Not kept are delays of the answer, whose seconds run out, and changes of
+    facts, which are rows of their own.
     """
 
     def __init__(self, context_window: int = 0, most_sessions: int = 256) -> None:
-        """`context_window` is the model's, in tokens; without it nobody is told how full it is. One client is
-        shown `most_sessions` at once.
+        """`context_window` is the model's, in tokens; with 0 no client is told how full it is. A
+        client may have `most_sessions` open at once.
         """
         self.context_window = context_window
         self._most = most_sessions
-        self._open: Counter[Peer] = Counter()  # how many sessions each client is shown
+        self._open: Counter[Peer] = Counter()  # how many sessions each client watches
         self._channels: dict[SessionKey, _Channel] = {}
         self._numbers: dict[SessionKey, int] = {}  # the last ones of sessions without a channel
         self._authors: dict[tuple[SessionKey, str], Peer] = {}
 
     def emit(self, event: TurnEvent) -> None:
-        """Show an event. Never blocks, never raises."""
+        """Send an event to the session's clients. Never blocks, never raises."""
         channel = self._channel(event.session)
         author = None
         if isinstance(event, TurnStarted):
@@ -68,15 +68,17 @@ class Hub:
             author = self._authors.get((event.session, event.message_id))
         channel.show(event, author)
         if isinstance(event, TurnEnded):
-            if channel.running == event.turn.message_id:  # another one may have ended in the queue
+            if (
+                channel.running == event.turn.message_id
+            ):  # the ended turn may be one that was only queued
                 channel.running = ""
                 channel.backlog.clear()
             self._authors.pop((event.session, event.turn.message_id), None)
             self._forget_if_idle(event.session)
 
     async def wait_room(self, session: SessionKey) -> None:
-        """Return when all who watch the session have read most of what they were shown, or are dropped
-        since they read nothing.
+        """Return when every client of the session has read most of what is queued for it, or was
+        dropped because it reads nothing.
         """
         channel = self._channels.get(session)
         for peer, held in tuple(channel.watchers.items()) if channel else ():
@@ -84,21 +86,23 @@ class Hub:
                 await peer.wait_room()
 
     def tell(self, session: SessionKey, update: Update) -> None:
-        """Show an update that is no event of a turn to all clients of the session."""
+        """Send an update that is no event of a turn to all clients of the session."""
         self._channel(session).tell(update)
 
     def seq(self, session: SessionKey) -> int:
-        """The number of the session's newest event since the daemon started; 0 before the first."""
+        """Return the number of the session's newest event since the daemon started; 0 before the
+        first.
+        """
         channel = self._channels.get(session)
         return channel.seq if channel else self._numbers.get(session, 0)
 
     def running(self, session: SessionKey) -> str:
-        """The message id of the turn that runs; "" if none does."""
+        """Return the message id of the running turn, "" if none runs."""
         channel = self._channels.get(session)
         return channel.running if channel else ""
 
     def running_text(self, session: SessionKey) -> str | None:
-        """The user's words of the turn that runs."""
+        """Return the user's words of the running turn, None if none runs."""
         channel = self._channels.get(session)
         if channel is None or not channel.backlog:
             return None
@@ -106,12 +110,12 @@ class Hub:
         return first.text if isinstance(first, TurnStarted) else None
 
     def is_attached(self, session: SessionKey, peer: Peer) -> bool:
-        """Whether the client is shown this session."""
+        """Return whether the client watches the session."""
         channel = self._channels.get(session)
         return channel is not None and peer in channel.watchers
 
     def require_room(self, peer: Peer) -> None:
-        """Raises Busy when the client is shown as many sessions as it may be."""
+        """Raise Busy if the client has as many sessions open as it may."""
         if self._open[peer] >= self._most:
             raise Busy(
                 f"this client has {self._most} sessions open",
@@ -119,8 +123,8 @@ class Hub:
             )
 
     async def attach(self, session: SessionKey, peer: Peer) -> None:
-        """Show the session to a client from now on, with what the running turn has brought so far, as
-        fast as the client reads it. Raises Busy.
+        """Send the session's events to the client from now on, after those of the running turn so
+        far, as fast as the client reads them. Raises Busy.
         """
         if self.is_attached(session, peer):
             return

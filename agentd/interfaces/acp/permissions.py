@@ -25,11 +25,11 @@ A = TypeVar("A")
 
 Content = dict[str, Any]
 
-_LARGEST_DIFF = 150_000  # characters of both sides that surely fit a frame
+_LARGEST_DIFF = 150_000  # characters, old and new text together, that certainly fit into a frame
 _PAGE = 40_000  # characters
 _AROUND = 3  # unchanged lines before and after a change
 _NO_ROOT = PurePath("/")
-_LONG = 64 * 1024  # characters; more is prepared beside the loop
+_LONG = 64 * 1024  # characters; longer questions are prepared in a thread
 NEXT_PAGE = "next_page"  # the option by which a client asks for the next one
 
 # The other option ids on the wire, which are the protocol's kinds at the same time.
@@ -41,12 +41,13 @@ _DECISIONS = {
 
 
 class Permissions:
-    """The Approver: asks the client that sent the message, then the others; the first answer wins. Those
-    bound to the session are not asked, since others speak through them.
+    """The Approver over ACP: asks the client that sent the message and the session's other clients;
+    the first answer wins. Clients that are bound to the session are not asked, since other people
+    speak through them.
 
-    While no client of the owner's is attached a question waits `permission_wait` for one, then counts as denied.
-    Paths in a question are shown below `root`, since clients expect absolute ones. What does not fit one
-    is asked for page by page, so that nobody allows what was not shown.
+    While no client of the owner is attached, a question waits `permission_wait` for one, then
+    counts as denied. Paths are shown below `root`, since clients expect absolute ones. A long
+    question is asked in pages, so that nothing is allowed that was not shown.
     """
 
     def __init__(
@@ -58,19 +59,19 @@ class Permissions:
         self._root = root
 
     async def ask(self, session: SessionKey, call_id: str, approval: Approval) -> Decision:
-        """The user's answer. Cancelling takes the question back."""
+        """Ask in the session and return the user's answer. Cancelling withdraws the question."""
         author = self._hub.author(session)
         if author is not None and author.profile.denies:
             return Decision.UNASKED
         decision = await self._put(session, call_id, approval)
-        # Not the title: it may hold the words of a fact, or of whoever chose a tool's input.
+        # The title is not logged: it may contain a fact, or text from outside in a tool's input.
         log.info("permission_answered", session=session, call=call_id, answer=str(decision))
         return decision
 
     async def ask_owner(self, call_id: str, approval: Approval) -> Decision:
-        """His answer in whichever conversation of his it comes first; UNASKED at once where no client that
-        answers is in one, and later once none of those who were asked has answered. Cancelling takes the
-        question back.
+        """Ask in all open sessions of the owner and return the first answer. UNASKED at once if no
+        client that answers is attached to one, and later if nobody has answered. Cancelling
+        withdraws the question.
         """
         sessions = list(self._conversations())
         if not sessions:
@@ -81,8 +82,8 @@ class Permissions:
         return decision
 
     async def fill(self, session: SessionKey, form: InputForm) -> FormAnswer:
-        """What the owner says over a client of the session that shows forms, the first answer of all;
-        UNASKED at once where there is none. Cancelling takes the form back.
+        """Show a form in the session's clients that support forms, and return the first answer.
+        UNASKED at once if there is no such client. Cancelling withdraws the form.
         """
         author = self._hub.author(session)
         peers = [p for p in self._hub.watchers(session) if _answers(p) and p.profile.shows_forms]
@@ -100,7 +101,7 @@ class Permissions:
         return answer
 
     def _conversations(self) -> Iterator[SessionKey]:
-        """Sessions of the owner's, enough of them that each client which answers is in one."""
+        """Yield sessions of the owner until every client that answers is in one of them."""
         reached: set[Peer] = set()
         for session in self._hub.attended():
             peers = {peer for peer in self._hub.watchers(session) if _answers(peer)}
@@ -109,7 +110,7 @@ class Permissions:
                 yield session
 
     async def _put(self, session: SessionKey, call_id: str, approval: Approval) -> Decision:
-        """Put the question to all clients of the session."""
+        """Ask all clients of the session."""
         return await self._poll(session, await self._questions(session, call_id, approval))
 
     async def _poll(self, session: SessionKey, questions: Sequence[dict[str, Any]]) -> Decision:
@@ -125,7 +126,7 @@ class Permissions:
     async def _questions(
         self, session: SessionKey, call_id: str, approval: Approval
     ) -> list[dict[str, Any]]:
-        """A question for each page; the last has the options that count."""
+        """Return a question for each page; only the last one has the real options."""
         is_long = size(approval) > _LONG
         made = partial(pages, approval, self._root)
         contents = await asyncio.to_thread(made) if is_long else made()
@@ -153,9 +154,9 @@ class Permissions:
 
 
 def pages(approval: Approval, root: PurePath) -> list[list[Content]]:
-    """The contents of the questions to put, with all of the change, in pages where it is long, one
-    after the other; the yes to the last is the one that counts. Together they hold every
-    character that would be written, and what characters hide or pass for others, spelled out.
+    """Return the contents of the questions: the whole change, split into pages if it is long. The
+    yes to the last page counts. Together the pages contain every character that would be written;
+    hidden and look-alike characters are spelled out.
     """
     warnings = [_text(spell_out(words)) for words in approval.warnings]
     if approval.new_text is None:
@@ -171,7 +172,7 @@ def pages(approval: Approval, root: PurePath) -> list[list[Content]]:
 
 
 def size(approval: Approval) -> int:
-    """How many characters there are to look at."""
+    """Return the number of characters that the user has to read."""
     return len(approval.old_text or "") + len(approval.new_text or "")
 
 
@@ -183,7 +184,7 @@ def _diff(approval: Approval, root: PurePath) -> Content:
 
 
 def _disguises(approval: Approval) -> Iterator[Content]:
-    """The changed lines in which something is not what it looks like."""
+    """Yield the changed lines with hidden or look-alike characters, spelled out."""
     lines = [(line, spell_out(line)) for line in _changed_lines(approval)]
     odd = [shown for line, shown in lines if line != shown]
     if odd:
@@ -192,8 +193,8 @@ def _disguises(approval: Approval) -> Iterator[Content]:
 
 
 def _changed_lines(approval: Approval) -> list[str]:
-    """A unified diff of one part: all from the first line that changes to the last. Only real line ends
-    count, so that nothing hides behind another kind.
+    """Return a unified diff with one hunk, from the first changed line to the last. Only newlines
+    end a line, so that nothing hides behind another kind of line end.
     """
     old = approval.old_text.split("\n") if approval.old_text else []
     new = (approval.new_text or "").split("\n")
@@ -214,12 +215,14 @@ def _changed_lines(approval: Approval) -> list[str]:
 
 
 def _same(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many lines are the same from the beginning on."""
+    """Return how many lines are equal from the beginning."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _paged(text: str) -> list[str]:
-    """The text in pieces, cut behind a line where one ends in their second half."""
+    """Split the text into pages of at most `_PAGE` characters, after a line where one ends in the
+    second half of the page.
+    """
     found = []
     while len(text) > _PAGE:
         cut = text.rfind("\n", _PAGE // 2, _PAGE) + 1 or _PAGE
@@ -233,8 +236,8 @@ def _text(words: str) -> Content:
 
 
 def _offers(approval: Approval) -> Iterator[tuple[str, str, str]]:
-    """The ids, kinds and names of the options; a lasting yes only where something would be covered, and
-    never first, since clients mark the first one and Enter takes it.
+    """Yield the options' ids, kinds and names. A lasting yes is offered only if it would cover
+    something, and never first: clients preselect the first option for Enter.
     """
     yield "allow_once", "allow_once", "Allow this once"
     if approval.scope != "once":
@@ -249,13 +252,13 @@ def _turning(page: int, total: int) -> Iterator[tuple[str, str, str]]:
 
 
 def _answers(peer: Peer) -> bool:
-    """Whether the owner may be asked over it."""
+    """Return whether the owner may be asked over this client."""
     return peer.role.is_owner and not peer.profile.denies
 
 
 async def _first_answer(asked: Iterable[Coroutine[Any, Any, A]], unasked: A) -> A:
-    """The first answer of all, and the others are cancelled; `unasked` once each has given that: one who
-    leaves must not end the question of those who think yet.
+    """Return the first answer that is not `unasked`, and cancel the rest; `unasked` if all give
+    that. A client that leaves thus does not end the question for the others.
     """
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one) for one in asked]
@@ -270,7 +273,9 @@ async def _first_answer(asked: Iterable[Coroutine[Any, Any, A]], unasked: A) -> 
 
 
 async def _filled(peer: Peer, question: dict[str, Any]) -> FormAnswer:
-    """What one client says; UNASKED for one that leaves, and for what is no answer."""
+    """Return one client's answer to a form: UNASKED if it leaves or refuses, CANCEL for an answer
+    of another shape.
+    """
     try:
         answer = await peer.call("elicitation/create", question)
     except (PeerGone, PeerRefused) as error:
@@ -287,7 +292,7 @@ async def _filled(peer: Peer, question: dict[str, Any]) -> FormAnswer:
 
 
 class _Poll:
-    """One question, in pages, on its way to several clients. `decision` is set once."""
+    """A question that is being put to several clients, page by page. `decision` is set once."""
 
     def __init__(
         self,
@@ -305,7 +310,7 @@ class _Poll:
         self._timer: asyncio.Task[None] | None = group.create_task(self._give_up())
 
     def include(self, peer: Peer) -> None:
-        """Ask this client too."""
+        """Ask this client as well."""
         if not _answers(peer) or peer in self._asked or self.decision.done():
             return
         if self._timer is not None:
@@ -314,7 +319,7 @@ class _Poll:
         self._asked[peer] = self._group.create_task(self._ask(peer))
 
     def end(self) -> None:
-        """Take the question back from those who have not answered."""
+        """Withdraw the question from the clients that have not answered."""
         for task in self._asked.values():
             task.cancel()
         if self._timer is not None:
@@ -333,7 +338,9 @@ class _Poll:
             self.decision.set_result(decision)
 
     async def _answered(self, peer: Peer) -> Decision:
-        """What the client says to the last page, once it has asked for each; a no to any is a no."""
+        """Ask the client page by page; returns its decision on the last page, DENY if it refuses
+        any page.
+        """
         for question in self._questions:
             answer = await peer.call("session/request_permission", question)
             chosen = _chosen(question, answer)
@@ -348,7 +355,7 @@ class _Poll:
 
 
 def _chosen(question: dict[str, Any], answer: Any) -> str:
-    """The id of the option that was chosen; "" for anything but one that was offered."""
+    """Return the id of the chosen option; "" if the answer names none of those offered."""
     offered = {option["optionId"] for option in question["options"]}
     match answer:
         case {"outcome": {"outcome": "selected", "optionId": str(chosen)}} if chosen in offered:
