@@ -50,27 +50,29 @@ _CUT = "the answer above was cut by a fault and does not count"
 
 
 class Keyboard(Protocol):
-    """Where messages come from."""
+    """Port: the source of the user's messages."""
 
     @property
     def pasted(self) -> Spans:
-        """The spans of what was read last that were pasted, and not typed."""
+        """The spans of the last message that were pasted."""
 
     def enter(self, session: str) -> None:
-        """What is read from now on is typed in this session."""
+        """Set the session with which typed messages are stored from now on."""
 
     async def read(self, prompt: Callable[[], AskingPrompt]) -> str | None:
-        """The next message, None when the user wants to leave."""
+        """Return the next message, None if the user wants to leave."""
 
     def refresh(self) -> None:
-        """Ask for the prompt again: it says something else now."""
+        """Call the prompt again and redraw it: its text has changed."""
 
     def hushed(self) -> AbstractContextManager[None]:
-        """During the block, keys that are pressed do not show."""
+        """Suppress the echo of keys within the block."""
 
 
 class Chat:
-    """A conversation on a terminal; also what hears the daemon meanwhile."""
+    """A chat on a terminal. It is the Companion of its conversation: it shows what the daemon
+    sends.
+    """
 
     def __init__(
         self,
@@ -90,16 +92,18 @@ class Chat:
         self._wait = wait  # seconds that messages wait for the model's service; None: as configured
         self._calls = ShownCalls(times.clock)
         self._asking = Asking()
-        self._alerts: set[str] = set()  # the ids of those that were shown
+        self._alerts: set[str] = set()  # ids of the alerts that were shown
         self._session = ""
         self._saying: str | None = None  # the user's message that is being answered
-        self._shown = False  # whether words of the answer have come over this connection
+        self._shown = False  # whether part of the answer has arrived over this connection
         self._accepted = False
         self._choosing = False
-        self._ahead: list[TypedText] = []  # typed for a question that was taken back meanwhile
+        self._ahead: list[TypedText] = []  # typed while a question was withdrawn; sent as messages
 
     async def run(self, sockets: Sequence[Path], session: str) -> None:
-        """Talk until the user leaves. Raises DaemonUnreachable, RemoteError if it cannot begin."""
+        """Chat until the user leaves. Raises DaemonUnreachable, RemoteError if the first session
+        cannot be opened.
+        """
         with self._keyboard.hushed():
             await self._visits(sockets, session)
 
@@ -118,7 +122,7 @@ class Chat:
             before, session = session, wanted
 
     async def _visit(self, sockets: Sequence[Path], session: str) -> str:
-        """Talk in one session; returns the key of the next one, "" when the user leaves."""
+        """Chat in one session; returns the key of the next one, "" if the user leaves."""
         self._session = session
         async with join_session(sockets, session, self) as conversation, alone():
             self._session = conversation.session
@@ -142,7 +146,7 @@ class Chat:
             pasted = ahead.pasted if ahead else self._keyboard.pasted
             if line is None or (line == CTRL_C and not self._asking.stands):
                 return ""
-            if line == CTRL_C:  # at a question of a turn whose message was not typed here
+            if line == CTRL_C:  # at a question of a turn that was begun elsewhere
                 await self._cancel(conversation)
                 continue
             if self._settled(line):
@@ -159,7 +163,7 @@ class Chat:
                 self._status.want()
 
     def notified(self, method: str, params: Mapping[str, Any]) -> None:
-        """Show what the daemon tells."""
+        """Show a notification of the daemon."""
         if method == "_agentd/alert":
             at = str(params.get("at", ""))
             self._alert(str(params.get("id")), str(params.get("text", "")), at)
@@ -173,7 +177,9 @@ class Chat:
             self._update(params.get("update") or {}, marks(params))
 
     async def requested(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Put a question to the user, once the one before it has its answer."""
+        """Ask the user for a permission or to fill in a form, one question at a time; returns his
+        answer.
+        """
         if method == "elicitation/create" and params.get("mode") == "form":
             ask = self._filled
         elif method == "session/request_permission":
@@ -190,7 +196,7 @@ class Chat:
                 self._keyboard.refresh()
 
     async def _permitted(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What the user allows."""
+        """Ask the user for a permission."""
         options = params.get("options") or []
         self._screen.question(params.get("toolCall") or {})
         lasting = any(option.get("kind") == "allow_always" for option in options)
@@ -199,7 +205,7 @@ class Chat:
         return await self._asking.ask(options, self._keyboard.refresh)
 
     async def _filled(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What the user answers to a form, field by field."""
+        """Ask the user for the fields of a form, one by one."""
         fields = form_fields(params.get("requestedSchema") or {})
         self._screen.question(shown_form(params, fields))
         letters = {"y": "accept", "n": "decline", "c": "cancel"}
@@ -216,21 +222,21 @@ class Chat:
         return {"action": action, "content": given} if action == "accept" else {"action": action}
 
     def lost(self) -> None:
-        """Tell that the daemon has gone."""
+        """Show that the daemon has gone."""
         safe = ", your message is safe" if self._saying is not None and self._accepted else ""
         self._screen.end_line()
         waiting = "waiting for it to come back (`agentd up` starts it)"
         self._screen.aside(f"the daemon has gone; {waiting}{safe}")
 
     def regained(self) -> None:
-        """Tell that the daemon is back; an answer that was under way begins anew."""
+        """Show that the daemon is back; a running answer starts again."""
         again = "; the answer starts again" if self._saying is not None and self._shown else ""
         self._shown = False
         self._screen.aside(f"the daemon is back{again}")
         self._status.want()
 
     def made_smaller(self, name: str, size: int, made: int) -> None:
-        """Tell that the model sees less of an image than there is."""
+        """Show that an image was scaled down for the model."""
         self._screen.aside(smaller(name, size, made))
 
     async def _read(self) -> str | None:
@@ -246,7 +252,9 @@ class Chat:
         return AskingPrompt(_CHOOSE, is_question=True) if self._choosing else AskingPrompt(_PROMPT)
 
     async def _command(self, name: str, rest: str) -> str | None:
-        """Carry out a command of ours; returns the key of the session to go to, None to stay."""
+        """Run a slash command of the chat itself; returns the key of the session to switch to, ""
+        to leave, None to stay.
+        """
         match name:
             case "quit":
                 return ""
@@ -281,7 +289,7 @@ class Chat:
         return session_of_answer(line.strip(), sessions)
 
     async def _turn(self, conversation: Conversation, message: TypedText) -> bool:
-        """One message and its answer. False when the user leaves meanwhile."""
+        """Send a message and show its answer; False if the user leaves meanwhile."""
         self._saying, self._shown, self._accepted = message.text, False, False
         loop = asyncio.get_running_loop()
         presses = 0
@@ -342,7 +350,9 @@ class Chat:
     async def _answer_questions(
         self, interrupt: Callable[[], None], leave: Callable[[], object]
     ) -> None:
-        """Ctrl-C does at a question what it does in the turn around it, and Ctrl-D leaves."""
+        """Read answers to questions during a turn. Ctrl-C interrupts the turn and Ctrl-D leaves, as
+        they do without a question.
+        """
         while True:
             await self._asking.opened.wait()
             line = await self._read()
@@ -355,7 +365,9 @@ class Chat:
             await asyncio.sleep(0)  # let the question take its answer
 
     def _settled(self, line: str) -> bool:
-        """Whether the line was meant for the open question; the user is told if it is no answer."""
+        """Return whether the line was meant for the open question; tells the user if it is no valid
+        answer.
+        """
         meant = self._asking.settle(line)
         if self._asking.stands and line and line.strip():
             self._screen.aside(self._asking.complaint or _NO_ANSWER)
@@ -367,7 +379,7 @@ class Chat:
             self._screen.line(f"→ {error.cure}")
 
     def _alert(self, alert_id: str, text: str, at: str = "") -> None:
-        """Show an alert once, whether it comes as itself or as a notice of the session first."""
+        """Show an alert once: it may arrive both as an alert and as a notice of the session."""
         if alert_id in self._alerts:
             return
         self._alerts.add(alert_id)
@@ -401,14 +413,16 @@ class Chat:
                 self._informed(marked)
 
     def _informed(self, marked: Mapping[str, Any]) -> None:
-        """How a turn goes: of one that was typed here that it waits, of another that it has ended."""
+        """Handle the state of a turn: show that a turn of this chat waits for a retry, or the end
+        of a turn begun elsewhere.
+        """
         if self._saying is None and "agentd/turnEnded" in marked:
             self._overheard(marked)
         elif self._saying is not None and (retry := marked.get("agentd/retry")):
             self._screen.delayed(str(retry.get("text", "")), float(retry.get("seconds", 0)))
 
     def _overheard(self, ending: Mapping[str, Any]) -> None:
-        """The end of a turn whose message was not typed here."""
+        """Handle the end of a turn whose message was not typed in this chat."""
         self._screen.end_line()
         if failure := ending.get("agentd/failureText"):
             self._tell(AgentdError(str(failure), cure=str(ending.get("agentd/failureCure") or "")))
@@ -418,10 +432,10 @@ class Chat:
         tag, _, alert_id = notice.partition(":")
         if tag == "alert":
             self._alert(alert_id, text)
-        elif tag != "retry":  # the line of the wait says that
+        elif tag != "retry":  # the waiting line shows it
             self._screen.aside(text)
 
 
 def _read_field(field: FormField, line: str) -> Any:
-    """The value that was typed; LEAVE itself where the user leaves the form. Raises ValueError."""
+    """Parse the value that was typed; LEAVE if the user leaves the form. Raises ValueError."""
     return LEAVE if line.strip() == LEAVE else field.read(line)

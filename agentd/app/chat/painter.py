@@ -1,4 +1,6 @@
-"""What a chat shows on a terminal with colours: markdown as it comes, tools folded to a line."""
+"""The Display for terminals with colours: markdown that grows in place, and one line for each tool
+call.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,9 @@ _END_SCREEN = "\x1b[J"
 
 
 class Canvas:
-    """The last lines on a terminal, which may still change; what is above them is final. Changes lines in
-    place, with few bytes and without clearing what stays. Returns what is to be
-    written; the cursor then stands behind the last line.
+    """The last lines on a terminal, which may still change; lines above them are final. Its methods
+    return what to write: few bytes, without clearing lines that stay. Afterwards the cursor is at
+    the end of the last line.
     """
 
     def __init__(self, size: Size) -> None:
@@ -33,7 +35,7 @@ class Canvas:
         self._shown: list[str] = []
 
     def show(self, lines: Sequence[str]) -> str:
-        """Make the changing lines be these."""
+        """Replace the changing lines."""
         old, self._shown = self._shown, list(lines)
         if not old:
             return "\n".join(lines)
@@ -47,7 +49,7 @@ class Canvas:
         return self._rewritten(old, lines, same)
 
     def keep(self) -> str:
-        """Make the lines final."""
+        """Make the changing lines final."""
         written = "\n" if self._shown else ""
         self._shown = []
         return written
@@ -56,8 +58,8 @@ class Canvas:
         _, rows = self._size()
         heights = [self._height(line) for line in old]
         if same == len(lines) > 0:
-            same -= 1  # the cursor must come to stand behind a line that stays
-        while sum(heights[same:]) > rows:  # what has left the screen cannot be changed any more
+            same -= 1  # the cursor must end up behind a line that stays
+        while sum(heights[same:]) > rows:  # lines that have left the screen cannot be changed
             same += 1
         up = sum(heights[same:]) - 1
         home = f"\r\x1b[{up}A" if up > 0 else "\r"
@@ -66,7 +68,7 @@ class Canvas:
         return f"{home}{changed}{_END_SCREEN}" if is_less else home + changed
 
     def _height(self, line: str) -> int:
-        """Rows that a line takes, also after the terminal has become narrower."""
+        """Return the rows that a line takes at the terminal's current width."""
         columns, _ = self._size()
         return max(1, -(-cell_len(_STYLE.sub("", line)) // max(1, columns)))
 
@@ -78,16 +80,18 @@ def _common(old: Sequence[str], new: Sequence[str]) -> int:
     return min(len(old), len(new))
 
 
-_FRAME = 0.04  # seconds between two changes of the screen
+_FRAME = 0.04  # seconds between two redraws
 _TICK = 1.0
-_PATIENCE = 1.0  # seconds without a word before the wait is shown
+_PATIENCE = 1.0  # seconds without output before the waiting line is shown
 _NARROWEST = 20
 _GOES_ON = "  ⋮ "
 _DIFF = {"@": "cyan", "+": "green", "-": "red"}
 
 
 class Painter:
-    """A Display. Finished blocks are written once; only the last lines change."""
+    """The Display for a terminal with colours. Finished blocks are written once; only the last
+    lines change.
+    """
 
     def __init__(self, size: Size, clock: Clock) -> None:
         self._size = size
@@ -97,55 +101,57 @@ class Painter:
         self._blocks = Blocks()
         self._done: list[MarkdownBlock] = []
         self._calls: list[ShownCall] = []
-        self._begun = False  # whether the answer has shown something, from which blocks keep off
-        self._waiting: float | None = None  # since when nothing has come
-        self._delay: tuple[str, float] | None = None  # why there is no answer yet, until when
+        self._begun = False  # whether part of the answer is shown; its first block has no gap above
+        self._waiting: float | None = None  # monotonic seconds since which nothing has arrived
+        self._delay: tuple[str, float] | None = (
+            None  # why the turn waits, and until which monotonic second
+        )
         self._reading = False
         self._next: asyncio.TimerHandle | None = None
         self._ticking: asyncio.TimerHandle | None = None
 
     def words(self, text: str) -> None:
-        """Go on with the answer."""
+        """Add text to the answer."""
         self._done += self._blocks.feed(visible(text))
         self._waiting = None
         if self._next is None:
             self._next = asyncio.get_running_loop().call_later(_FRAME, self._paint)
 
     def end_line(self) -> None:
-        """Finish what has begun of the answer."""
+        """Finish the open block of the answer."""
         self._done += self._blocks.finish()
         self._delay = None
         self._paint()
         self._begun = False
 
     def line(self, text: str) -> None:
-        """Lines of their own, above what still changes."""
+        """Write lines above the changing ones."""
         self._above(folded(visible(text), self._width()))
 
     def aside(self, text: str) -> None:
-        """A line that is not part of the answer."""
+        """Write a dimmed line that is not part of the answer."""
         self._above(self._styled(folded(f"· {text}", self._width()), "dim"))
 
     def alert(self, text: str) -> None:
-        """A line that must be seen."""
+        """Write a highlighted line."""
         self._above(self._styled(folded(f"! {text}", self._width()), "bold yellow"))
 
     def call_began(self, call: ShownCall) -> None:
-        """A tool runs: the line of that changes until it has ended."""
+        """Show a running tool call; its line changes until the call ends."""
         self.end_line()
         self._calls.append(call)
         self._waiting = None
         self._paint()
 
     def call_ended(self, call: ShownCall) -> None:
-        """A tool has answered: its line is final."""
+        """Write the final line of a tool call."""
         self._calls = [running for running in self._calls if running is not call]
         self._waiting = self._clock.monotonic()
         style = "red" if call.is_failed else "dim"
         self._above(self._render.styled(self._clipped(self._call(call)), style))
 
     def question(self, call: Mapping[str, Any]) -> None:
-        """What the user is asked to allow, with every change in full view."""
+        """Show what the user is asked to allow, with the whole change."""
         self.end_line()
         lines = [self._styled(folded(question_text(call), self._width()), "bold")]
         for line in changes(call):
@@ -154,7 +160,7 @@ class Painter:
         self._above("\n".join(lines))
 
     def delayed(self, why: str, seconds: float) -> None:
-        """The turn's next try comes in so many seconds: the line of the wait says so."""
+        """Show in the waiting line that the turn's next try comes in `seconds`."""
         now = self._clock.monotonic()
         self._delay = (visible(why), now + seconds)
         if self._waiting is None:
@@ -162,7 +168,7 @@ class Painter:
         self._paint()
 
     def work(self, *, going_on: bool) -> None:
-        """A turn has begun, or ended."""
+        """Note that a turn has begun, or ended."""
         self._waiting = self._clock.monotonic() if going_on else None
         if not going_on:
             self._calls.clear()
@@ -172,7 +178,9 @@ class Painter:
             self._tick()
 
     def still(self, *, reading: bool) -> None:
-        """The keyboard is read from now on, or no longer: meanwhile only whole lines appear."""
+        """Note that the keyboard is being read, or no longer: meanwhile only whole lines are
+        written.
+        """
         if reading:
             self._write(self._canvas.show([]))
         self._reading = reading
@@ -193,7 +201,7 @@ class Painter:
         self._write("".join(written))
 
     def _changing(self, width: int) -> list[str]:
-        """What is not final yet."""
+        """Return the lines that are not final yet."""
         block = self._blocks.open()
         lines = self._visible_lines(block, width) if block else []
         lines += [self._render.dim(self._clipped(self._call(call))) for call in self._calls]
@@ -203,7 +211,9 @@ class Painter:
         return lines
 
     def _wait(self, since: float) -> str:
-        """Why and how long nothing has come; "" while that is not worth a word."""
+        """Return why and for how long nothing has arrived; "" during the first `_PATIENCE`
+        seconds.
+        """
         now = self._clock.monotonic()
         if self._delay is not None and (left := self._delay[1] - now) > 0:
             return f"⋯ {next_try(self._delay[0], left)} (Ctrl-C cancels)"
@@ -214,7 +224,7 @@ class Painter:
         return lines[1:] if block.gap and not self._begun else lines
 
     def _above(self, text: str) -> None:
-        """Write final lines; what still changes moves down."""
+        """Write final lines above the changing ones."""
         if self._done:
             self._paint()
         self._write(f"{self._canvas.show([])}{text}\n")
@@ -234,7 +244,9 @@ class Painter:
         return visible(call.line(self._clock.monotonic()))
 
     def _hung(self, line: str) -> str:
-        """A line of a change, whole. What goes on below must not look like a line of its own."""
+        """Wrap a line of a change without cutting it; continuation lines are marked, so that they
+        do not pass for lines of the change.
+        """
         parts = chop_cells(line, self._width() - len(_GOES_ON)) or [""]
         return "  " + f"\n{_GOES_ON}".join(parts)
 

@@ -1,4 +1,6 @@
-"""What a chat shows, in words alone: for terminals without colours or without a cursor to move."""
+"""The chat's output port (Display), and its form in plain text, for terminals without colours or
+cursor control.
+"""
 
 from __future__ import annotations
 
@@ -11,119 +13,125 @@ from agentd.app.chat.toolcalls import ShownCall
 from agentd.interfaces.commands.plain import revealed, visible
 
 _MARK = "·"
-_WORTH_A_LINE = 2.0  # seconds; a shorter delay is over before it has been read
+_WORTH_A_LINE = 2.0  # seconds; a shorter delay is over before the line is read
 
 
 class Display(Protocol):
-    """Where a chat appears. Words of others reach the terminal only without what steers it."""
+    """Port: the output of a chat. Control characters in text from outside do not reach the
+    terminal.
+    """
 
     def words(self, text: str) -> None:
-        """Go on with the answer."""
+        """Add text to the answer."""
 
     def end_line(self) -> None:
-        """Finish what has begun of the answer."""
+        """Finish the current line or block of the answer."""
 
     def line(self, text: str) -> None:
-        """Lines of their own."""
+        """Write lines that are not part of the answer."""
 
     def aside(self, text: str) -> None:
-        """A line that is not part of the answer."""
+        """Write a remark of the chat itself."""
 
     def alert(self, text: str) -> None:
-        """A line that must be seen."""
+        """Write a line that must be noticed."""
 
     def call_began(self, call: ShownCall) -> None:
-        """A tool runs."""
+        """Show that a tool runs."""
 
     def call_ended(self, call: ShownCall) -> None:
-        """A tool has answered."""
+        """Show that a tool has finished."""
 
     def question(self, call: Mapping[str, Any]) -> None:
-        """What the user is asked to allow, with every change in full view."""
+        """Show what the user is asked to allow, with the whole change."""
 
     def delayed(self, why: str, seconds: float) -> None:
-        """The turn's next try comes in so many seconds."""
+        """Show that the turn's next try comes in `seconds`."""
 
     def work(self, *, going_on: bool) -> None:
-        """A turn has begun, or ended."""
+        """Note that a turn has begun, or ended."""
 
     def still(self, *, reading: bool) -> None:
-        """The keyboard is read from now on, or no longer: meanwhile only whole lines appear."""
+        """Note that the keyboard is being read, or no longer: meanwhile only whole lines are
+        written.
+        """
 
 
 class Screen:
-    """Writes to standard output and never lets a line begin in the middle of another."""
+    """The Display in plain text on standard output. A line never begins in the middle of
+    another.
+    """
 
     def __init__(self) -> None:
         self._inside_line = False
 
     def words(self, text: str) -> None:
-        """Go on with the answer."""
+        """Add text to the answer."""
         text = visible(text)
         if text:
             print(text, end="", flush=True)
             self._inside_line = not text.endswith("\n")
 
     def line(self, text: str) -> None:
-        """Lines of their own."""
+        """Write lines that are not part of the answer."""
         self.end_line()
         print(visible(text), flush=True)
 
     def aside(self, text: str) -> None:
-        """A line that is not part of the answer."""
+        """Write a remark of the chat itself."""
         self.line(f"{_MARK} {text}")
 
     def alert(self, text: str) -> None:
-        """A line that must be seen."""
+        """Write a line that must be noticed."""
         self.line(f"! {text}")
 
     def end_line(self) -> None:
-        """Finish a line that has begun."""
+        """Finish the current line."""
         if self._inside_line:
             print(flush=True)
             self._inside_line = False
 
     def call_began(self, call: ShownCall) -> None:
-        """A tool runs."""
+        """Write the title of the tool call."""
         self.aside(call.title)
 
     def call_ended(self, call: ShownCall) -> None:
-        """A tool has answered: worth a line if it failed."""
+        """Write a line if the tool call failed."""
         if call.is_failed:
             self.aside(f"failed: {call.first}")
 
     def question(self, call: Mapping[str, Any]) -> None:
-        """What the user is asked to allow, with every change in full view."""
+        """Write what the user is asked to allow, with the whole change."""
         self.aside(question_text(call))
         for line in changes(call):
             self.line(f"    {line}")
 
     def delayed(self, why: str, seconds: float) -> None:
-        """Nothing moves here: a line, where the wait is worth one."""
+        """Write a line for a delay that is long enough to be read."""
         if seconds >= _WORTH_A_LINE:
             self.aside(next_try(why, seconds))
 
     def work(self, *, going_on: bool) -> None:
-        """Nothing moves here."""
+        """Do nothing: plain text has no changing lines."""
 
     def still(self, *, reading: bool) -> None:
-        """Nothing moves here."""
+        """Do nothing: plain text has no changing lines."""
 
 
 def next_try(why: str, seconds: float) -> str:
-    """Why a turn waits (a sentence), and for how long still."""
+    """Return why a turn waits (`why` is a sentence), and the seconds until the next try."""
     sentence = " ".join(why.split()).rstrip(".")
     left = max(1, math.ceil(round(seconds, 1)))
     return f"{sentence[:1].lower()}{sentence[1:]}; next try in {left} s"
 
 
 def question_text(call: Mapping[str, Any]) -> str:
-    """What the agent wants to do."""
+    """Return in words what the agent asks to do."""
     return f"the agent asks: {call.get('title') or 'may I go on?'}"
 
 
 def changes(call: Mapping[str, Any]) -> Iterator[str]:
-    """Every changed line of what the user is to judge, with nothing hidden."""
+    """Yield every changed line that the user has to judge, hidden characters spelled out."""
     for part in call.get("content") or []:
         if part.get("type") == "diff":
             yield from (revealed(line) for line in _diff(part))
@@ -132,7 +140,9 @@ def changes(call: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _diff(part: Mapping[str, Any]) -> Iterator[str]:
-    """A unified diff. Only real line ends count, so that nothing hides behind another kind."""
+    """Return a unified diff. Only newlines end a line, so that nothing hides behind another kind of
+    line end.
+    """
     path = str(part.get("path", ""))
     old = part.get("oldText")
     return difflib.unified_diff(

@@ -1,4 +1,4 @@
-"""The keyboard of a terminal."""
+"""Reads the user's messages from a terminal."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from agentd.core.redaction import Redactor
 from agentd.core.spans import Spans
 from agentd.storage.lock import folder_lock
 
-_LONGEST_HISTORY = 256 * 1024  # bytes; of a longer one the newer half stays
+_LONGEST_HISTORY = 256 * 1024  # bytes; a longer file is cut to its newer half
 _MENU_ROWS = 6
 _CONTINUATION = "  "  # as wide as the prompt
 _STYLE = Style.from_dict({"bottom-toolbar": "noreverse #888888"})
 
 
 class Typed(FileHistory):
-    """What was typed before, each entry with its time and session. Answers to questions are not kept, nor
-    what begins with a space, nor keys.
+    """The history of typed messages, with time and session. Answers to questions, lines that begin
+    with a space and keys of services are not stored.
     """
 
     is_paused = False
@@ -49,38 +49,37 @@ class Typed(FileHistory):
         self._clock = clock
 
     def append_string(self, string: str) -> None:
-        """Keep a message."""
+        """Add a message to the history."""
         if not self.is_paused and not string.startswith(" "):
             super().append_string(string)
 
     def store_string(self, string: str) -> None:
-        """Write it down, in a new file if the old one was taken away meanwhile."""
+        """Append the message to the file; a new file is made if the old one was removed."""
         head = f"\n# {self._clock.now().isoformat(sep=' ')} {self.session}\n"
         lines = "".join(f"+{line}\n" for line in Redactor().kept(string).text.split("\n"))
         path = Path(os.fsdecode(self.filename))
         with (
             suppress(OSError),
-            folder_lock(path.parent),  # the daemon may be about to put another file in its place
+            folder_lock(path.parent),  # the daemon may be replacing the file
             os.fdopen(_private(path), "ab") as file,
         ):
             file.write((head + lines).encode("utf-8", "replace"))
 
 
 class Terminal:
-    """Reads messages; what is printed meanwhile appears above the one being typed.
-
-    `raw` says that what is printed may hold colours. Enter sends, and the keys of `_keys` do the rest.
-    """
+    """Reads messages; output that is printed meanwhile appears above the input line."""
 
     def __init__(
         self, sources: Sources, status: Callable[[int], str], history: Typed, *, raw: bool
     ) -> None:
-        """`status` says how things stand in at most so many columns."""
+        """`status` returns the status line for the given width in columns. `raw` says that printed
+        output may contain colour codes.
+        """
         self._history = history
         self._raw = raw
         self._interrupted = False
-        self._draft = TypedText()  # what was being typed when a question came
-        self._written = TypedText()  # what is being typed
+        self._draft = TypedText()  # the input that a question has put aside
+        self._written = TypedText()  # the current input
         self._read = TypedText()
         self._prompt: Callable[[], AskingPrompt] = lambda: AskingPrompt("")
         self._session: PromptSession[str] = PromptSession(
@@ -106,13 +105,13 @@ class Terminal:
         self._history.session = session
 
     async def read(self, prompt: Callable[[], AskingPrompt]) -> str | None:
-        """The next message, None when the user wants to leave: Ctrl-D, or Ctrl-C twice. At a question it
-        is CTRL_C for the key.
+        """Return the next message; None if the user wants to leave (Ctrl-D, or Ctrl-C twice). At a
+        question Ctrl-C returns CTRL_C.
         """
         self._prompt = prompt
         self._session.app.erase_when_done = False
         asking = self._history.is_paused = prompt().is_question
-        if asking:  # nobody can have meant that with what was typed before it was asked
+        if asking:  # what was typed before the question cannot be an answer to it
             clear_typeahead(self._session.input)
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         try:
@@ -122,7 +121,9 @@ class Terminal:
                     lambda: prompt().text, default=self._written.text
                 )
         except asyncio.CancelledError:
-            if not self._history.is_paused:  # a message, begun where a question was taken back
+            if (
+                not self._history.is_paused
+            ):  # a message that was begun after a question was withdrawn
                 self._draft = self._written
             raise
         except EOFError:
@@ -143,7 +144,9 @@ class Terminal:
         return line
 
     def refresh(self) -> None:
-        """Show the prompt and the status anew. A question puts aside what is being typed."""
+        """Redraw the prompt and the status line. A question puts the current input aside until it
+        is answered.
+        """
         asking = self._prompt().is_question
         if self._session.app.is_running and asking != self._history.is_paused:
             buffer = self._session.default_buffer
@@ -168,15 +171,17 @@ class Terminal:
 
     @contextmanager
     def hushed(self) -> Iterator[None]:
-        """Keys that are pressed while nothing is read do not show; they are read later, as they are, those
-        before a Ctrl-C too.
+        """Suppress the echo while nothing is read. Keys pressed meanwhile are read later,
+        unchanged, including those before a Ctrl-C.
         """
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)
         quiet = [*before]
         quiet[0] &= ~termios.ICRNL
         quiet[3] &= ~(termios.ECHO | termios.ICANON)
-        quiet[3] |= termios.NOFLSH  # or the terminal drops with a Ctrl-C what was typed ahead
+        quiet[3] |= (
+            termios.NOFLSH
+        )  # otherwise the terminal discards the typed-ahead input at Ctrl-C
         termios.tcsetattr(descriptor, termios.TCSADRAIN, quiet)
         try:
             yield
@@ -185,7 +190,9 @@ class Terminal:
 
 
 def history_in(path: Path, clock: Clock) -> Typed:
-    """What was typed before, in a file that only its owner may read; none where that cannot be."""
+    """Return the history stored in a file that only its owner may read; a history that is not
+    stored if the file cannot be opened. A file beyond `_LONGEST_HISTORY` is cut to its newer half.
+    """
     try:
         ensure_private_dir(path.parent)
         with folder_lock(path.parent), open(_private(path), "r+b") as file:
@@ -200,7 +207,7 @@ def history_in(path: Path, clock: Clock) -> Typed:
 
 
 def _private(path: Path) -> int:
-    """A descriptor of the file, which its owner alone may read."""
+    """Open the file so that only its owner may read it, and return the descriptor."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     if path.is_file():
         os.fchmod(descriptor, 0o600)
@@ -208,8 +215,8 @@ def _private(path: Path) -> int:
 
 
 def _keys(paste: Callable[[Buffer, str], None]) -> KeyBindings:
-    """The keys that do something of ours. While the user searches what was typed before (Ctrl-R), the
-    library's own do: Enter takes the match over, Ctrl-C gives the search up.
+    """Return the chat's key bindings. During a history search (Ctrl-R) the library's own apply:
+    Enter accepts the match, Ctrl-C ends the search.
     """
     keys = KeyBindings()
     typing = ~is_searching
@@ -219,7 +226,7 @@ def _keys(paste: Callable[[Buffer, str], None]) -> KeyBindings:
         paste(event.current_buffer, event.data.replace("\r\n", "\n").replace("\r", "\n"))
 
     @keys.add("enter", filter=typing)
-    @keys.add("c-j", filter=typing)  # what Enter was before the terminal was ours
+    @keys.add("c-j", filter=typing)  # Enter, as the terminal sent it before raw mode
     def send(event: KeyPressEvent) -> None:
         event.app.erase_when_done = False
         event.current_buffer.validate_and_handle()
