@@ -1,4 +1,6 @@
-"""What the user is asked: the open question and its letters, and the fields of a server's form."""
+"""Questions to the user in a chat: the open question with its letters, and the fields of a server's
+form.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,14 @@ _LETTERS = {
     "reject_once": ("n", "[n]o"),
     "allow_always": ("a", "[a]lways"),
 }
-_NEXT_PAGE = "next_page"  # the daemon's option that allows nothing yet
+_NEXT_PAGE = "next_page"  # the daemon's option that only asks for the next page
 _REFUSALS = ("reject_once", "reject_always")
 
-LEAVE = "/cancel"  # typed at a field: nothing is told to the server
+LEAVE = "/cancel"  # typed at a field, cancels the form: the server gets no values
 
 _LONGEST = 80  # characters of a label
-_LARGEST = 2**63 - 1  # of a whole number: the daemon takes 64 bits
-_SHORT = 60  # characters of what may be chosen, that stands in the prompt once more
+_LARGEST = 2**63 - 1  # of an integer: the daemon takes 64 bits
+_SHORT = 60  # characters of the choices up to which the prompt repeats them
 _KINDS = {
     "string": "text",
     "number": "a number",
@@ -37,19 +39,19 @@ _SIZES = {
 }
 _YES = {"yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}
 
-CTRL_C = "\x03"  # what a keyboard reads at a question for the key
+CTRL_C = "\x03"  # what a Keyboard returns for Ctrl-C at a question
 
 
 class AskingPrompt(NamedTuple):
-    """What stands before what is typed, and whether that is no message but an answer."""
+    """The text before the input, and whether the input is the answer to a question."""
 
     text: str
     is_question: bool = False
 
 
 class Asking:
-    """At most one question at a time; a letter answers it if its option was offered. Whoever asks, and shows what,
-    holds `turn` meanwhile: what was shown last is what is answered.
+    """Holds at most one open question. Whoever asks holds the lock `turn` from showing the question
+    to its answer, so that the answer belongs to what was shown last.
     """
 
     def __init__(self) -> None:
@@ -58,11 +60,11 @@ class Asking:
         self._take: Callable[[str], Any] = str
         self._prompt = ""
         self.turn = asyncio.Lock()
-        self.complaint = ""  # what was wrong with the last line, in words
+        self.complaint = ""  # why the last line was no valid answer
 
     @property
     def prompt(self) -> str:
-        """What to ask with; "" while no question is open."""
+        """The prompt of the open question; "" if none is open."""
         return self._prompt if self._answer is not None else ""
 
     @property
@@ -73,7 +75,9 @@ class Asking:
     async def ask(
         self, options: Sequence[Mapping[str, Any]], opened: Callable[[], None]
     ) -> Mapping[str, Any]:
-        """The user's choice as the protocol words it; `opened` is called once it can be made."""
+        """Ask for one of the options and return the outcome in the form of ACP; `opened` is called
+        once it can be answered.
+        """
         kinds = {str(option.get("kind")): str(option.get("optionId")) for option in options}
         letters = {letter: kinds[kind] for kind, (letter, _) in _LETTERS.items() if kind in kinds}
         letters["n"] = next((kinds[kind] for kind in _REFUSALS if kind in kinds), "")
@@ -87,7 +91,7 @@ class Asking:
     async def choose(
         self, prompt: str, letters: Mapping[str, str], opened: Callable[[], None]
     ) -> str:
-        """What the letter that the user types stands for."""
+        """Ask for a letter and return its value in `letters`."""
 
         def take(line: str) -> str:
             letter = line.strip().lower()[:1]
@@ -100,8 +104,9 @@ class Asking:
     async def line(
         self, prompt: str, take: Callable[[str], Any], opened: Callable[[], None]
     ) -> Any:
-        """What `take` makes of the line that the user types; where it raises ValueError, with words or
-        without, the question stands. `opened` is called once it can be answered.
+        """Ask for a line and return what `take` makes of it. While `take` raises ValueError, the
+        question stays open, with the error's text as `complaint`. `opened` is called once it can be
+        answered.
         """
         assert self.turn.locked()
         self._prompt, self._take, self.complaint = prompt, take, ""
@@ -115,8 +120,8 @@ class Asking:
             self.opened.clear()
 
     def settle(self, line: str) -> bool:
-        """Take the line as the answer if a question is open; says whether it was. What is no answer lets
-        the question stand.
+        """Offer the line to the open question; returns whether one was open. An invalid answer
+        leaves it open.
         """
         if self._answer is None or not self.stands:
             return False
@@ -132,8 +137,8 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """One value that is asked for. `choices` are the values that it may have, if they are few, each with
-    what it is called; `least` and `most` are those of a number, or of how long a text or a list is.
+    """A field of a form. `choices` maps the allowed values, if they are few, to their titles;
+    `least` and `most` bound a number, the characters of a text, or the items of a list.
     """
 
     name: str
@@ -147,7 +152,7 @@ class FormField:
 
     @property
     def prompt(self) -> str:
-        """What stands before what is typed."""
+        """The prompt at which the field is filled in."""
         if self.choices and len(told := " | ".join(self.choices)) <= _SHORT:
             return f"{self.label} [{_plain(told)}]{self._usual}: "
         return f"{self.label}{self._usual}: "
@@ -159,14 +164,16 @@ class FormField:
 
     @property
     def line(self) -> str:
-        """What it takes, for whoever is to fill it in."""
+        """The description of the field: its label, allowed values and bounds."""
         what = " | ".join(map(self._called, self.choices)) or _KINDS.get(self.kind, "text")
         sized = f",{self._bounds}" if self._bounds else ""
         several = "several of, with commas: " if self.kind == "array" else ""
         return f"{self.label}: {several}{what}{sized}{'' if self.is_needed else ', optional'}"
 
     def read(self, typed: str) -> Any:
-        """The value of what was typed, None for one that is left out. Raises ValueError in words."""
+        """Return the value of the input, None for an omitted one. Raises ValueError with a text for
+        the user.
+        """
         text = typed.strip()
         if not text:
             if self.default is None and self.is_needed:
@@ -188,7 +195,7 @@ class FormField:
 
     @property
     def _bounds(self) -> str:
-        """What its size has to be, in words that go on; "" where it may be any."""
+        """The bounds in words, to follow the type; "" if there are none."""
         ends = (("at least", self.least), ("at most", self.most))
         told = " and ".join(f"{word} {end:g}" for word, end in ends if end is not None)
         unit = {"string": " characters", "array": " of them"}.get(self.kind, "")
@@ -214,14 +221,14 @@ class FormField:
                     return size
                 case "integer" | "number":
                     raise ValueError
-            text.encode()  # a terminal may bring bytes that are no text
+            text.encode()  # a terminal may deliver bytes that are no text
         except (KeyError, ValueError):
             raise ValueError(f"it has to be {_KINDS.get(self.kind, 'text')}") from None
         return text
 
 
 def form_fields(schema: Mapping[str, Any]) -> tuple[FormField, ...]:
-    """The fields of a form, in its order."""
+    """Return the fields of a form's schema, in order."""
     needed = set(schema.get("required") or ())
     return tuple(
         FormField(
@@ -238,7 +245,7 @@ def form_fields(schema: Mapping[str, Any]) -> tuple[FormField, ...]:
 
 
 def shown_form(params: Mapping[str, Any], fields: Sequence[FormField]) -> Mapping[str, Any]:
-    """The question as a screen shows one."""
+    """Return the form in the shape in which a Display shows questions."""
     server = (params.get("_meta") or {}).get("agentd/server") or "?"
     described = [f"  {field.line}{_about(params, field.name)}" for field in fields]
     words = [f"> {line}" for line in str(params.get("message", "")).splitlines()]
@@ -255,7 +262,7 @@ def _about(params: Mapping[str, Any], name: str) -> str:
 
 
 def _choices(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each value that may be chosen, and what it is called."""
+    """Yield each allowed value and its title."""
     for value in schema.get("enum") or ():
         yield str(value), str(value)
     for one in schema.get("oneOf") or schema.get("anyOf") or ():
@@ -274,5 +281,5 @@ def _as_text(value: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    """Words of the server's in one short line."""
+    """Return a server's text as one short printable line."""
     return visible(" ".join(str(value).split()))[:_LONGEST]

@@ -1,4 +1,4 @@
-"""What can be completed in a chat: commands and sessions; names of notes and resources behind `@`; images."""
+"""Completion in a chat: commands, sessions, notes and resources after `@`, and image files."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _MOST = 200  # files of one folder
 
 
 class Sources(Protocol):
-    """Where suggestions come from. An empty answer stands for one that cannot be had now."""
+    """Port: the sources of suggestions. A source that is not available returns none."""
 
     def commands(self) -> Sequence[Suggestion]:
-        """Slash commands, without the slash."""
+        """Return the slash commands, without the slash."""
 
     async def sessions(self) -> Sequence[Suggestion]:
-        """Keys and titles."""
+        """Return the sessions' keys and titles."""
 
     async def paths(self, folder: str) -> Sequence[Suggestion]:
-        """What lies in a folder of the workspace; folders end in a slash."""
+        """Return the entries of a folder of the workspace; folders end in a slash."""
 
     async def resources(self, server: str) -> Sequence[Suggestion]:
-        """What a server of tools offers to be read, as NAME:URI; for "" the servers, as NAME:."""
+        """Return the resources of an MCP server as NAME:URI; for "" the servers as NAME:."""
 
 
 class ChatCompleter(Completer):
-    """Asks the daemon only for what stands at the cursor."""
+    """Completes the text at the cursor; the daemon is asked only for what that text needs."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -47,13 +47,13 @@ class ChatCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        """Nothing without waiting: see `get_completions_async`."""
+        """Return nothing: completions need waiting, see `get_completions_async`."""
         return ()
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """What may follow at the cursor."""
+        """Yield the completions at the cursor."""
         begun, known = await self._suggest(document.text_before_cursor)
         for text, what in known:
             if text.lower().startswith(begun.lower()) and text.isprintable():
@@ -78,13 +78,13 @@ class ChatCompleter(Completer):
 
 
 def may_complete(before: str) -> bool:
-    """Whether something can be completed behind this text."""
+    """Return whether the text before the cursor can be completed."""
     return before.startswith("/") or bool(_FILE.search(before))
 
 
 def _own_files(begun: str) -> Sequence[Suggestion]:
-    """What a path of this machine may go on with, as `/image` takes it; nothing where nobody may look.
-    Hidden files are offered to whoever has begun one.
+    """Return the completions of a path on this machine, as `/image` takes it; none for an
+    unreadable folder. Hidden files are included if the name begins with a dot.
     """
     folder, slash, name = begun.rpartition("/")
     name = name.replace("\\ ", " ").lower()
@@ -92,7 +92,7 @@ def _own_files(begun: str) -> Sequence[Suggestion]:
         place = Path((folder + slash).replace("\\ ", " ") or ".").expanduser()
         with os.scandir(place) as found:
             entries = sorted((entry.name, entry.is_dir()) for entry in found)
-    except (OSError, ValueError, RuntimeError):  # the latter for the home of nobody
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: `~` has no home folder
         return ()
     meant = [
         (entry.replace(" ", "\\ "), is_folder)

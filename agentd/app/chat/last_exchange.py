@@ -1,4 +1,4 @@
-"""What was said last in a session that a chat opens again."""
+"""The last message and answer of a session, shown when a chat opens it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from agentd.interfaces.client.conversation import (
 )
 from agentd.interfaces.commands.plain import Times
 
-_ROWS = 40  # of the end of the transcript, among which the exchange is looked for
-_PATIENCE = 2.0  # seconds for each of two questions; a chat begins without it rather than late
+_ROWS = 40  # rows at the end of the transcript that are searched
+_PATIENCE = 2.0  # seconds for each of two calls; the chat then begins without the exchange
 _QUESTION_LINES, _ANSWER_LINES = 4, 16
 Line = Mapping[str, Any]
 
@@ -30,8 +30,8 @@ class LastExchange:
 
 
 async def fetch_last(conversation: Conversation) -> LastExchange | None:
-    """The last message of the conversation's session that was answered, None where there is none
-    among the newest rows or the daemon does not tell in time.
+    """Return the last answered message of the conversation's session; None if there is none among
+    the newest rows, or the daemon does not answer in time.
     """
     try:
         told = await conversation.call("_agentd/sessions/list", within=_PATIENCE)
@@ -41,12 +41,12 @@ async def fetch_last(conversation: Conversation) -> LastExchange | None:
         asked = {"key": conversation.session, "first": max(1, here[0]["rows"] - _ROWS + 1)}
         page = await conversation.call("_agentd/sessions/export", asked, within=_PATIENCE)
     except AgentdError:
-        return None  # what was said stands in the transcript; that is no reason to disturb
+        return None  # the exchange is only a reminder: its absence is not reported
     return last_of(page["lines"])
 
 
 def last_of(lines: Sequence[Line]) -> LastExchange | None:
-    """The last answered message among exported rows."""
+    """Return the last answered message among exported rows."""
     answer: Line | None = None
     for line in reversed(lines):
         if line["role"] == "assistant" and answer is None and _text(line):
@@ -62,7 +62,7 @@ def _text(line: Line) -> str:
 
 
 def show_exchange(exchange: LastExchange, session: str, screen: Display, times: Times) -> None:
-    """Put it on the screen, with its time, cut where it is long."""
+    """Show the exchange with its time, long texts cut."""
     question, question_is_cut = _beginning(exchange.question, _QUESTION_LINES)
     answer, answer_is_cut = _beginning(exchange.answer, _ANSWER_LINES)
     screen.aside(f"said last, {times.short(exchange.at)}")

@@ -1,4 +1,4 @@
-"""A message as it was typed: which parts of it were pasted, and the image that it may carry."""
+"""A typed message with its pasted spans, and the images that it carries."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from agentd.core.errors import InvalidRequest
 from agentd.core.spans import Span, Spans, unite_spans
 from agentd.interfaces.client.attachments import Attachment, read_image
 
-LONG = 200  # characters from which a single line that is pasted counts
+LONG = 200  # characters from which a pasted single line counts as pasted
 
 
 @dataclass(frozen=True, slots=True)
 class TypedText:
-    """Text with the spans of it that were pasted."""
+    """Text with its pasted spans."""
 
     text: str = ""
     pasted: Spans = ()
 
     def part(self, start: int, end: int) -> TypedText:
-        """These characters of it."""
+        """Return the part from `start` to `end`."""
         within = ((max(a, start) - start, b - start) for a, b in self.pasted if b > start)
         return TypedText(self.text[start:end], unite_spans(within, end - start))
 
     def edited(self, text: str) -> TypedText:
-        """What it is when it has become `text` by one change: what is typed within a paste is typed."""
+        """Return the result of one edit that made the text `text`: characters inserted within a
+        paste count as typed.
+        """
         if not self.pasted or text == self.text:
             return TypedText(text, self.pasted)
         same = min(len(text), len(self.text))
@@ -40,7 +42,9 @@ class TypedText:
         return TypedText(text, unite_spans(kept, len(text)))
 
     def inserted(self, at: int, text: str) -> TypedText:
-        """With `text` pasted there; a short line counts as typed: nobody quotes with it."""
+        """Return the text with `text` pasted at `at`. A short single line counts as typed, since it
+        is hardly a quotation.
+        """
         made = self.edited(self.text[:at] + text + self.text[at:])
         if len(text) < LONG and "\n" not in text.strip("\n"):
             return made
@@ -50,7 +54,7 @@ class TypedText:
 
 
 def _common(one: str, other: str) -> int:
-    """How many characters two texts of one length begin alike with."""
+    """Return the length of the common prefix of two texts of equal length."""
     low, high = 0, len(one)
     while low < high:
         middle = (low + high + 1) // 2
@@ -62,7 +66,7 @@ def _common(one: str, other: str) -> int:
 
 
 def split_images(message: TypedText) -> tuple[TypedText, tuple[Attachment, ...]]:
-    """The words of a message, and the images that it carries. Reads files, so it blocks. Raises
+    """Return the words of a message and its images. Reads files, so it blocks. Raises
     InvalidRequest and what `read_image` raises.
     """
     command = parse(message.text)

@@ -1,4 +1,4 @@
-"""What a chat does itself when a message begins with a slash."""
+"""The slash commands that the chat runs itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from agentd.interfaces.commands.plain import Times, span, table
 
-Suggestion = tuple[str, str]  # what is put in, what it is
+Suggestion = tuple[str, str]  # the text to insert, its description
 
 OWN: tuple[Suggestion, ...] = (
     ("sessions", "List the sessions and choose one"),
@@ -32,14 +32,18 @@ _BESIDE_TITLE = 45  # columns of the other columns
 
 
 def parse(message: str) -> tuple[str, str] | None:
-    """The command of ours that a message is, and what stands behind it; None if it is none."""
+    """Return the name and the rest of a message that is a command of the chat itself; None for any
+    other.
+    """
     name, _, rest = message.strip().partition(" ")
     known = {f"/{own}" for own, _ in OWN}
     return (name[1:], rest.strip()) if name in known and "\n" not in rest else None
 
 
 def image_and_words(rest: str) -> tuple[str, str] | None:
-    """The path and the words behind /image; a path with spaces stands in quotes. None without one."""
+    """Return the path and the words after `/image`, None if there is no path. A path with spaces is
+    quoted or escaped.
+    """
     found = _PATH.match(rest)
     if found is None:
         return None
@@ -48,8 +52,8 @@ def image_and_words(rest: str) -> tuple[str, str] | None:
 
 
 def misspelt(message: str, commands: Sequence[Suggestion]) -> str | None:
-    """What to say of a message that looks like a command and is none of `commands`; None for any other,
-    and as long as the daemon has not told its own.
+    """Return what to tell the user of a message that looks like a command but is none of
+    `commands`; None for any other, and until the daemon's commands are known.
     """
     first = message.partition("\n")[0].partition(" ")[0].rstrip()
     is_known = first in {f"/{name}" for name, _ in commands}
@@ -59,14 +63,14 @@ def misspelt(message: str, commands: Sequence[Suggestion]) -> str | None:
 
 
 def help_text(commands: Sequence[Suggestion]) -> str:
-    """The commands and the keys."""
+    """Return the list of commands and keys."""
     width = max(len(name) for name, _ in commands) + 1
     lines = [f"{'/' + name:<{width}}  {what}" for name, what in commands]
     return "\n".join([*lines, *_KEYS])
 
 
 def session_table(sessions: Sequence[Mapping[str, Any]], here: str, times: Times) -> str:
-    """The sessions with their numbers, titles and ages."""
+    """Return the sessions with their numbers, titles and ages."""
     room = max(10, shutil.get_terminal_size().columns - _BESIDE_TITLE)
     rows = [
         {
@@ -81,7 +85,7 @@ def session_table(sessions: Sequence[Mapping[str, Any]], here: str, times: Times
 
 
 def session_of_answer(answer: str, sessions: Sequence[Mapping[str, Any]]) -> str | None:
-    """The key that a number or a key names; None for nothing."""
+    """Return the session key that a number or a key names; None for an empty answer."""
     keys = {str(number): str(one.get("key")) for number, one in enumerate(sessions, start=1)}
     return keys.get(answer, answer) or None
 

@@ -1,4 +1,4 @@
-"""The line below the prompt: where one is, who answers, how full the context is, what it costs."""
+"""The status line below the prompt: session, model, fill of the context, cost, problems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PATIENCE = 10.0  # seconds
 
 
 class StatusLine:
-    """Words about the session, fetched again whenever that was asked for."""
+    """The session's status line, fetched again on request."""
 
     def __init__(self) -> None:
         self._session = ""
@@ -22,15 +22,15 @@ class StatusLine:
         self._wanted = asyncio.Event()
 
     def text(self, columns: int) -> str:
-        """The words, in so many columns."""
+        """Return the status line, at most `columns` wide."""
         return visible(status_text(self._status, self._session, columns))
 
     def want(self) -> None:
-        """Something may have changed."""
+        """Request that the status be fetched again."""
         self._wanted.set()
 
     async def keep(self, conversation: Conversation, changed: Callable[[], None]) -> None:
-        """Bring the words up to date until cancelled."""
+        """Fetch the status at each request, until cancelled; call `changed` after each."""
         self._session, self._status = conversation.session, {}
         self.want()
         while True:
@@ -39,13 +39,13 @@ class StatusLine:
             try:
                 self._status = await conversation.call("_agentd/status", within=_PATIENCE)
             except AgentdError:
-                continue  # what the user sees stays; whoever has lost the daemon tells that
+                continue  # keep the old status; the loss of the daemon is reported elsewhere
             changed()
 
 
 def status_text(status: Mapping[str, Any], session: str, columns: int) -> str:
-    """The session, the provider, how much of the window is in use, today's cost, and problems. Where that
-    is wider than `columns`, the provider goes first and problems last.
+    """Return the session, the provider, the used part of the window, today's cost and problems. If
+    that is wider than `columns`, parts are left out, the provider first and problems never.
     """
     parts = {
         "session": session,
@@ -80,7 +80,7 @@ def _context(status: Mapping[str, Any], session: str) -> str:
 
 
 def _cost(cost: Mapping[str, Any], provider: Mapping[str, Any]) -> str:
-    """Today's cost; none of the offline provider, whose tokens nobody pays for."""
+    """Return today's cost in words; "" for the offline provider, whose tokens cost nothing."""
     if "today_usd" not in cost or (provider.get("kind") == "offline" and not cost["today_usd"]):
         return ""
     return f"today {spent(cost['today_usd'], cost.get('today_tokens', 0))}"

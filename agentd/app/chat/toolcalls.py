@@ -1,4 +1,4 @@
-"""The tool calls of a conversation: one line each, and the last one in full."""
+"""The tool calls of a chat: a line for each, and the last one in full."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST = 400  # lines of a result that are shown
 
 @dataclass(slots=True)
 class ShownCall:
-    """One call. `seconds` is how long it took once it has ended."""
+    """A tool call. `seconds` is its duration; None while it runs."""
 
     title: str
     arguments: Mapping[str, Any]
@@ -26,7 +26,7 @@ class ShownCall:
     text: str = ""
 
     def line(self, now: float) -> str:
-        """What became of it, in one line."""
+        """Return the state of the call in one line."""
         title = " ".join(self.title.split()) or "a tool"
         if self.seconds is None:
             far = f", {self.first}" if self.text else ""
@@ -37,11 +37,11 @@ class ShownCall:
 
     @property
     def first(self) -> str:
-        """The first line of its result."""
+        """The first line of the result."""
         return next((line for line in self.text.splitlines() if line.strip()), "no reason given")
 
     def full(self, now: float) -> Iterator[str]:
-        """Everything that is known of it."""
+        """Yield all lines about the call: state, arguments, result."""
         yield self.line(now)
         for name, value in self.arguments.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -53,14 +53,14 @@ class ShownCall:
 
 @dataclass(slots=True)
 class ShownCalls:
-    """The calls that run, in their order, and the last one."""
+    """The running calls, in their order, and the last call."""
 
     clock: Clock
     running: dict[str, ShownCall] = field(default_factory=dict)
     last: ShownCall | None = None
 
     def start(self, update: Mapping[str, Any]) -> ShownCall:
-        """Take a `tool_call`."""
+        """Add the call of a `tool_call` update."""
         arguments = update.get("rawInput")
         arguments = arguments if isinstance(arguments, Mapping) else {}
         call = ShownCall(str(update.get("title") or ""), arguments, self.clock.monotonic())
@@ -68,11 +68,11 @@ class ShownCalls:
         return call
 
     def end(self, update: Mapping[str, Any]) -> ShownCall | None:
-        """Take a `tool_call_update`; the call if it is over with that."""
+        """Apply a `tool_call_update`; returns the call if it has ended."""
         status = update.get("status")
         said = "\n".join(filter(None, map(words, update.get("content") or [])))
         if status == "in_progress" and (running := self.running.get(str(update.get("toolCallId")))):
-            running.text = said  # how far it is
+            running.text = said  # progress
         if status not in {"completed", "failed"}:
             return None
         call = self.running.pop(str(update.get("toolCallId")), None)
