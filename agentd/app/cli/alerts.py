@@ -1,4 +1,4 @@
-"""`agentd alerts`: the daemon's alerts as they come, and one when it is the daemon that is missing."""
+"""`agentd alerts`: prints alerts as they arrive, and sends one if the daemon itself is down."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def _follow_until_stopped(_: dict[str, Any], *, as_json: bool) -> None:
 
 
 async def follow(*, as_json: bool) -> None:
-    """Print each alert, and that the daemon has gone or is back. Raises DaemonUnreachable, RemoteError."""
+    """Print each alert, and when the daemon goes or returns. Raises DaemonUnreachable,
+    RemoteError.
+    """
     async with connect(sockets()) as connection:
         times = await owners_times(connection)
     async with join_session(sockets(), "main", Printer(times, as_json=as_json)):
@@ -36,8 +38,8 @@ async def follow(*, as_json: bool) -> None:
 
 
 class Printer:
-    """Prints the alerts among the daemon's notifications, each once: a daemon that was killed tells again
-    what it has not noted as told.
+    """Prints the alerts among the daemon's notifications, each once: after a crash the daemon
+    repeats those it has not recorded as delivered.
     """
 
     def __init__(self, times: Times, *, as_json: bool) -> None:
@@ -53,17 +55,17 @@ class Printer:
             say(as_line(dict(params)) if self._as_json else f"[{at}] {text}")
 
     async def requested(self, method: str, params: Mapping[str, Any]) -> None:
-        """Know no question: nobody sits here."""
+        """Return None: no user is present to answer."""
 
     def made_smaller(self, name: str, size: int, made: int) -> None:
-        """Never happens: nothing is sent here."""
+        """Do nothing: no images are sent."""
 
     def lost(self) -> None:
-        """Say so beside the alerts."""
+        """Note on standard error that the daemon has gone."""
         note("the daemon has gone; waiting for it to come back")
 
     def regained(self) -> None:
-        """Say so beside the alerts."""
+        """Note on standard error that the daemon is back."""
         note("the daemon is back")
 
 

@@ -1,4 +1,4 @@
-"""All commands under one name."""
+"""The `agentd` command: all commands in one group."""
 
 from __future__ import annotations
 
@@ -124,12 +124,12 @@ def root(
 
 
 def main(commands: Callable[..., Any] = app) -> None:
-    """Run the command that the arguments name; never returns. An output that cannot be written is one
-    line on standard error and exit code 1.
+    """Run the command that the arguments name; never returns. If the output cannot be written, that
+    is one line on standard error and exit code 1.
 
-    `commands` is what runs them: `app`, or what typer has made of it before.
+    `commands` is what runs them: `app`, or the click command that typer made of it.
 
-    Raises SystemExit with the code that the command ended with.
+    Raises SystemExit with the command's exit code.
     """
     outputs = Outputs()
     streams.unwind()
@@ -149,7 +149,7 @@ def main(commands: Callable[..., Any] = app) -> None:
 
 
 def _is_interrupted(end: BaseException) -> bool:
-    """Whether Ctrl-C ended a command, which typer says with an exit code."""
+    """Return whether Ctrl-C ended the command; typer reports that as an exit code."""
     return isinstance(end, KeyboardInterrupt) or (
         isinstance(end, SystemExit) and end.code == streams.STATUS
     )

@@ -1,4 +1,4 @@
-"""One question to the daemon."""
+"""Calls the daemon from a command, and prints the answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODEL_SECONDS = 900.0  # commands that wait for a language model
 
 
 def sockets() -> tuple[Path, ...]:
-    """Where this process looks for the daemon."""
+    """Return the sockets at which this process looks for the daemon."""
     return client_sockets(os.environ)
 
 
@@ -33,9 +33,9 @@ def answer(
     within: float = QUICK_SECONDS,
     **options: Any,
 ) -> Any:
-    """Ask the daemon, print what it says, and return it: as JSON, or as `render` words it, where times
-    are those of the owner's clock and lines fit the terminal. Ends with the exit code that stands for a
-    failure.
+    """Call the daemon, print the result (as JSON, or formatted by `render` with times in the
+    owner's zone and lines that fit the terminal), and return it. On a failure the process ends with
+    the error's exit code.
     """
     with reporting(as_json=as_json):
         result = ask(command, within=within, in_words=not as_json, **options)
@@ -44,15 +44,17 @@ def answer(
 
 
 def fit_to_terminal(text: str) -> str:
-    """`text` with lines that fit the terminal; as it is where there is none."""
+    """Return `text` wrapped to the terminal's width; unchanged if standard output is no
+    terminal.
+    """
     return folded(text, shutil.get_terminal_size().columns) if sys.stdout.isatty() else text
 
 
 def ask(
     command: str, *, within: float = QUICK_SECONDS, in_words: bool = False, **options: Any
 ) -> Any:
-    """What the daemon answers to `_agentd/<command>`, times in words if wanted; options that are
-    None are left out.
+    """Return the daemon's answer to `_agentd/<command>`; options that are None are left out.
+    `in_words` replaces ISO times by words.
 
     Raises DaemonUnreachable, RemoteError, Busy.
     """
@@ -64,8 +66,8 @@ def ask(
 
 
 def agree(question: str, *, yes: bool, ask: bool) -> None:
-    """Return when the user wants it; ends the command where he does not. Raises InvalidRequest where
-    nobody can be asked.
+    """Ask the user for a yes unless `yes` is given; ends the command if he refuses. Raises
+    InvalidRequest if nobody can be asked.
     """
     if yes:
         return

@@ -1,4 +1,4 @@
-"""A call of the daemon and its answer, times as the owner's clock shows them."""
+"""Calls a method of the daemon; times are formatted for the owner's zone."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ _INTRODUCTION_SECONDS = 30.0
 def call_daemon(
     sockets: Sequence[Path], method: str, params: dict[str, Any], within: float, *, in_words: bool
 ) -> Any:
-    """What the daemon answers, times in words if wanted. Raises DaemonUnreachable, RemoteError, Busy."""
+    """Call a method and return the result, with ISO times replaced by words if `in_words`. Raises
+    DaemonUnreachable, RemoteError, Busy.
+    """
     return asyncio.run(_call(sockets, method, params, within, in_words=in_words))
 
 
 async def owners_times(connection: DaemonConnection) -> Times:
-    """The words for times in the zone of the daemon that is asked. Raises RemoteError, Busy."""
+    """Return the time formatter for the daemon's zone. Raises RemoteError, Busy."""
     hello = await connection.call(
         "initialize", introduction(deny=True), within=_INTRODUCTION_SECONDS
     )

@@ -15,7 +15,7 @@ _SHELLS = import_module("typer.completion")  # documented there, and defined in 
 
 
 class Shell(StrEnum):
-    """What there are completions for."""
+    """A shell for which there are completions."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -37,5 +37,5 @@ def completion(
 
 
 def answer_shells() -> None:
-    """Make commands answer what a shell asks in COMPLETION_VARIABLE, in place of running."""
+    """Make commands answer the shell's query in COMPLETION_VARIABLE instead of running."""
     _SHELLS.completion_init()

@@ -76,7 +76,9 @@ def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
 
 
 def _check_window(read: Config, places: Places) -> None:
-    """Raises ConfigError where the daemon would, for a window that the fixed prompt alone fills."""
+    """Raise ConfigError, as the daemon would, if the fixed prompt alone fills the context
+    window.
+    """
     clock = SystemClock(read.agent.timezone)
     runtime = RuntimeContext(read, places, clock, dict(os.environ), Budget(read.budget))
     if not is_surely_enough(read, runtime.limits, runtime.workspace):
@@ -84,7 +86,9 @@ def _check_window(read: Config, places: Places) -> None:
 
 
 def _check_alerts(read: Config) -> None:
-    """Raises ConfigError for an address that is none, or without its secret; nothing is sent."""
+    """Raise ConfigError for an alert target with a bad address or without its secret; nothing is
+    sent.
+    """
     read.alerts.webhook(os.environ)
     if not read.alerts.targets:
         return
@@ -143,8 +147,9 @@ def set_(
 
 
 def _set_checked(file: Path, key: Sequence[str], value: str) -> Loaded:
-    """What the file says with the key set, as the first meaning of the value has it that makes no mistake.
-    Raises ConfigError or InvalidRequest, with nothing changed, for the mistakes of the likeliest.
+    """Set the key in the file to the first reading of the value that is valid, and return the
+    configuration. If none is, raises the ConfigError or InvalidRequest of the likeliest reading,
+    with the file unchanged.
     """
     text = text_of(file)
     refused: AgentdError | None = None
@@ -171,8 +176,8 @@ def _set_checked(file: Path, key: Sequence[str], value: str) -> Loaded:
 
 
 def _unchanged_error(file: Path, key: Sequence[str], error: ConfigError) -> ConfigError:
-    """The mistakes that the file would have, without the lines: it has none of them. Those of other keys
-    alone say that these are to be set first.
+    """Return the error for a change that was not made: the mistakes without line numbers, since the
+    file does not have them. If they concern only other keys, the cure says to set those first.
     """
     mistakes = [_LINE.sub("", line) for line in error.message.splitlines()[1:]]
     names = dict.fromkeys(line.partition(" ")[0] for line in mistakes)
@@ -186,7 +191,7 @@ def _unchanged_error(file: Path, key: Sequence[str], error: ConfigError) -> Conf
 
 
 def _above(key: Sequence[str]) -> Iterator[str]:
-    """The key, and what it stands in: a table of its own is shown as one value."""
+    """Yield the key and each table that contains it, the longest name first."""
     return (".".join(key[:end]) for end in range(len(key), 0, -1))
 
 
@@ -209,7 +214,9 @@ def _warnings(missing: Sequence[Finding]) -> Iterator[str]:
 
 
 def readings_of(text: str) -> tuple[Any, ...]:
-    """What a value on a command line may mean, the likeliest first: as TOML has it, and as plain text."""
+    """Return what a value on the command line may mean, the likeliest first: as TOML, and as plain
+    text.
+    """
     try:
         value = tomli.loads(f"value = {text}")["value"]
     except tomli.TOMLDecodeError:
@@ -218,8 +225,8 @@ def readings_of(text: str) -> tuple[Any, ...]:
 
 
 def with_key(text: str, key: Sequence[str], value: Any) -> str:
-    """The text of a TOML file with the key set; tables that are missing are made. Raises ConfigError for a
-    text that is no TOML, InvalidRequest where a table of the key is a value.
+    """Return a TOML text with the key set; missing tables are added. Raises ConfigError if the text
+    is no TOML, InvalidRequest if a table of the key is a value.
     """
     try:
         wanted = _with(tomli.loads(text), key, value)
@@ -248,8 +255,8 @@ def _with(data: dict[str, Any], key: Sequence[str], value: Any) -> dict[str, Any
 
 
 def _changes(text: str, key: Sequence[str], value: Any) -> Iterator[str]:
-    """The ways to write it, the one that is kindest to comments first: a key that is there in its place, a
-    new one right below the head of its table, a new table at the end.
+    """Yield the ways to write the change, the one that keeps comments best first: an existing key
+    in place, a new key below the head of its table, a new table at the end.
     """
     replaced = _replace_value(text, key, value)
     if replaced is not None:
@@ -264,8 +271,8 @@ def _changes(text: str, key: Sequence[str], value: Any) -> Iterator[str]:
 
 
 def _replace_value(text: str, key: Sequence[str], value: Any) -> str | None:
-    """The text with the value of a key that is there, or put where its table is no table of its own; None
-    where tomlkit does not take it.
+    """Return the text with an existing key's value replaced, or the key added to an inline table;
+    None if tomlkit cannot parse it.
     """
     try:
         document = tomlkit.parse(text)

@@ -1,4 +1,6 @@
-"""Declared commands as a command line has them: each asks the daemon and shows what it says."""
+"""Makes command line commands of the declared commands: each calls the daemon and shows the
+answer.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ Line = Callable[..., None]
 
 
 def load_command(place: str, name: str = "") -> Any:
-    """The command, or the group, at "package.module:attribute"; of a group without a name its command
-    `name`.
+    """Return the command or group at "package.module:attribute"; of a group without a name, its
+    command `name`.
     """
     module, _, attribute = place.partition(":")
     found = getattr(import_module(module), attribute)
@@ -32,7 +34,7 @@ def load_command(place: str, name: str = "") -> Any:
 
 
 def group_of(declared: declaration.Group, lines: Mapping[str, Line] | None = None) -> CommandGroup:
-    """The commands of a declared group, as one of the command line."""
+    """Return a declared group as a group of the command line."""
     group = CommandGroup()
     add_all(group, declared, lines)
     return group
@@ -43,10 +45,10 @@ def add_all(
     declared: declaration.Group,
     lines: Mapping[str, Line] | str | None = None,
 ) -> None:
-    """Add the commands of a declared group. `lines` carry out those that take more than one question, by
-    name: each is called with what was given, by the names of the wire, and `as_json`, and with options of
-    its own, which only the command line has. As "package.module:attribute" they are loaded with the first
-    of these commands that is used.
+    """Add the commands of a declared group. `lines` are functions, by command name, that run
+    commands which need more than one call: each gets the given parameters by their wire names,
+    `as_json`, and its own options, which only the command line has. `lines` as
+    "package.module:attribute" is imported at the first use of one of the commands.
     """
     for command in declared.commands:
         if command.has_line:
@@ -59,14 +61,16 @@ def _line(command: Command, lines: Mapping[str, Line] | str | None) -> Line:
 
 
 def tell(command: Command, given: Mapping[str, Any], *, as_json: bool) -> None:
-    """Ask the daemon and print what it says; ends with the exit code that stands for a failure."""
+    """Call the daemon and print the answer; on a failure the process ends with the error's exit
+    code.
+    """
     result = answer(command.path, command.show, as_json=as_json, within=command.seconds, **given)
     if command.has_failed(result):
         raise typer.Exit(1)
 
 
 def alone(command: Command, line: Line | None = None) -> Line:
-    """One declared command, as typer takes it; see `add_all`."""
+    """Return a declared command as a function for typer; see `add_all`."""
     params = [one for one in command.params() if one.param.help]
     own = [] if line is None else _own_options(line)
 
@@ -89,14 +93,16 @@ def alone(command: Command, line: Line | None = None) -> Line:
 
 
 def _own_options(line: Line) -> list[inspect.Parameter]:
-    """What a line takes beside what is declared."""
+    """Return the options of a line function that are not declared in the command."""
     signature = inspect.signature(line, eval_str=True)
     _, *others = signature.parameters.values()
     return [one for one in others if one.name != "as_json"]
 
 
 def _parameter(one: Given) -> inspect.Parameter:
-    """The parameter as typer has it: what is not given stays None, unless its default is worth showing."""
+    """Return the parameter for typer. A parameter that is not given is None unless its default is
+    shown in the help.
+    """
     param = one.param
     make: Any = typer.Option if one.is_option else typer.Argument
     flags = param.flags or ((f"--{param.key}",) if param.key else ())
@@ -114,7 +120,7 @@ def _parameter(one: Given) -> inspect.Parameter:
 
 
 def _checks(one: Given) -> dict[str, Any]:
-    """The help, and what the command line checks itself: how large a number may be, which words there are."""
+    """Return the help, and the bounds and words that the command line itself checks."""
     if words := one.words:
         told = f"{', '.join(words[:-1])} or {words[-1]}"
 
@@ -132,7 +138,7 @@ def _checks(one: Given) -> dict[str, Any]:
 
 
 def _kind(one: Given) -> Any:
-    """The type of what is typed: the declared one without None, and text for what may be either."""
+    """Return the type of the input: the declared one without None; str for a union."""
     kinds = list(_choices(one.type))
     return kinds[0] if len(kinds) == 1 and not one.words else str
 
@@ -145,6 +151,6 @@ def _choices(declared: Any) -> Iterator[Any]:
 
 
 def _read(one: Given, value: Any) -> Any:
-    """What was typed, as the method takes it; None is not sent."""
+    """Return the input in the type that the method takes; None is not sent."""
     is_number = int in get_args(one.type) and isinstance(value, str)
     return int(value) if is_number and value.isascii() and value.isdigit() else value

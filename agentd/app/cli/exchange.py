@@ -78,14 +78,16 @@ def apply(
 
 
 def _read(file: Path) -> Record:
-    """The state that the file says. Raises InvalidRequest, GraphError."""
+    """Return the state in a file. Raises InvalidRequest, GraphError."""
     text = read_text(file)
     with naming_file(file):
         return read(text)
 
 
 def _now() -> dict[str, Any]:
-    """The graph of the daemon, read again where it changed meanwhile. Raises what `ask` does."""
+    """Return the daemon's graph as a whole, read again if it changed meanwhile. Raises what `ask`
+    raises.
+    """
     for _ in range(_TRIES):
         try:
             return _whole()
@@ -106,7 +108,7 @@ def _whole() -> dict[str, Any]:
 
 
 def _show(told: dict[str, Any], output: Path | None, *, as_json: bool) -> None:
-    """Print the text, or write it to the file and say so."""
+    """Print the text, or write it to the file and print a summary."""
     if output is None:
         show(told, lambda whole: str(whole["text"]).rstrip("\n"), as_json=as_json)
         return
@@ -178,7 +180,7 @@ LINES: dict[str, Line] = {"send": _send, "take": _take, "import-graph": _import,
 
 
 def _check(trust: float) -> None:
-    """Raises InvalidRequest."""
+    """Raise InvalidRequest unless the trust is above 0 and at most 1."""
     if not 0 < trust <= 1:  # nor NaN
         raise InvalidRequest(
             f"the trust {trust} is not above 0 and at most 1", cure="set --trust between"
@@ -186,8 +188,8 @@ def _check(trust: float) -> None:
 
 
 def _ask_about_file(file: Path, params: dict[str, Any]) -> Any:
-    """What the daemon says to a message. Raises what `ask` does, of a message that is refused with its
-    file and, where its text is at fault, the place.
+    """Send a message to the daemon and return its answer. Raises what `ask` raises; a refusal of
+    the text names the file and the place.
     """
     try:
         return ask("facts/take", within=MODEL_SECONDS, **params)

@@ -41,22 +41,24 @@ _ARCHIVE = ".tar"
 
 
 class Box(Protocol):
-    """Where files are put."""
+    """Port: the target of an export."""
 
     def put(self, name: str, data: bytes) -> None:
         """Add a file."""
 
     def close(self, *, keep: bool) -> None:
-        """End; what was put is at the target now, or gone."""
+        """Finish: with `keep` the files are at the target now, otherwise they are deleted."""
 
 
 async def write_all(
     target: Path, workspace: Path, config: Path, sockets: Sequence[Path], within: float
 ) -> dict[str, Any]:
-    """Write the export to a new folder or, for a name that ends so, a new .tar; whole or not at all.
+    """Write the export to a new folder or, if the name ends in .tar, a new archive: completely or
+    not at all.
 
-    Files are 0600, folders 0700; links are left out and named. Raises InvalidRequest for a target that exists, RemoteError,
-    AgentdError for a file that cannot be read or written.
+    Files have mode 0600, folders 0700; links are left out and named in the result. Raises
+    InvalidRequest for a target that exists, RemoteError, AgentdError for a file that cannot be read
+    or written.
     """
     box = _open(target)
     count = size = 0
@@ -82,7 +84,7 @@ async def write_all(
 
 
 async def _check(connection: DaemonConnection, workspace: Path) -> None:
-    """Make sure that the folder is the one of this daemon. Raises InvalidRequest, RemoteError."""
+    """Raise InvalidRequest if the folder is not this daemon's workspace. Raises RemoteError."""
     listed = await connection.call("_agentd/memory/tree", {})
     ours = [e["path"] for e in listed["entries"] if not e["is_dir"] and e["path"][0] != "@"]
     if missing := [name for name in ours if not (workspace / name).exists()]:
@@ -152,7 +154,7 @@ def _table(rows: Iterable[dict[str, Any]]) -> bytes:
 
 
 def _open(target: Path) -> Box:
-    """A box beside the target, which must not exist; an empty folder counts as none."""
+    """Return a box beside the target, which must not exist; an empty folder counts as absent."""
     is_empty = target.is_dir() and not target.is_symlink() and not any(target.iterdir())
     if os.path.lexists(target) and not (is_empty and target.suffix != _ARCHIVE):
         raise InvalidRequest(f"{target} exists", cure="name a new folder or a new .tar file")

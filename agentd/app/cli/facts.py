@@ -1,4 +1,6 @@
-"""`agentd facts`, where it takes more than one question: what is read, shown first, or agreed to."""
+"""The `agentd facts` commands that need more than one call: they read a file, show first, or ask
+for a yes.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,9 @@ def _forget(**wanted: Any) -> dict[str, Any]:
 
 
 def _texts(ids: Sequence[str]) -> dict[str, str]:
-    """The sentences of facts, whether they hold or not; without those that are gone or forgotten."""
+    """Return the sentences of facts by id, superseded ones included; deleted and forgotten ones are
+    missing.
+    """
     found: dict[str, str] = {}
     wanted = list(dict.fromkeys(ids))
     for at in range(0, len(wanted), _PAGE):
@@ -137,7 +141,7 @@ def _all() -> Iterator[dict[str, Any]]:
 
 
 def _read(file: Path) -> Iterator[dict[str, Any]]:
-    """The objects of the lines. Raises InvalidRequest, which names a line that is none."""
+    """Yield the JSON objects of a file's lines. Raises InvalidRequest, which names a bad line."""
     try:
         text = read_stdin() if str(file) == "-" else file.read_text(encoding="utf-8")
     except OSError as error:
@@ -160,8 +164,9 @@ def _read(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _confirm_forgetting(wanted: dict[str, Any], *, ask_him: bool) -> dict[str, Any]:
-    """What the owner wants erased once he has seen it, his choice among several included. Ends the
-    command where he does not; raises InvalidRequest where nobody can be asked about more than one fact.
+    """Show what would be erased and return what the owner confirms, with his choice if several
+    facts match. Ends the command if he refuses; raises InvalidRequest if nobody can be asked and
+    `all` is set.
     """
     if not ask_him:
         if wanted["all"]:
@@ -178,7 +183,7 @@ def _confirm_forgetting(wanted: dict[str, Any], *, ask_him: bool) -> dict[str, A
 
 
 def _ask_which(candidates: Sequence[dict[str, Any]]) -> str:
-    """The id of the fact that the owner chooses; "" where he chooses none."""
+    """Ask which fact is meant and return its id; "" if the owner chooses none."""
     if not candidates:
         return ""
     for number, fact in enumerate(candidates, start=1):

@@ -1,4 +1,6 @@
-"""The entry: `agentd run` becomes the daemon without the libraries of the other commands."""
+"""The entry point: `agentd run` becomes the daemon without importing the libraries of other
+commands.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,9 @@ def main() -> None:
 
 
 def is_plain(words: Sequence[str]) -> bool:
-    """Whether a command line says `run`, with a configuration that is there at most. All else is for the
-    parser of command lines, which knows help and mistakes, and costs the daemon 2 MB and a tenth of its
-    start.
+    """Return whether the command line is only `run`, with at most a `--config` that exists.
+    Everything else goes to the full parser, which handles help and mistakes but would cost the
+    daemon 2 MB and a tenth of its start.
     """
     if words[:1] != ["run"]:
         return False
@@ -36,7 +38,7 @@ def is_plain(words: Sequence[str]) -> bool:
 
 
 def config_of(words: Sequence[str]) -> Path | None:
-    """The configuration that a plain command line names."""
+    """Return the configuration file that a plain command line names."""
     match words:
         case ["run", "--config", name]:
             return Path(name)
@@ -46,10 +48,10 @@ def config_of(words: Sequence[str]) -> Path | None:
 
 
 def run(config: Path | None) -> NoReturn:
-    """Be the daemon until told to stop, and end with its exit code."""
+    """Run the daemon until it is stopped, and exit with its code."""
     gc.disable()  # nothing that a start makes is garbage; the daemon enables it when it is ready
     # structlog loads rich, if it is there, for tracebacks in colour: 4 MB, and the daemon writes plain ones.
-    # None means, as the language has it, that there is no such module.
+    # None in sys.modules makes the import fail.
     sys.modules["rich"] = cast(ModuleType, None)
     from agentd.app.daemon import main
 

@@ -1,4 +1,6 @@
-"""`agentd facts query` and `agentd facts graph`: how what the agent knows hangs together."""
+"""`agentd facts query` and `agentd facts graph`: questions to the concept graph, and pictures of
+it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from agentd.zero import parse, write_compatible
 
 
 class Format(StrEnum):
-    """What a picture is written as."""
+    """The format of a picture."""
 
     TABLE = "table"
     DOT = "dot"
@@ -91,13 +93,13 @@ def _answer_text(result: dict[str, Any]) -> str:
 
 
 def _omissions(result: dict[str, Any]) -> str:
-    """What the text of a form does not say: that nothing is known, or what is not in it."""
+    """Return what the picture does not show: that nothing is known, or which part is left out."""
     picture = picture_of(result)
     return visible(picture.left_out if picture.nodes else picture.title)
 
 
 def _compatible(text: str) -> str:
-    """The graph of a `.0` text for older readers."""
+    """Return the graph of a `.0` text in the form for older readers."""
     return write_compatible(parse(text))
 
 

@@ -1,4 +1,4 @@
-"""A group of commands in plain text that starts quickly."""
+"""typer groups that start quickly and print plain help."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ Load = Callable[[], Any]
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """A command, or a group of them, that is loaded when it is used; `summary` is its first sentence."""
+    """A command or group that is imported at its first use; `summary` is the first sentence of its
+    help.
+    """
 
     load: Load
     summary: str
@@ -36,7 +38,7 @@ _SENTENCE = 200  # letters of the sentence that a list of commands shows, wrappe
 
 class _QuickCommand(TyperCommand):
     def get_short_help_str(self, limit: int = _SENTENCE) -> str:
-        """The first sentence of the help, whole."""
+        """Return the first sentence of the help, not shortened."""
         return super().get_short_help_str(max(limit, _SENTENCE))
 
     # Typer hands every value that is not a bool to pydantic, whose import takes longer than all else
@@ -58,15 +60,15 @@ class _QuickGroup(TyperGroup):
             self.commands = _Commands(self.commands, self.later)
 
     def get_short_help_str(self, limit: int = _SENTENCE) -> str:
-        """The first sentence of the help, whole."""
+        """Return the first sentence of the help, not shortened."""
         return super().get_short_help_str(max(limit, _SENTENCE))
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of the commands, of which none is loaded for that."""
+        """Return the names of the commands without importing them."""
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands, those that are loaded later by what is said of them."""
+        """List the commands; those not imported yet by their summary."""
         rows = [(name, self._summary(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
@@ -78,7 +80,7 @@ class _QuickGroup(TyperGroup):
         return "" if command is None else command.get_short_help_str(_SENTENCE)
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> Any:
-        """Run; with `--json` a wrong command line is told like every other failure."""
+        """Run; with `--json` a wrong command line is reported as JSON like every other failure."""
         given = sys.argv[1:] if args is None else list(args)
         if "--json" not in given:
             return super().main(args, *more, **options)
@@ -99,7 +101,7 @@ class _QuickGroup(TyperGroup):
 
 
 class _Commands(MutableMapping[str, Any]):
-    """Commands by name, some of which are loaded when they are asked for."""
+    """Commands by name; some are imported when they are looked up."""
 
     def __init__(self, made: Mapping[str, Any], later: Mapping[str, Later]) -> None:
         self._made = dict(made)
@@ -124,7 +126,7 @@ class _Commands(MutableMapping[str, Any]):
 
 
 class _Inside(MutableMapping[str, Any]):
-    """The commands of a group that is loaded when one of them is asked for."""
+    """The commands of a group that is imported when one of them is looked up."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
@@ -150,8 +152,9 @@ class _Inside(MutableMapping[str, Any]):
 
 
 class CommandGroup(typer.Typer):
-    """Commands under one name; `summary` is its help. Those of `later` are made when they are used, by name:
-    each is a function or a Group. With `inside` its commands are those of the group which that loads.
+    """Commands under one name; `summary` is the group's help. Each of `later` is a function or a
+    group, imported at its first use. With `inside` the commands are those of the group that it
+    imports.
     """
 
     def __init__(
@@ -178,7 +181,7 @@ class CommandGroup(typer.Typer):
 
 
 def _to_typer(name: str, loaded: Any) -> Any:
-    """What typer makes of it."""
+    """Return the click command that typer makes of a function or a group."""
     holder = CommandGroup("")
     if isinstance(loaded, CommandGroup):
         holder.add_typer(loaded, name=name)

@@ -1,4 +1,4 @@
-"""What a search of memory found, for people: where, why, and the words themselves."""
+"""Formats the hits of a memory search for people: place, text, and why each was found."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ DEGRADED: Mapping[str, str] = {  # beside hits
 
 @dataclass(frozen=True, slots=True)
 class HitLook:
-    """How the hits are shown: on lines of `width` (0: as long as they are), in colours or not."""
+    """How hits are shown: lines of `width` columns (0: unlimited), with colours or without."""
 
     width: int = 0
     colours: bool = False
 
     @classmethod
     def here(cls) -> HitLook:
-        """As standard output is."""
+        """Return the look that suits standard output."""
         if not sys.stdout.isatty():
             return cls()
         return cls(shutil.get_terminal_size().columns, not is_plain(os.environ))
@@ -119,7 +119,7 @@ class HitLook:
 def hits_text(
     result: Mapping[str, Any], query: str, look: HitLook, *, explain: bool = False
 ) -> str:
-    """One block a hit; of an empty answer, why it is empty and what to do next."""
+    """Return one block a hit; if there is none, why and what to do next."""
     hits: list[Hit] = result["results"]
     if not hits:
         reason = result.get("reason") or EmptyReason.NO_MATCH
@@ -135,7 +135,9 @@ def hits_text(
 
 
 def degraded_text(result: Mapping[str, Any]) -> str:
-    """What the search had to do without, in one line; "" if nothing, or if it found nothing."""
+    """Return in one line which part of the search did not work; "" if all worked, or nothing was
+    found.
+    """
     reason = result.get("reason")
     if not reason or not result["results"]:
         return ""
@@ -163,7 +165,7 @@ def _block(hit: Hit, wanted: Mapping[str, frozenset[str]], rivals: int, look: Hi
 
 
 def _why(hit: Hit, wanted: Mapping[str, frozenset[str]], rivals: int) -> Iterator[str]:
-    """Why the hit stands where it does, in words."""
+    """Yield the reasons for the hit's rank, in words."""
     scores: Mapping[str, float] = hit.get("scores") or {}
     if hit.get("newer"):
         yield f"older, see {hit['newer']}"
@@ -188,7 +190,7 @@ def _why(hit: Hit, wanted: Mapping[str, frozenset[str]], rivals: int) -> Iterato
 
 
 def _rivals(hit: Hit, hits: Sequence[Hit]) -> int:
-    """How many of the hits say an older value of the same thing."""
+    """Return how many hits contain an older value that this hit replaces."""
     inside = range(hit["start_line"], hit["end_line"] + 1)
     places = {f"{hit['path']}:{line}" for line in inside}
     return sum(other.get("newer") in places for other in hits)
