@@ -1,4 +1,4 @@
-"""`export`: what the databases hold beside the transcripts, page by page."""
+"""`export`: the contents of the databases other than transcripts, page by page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXPORT = Group("")
 
 
 class ExportCommands:
-    """The rows as the export writes them, the oldest first."""
+    """The command that returns rows in the export's format, the oldest first."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class ExportCommands:
         return {"rows": page, "next": None}
 
     async def _image(self, after: int) -> dict[str, Any]:
-        """One image a page: its digest and its bytes as base64; no bytes of one that is damaged."""
+        """Return one image a page: its digest, and its bytes as base64 unless it is damaged."""
         if self._pictures is None:
             return {"rows": [], "next": None}
         sessions, blobs = self._pictures

@@ -1,4 +1,4 @@
-"""`facts`: what is known about the owner, in his own hand, and how it hangs together."""
+"""`facts`: commands of the owner for his facts, and questions to the concept graph."""
 
 from __future__ import annotations
 
@@ -49,29 +49,31 @@ _About = Annotated[_Category | None, Param("What it is about.")]
 
 
 class KnownBook(Protocol):
-    """The facts, and those whose lines are gone from the page, many at once."""
+    """Port: all facts, and those whose lines are gone from the facts page (parked)."""
 
     async def all(self) -> tuple[Fact, ...]:
-        """Every fact, forgotten ones as ids."""
+        """Return every fact; forgotten facts have an id but no text."""
 
     async def find(self, query: str, limit: int) -> Sequence[FactHit]:
-        """The best active facts."""
+        """Return the active facts that match best."""
 
     async def history(self, fact_id: str) -> tuple[Fact, ...]:
-        """The fact with all it replaced and was replaced by, the oldest first. Raises NotFound."""
+        """Return the fact with all facts that it replaced and that replaced it, the oldest first.
+        Raises NotFound.
+        """
 
     async def parked(self) -> tuple[Fact, ...]:
-        """Facts whose lines are gone, as they were."""
+        """Return the parked facts, with their former text."""
 
     async def accept_parked(self) -> ErasureReport:
-        """Forget them."""
+        """Forget the parked facts."""
 
     async def restore_parked(self) -> tuple[Fact, ...]:
-        """Write their lines again."""
+        """Write the lines of the parked facts again, and return the facts."""
 
 
 class FactCommandService(Protocol):
-    """What the owner asks of his facts, and what he sees before he has them forgotten."""
+    """Port: keeps and erases facts for the owner."""
 
     async def keep(
         self, text: str, session: SessionKey = ..., category: Category | None = None
@@ -79,7 +81,9 @@ class FactCommandService(Protocol):
         """Keep words that are the owner's own: what is read out of them, or as they are."""
 
     async def matching(self, query: str, *, every: bool = False) -> Matches:
-        """The facts that he may mean, first what holds; with `every` all that say the words."""
+        """Return the facts that the query may mean, active ones first; with `every` all that
+        contain its words.
+        """
 
     async def forget(
         self,
@@ -93,18 +97,18 @@ class FactCommandService(Protocol):
         """
 
     async def preview(self, fact_ids: Sequence[str]) -> ErasureReport:
-        """What `forget` would do; nothing is done. Raises NotFound."""
+        """Return what `forget` would do, without doing it. Raises NotFound."""
 
 
 class ForgettingNotes(Protocol):
-    """Where a text is looked for that no fact says."""
+    """Port: finds a text in the notes if no fact matches."""
 
     async def named(self, said: str) -> str:
-        """Which lines of the notes hold it."""
+        """Return which lines of the notes contain the text."""
 
 
 class FactCommands:
-    """Facts first; what no fact says is looked for in the notes."""
+    """Commands for facts; `/forget` falls back to the notes if no fact matches."""
 
     def __init__(
         self,
@@ -242,7 +246,7 @@ class FactCommands:
 
     @FACTS.slash("remember", "Keep a fact", "what to remember", owners=NOTES)
     async def remember_typed(self, session: SessionKey, text: str) -> str:
-        """What is kept, what it replaced, and what is not kept."""
+        """Keep the text and return what was kept, what it replaced, and what was refused."""
         learned = await self._service.keep(
             require_argument(text, "/remember my dog is called Rex"), session
         )
@@ -250,7 +254,9 @@ class FactCommands:
 
     @FACTS.slash("forget", "Erase a fact everywhere", "what it says, or its id", owners=NOTES)
     async def forget_typed(self, session: SessionKey, text: str) -> str:
-        """What is erased, or which facts may be meant, or where the notes say it."""
+        """Erase a fact that is meant for certain and return what was erased; otherwise return the
+        possible facts, or the lines of notes.
+        """
         said = require_argument(text, "/forget my dog")
         matches = await self._service.matching(said)
         if named := certainly_meant(matches, said):
@@ -263,21 +269,21 @@ class FactCommands:
 
 
 def certainly_meant(matches: Matches, query: str) -> tuple[Fact, ...]:
-    """The facts that nothing else can be meant by: the only one with what it replaced, or those that are
-    named by their ids.
+    """Return the facts to erase if the query is unambiguous: a single match with the facts it
+    replaced, or facts named by their ids. Otherwise ().
     """
     is_named = {fact.id for fact in matches.sure} == set(query.split())
     return matches.all_sure if is_named or len(matches.sure) == 1 else ()
 
 
 def refusals(learned: Sequence[Learned]) -> list[dict[str, str]]:
-    """Why some of it changed nothing: each reason as a code and in words."""
+    """Return why parts were not kept: each reason as a code and in words."""
     reasons = (one.reason for one in learned if one.reason is not None)
     return [{"reason": str(reason), "text": REFUSED[reason]} for reason in reasons]
 
 
 def fact_line(head: str, fact: Fact) -> str:
-    """What became of a fact, with its id, in a chat."""
+    """Return a line for the chat: `head`, the fact's text and its id."""
     return f"{head}: {fact.text} ({fact.id})"
 
 
@@ -287,7 +293,7 @@ def _refusal_of(learned: Sequence[Learned]) -> InvalidRequest:
 
 
 def _only(matches: Matches) -> Fact:
-    """The one fact that is meant. Raises InvalidRequest where that is not sure."""
+    """Return the single matching fact. Raises InvalidRequest if there is none or more than one."""
     match matches.sure:
         case (fact,):
             return fact
@@ -311,7 +317,7 @@ def _learned_lines(one: Learned) -> Iterator[str]:
 
 
 def _erased_lines(report: ErasureReport) -> Iterator[str]:
-    """What was done, without the words that are forgotten now, and what the owner can still do."""
+    """Yield what was erased, without repeating its words, and what the owner can still do."""
     count = sum(report.places.values())
     yield f"Forgotten, in {'one place' if count == 1 else f'{count} places'}."
     if report.besides:
@@ -336,7 +342,7 @@ Way = Literal["paths", "breadth", "activation"]
 
 
 class GraphCommands:
-    """The graph, asked."""
+    """Commands that ask the concept graph."""
 
     def __init__(self, graph: GraphAnswers) -> None:
         self._graph = graph
@@ -379,7 +385,7 @@ class GraphCommands:
 
 
 def graph_is_off() -> GraphOff:
-    """What is said where there is no graph."""
+    """Return the error for a graph that is switched off."""
     return GraphOff(
         "the concept graph is switched off",
         cure="set `enabled = true` in the [graph] table of config.toml, then `agentd restart`",

@@ -1,4 +1,4 @@
-"""`memory history` and `memory restore`: what a file was, and back to it. The owner's."""
+"""`memory history` and `memory restore`: a file's earlier versions. For the owner only."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _author(version: dict[str, Any]) -> str:
 
 
 class HistoryCommands:
-    """What files were."""
+    """Commands for the versions of files."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -100,7 +100,7 @@ class HistoryCommands:
         }
 
     async def _difference(self, path: str, number: int, versions: Sequence[Version]) -> str:
-        """A unified diff from the version before, or from nothing."""
+        """Return a unified diff from the previous version, or from an empty file."""
         new = await self._text(path, number, versions)
         older = next((v.number for v in versions if v.number < number), 0)
         old = await self._text(path, older, versions) if older else ""

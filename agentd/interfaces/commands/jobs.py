@@ -1,4 +1,4 @@
-"""`jobs`: reminders and questions at set times, the daemon's own among them."""
+"""`jobs`: reminders and scheduled questions, and the daemon's own jobs."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ if TYPE_CHECKING:
 
 
 class SystemJob(Protocol):
-    """A job of the daemon's own, always on the list, as `_agentd/jobs/*` shows it beside the
-    owner's.
-    """
+    """A job of the daemon itself, which `_agentd/jobs/*` lists before the owner's jobs."""
 
     @property
     def id(self) -> str:
-        """How commands name it."""
+        """The job's id in commands."""
 
     @property
     def instead(self) -> str:
-        """What to do where one would remove it."""
+        """What to do instead of removing the job."""
 
     async def listed(self) -> dict[str, Any]:
-        """Its line in the list. `last` is its newest run, or None."""
+        """Return the job's entry in the list. `last` is its newest run, or None."""
 
     async def run(self) -> dict[str, Any]:
-        """Do it now; its times stay as they are."""
+        """Run the job now; its schedule does not change."""
 
     async def history(self, limit: int) -> list[dict[str, Any]]:
-        """Its runs, the newest first."""
+        """Return the job's runs, the newest first."""
 
 
 class JobsHeartbeat(Protocol):
-    """What beats."""
+    """Port: the heartbeat."""
 
     async def run(self, *, force: bool = False) -> Beat:
-        """Beat now."""
+        """Run a beat now."""
 
     async def status(self) -> Standing:
-        """Whether, when next, and what the last came to."""
+        """Return whether the heartbeat is on, when the next beat is due, and how the last one
+        ended.
+        """
 
 
 class JobUpkeep(Protocol):
-    """What consolidates the graph."""
+    """Port: consolidates the concept graph."""
 
     @property
     def is_on(self) -> bool:
@@ -62,17 +62,17 @@ class JobUpkeep(Protocol):
 
     @property
     def next_due(self) -> datetime | None:
-        """When it does that next."""
+        """When the next consolidation is due."""
 
     async def consolidate(self) -> Consolidated:
-        """Do it now. Raises WorkspaceError, StorageError."""
+        """Consolidate now. Raises WorkspaceError, StorageError."""
 
     async def consolidations(self, limit: int) -> Sequence[Consolidated]:
-        """What was done, the newest first."""
+        """Return the past consolidations, the newest first."""
 
 
 class HeartbeatJob:
-    """The beats; they come at every `interval`."""
+    """The heartbeat as a job; a beat is due every `interval`."""
 
     id = "heartbeat"
     instead = "pause it with `agentd heartbeat pause`, or set [heartbeat] enabled = false"
@@ -107,7 +107,7 @@ class HeartbeatJob:
 
 
 class ConsolidationJob:
-    """The daily work on the concept graph."""
+    """The daily consolidation of the concept graph as a job."""
 
     id = "graph"
     instead = "set [graph] enabled = false to switch the concept graph off"
@@ -127,7 +127,7 @@ class ConsolidationJob:
         }
 
     async def run(self) -> dict[str, Any]:
-        """See SystemJob. Raises GraphOff where there is none."""
+        """See SystemJob. Raises GraphOff if there is no graph."""
         if not self._upkeep.is_on:
             raise GraphOff(
                 "the concept graph is switched off",
@@ -179,10 +179,10 @@ _RUN_COLUMNS = ("job", "due", "until", "at", "outcome", "reason", "tokens", "cos
 
 
 class Runner(Protocol):
-    """What runs jobs."""
+    """Port: runs jobs."""
 
     async def run(self, job_id: int) -> JobRun:
-        """Run it now. Raises NotFound."""
+        """Run the job now. Raises NotFound."""
 
 
 def _jobs_text(result: dict[str, Any]) -> str:
@@ -198,7 +198,7 @@ def _lines(job: dict[str, Any]) -> list[str]:
 
 
 def _last(run: dict[str, Any] | None) -> list[str]:
-    """What a job of the daemon's own came to when it was done last."""
+    """Return a line on the last run of a job of the daemon; none if it never ran."""
     return [] if run is None else [f"    last {run['at']}  {visible(' '.join(_ran(run).split()))}"]
 
 
@@ -222,7 +222,7 @@ def _where(result: dict[str, Any]) -> str:
 
 
 class JobCommands:
-    """The jobs of the owner's, behind those of the daemon's own."""
+    """Commands for jobs; the daemon's own are listed first."""
 
     def __init__(self, agenda: Agenda, runner: Runner, own: Sequence[SystemJob]) -> None:
         self._agenda = agenda
@@ -291,11 +291,13 @@ class JobCommands:
         return {"runs": runs, **self._zone()}
 
     def _zone(self) -> dict[str, str]:
-        """Where the times are as people are shown them: a job's own zone may be another."""
+        """Return the zone in which times are shown; a job's own zone may be another."""
         return {"times_in": self._agenda.zone}
 
     def _resolve(self, given: int | str) -> int | SystemJob:
-        """The job's number, or one of the daemon's own. Raises InvalidRequest."""
+        """Return the number of an owner's job, or the daemon's job with that id. Raises
+        InvalidRequest.
+        """
         if isinstance(given, int):
             return given
         for job in self._own:

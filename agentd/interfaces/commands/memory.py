@@ -35,18 +35,22 @@ _MOST = 20
 
 
 class NoteCommands:
-    """`/forget` where no fact is meant: which lines of the notes hold a text. Without a model."""
+    """Finds the lines of notes that contain a text, for `/forget` when no fact matches. No model is
+    called.
+    """
 
     def __init__(self, recall: Recall) -> None:
         self._recall = recall
 
     @IN_NOTES.slash("forget", "Name the lines of notes that hold a text", "a text", owners=NOTES)
     async def forget_typed(self, session: SessionKey, text: str) -> str:
-        """Which lines of the notes hold it."""
+        """Return which lines of the notes contain the text. Raises InvalidRequest for an empty
+        text.
+        """
         return await self.named(require_argument(text, "/forget boiler code"))
 
     async def named(self, said: str) -> str:
-        """Which lines of the notes hold a text."""
+        """Return which lines of the notes contain a text, in words for the user."""
         found = await self._recall.search(
             SearchQuery(said, limit=_MOST, sources=frozenset({Source.NOTES})), _OWNER
         )
@@ -77,20 +81,20 @@ _Sources = list[Literal["notes", "sessions"]]
 
 
 class Indexing(Protocol):
-    """What keeps the index true to the files."""
+    """Port: keeps the index in step with the files."""
 
     async def rebuild(self, *, vectors: bool = True) -> None:
         """Begin again from nothing; return when vectors are there too, or before."""
 
     async def wait_idle(self) -> None:
-        """Return when nothing is pending."""
+        """Return when the index has no pending work."""
 
     async def state(self) -> IndexState:
-        """How far it is."""
+        """Return the state of the index."""
 
 
 def text_of(result: Any) -> str:
-    """The text of an answer that is one, and every field of any other."""
+    """Return the `text` of an answer that has one, otherwise all its fields as text."""
     if isinstance(result, dict) and isinstance(result.get("text"), str):
         text: str = result["text"]
         return text.removesuffix("\n")
@@ -105,7 +109,7 @@ def _tree_of(result: dict[str, Any]) -> str:
 
 
 class MemoryCommands:
-    """The workspace and what is found in it."""
+    """Commands for the files of the workspace and for search."""
 
     def __init__(
         self,
@@ -309,8 +313,8 @@ class MemoryCommands:
         return (await self._erase(text)).as_json()
 
     async def _screened(self, path: str, intent: FileIntent) -> tuple[Suspicion, ...]:
-        """What of it looks like an attack where prompts carry the file: the owner is warned, and
-        writes what he wants.
+        """Return what looks like an attack in a change of a file that prompts carry. The owner is
+        only warned.
         """
         if not self._workspace.is_injected(path):
             return ()
@@ -324,7 +328,9 @@ class MemoryCommands:
         return await asyncio.to_thread(scan_change, before, after)
 
     async def _replaced(self, path: str, old: str, new: str, *, replace_all: bool) -> str:
-        """The file with the replacement made. Raises InvalidRequest unless the place is clear."""
+        """Return the file's text with the replacement made. Raises InvalidRequest if `old` is
+        absent or ambiguous.
+        """
         before = (await self._workspace.read(path, _OWNER)).text
         count = before.count(old) if old else 0
         if count == 0:
@@ -340,7 +346,9 @@ class MemoryCommands:
         return before.replace(old, new)
 
     def _written_path(self, target: str) -> str:
-        """The file that a write changes: a note, or what the graph is kept in. Raises PathRefused."""
+        """Return the path that a write changes: a note or a file of the graph. Raises
+        PathRefused.
+        """
         path = self._workspace.canonical(self._path(target))
         if not path.casefold().startswith(f"{GRAPH_FOLDER}/"):
             require_note(path, f"name a file of that kind: --target {shlex.quote(f'{path}.md')}")
