@@ -1,4 +1,6 @@
-"""Bounds of a connection: what comes in, what goes out, and how long either is waited for."""
+"""Bounds of a connection: the size of what comes in and goes out, and how long agentd waits for
+either.
+"""
 
 from __future__ import annotations
 
@@ -45,23 +47,25 @@ _TAIL = re.compile(rb"((?:," + _MEMBER + rb"){1,3}+)\}\s*\Z")  # and behind it
 
 
 class Unfinished:
-    """The frames that have begun to come, over all clients. Together they hold no more bytes than 16 of
-    the longest: then the client whose frame began first is given up.
+    """The incomplete frames of all clients. Together they may have 16 times the bytes of the
+    longest allowed frame; beyond that the client whose frame began first is dropped.
     """
 
     def __init__(self, longest: int) -> None:
-        """`longest` is the most bytes that one frame may have."""
+        """`longest` is the most bytes of one frame."""
         self._most = _FRAMES * longest
         self._held: dict[Callable[[], None], int] = {}
         self._size = 0
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """The bytes of all incomplete frames."""
         return self._size
 
     def hold(self, give_up: Callable[[], None], size: int) -> None:
-        """Count `size` bytes for an unfinished frame; its `give_up` is called if there is no room for it."""
+        """Set the size of an incomplete frame, which `give_up` identifies. While the total is too
+        large, the oldest frame's `give_up` is called.
+        """
         self._size += size - self._held.get(give_up, 0)
         self._held[give_up] = size
         while self._size > self._most:
@@ -70,12 +74,12 @@ class Unfinished:
             oldest()
 
     def release(self, give_up: Callable[[], None]) -> None:
-        """Count an unfinished frame no more: it has ended, or nobody waits for its end."""
+        """Stop counting a frame: it is complete or abandoned."""
         self._size -= self._held.pop(give_up, 0)
 
 
 class Incoming:
-    """The lines that come from one client, none longer than `longest` bytes."""
+    """The lines from one client, each of at most `longest` bytes."""
 
     def __init__(
         self,
@@ -114,18 +118,18 @@ class Incoming:
         return line
 
     async def discard(self) -> None:
-        """Read on without looking until the client stops."""
+        """Read and discard until the client stops sending."""
         self.close()
         while await self._reader.read(PIECE):
             pass
 
     def close(self) -> None:
-        """Forget the bytes of a line that has not ended."""
+        """Drop the bytes of an incomplete line."""
         self._rest, self._seen = bytearray(), 0
         self._unfinished.release(self._give_up)
 
     def _cut(self, end: int) -> bytes:
-        """Take the line that ends there from what has come."""
+        """Remove and return the line that ends at `end`."""
         line = bytes(self._rest[:end])
         del self._rest[: end + 1]
         self._seen = 0
@@ -159,7 +163,9 @@ class Incoming:
 
 
 def _call_id(head: bytes, tail: bytes) -> CallId | None:
-    """The id of the call that a line begins or ends with; None where neither shows one."""
+    """Return the id of the call whose overlong line begins and ends so; None if neither part shows
+    it.
+    """
     for found in (_HEAD.match(head), _TAIL.search(tail)):
         members = found[1].strip(b",") if found else b""
         try:
@@ -214,8 +220,8 @@ class Outgoing:
             self._space.clear()
 
     async def push(self, frame: bytes) -> None:
-        """Queue a frame of any size once nothing waits before it; frames behind it have their room
-        all the same.
+        """Queue a frame of any size once the queue is empty; it does not use up the room of later
+        frames.
         """
         await self._nothing.wait()
         self._pushed = len(frame)
@@ -226,7 +232,7 @@ class Outgoing:
         await self._space.wait()
 
     def close(self) -> None:
-        """Take nothing more; `run` ends when what is queued has been written."""
+        """Accept no more frames; `run` ends when the queue is written."""
         self._is_closed = True
         self._something.set()
         self._space.set()
@@ -251,8 +257,8 @@ class Outgoing:
             self._drop("client_gone")
 
     def _require_open(self) -> None:
-        """Raises ConnectionResetError when the client has gone: of that a write says nothing in one event
-        loop, and ends in an error of the loop's own in the other.
+        """Raise ConnectionResetError if the client has gone: on a closing transport a write fails
+        silently in one event loop, and with an error of its own in the other.
         """
         if self._writer.transport.is_closing():
             raise ConnectionResetError

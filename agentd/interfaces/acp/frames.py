@@ -40,7 +40,7 @@ class FrameError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A call that wants an answer."""
+    """A call that expects an answer."""
 
     id: CallId
     method: str
@@ -49,7 +49,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A call that wants none."""
+    """A call without an answer."""
 
     method: str
     params: dict[str, Any]
@@ -57,7 +57,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The client's answer to a call of ours. `error` is None when it succeeded."""
+    """The client's answer to a call of the daemon. `error` is None if the call succeeded."""
 
     id: CallId
     result: Any
@@ -68,7 +68,7 @@ Frame = Request | Notification | Response
 
 
 def parse(line: bytes) -> Frame:
-    """The frame on a line without its newline. Raises FrameError."""
+    """Parse a line, given without its newline. Raises FrameError."""
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
@@ -85,20 +85,20 @@ def parse(line: bytes) -> Frame:
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """The line for a message, newline included."""
+    """Return the line of a message, with its newline."""
     text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.encode("utf-8", "replace") + b"\n"
 
 
 def result(call_id: CallId, value: Any) -> dict[str, Any]:
-    """A successful answer."""
+    """Return a successful answer."""
     return {"jsonrpc": "2.0", "id": call_id, "result": value}
 
 
 def error(
     call_id: CallId | None, code: int, message: str, data: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """A failed answer; `call_id` is None when the call could not be read."""
+    """Return a failed answer; `call_id` is None if the call could not be parsed."""
     body: dict[str, Any] = {"code": code, "message": message}
     if data is not None:
         body["data"] = data
@@ -106,12 +106,12 @@ def error(
 
 
 def notification(method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """A message that wants no answer."""
+    """Return a notification."""
     return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
 def request(call_id: CallId, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """A call to the client."""
+    """Return a call of the client."""
     return {"jsonrpc": "2.0", "id": call_id, "method": method, "params": params}
 
 

@@ -1,5 +1,5 @@
-"""The Unix socket: bound by us with safe modes or handed over by systemd, and clients taken in on it, also when
-it is taken away from its place.
+"""The daemon's Unix socket: bound with safe modes or inherited from systemd; accepts clients, and
+binds the socket again if its file is removed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ _BACKLOG = 128
 def inherited_socket(
     environ: MutableMapping[str, str], name: str = "agentd"
 ) -> socket.socket | None:
-    """The listening socket that systemd started us with, if any; its variables are removed from
-    `environ`, since they mean nothing to our children. With several, the one called `name`.
+    """Return the listening socket inherited from systemd, the one called `name` if there are
+    several; None without one. Its variables are removed from `environ`, so that child processes do
+    not see them.
 
-    Raises ConfigError when it is no Unix stream socket.
+    Raises ConfigError if it is no Unix stream socket.
     """
     pid, count = environ.pop("LISTEN_PID", ""), environ.pop("LISTEN_FDS", "")
     names = environ.pop("LISTEN_FDNAMES", "").split(":")
@@ -52,7 +53,9 @@ def inherited_socket(
 
 
 class SocketPlace:
-    """The path at which clients find the daemon, and which socket of ours stands there."""
+    """The path of the daemon's socket, and the identity of the file that the daemon has bound
+    there.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -119,7 +122,9 @@ def peer_uid(sock: socket.socket) -> int:
 
 
 def has_hung_up(sock: socket.socket) -> bool:
-    """Whether the other end, or our own, is closed for both directions, not for writing alone."""
+    """Return whether either end has closed the connection in both directions, not only for
+    writing.
+    """
     if sock.fileno() < 0:
         return True
     poll = select.poll()
@@ -168,7 +173,9 @@ LOOK_AGAIN = 3.0  # seconds until it is looked again whether the socket is in it
 
 
 class Acceptor:
-    """Takes clients in on one listening socket at a time. Those who are in stay when it changes."""
+    """Accepts clients on one listening socket at a time. Connected clients stay when the socket
+    changes.
+    """
 
     def __init__(
         self, accept: Callable[[asyncio.StreamReader, asyncio.StreamWriter], None], clock: Clock
@@ -179,7 +186,7 @@ class Acceptor:
         self._told = ""
 
     async def open(self, sock: socket.socket) -> None:
-        """Take clients in on this one from now on, and close the one before."""
+        """Accept clients on this socket from now on, and close the one before."""
         server = await asyncio.start_unix_server(
             self._accept, sock=sock, limit=PIECE, start_serving=False
         )
@@ -188,13 +195,14 @@ class Acceptor:
         await server.start_serving()
 
     def close(self) -> None:
-        """Take nobody in any more."""
+        """Accept no more clients."""
         if self._server:
             self._server.close()
 
     async def watch(self, place: SocketPlace) -> None:
-        """Until cancelled, open another socket whenever the one in that place is gone, by a hand or with
-        the folder that a logout removes. A daemon that nobody reaches could not even be stopped.
+        """Bind the socket again whenever its file is gone (removed by hand, or with the runtime
+        folder at logout), until cancelled. A daemon that cannot be reached could not even be
+        stopped.
         """
         while True:
             await self._clock.sleep(LOOK_AGAIN)

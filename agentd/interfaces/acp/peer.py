@@ -1,5 +1,5 @@
-"""A connected client as the rest of the server sees it: whose it is, the owner's or bound for good to one session;
-and those that alerts are shown to.
+"""A connected client as the server's other parts see it: its role (the owner's, or bound to one
+session), its profile, and the set of clients that get alerts.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _BEFORE_ACTING = frozenset({"initialize", "authenticate"})
 
 @dataclass(frozen=True, slots=True)
 class ClientRole:
-    """What a connection may know of: everything, or nothing but one `session`.
+    """What a connection may access: everything, or only one `session`, for good.
 
-    `has_acted`: it has called more than a greeting, so it stays the owner's. `asks`: it wants the
-    notifications that are no part of the protocol.
+    `has_acted`: it has called a method other than `initialize`, so it can no longer be bound.
+    `asks`: it wants agentd's own notifications, which are not part of the protocol.
     """
 
     session: SessionKey | None = None
@@ -34,23 +34,23 @@ class ClientRole:
 
     @property
     def is_owner(self) -> bool:
-        """Whether it is the owner's."""
+        """Whether the connection is the owner's."""
         return self.session is None
 
     @property
     def is_notified(self) -> bool:
-        """Whether it gets notifications of agentd's own."""
+        """Whether the connection gets agentd's own notifications."""
         return self.is_owner and self.asks
 
     def sees(self, session: str) -> bool:
-        """Whether the session exists for it."""
+        """Return whether the connection may access the session."""
         return self.session is None or self.session == session
 
     def after(self, method: str, params: dict[str, Any]) -> ClientRole:
-        """The role in which a call is answered, and all that come after it.
+        """Return the role in which this call and all later ones are answered.
 
-        Raises InvalidRequest where it asks to be bound and cannot be; the role stays as it was. A
-        connection that asks for no possible session is bound all the same, to none: its client meant
+        Raises InvalidRequest for a binding that is not possible; the role does not change. A
+        connection that names an impossible session is bound all the same, to none: its client meant
         to give up everything else.
         """
         role = self
@@ -80,8 +80,8 @@ class ClientRole:
 
 
 def read_bind(meta: dict[str, Any]) -> SessionKey | None:
-    """The session that the `_meta` of `initialize` asks to be bound to. Raises InvalidRequest for what
-    can be none.
+    """Return the session to which the `_meta` of `initialize` asks to be bound, None if it does not
+    ask. Raises InvalidRequest for an impossible session.
     """
     if BIND not in meta:
         return None
@@ -109,13 +109,13 @@ class PeerGone(AgentdError):
 
 
 class PeerRefused(AgentdError):
-    """The client answered a question with an error."""
+    """The client answered a request with an error."""
 
     code = "client_refused"
 
 
 class Withdrawn(AgentdError):
-    """The client took its call back."""
+    """The client cancelled its call."""
 
     code = "withdrawn"
 
@@ -124,8 +124,8 @@ class Withdrawn(AgentdError):
 class Profile:
     """What a client said about itself in `initialize`.
 
-    `denies` is a client that nobody sits at: it answers no question and sees no alert. `shows_forms`: it
-    has its user fill in forms.
+    `denies`: no user is present, so the client is asked nothing and shows no alerts. `shows_forms`:
+    it can have its user fill in forms.
     """
 
     name: str = ""
@@ -135,13 +135,13 @@ class Profile:
 
 
 class Peer(Protocol):
-    """One client."""
+    """Port: a connected client."""
 
     profile: Profile
 
     @property
     def role(self) -> ClientRole:
-        """Whose it is."""
+        """The connection's role."""
 
     def send(self, frame: bytes) -> None:
         """Queue an encoded frame. Never blocks, never raises."""
@@ -150,18 +150,20 @@ class Peer(Protocol):
         """Queue a notification."""
 
     async def wait_room(self) -> None:
-        """Return when the client has read most of what waits for it, or has left."""
+        """Return when the client has read most of what is queued for it, or has left."""
 
     async def push(self, method: str, params: dict[str, Any]) -> None:
-        """Queue a notification of any size once nothing waits before it, or the client has left."""
+        """Queue a notification of any size once the queue is empty, or the client has left."""
 
     def is_withdrawn(self) -> bool:
-        """Whether the client took back the call that is being answered by the current task, which
-        was cancelled for that and for no other reason.
+        """Return whether the client has cancelled the call that the current task answers; that is
+        then the only reason why the task was cancelled.
         """
 
     async def call(self, method: str, params: dict[str, Any]) -> Any:
-        """Ask the client; cancelling takes the question back. Raises PeerGone, PeerRefused."""
+        """Call a method of the client; cancelling withdraws the call. Raises PeerGone,
+        PeerRefused.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ Listener = Callable[[dict[str, Any], Peer], None]
 
 
 class Clients:
-    """The connected clients that get alerts, and which of them show them to somebody."""
+    """The connected clients that get alerts, and which of them show alerts to a person."""
 
     def __init__(self) -> None:
         self._listening: dict[Peer, bool] = {}  # whether it shows what it gets
@@ -188,8 +190,8 @@ class Clients:
         self._callbacks.append(callback)
 
     def listen(self, peer: Peer, *, shows: bool = True) -> None:
-        """Send alerts to the client from now on; `shows` says that it has asked for them, so that a
-        person sees them there.
+        """Send alerts to the client from now on; `shows` says that it asked for alerts and shows
+        them to a person.
         """
         before = self._listening.get(peer, False)
         self._listening[peer] = before or shows
@@ -204,10 +206,10 @@ class Clients:
 
     @property
     def listening(self) -> tuple[Peer, ...]:
-        """All of them, the longest connected first."""
+        """The owner's clients that get alerts, the longest connected first."""
         return tuple(peer for peer in self._listening if peer.role.is_owner)
 
     @property
     def showing(self) -> tuple[Peer, ...]:
-        """Those that show alerts."""
+        """The clients that show alerts to a person."""
         return tuple(peer for peer in self.listening if self._listening[peer])

@@ -1,4 +1,4 @@
-"""`session/prompt`: a message goes to the engine; whoever sent it only watches."""
+"""`session/prompt`: submits a message to the engine. Its sender only watches the turn."""
 
 from __future__ import annotations
 
@@ -33,41 +33,45 @@ Tell = Callable[[str], None]
 
 
 class CommandTicket(Protocol):
-    """The proof that a message was accepted, with which its turn is waited for."""
+    """An accepted message, by which its turn can be awaited."""
 
     @property
     def receipt(self) -> Receipt:
-        """Proof that the request is durable."""
+        """The proof that the message is stored durably."""
 
     async def wait(self) -> Turn:
         """Return how the turn ended; `failure` is set when it failed. Cancelling this does not end the turn."""
 
 
 class SessionTurns(WorkingSessions, Protocol):
-    """The one door to the engine."""
+    """Port: the engine's turns."""
 
     async def submit(self, request: TurnRequest) -> CommandTicket:
-        """Take a message; it is durable on return. Raises QueueFull, ShuttingDown, StorageFull, InvalidRequest."""
+        """Submit a message; it is stored durably on return. Raises QueueFull, ShuttingDown,
+        StorageFull, InvalidRequest.
+        """
 
     def cancel(self, session: SessionKey) -> bool:
-        """End the user's oldest message there; False if there is none."""
+        """Cancel the turn of the user's oldest message in the session; False if there is none."""
 
     def cancel_message(self, session: SessionKey, message_id: str) -> bool:
-        """End the turn of that message; False if there is none."""
+        """Cancel the turn of that message; False if there is none."""
 
 
 class Attach(Protocol):
-    """What adds to a message what its words name."""
+    """Port: adds to a message what its words mention."""
 
     def __call__(
         self, request: TurnRequest, tell: Tell, *, may_ask: bool
     ) -> Awaitable[TurnRequest]:
-        """The message as it is to be submitted; `tell` tells its sender what was added."""
+        """Return the message to submit; `tell` reports to its sender what was added."""
 
 
 @dataclass(slots=True)
 class _Storing:
-    """A message on its way into the store: what its sender waits for, and whether it took it back."""
+    """A message that is being stored: the future for its sender, and whether the sender has
+    cancelled it.
+    """
 
     ticket: asyncio.Future[CommandTicket]
     is_withdrawn: bool = False
@@ -101,10 +105,12 @@ class Prompts:
         self._group = group
 
     async def prompt(self, session: SessionKey, call: PromptCall, peer: Peer) -> dict[str, Any]:
-        """The answer to `session/prompt`. Raises TurnFailed, InvalidRequest for a slash command that the
-        client does not have or that has an attachment, and what `Turns.submit` raises.
+        """Return the answer to `session/prompt`. Raises TurnFailed, InvalidRequest for a slash
+        command that the client may not use or that has an attachment, and what
+        `SessionTurns.submit` raises.
 
-        A call that is taken back ends its turn: now, or as soon as the message is stored.
+        If the client cancels the call, its turn is cancelled: at once, or as soon as the message is
+        stored.
         """
         await self._hub.attach(session, peer)
         if (found := self.commands.find(call, peer.role)) is not None:
@@ -133,13 +139,13 @@ class Prompts:
             raise
 
     def cancel(self, session: SessionKey) -> None:
-        """Take back the messages to which something is being added."""
+        """Cancel the messages of the session to which resources are still being added."""
         for limit in self._attaching.pop(session, []):
             limit.reschedule(0)
 
     async def _attached(self, request: TurnRequest, peer: Peer) -> TurnRequest | None:
-        """The message with what its words name, as far as its sender may name anything; None when it was
-        taken back meanwhile.
+        """Return the message with what its words mention, if its sender may mention resources; None
+        if it was cancelled meanwhile.
         """
         if self._attach is None or not peer.role.is_owner:
             return request
@@ -166,7 +172,7 @@ class Prompts:
             self._attaching[session] = left
 
     async def _turn(self, request: TurnRequest, pictures: Sequence[bytes], peer: Peer) -> Turn:
-        """The message's turn when it has ended; the text of one that had ended before is shown."""
+        """Return the message's finished turn; if it had ended before, its text is shown again."""
         ticket = await self._submit(request, pictures, peer)
         turn = ticket.receipt.ended
         if turn is None:
@@ -275,7 +281,7 @@ def _answer(turn: Turn) -> dict[str, Any]:
 
 
 def _told_calls(turn: Turn) -> list[dict[str, Any]]:
-    """What the turn's tools were asked, as far as it fits an answer."""
+    """Return the turn's tool calls; without their inputs if those do not fit into an answer."""
     calls = [call.as_json() for call in turn.tool_calls]
     if len(json.dumps(calls, default=str)) <= _LONGEST_TEXT:
         return calls

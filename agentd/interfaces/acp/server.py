@@ -1,4 +1,4 @@
-"""The server: clients on a Unix socket, each on its own."""
+"""The ACP server: accepts clients on a Unix socket and serves each independently."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ class Server:
         self._all_gone.set()
 
     def adopt(self, settings: ServerSettings) -> None:
-        """Go by these limits with clients that connect from now on; the longest line, what is
-        replayed and how long questions wait stay as they are.
+        """Use these limits for clients that connect from now on. Unchanged stay the longest line,
+        the replay, and how long questions wait.
         """
         self._settings = settings
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
+        """The number of connected clients."""
         return len(self._connections)
 
     @asynccontextmanager
@@ -160,12 +160,12 @@ class Server:
 
 
 def bound_routes(routes: Routes) -> Routes:
-    """Those of the routes that a connection has which is bound to one session, each narrowed to
-    that.
+    """Return the routes for a connection that is bound to one session, each restricted to that
+    session.
 
-    What it may call is named; a method that is not named does not exist for it, so a new one is
-    the owner's until somebody names it here. Another session is absent by the very words of one
-    that is not there, and nobody looks whether it is.
+    The allowed methods are listed here; any other method does not exist for such a connection, so
+    new methods are the owner's by default. Another session gets the same answer as one that does
+    not exist, without a look whether it exists.
     """
     calls = {name: routes.calls[name] for name in _OF_NO_SESSION}
     calls |= {name: _call(routes.calls[name]) for name in _OF_ITS_SESSION}
@@ -192,7 +192,7 @@ def _notification(listener: Listener) -> Listener:
 
 
 async def _turn_away(writer: asyncio.StreamWriter, refusal: dict[str, Any]) -> None:
-    """Say why, and close. The frame is small enough for the kernel to take it at once."""
+    """Send the refusal and close. The frame is small enough for the kernel to take it at once."""
     try:
         writer.write(frames.encode(refusal))
         writer.close()

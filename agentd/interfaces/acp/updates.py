@@ -36,7 +36,9 @@ _KINDS = frozenset(
 
 
 def event_updates(event: TurnEvent, window: int = 0) -> Iterator[Update]:
-    """What watching clients are shown of an event. `window` is the model's, in tokens; 0: unknown."""
+    """Yield the updates that watching clients get for an event. `window` is the model's context
+    window in tokens; 0: unknown.
+    """
     match event:
         case TurnStarted():
             yield from map(image_words, event.images)
@@ -62,7 +64,7 @@ def event_updates(event: TurnEvent, window: int = 0) -> Iterator[Update]:
 
 
 def _waits(event: AnswerDelayed | AnswerWaits) -> Iterator[Update]:
-    """That the answer takes longer: for programs, and in words where it is long enough to wonder."""
+    """Yield a delay: as data for programs, and in words if it is long."""
     retry = {
         "reason": event.reason,
         "text": event.text,
@@ -81,7 +83,7 @@ def _waits(event: AnswerDelayed | AnswerWaits) -> Iterator[Update]:
 
 
 def _beside_answer(event: AnswerRetracted | Noticed | FactsChanged) -> Iterator[Update]:
-    """Words of ours between those of the model."""
+    """Yield agentd's own words between those of the model."""
     match event:
         case AnswerRetracted():
             text = f"\n\n[This answer was cut and is not kept: {event.reason}]\n\n"
@@ -96,10 +98,12 @@ def _beside_answer(event: AnswerRetracted | Noticed | FactsChanged) -> Iterator[
 def replay_updates(
     rows: Iterable[Row], kinds: Mapping[str, str]
 ) -> Iterator[tuple[int, Update | Image]]:
-    """What a client that loads a session is shown of its rows, each update with its row's number;
-    nothing for a summary. `kinds` are those of the tools, by name. An image stands for its update.
+    """Yield what a client that loads a session is shown of its rows: each update with its row's
+    number; nothing for a summary. `kinds` are the tools' kinds by name. An Image stands for the
+    update that will show it.
 
-    Several calls of one answer come as they were shown live: behind its words, each with its result.
+    Several calls in one answer come in the order in which they were shown live: after the answer's
+    words, each with its result.
     """
     rows = tuple(rows)
     results = {b.tool_use_id: b for row in rows for b in row.blocks if isinstance(b, ToolResult)}
@@ -127,7 +131,7 @@ def _words(row: Row) -> Iterator[Update | Image]:
 
 
 def text_updates(kind: str, text: str, meta: dict[str, Any] | None = None) -> Iterator[Update]:
-    """Chunks that join to `text`."""
+    """Yield chunks that join to `text`."""
     for start in range(0, len(text), _PIECE):
         update: Update = {
             "sessionUpdate": kind,
@@ -139,7 +143,7 @@ def text_updates(kind: str, text: str, meta: dict[str, Any] | None = None) -> It
 
 
 def image_words(image: Image, why: str = "") -> Update:
-    """A line of words for an image of the user that is not shown itself."""
+    """Return a line of text in place of an image that is not shown; `why` is the reason."""
     reason = f", not shown: {why}]" if why else "]"
     text = f"{image.label.removesuffix(']')}{reason}\n"
     (update,) = text_updates("user_message_chunk", text, {"agentd/image": image.sha256})
