@@ -2,14 +2,18 @@
 
 import asyncio
 import json
+import socket
 from contextlib import suppress
 
 import pytest
 from structlog.testing import capture_logs
 
 from agentd.core.errors import NotFound
+from agentd.interfaces.acp.connection import Access, ClientConnection, Routes
+from agentd.interfaces.acp.flow import Unfinished
 from agentd.interfaces.acp.peer import PeerGone
 from agentd.interfaces.acp.socket_settings import ServerSettings
+from agentd.testing import FakeClock
 
 
 async def say(params, peer):
@@ -352,3 +356,18 @@ async def test_a_last_line_without_a_newline_is_answered(talking):
     await client.raw(b'{"jsonrpc":"2.0","id":1,"method":"_agentd/say"}')
     client.writer.write_eof()
     assert (await client.answer(1))["result"] == {}
+
+
+async def test_a_stop_before_the_first_read_ends_the_connection():
+    ours, theirs = socket.socketpair()
+    with theirs:
+        streams = await asyncio.open_connection(sock=ours)
+        nobody = Routes({}, {})
+        connection = ClientConnection(
+            streams, Access(nobody, nobody), ServerSettings(), FakeClock(), Unfinished(1 << 20)
+        )
+        serving = asyncio.create_task(connection.run())
+        await asyncio.sleep(0)  # its tasks are made, and have not run
+        connection.stop()
+        async with asyncio.timeout(5):
+            await serving

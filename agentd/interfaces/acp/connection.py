@@ -103,6 +103,8 @@ class ClientConnection:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._outgoing.run(group))
                 self._reading = group.create_task(self._read(group))
+                # Not at the end of `_read`: a task that is cancelled before its first step runs none of it.
+                self._reading.add_done_callback(lambda _: self._end())
         finally:
             self.abort()
 
@@ -170,7 +172,6 @@ class ClientConnection:
             log.debug("client_left_abruptly", client=self.profile.name)
         finally:
             self._incoming.close()
-            self._end()
 
     def _give_up(self) -> None:
         """Drop the client: its frame has been unfinished for longest of all clients, and the memory
