@@ -20,7 +20,7 @@ from agentd.core.ports import Embedder
 from agentd.core.turn import MAIN, TurnRequest
 from agentd.engine import tokens
 from agentd.memory.facts.fact_settings import FactsSettings
-from agentd.memory.facts.told import FactsInPrompt
+from agentd.memory.facts.facts_in_prompt import FactsInPrompt
 from agentd.memory.index.search.fact_search import LiveFacts
 from agentd.memory.index.search.patient_embedder import patient
 from agentd.storage.fact_store import SqliteFacts

@@ -20,8 +20,8 @@ from agentd.core.fact import Category, Fact, FactSource
 from agentd.core.ports import Embedder
 from agentd.core.turn import MAIN, TurnRequest
 from agentd.memory.facts.fact_settings import FactsSettings
-from agentd.memory.facts.told import FactsInPrompt
-from agentd.memory.index.embedding.late import packaged_static
+from agentd.memory.facts.facts_in_prompt import FactsInPrompt
+from agentd.memory.index.embedding.lazy_static import packaged_static
 from agentd.memory.index.embedding.static import load
 from agentd.memory.index.search.fact_search import SLICE
 from agentd.memory.index.search.facts_in_memory import FactMirror

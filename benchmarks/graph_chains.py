@@ -19,7 +19,7 @@ from agentd.core.fact import Category, Fact, FactSource, Triple
 from agentd.memory.graph.derive import Names, derive
 from agentd.memory.graph.recall import Recollection
 from agentd.memory.graph.relevance import Meaning
-from agentd.memory.index.embedding.late import packaged_static
+from agentd.memory.index.embedding.lazy_static import packaged_static
 from agentd.storage.graph_store import SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database

@@ -16,7 +16,7 @@ from time import perf_counter
 from agentd.app.daemon import tune_interpreter
 from agentd.core.clock import SystemClock
 from agentd.core.search import OWNER, Chunk, Source
-from agentd.memory.index.embedding.late import packaged_static
+from agentd.memory.index.embedding.lazy_static import packaged_static
 from agentd.memory.index.indexer import Indexer
 from agentd.memory.index.search.audiences import Mirrors
 from agentd.memory.index.search.entries import entry

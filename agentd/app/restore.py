@@ -23,7 +23,7 @@ from agentd.app.config import Reaching, load, reaching, with_workspace
 from agentd.core.errors import AgentdError, ConfigError, StateMissing
 from agentd.core.paths import Places, daemon_places, ensure_private_dir, sync_directory, sync_file
 from agentd.memory.facts.known import Digests
-from agentd.storage.beside import note_of
+from agentd.storage.companion_files import note_of
 from agentd.storage.fact_store import bury_again, tombstones_in
 from agentd.storage.lock import state_lock
 from agentd.storage.rescue import forget_count

@@ -45,7 +45,7 @@ class Rank(IntEnum):
     FILES = auto()  # workspace/injection.py; among themselves in the order of `[workspace] order`
     DAILY_NOTES = auto()  # workspace/injection.py
     MISSING_FILES = auto()  # the names of files that are expected and not there: the same module
-    FACTS = auto()  # what is known of the user: memory/facts/told.py
+    FACTS = auto()  # what is known of the user: memory/facts/facts_in_prompt.py
     OTHER = auto()  # blocks without a rank of their own
     TOOL_SERVERS = auto()  # what tool servers say about themselves: interfaces/mcp/mcp_source.py
 

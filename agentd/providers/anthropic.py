@@ -19,7 +19,7 @@ from agentd.providers.counting import TokenCounts
 from agentd.providers.faults import failure, missing_key
 from agentd.providers.pictures import with_pictures
 from agentd.providers.provider_settings import ServiceSettings
-from agentd.providers.remote import LateApi, drain, limit_duration
+from agentd.providers.remote import LazyApi, drain, limit_duration
 
 if TYPE_CHECKING:
     import httpx2
@@ -47,7 +47,7 @@ class AnthropicProvider:
         self._counts = TokenCounts(PROVIDER)
         self.name = PROVIDER
         self.model = settings.model or DEFAULT_MODELS[PROVIDER]
-        self._api = LateApi(partial(_connect, settings, secret, transport)) if secret else None
+        self._api = LazyApi(partial(_connect, settings, secret, transport)) if secret else None
 
     async def __aenter__(self) -> Self:
         return self

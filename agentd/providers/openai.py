@@ -25,7 +25,7 @@ from agentd.providers.openai_wire import (
 )
 from agentd.providers.pictures import with_pictures
 from agentd.providers.provider_settings import ServiceSettings
-from agentd.providers.remote import LateApi, drain, limit_duration
+from agentd.providers.remote import LazyApi, drain, limit_duration
 
 if TYPE_CHECKING:
     import httpx
@@ -54,7 +54,7 @@ class OpenAIProvider:
         self._settings = settings
         self._blobs = blobs
         self._counts = TokenCounts(f"{PROVIDER} {settings.model}")
-        self._api = LateApi(partial(_connect, settings, secret, transport))
+        self._api = LazyApi(partial(_connect, settings, secret, transport))
         self._is_locked_out = secret is None and settings.needs_key
 
     async def __aenter__(self) -> Self:

@@ -23,7 +23,7 @@ class Closable(Protocol):
 A = TypeVar("A", bound=Closable)
 
 
-class LateApi(Generic[A]):
+class LazyApi(Generic[A]):
     """Holds one API client. `connect` makes it, in a thread, when it is first needed and again
     after it was closed.
     """

@@ -34,9 +34,9 @@ from agentd.core.tool import FileAction, FileIntent
 from agentd.core.turn import MAIN, Kind
 from agentd.core.workspace import OWNER, RESTORE, Author, FileView, Reader, TreeEntry, Version
 from agentd.workspace.changes import MAX_READ_BYTES, Changes, GrowingDigest
+from agentd.workspace.file_identity import FileIdentities
 from agentd.workspace.folder import Folder, outside
 from agentd.workspace.listing import SCOPE, UNREADABLE, LeftOut, Listing, ProblemList
-from agentd.workspace.lives import Lives
 from agentd.workspace.locks import Locks
 from agentd.workspace.names import Name, is_injected, is_protected, parse, parse_file
 from agentd.workspace.os_errors import missing, translate_os_errors
@@ -77,7 +77,7 @@ class Files:
         self._versions = Versions(versions_dir, redactor=redactor) if versions_dir else None
         digests = GrowingDigest()
         self._changes = Changes(self._primary, self._versions, digests)
-        self._lives = Lives(self._primary, MAX_READ_BYTES)
+        self._lives = FileIdentities(self._primary, MAX_READ_BYTES)
         self._locks = Locks(self._primary.beneath, clock)
         self._seen: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._reading = Reading(digests)

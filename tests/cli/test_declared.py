@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from agentd.app.cli.declared import group_of, tell
-from agentd.app.cli.group import CommandGroup, Later, Load
+from agentd.app.cli.group import CommandGroup, DeferredCommand, Load
 from tests.commands.declared_tea import TEA
 from tests.scripted_daemon import ScriptedDaemon
 
@@ -27,7 +27,7 @@ def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scripted
 
 
 def outer(**later: Load) -> CommandGroup:
-    named = {name: Later(load, "") for name, load in later.items()}
+    named = {name: DeferredCommand(load, "") for name, load in later.items()}
     group = CommandGroup("All of them.", named)
     group.callback()(lambda: None)
     return group

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentd.app.cli.moving import read_database
+from agentd.app.cli.other_agents import read_database
 from agentd.core.errors import InvalidRequest
 
 SCHEMA = """

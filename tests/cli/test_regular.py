@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.app.cli.moving import House
+from agentd.app.cli.other_agents import House
 from agentd.app.cli.transcripts import read_files, read_regular
 from agentd.core.errors import InvalidRequest
 

@@ -8,7 +8,7 @@ import tomllib
 import pytest
 import tomli
 
-from agentd.app.cli import moving
+from agentd.app.cli import other_agents
 from agentd.app.config import example
 
 
@@ -22,7 +22,7 @@ def known(path: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "ours", sorted({o for _, o in (*moving.OPENCLAW_KEYS, *moving.RUSTYCLAW_KEYS)})
+    "ours", sorted({o for _, o in (*other_agents.OPENCLAW_KEYS, *other_agents.RUSTYCLAW_KEYS)})
 )
 def test_every_key_that_is_suggested_exists(ours: str) -> None:
     assert known(ours)
@@ -39,7 +39,7 @@ def test_openclaws_relaxed_json_is_read() -> None:
       session: { reset: { mode: "idle", idleMinutes: 90 } },
       gateway: { auth: { token: "secret" } },
     }"""
-    found = {row["ours"]: row["value"] for row in moving.openclaw_settings(text)}
+    found = {row["ours"]: row["value"] for row in other_agents.openclaw_settings(text)}
     assert found == {
         "agent.idle_reset": "90m",
         "provider.model": "claude-x",
@@ -62,7 +62,7 @@ def test_rustyclaws_keys_are_read_in_both_places() -> None:
     [heartbeat]
     interval = "30m"
     """
-    found = {row["ours"]: row["value"] for row in moving.rustyclaw_settings(text)}
+    found = {row["ours"]: row["value"] for row in other_agents.rustyclaw_settings(text)}
     assert found == {
         "provider.model": "small",
         "compaction.memory_flush.enabled": True,
@@ -74,6 +74,6 @@ def test_rustyclaws_keys_are_read_in_both_places() -> None:
 @pytest.mark.parametrize("text", ["{", "[]]", "{a: }"])
 def test_what_is_no_settings_file_is_refused(text: str) -> None:
     with pytest.raises(json.JSONDecodeError):
-        moving.openclaw_settings(text)
+        other_agents.openclaw_settings(text)
     with pytest.raises(tomllib.TOMLDecodeError):
-        moving.rustyclaw_settings("[")
+        other_agents.rustyclaw_settings("[")

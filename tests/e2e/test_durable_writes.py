@@ -25,7 +25,7 @@ from agentd.workspace.folder import Folder
 Folder(folder).replace(["it"], b"tea")
 """,
     "what a command is told to write": """
-from agentd.app.cli.texts import write_text
+from agentd.app.cli.text_files import write_text
 write_text(folder / "it", "tea")
 """,
     "what a tool server has said": """

@@ -13,7 +13,7 @@ from agentd.core.errors import EmbedderFault
 from agentd.core.paths import daemon_places
 from agentd.core.turn import Origin, Usage
 from agentd.engine.budget import Budget, BudgetSettings, Price
-from agentd.memory.index.embedding import late
+from agentd.memory.index.embedding import lazy_static
 from agentd.memory.index.embedding.assembly import open_embedders
 from agentd.memory.index.embedding.embedding_settings import EmbedderSettings, ModelSettings
 from agentd.memory.index.embedding.export import Exporter, clean
@@ -145,7 +145,7 @@ async def test_what_cannot_be_had_is_a_problem_and_static_vectors_stand_in(tmp_p
 
 def test_a_packaged_model_without_its_card_is_told(tmp_path):
     with pytest.raises(EmbedderFault, match="cannot be read"):
-        late.packaged_static(tmp_path / "model.json")
+        lazy_static.packaged_static(tmp_path / "model.json")
 
 
 @pytest.mark.skipif(are_installed("torch"), reason="torch is installed")

@@ -8,7 +8,7 @@ import gc
 
 import pytest
 
-from agentd.providers.remote import LateApi
+from agentd.providers.remote import LazyApi
 
 
 class Api:
@@ -22,7 +22,7 @@ class Api:
 
 async def test_all_who_ask_at_once_get_the_same_one_and_nothing_is_made_before() -> None:
     made: list[Api] = []
-    late = LateApi(lambda: Api(made))
+    late = LazyApi(lambda: Api(made))
     assert made == []
     async with asyncio.TaskGroup() as group:
         asked = [group.create_task(late.ready()) for _ in range(3)]
@@ -32,7 +32,7 @@ async def test_all_who_ask_at_once_get_the_same_one_and_nothing_is_made_before()
 
 async def test_a_closed_one_is_made_anew_at_the_next_use() -> None:
     made: list[Api] = []
-    late = LateApi(lambda: Api(made))
+    late = LazyApi(lambda: Api(made))
     await late.aclose()
     first = await late.ready()
     await late.aclose()
@@ -53,7 +53,7 @@ async def test_no_garbage_is_looked_for_while_a_library_is_loaded_nor_in_it_late
     before = gc.get_freeze_count()
     try:
         with contextlib.nullcontext() if works else pytest.raises(RuntimeError):
-            await LateApi(connect).ready()
+            await LazyApi(connect).ready()
         assert (seen, gc.isenabled()) == ([False], True)
         assert gc.get_freeze_count() > before
     finally:

@@ -14,7 +14,7 @@ import pytest
 from agentd.core.errors import EmbedderFault, StorageError
 from agentd.core.fact import Category, Fact, FactSource, FactStatus, FactWrite
 from agentd.core.ports import FactIndex
-from agentd.memory.index.embedding.late import packaged_static
+from agentd.memory.index.embedding.lazy_static import packaged_static
 from agentd.memory.index.search import chain
 from agentd.memory.index.search import facts_in_memory as facts_mirror
 from agentd.memory.index.search.fact_search import LiveFacts, pieces_of
@@ -522,10 +522,10 @@ def test_as_long_as_there_is_no_fact_nothing_heavy_is_loaded() -> None:
     code = (
         "import asyncio, sys\n"
         "from agentd.core.clock import SystemClock\n"
-        "from agentd.memory.index.embedding.late import packaged_static\n"
+        "from agentd.memory.index.embedding.lazy_static import packaged_static\n"
         "from agentd.core.turn import MAIN, TurnRequest\n"
         "from agentd.memory.facts.fact_settings import FactsSettings\n"
-        "from agentd.memory.facts.told import FactsInPrompt\n"
+        "from agentd.memory.facts.facts_in_prompt import FactsInPrompt\n"
         "from agentd.memory.index.search.fact_search import LiveFacts\n"
         "from agentd.memory.index.search.patient_embedder import patient\n"
         "class Nothing:\n"

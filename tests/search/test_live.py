@@ -13,7 +13,7 @@ import pytest
 
 from agentd.core.errors import EmbedderFault, StorageCorrupt, StorageFull
 from agentd.core.search import OWNER, PUBLIC, Patch, SearchQuery, Source
-from agentd.memory.index.embedding.late import packaged_static
+from agentd.memory.index.embedding.lazy_static import packaged_static
 from agentd.memory.index.search import chain, live
 from agentd.memory.index.search import patient_embedder as patience_of
 from agentd.memory.index.search.audiences import Mirrors
@@ -724,7 +724,7 @@ async def test_a_file_read_by_other_rules_is_found_and_known_as_changed(store, c
 
 
 def test_the_index_is_opened_without_numpy():
-    names = ("agentd.memory.index.search.live", "agentd.memory.index.embedding.late")
+    names = ("agentd.memory.index.search.live", "agentd.memory.index.embedding.lazy_static")
     code = f"import sys, {', '.join(names)}; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

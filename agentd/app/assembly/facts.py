@@ -34,12 +34,12 @@ from agentd.engine.workers import CoalescingWorker
 from agentd.memory.facts.book import FactBook
 from agentd.memory.facts.daily import Review
 from agentd.memory.facts.fact_service import FactsService
+from agentd.memory.facts.facts_in_prompt import FactsInPrompt
 from agentd.memory.facts.forgetting import Forgetting, ForgottenPlace
 from agentd.memory.facts.learning import Learning
 from agentd.memory.facts.outdated import Outdated
 from agentd.memory.facts.proposals import Proposals
 from agentd.memory.facts.reader import PassageReader
-from agentd.memory.facts.told import FactsInPrompt
 from agentd.memory.index.search.fact_search import LiveFacts
 from agentd.storage.copies import Copies
 from agentd.storage.keys import load_key

@@ -9,7 +9,7 @@ from functools import partial
 
 from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.assembly.storage import Stores
-from agentd.automation.heartbeat.beat_turn import HEARTBEAT
+from agentd.automation.heartbeat.beat_sink import HEARTBEAT
 from agentd.core.health import Problem
 from agentd.core.paths import shipped_path
 from agentd.core.ports import EventSink, Ledger

@@ -16,8 +16,8 @@ from agentd.app.assembly.runtime import RuntimeContext
 from agentd.app.assembly.schedule import Schedule, build_agenda, open_schedule
 from agentd.app.assembly.storage import Stores, open_stores
 from agentd.app.assembly.tools import Offered, build_tools
+from agentd.app.garbage_collection import PeriodicCollection
 from agentd.app.logs import OpenLog
-from agentd.app.thorough import ThoroughLooks
 from agentd.automation.scheduler import Tick
 from agentd.core.health import Problem
 from agentd.core.ports import Approver, FormAsker, Provider, TurnAudience
@@ -160,5 +160,5 @@ def _erasure(
 
 def _watchers(shown: TurnAudience, memory: Memory, facts: FactParts) -> Watchers:
     """Gather all that hears the events of turns."""
-    looks = WhenEnded(ThoroughLooks().ended)
+    looks = WhenEnded(PeriodicCollection().count_turn)
     return Watchers(shown, *memory.watchers, *facts.watchers, looks)

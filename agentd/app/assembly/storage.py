@@ -17,9 +17,9 @@ from agentd.core.errors import StorageError
 from agentd.core.health import Problem
 from agentd.core.paths import ensure_private_dir
 from agentd.storage.beats import SqliteBeats
-from agentd.storage.beside import look_beside, note_beside
 from agentd.storage.blobs import FileBlobs
 from agentd.storage.chat_history import TypedWords
+from agentd.storage.companion_files import check_companions, record_companions
 from agentd.storage.damages import Damages
 from agentd.storage.erasures import SqliteErasures
 from agentd.storage.fact_store import SqliteFacts
@@ -88,7 +88,7 @@ async def open_stores(runtime: RuntimeContext) -> AsyncIterator[Stores]:
     backups = AutoBackups(places, clock, runtime.config.storage.backups)
     sound = partial(make_sound, used=used, backup=backups.newest)
     looked = await asyncio.to_thread(sound, places.database, STATE, clock.now())
-    await asyncio.to_thread(_quietly, partial(look_beside, places, clock.now()))
+    await asyncio.to_thread(_quietly, partial(check_companions, places, clock.now()))
     await asyncio.to_thread(backups.tidy)
     await asyncio.to_thread(backups.before_migration)
     async with (
@@ -98,7 +98,7 @@ async def open_stores(runtime: RuntimeContext) -> AsyncIterator[Stores]:
         sessions = SqliteSessions(db, clock, runtime.redactor)
         blobs = FileBlobs(places.images, sessions.images)
         await _tidy(sessions, blobs)
-        note = partial(note_beside, places)
+        note = partial(record_companions, places)
         yield Stores(
             db=db,
             damages=Damages(places.database),

@@ -15,7 +15,7 @@ from agentd.app.assembly.graph import GraphParts
 from agentd.app.assembly.memory import Memory
 from agentd.app.assembly.runtime import RuntimeContext, Work
 from agentd.app.assembly.storage import Stores
-from agentd.automation.heartbeat.beat_turn import HEARTBEAT
+from agentd.automation.heartbeat.beat_sink import HEARTBEAT
 from agentd.automation.jobs.agenda import Agenda
 from agentd.core.errors import ShuttingDown
 from agentd.core.health import Problem
@@ -23,7 +23,7 @@ from agentd.core.links import FETCH, SEARCH
 from agentd.core.ports import Clock, FormAsker, Tool, ToolSource
 from agentd.core.turn import Origin, TurnRequest
 from agentd.interfaces.mcp.catalogue import Catalogue
-from agentd.interfaces.mcp.guests import Guests
+from agentd.interfaces.mcp.client_servers import ClientServers
 from agentd.interfaces.mcp.link import ServerFault
 from agentd.interfaces.mcp.logins import Logins, LoginStore
 from agentd.interfaces.mcp.mcp_settings import McpServer
@@ -53,7 +53,7 @@ class Servers:
 
     servers: tuple[RecallServer, ...]
     tool_source: McpSource | None
-    guests: Guests | None
+    guests: ClientServers | None
     logins: Logins
     clock: Clock
 
@@ -137,7 +137,7 @@ def build_servers(runtime: RuntimeContext, forms: FormAsker | None) -> Servers:
         )
 
     servers = tuple(made(name, one, folder) for name, one in settings.enabled.items())
-    guests = Guests(lambda name, one: made(name, one, None), frozenset(settings.servers))
+    guests = ClientServers(lambda name, one: made(name, one, None), frozenset(settings.servers))
     limits = ServerLimits(settings.prompt_bytes, runtime.config.agent.max_tool_output)
     tool_source = McpSource(servers, settings.vouched, limits, forms, guests.of)
     for server in servers:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from agentd.app.cli.ask import sockets
-from agentd.app.cli.calling import owners_times
+from agentd.app.cli.daemon_call import owners_times
 from agentd.app.cli.declared import group_of
 from agentd.app.cli.report import AsJson, ConfigFile, as_line, note, reporting, say, show
 from agentd.core.paths import daemon_places
@@ -79,7 +79,9 @@ def watch(config: ConfigFile = None, as_json: AsJson = False) -> None:
     Uses the ways to reach you that need no daemon: command, webhook, apprise. Exit code 1 if one of them
     failed; it is tried again the next time.
     """
-    from agentd.app.cli.missing import missing  # loads what opens the ways to reach the owner
+    from agentd.app.cli.missing_daemon import (
+        missing,  # loads what opens the ways to reach the owner
+    )
 
     with reporting(as_json=as_json):
         look = missing(daemon_places(os.environ, config))

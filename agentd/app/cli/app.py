@@ -13,7 +13,7 @@ import typer
 
 import agentd
 from agentd.app.cli import declared, streams
-from agentd.app.cli.group import COMPLETION_VARIABLE, CommandGroup, Later
+from agentd.app.cli.group import COMPLETION_VARIABLE, CommandGroup, DeferredCommand
 from agentd.app.cli.report import note, say
 from agentd.app.cli.streams import Outputs
 
@@ -96,11 +96,11 @@ app = CommandGroup(
     "A personal agent that stays on: it talks, remembers and wakes up by itself.",
     {
         **{
-            name: Later(partial(declared.load_command, place, name), summary)
+            name: DeferredCommand(partial(declared.load_command, place, name), summary)
             for name, (place, summary) in _COMMANDS.items()
         },
         **{
-            name: Later(partial(_deferred_group, place, summary), summary)
+            name: DeferredCommand(partial(_deferred_group, place, summary), summary)
             for name, (place, summary) in _GROUPS.items()
         },
     },

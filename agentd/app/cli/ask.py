@@ -59,7 +59,7 @@ def ask(
     Raises DaemonUnreachable, RemoteError, Busy.
     """
     # Not before a question is asked: the client makes `agentd --help` half as slow again.
-    from agentd.app.cli.calling import call_daemon
+    from agentd.app.cli.daemon_call import call_daemon
 
     params = {key: value for key, value in options.items() if value is not None}
     return call_daemon(sockets(), f"_agentd/{command}", params, within, in_words=in_words)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, cast, get_args, get_origin
 import typer
 
 from agentd.app.cli.ask import answer
-from agentd.app.cli.group import CommandGroup, Later
+from agentd.app.cli.group import CommandGroup, DeferredCommand
 from agentd.app.cli.report import AsJson
 from agentd.interfaces.commands import declaration
 from agentd.interfaces.commands.declaration import Command, Given
@@ -52,7 +52,9 @@ def add_all(
     """
     for command in declared.commands:
         if command.has_line:
-            group.later[command.name] = Later(partial(_line, command, lines), command.summary)
+            group.later[command.name] = DeferredCommand(
+                partial(_line, command, lines), command.summary
+            )
 
 
 def _line(command: Command, lines: Mapping[str, Line] | str | None) -> Line:

@@ -10,7 +10,7 @@ import typer
 from agentd.app.cli.ask import MODEL_SECONDS, ask, fit_to_terminal
 from agentd.app.cli.declared import Line
 from agentd.app.cli.report import AsJson, reporting, show
-from agentd.app.cli.texts import Output, check_writable, naming_file, read_text, write_text
+from agentd.app.cli.text_files import Output, check_writable, naming_file, read_text, write_text
 from agentd.core.errors import Busy, GraphError, InvalidRequest
 from agentd.interfaces.client.remote_error import RemoteError
 from agentd.interfaces.commands.exchange import EXCHANGE

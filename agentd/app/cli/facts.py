@@ -15,16 +15,16 @@ import typer
 
 from agentd.app.cli.ask import agree, ask, fit_to_terminal
 from agentd.app.cli.declared import add_all, group_of, load_command
-from agentd.app.cli.group import Later
+from agentd.app.cli.group import DeferredCommand
 from agentd.app.cli.report import AsJson, as_line, reporting, say, show
-from agentd.app.cli.texts import read_stdin
+from agentd.app.cli.text_files import read_stdin
 from agentd.core.errors import InvalidRequest
 from agentd.interfaces.commands import fact_words
 from agentd.interfaces.commands.exchange import EXCHANGE
 from agentd.interfaces.commands.fact_changes import FACT_CHANGES
 from agentd.interfaces.commands.facts import ERASING_SECONDS, FACTS, GRAPH
 from agentd.interfaces.commands.plain import fields, visible
-from agentd.memory.facts.carrying import successors_first
+from agentd.memory.facts.import_order import successors_first
 
 _PAGE = 500
 
@@ -113,7 +113,7 @@ _GRAPH = {
     ),
 }
 for _name, (_place, _summary) in _GRAPH.items():
-    app.later[_name] = Later(partial(load_command, f"agentd.app.cli.{_place}"), _summary)
+    app.later[_name] = DeferredCommand(partial(load_command, f"agentd.app.cli.{_place}"), _summary)
 
 
 def _forget(**wanted: Any) -> dict[str, Any]:

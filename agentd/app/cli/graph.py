@@ -12,7 +12,7 @@ import typer
 from agentd.app.cli.ask import ask
 from agentd.app.cli.declared import Line
 from agentd.app.cli.report import note, reporting, show
-from agentd.app.cli.texts import Output, write_text
+from agentd.app.cli.text_files import Output, write_text
 from agentd.core.errors import InvalidRequest
 from agentd.interfaces.commands.plain import visible
 from agentd.memory.graph.drawing import align, as_dot, as_html

@@ -22,7 +22,7 @@ Load = Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class DeferredCommand:
     """A command or group that is imported at its first use; `summary` is the first sentence of its
     help.
     """
@@ -49,7 +49,7 @@ class _QuickCommand(TyperCommand):
 
 
 class _QuickGroup(TyperGroup):
-    later: ClassVar[Mapping[str, Later]] = {}
+    later: ClassVar[Mapping[str, DeferredCommand]] = {}
     inside: ClassVar[tuple[Load, ...]] = ()  # at most one
 
     def __init__(self, **options: Any) -> None:
@@ -103,7 +103,7 @@ class _QuickGroup(TyperGroup):
 class _Commands(MutableMapping[str, Any]):
     """Commands by name; some are imported when they are looked up."""
 
-    def __init__(self, made: Mapping[str, Any], later: Mapping[str, Later]) -> None:
+    def __init__(self, made: Mapping[str, Any], later: Mapping[str, DeferredCommand]) -> None:
         self._made = dict(made)
         self._later = later
 
@@ -160,10 +160,10 @@ class CommandGroup(typer.Typer):
     def __init__(
         self,
         summary: str = "",
-        later: Mapping[str, Later] | None = None,
+        later: Mapping[str, DeferredCommand] | None = None,
         inside: Load | None = None,
     ) -> None:
-        self.later: dict[str, Later] = dict(later or {})
+        self.later: dict[str, DeferredCommand] = dict(later or {})
         found = (inside,) if inside else ()
         super().__init__(
             cls=type("_Later", (_QuickGroup,), {"later": self.later, "inside": found}),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentd.app.cli.ask import QUICK_SECONDS, sockets
-from agentd.app.cli.calling import owners_times
+from agentd.app.cli.daemon_call import owners_times
 from agentd.app.cli.declared import alone
 from agentd.app.cli.report import as_line, note, reporting, say
 from agentd.app.config import load

@@ -13,7 +13,7 @@ from agentd.app.cli.ask import agree, answer, ask, fit_to_terminal
 from agentd.app.cli.declared import add_all, group_of
 from agentd.app.cli.hits import HitLook, degraded_text, hits_text
 from agentd.app.cli.report import note, reporting, show
-from agentd.app.cli.texts import read_stdin
+from agentd.app.cli.text_files import read_stdin
 from agentd.core.errors import InvalidRequest
 from agentd.interfaces.commands.history import HISTORY
 from agentd.interfaces.commands.memory import MEMORY, text_of

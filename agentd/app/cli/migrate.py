@@ -12,7 +12,7 @@ import typer
 
 from agentd.app.cli.ask import MODEL_SECONDS, fit_to_terminal, sockets
 from agentd.app.cli.group import CommandGroup
-from agentd.app.cli.moving import NOT_ASKED, House, move
+from agentd.app.cli.other_agents import NOT_ASKED, House, move
 from agentd.app.cli.report import AsJson, note, reporting, show
 from agentd.core.workspace import FACTS_PATH
 from agentd.interfaces.commands.plain import revealed, table

@@ -22,7 +22,7 @@ from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, DaemonUnreachable
 from agentd.core.paths import Places, cure_of, daemon_places, ensure_private_dir, shipped_path
 from agentd.core.settings import OPENAI_URL
-from agentd.storage.beside import look_before_new
+from agentd.storage.companion_files import check_before_new
 from agentd.storage.lock import state_lock
 from agentd.storage.migrations import STATE
 from agentd.storage.rescue import begin_anew
@@ -95,7 +95,7 @@ def make(places: Places, *, interactive: bool, unasked: bool = False) -> list[st
         ensure_private_dir(places.state_dir)
         ensure_private_dir(places.config_file.parent)
         if unasked:
-            look_before_new(places, SystemClock("UTC").now())
+            check_before_new(places, SystemClock("UTC").now())
         if not places.config_file.exists():
             _write_new(places.config_file, _configuration(interactive=interactive))
             made.append(str(places.config_file))

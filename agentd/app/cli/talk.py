@@ -13,7 +13,7 @@ from agentd.app.cli.ask import sockets
 from agentd.app.cli.piped import answer_lines, tell_ending
 from agentd.app.cli.piped import send as deliver
 from agentd.app.cli.report import AsJson, reporting, show
-from agentd.app.cli.texts import read_stdin
+from agentd.app.cli.text_files import read_stdin
 from agentd.core.errors import InvalidRequest
 from agentd.core.times import parse_duration
 from agentd.interfaces.client.attachments import read_image

@@ -12,7 +12,7 @@ import typer
 
 from agentd.app.cli.ask import ask
 from agentd.app.cli.report import AsJson, ConfigFile, reporting, show
-from agentd.app.cli.texts import Output, naming_file, read_bytes, read_text, write_text
+from agentd.app.cli.text_files import Output, naming_file, read_bytes, read_text, write_text
 from agentd.app.config import load
 from agentd.core.clock import SystemClock
 from agentd.core.errors import InvalidRequest

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agentd.automation.heartbeat.beat_turn import HEARTBEAT, BeatSink
+from agentd.automation.heartbeat.beat_sink import HEARTBEAT, BeatSink
 from agentd.automation.heartbeat.dependencies import BeatDependencies
 from agentd.automation.heartbeat.gate import Run
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings

@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from agentd.automation.heartbeat.beat_turn import HEARTBEAT, BeatSink, CallSeen
+from agentd.automation.heartbeat.beat_sink import HEARTBEAT, BeatSink, CallSeen
 from agentd.automation.heartbeat.heartbeat_settings import HeartbeatSettings
 from agentd.core.alert import NewAlert, Recipients, alert_digest, as_told
 from agentd.core.beat import BeatFinding, Outcome, Reason, finding_of

@@ -20,7 +20,7 @@ from agentd.core.fact import (
 )
 from agentd.core.times import read_instant
 from agentd.memory.facts.book import FactBook
-from agentd.memory.facts.carrying import is_over, successors_first
+from agentd.memory.facts.import_order import is_over, successors_first
 from agentd.memory.facts.known import comparable
 
 _CURE = "give lines as `agentd facts export` writes them"

@@ -14,7 +14,12 @@ from agentd.core.ports import Clock, GraphReader, Walk
 from agentd.memory.graph import mentions
 from agentd.memory.graph.answer import AnswerRow, GraphAnswer, Unknown
 from agentd.memory.graph.conditions import Normalised, normalise
-from agentd.memory.graph.found import (
+from agentd.memory.graph.importance import Importance, rank
+from agentd.memory.graph.paths import LIMITS, MAX_DEPTH, MAX_RESULTS, Path, PathLimits, Way
+from agentd.memory.graph.picture import Picture, neighbourhood
+from agentd.memory.graph.query import LIMIT, GraphQuery, QuestionKind, parse
+from agentd.memory.graph.relevance import Relevance, answering_paths, words_of
+from agentd.memory.graph.results import (
     GraphFound,
     Labels,
     Names,
@@ -25,11 +30,6 @@ from agentd.memory.graph.found import (
     rows,
     spellings,
 )
-from agentd.memory.graph.importance import Importance, rank
-from agentd.memory.graph.paths import LIMITS, MAX_DEPTH, MAX_RESULTS, Path, PathLimits, Way
-from agentd.memory.graph.picture import Picture, neighbourhood
-from agentd.memory.graph.query import LIMIT, GraphQuery, QuestionKind, parse
-from agentd.memory.graph.relevance import Relevance, answering_paths, words_of
 from agentd.memory.graph.spreading import spread
 from agentd.memory.graph.traversal import Traversal, View, along, best_paths, fewest_hops
 from agentd.zero.naming import Aliases, normal_label

@@ -9,8 +9,8 @@ import pytest
 
 from agentd.core.errors import InvalidRequest
 from agentd.core.fact import FactStatus, Op
-from agentd.memory.facts.carrying import successors_first
 from agentd.memory.facts.exchange import take_in
+from agentd.memory.facts.import_order import successors_first
 from tests.memory.facts.books import MAX, REX, BookHome, opened_book_home
 
 TEA, COCOA = "The user drinks tea at night.", "The user drinks cocoa at night."

@@ -22,7 +22,7 @@ from agentd.memory.index.embedding.choice import EmbedderChoice, EmbeddingServic
 from agentd.memory.index.embedding.daily import DailyTokens
 from agentd.memory.index.embedding.embedding_settings import EmbedderSettings, ModelSettings
 from agentd.memory.index.embedding.export import Exporter, clean
-from agentd.memory.index.embedding.late import packaged_static
+from agentd.memory.index.embedding.lazy_static import packaged_static
 from agentd.memory.index.embedding.openai import OpenAIEmbedder, Spent
 from agentd.memory.index.embedding.places import hub_marker
 from agentd.memory.index.embedding.spec import Spec

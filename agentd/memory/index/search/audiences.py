@@ -16,7 +16,7 @@ import structlog
 
 from agentd.core.ports import ChunkStore
 from agentd.core.search import MOVES, OWNER, PUBLIC, Audience, Hit, SearchOptions
-from agentd.memory.index.search.saved import SavedMirror
+from agentd.memory.index.search.mirror_file import SavedMirror
 
 if TYPE_CHECKING:
     from agentd.memory.index.search.in_memory import ChunkMatches, Mirror

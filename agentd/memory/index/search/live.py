@@ -41,8 +41,8 @@ from agentd.memory.index.search.audiences import Mirrors
 from agentd.memory.index.search.backfill import Backfill, ChunkBacklog
 from agentd.memory.index.search.chain import EmbedderChain
 from agentd.memory.index.search.hits import hit_of
+from agentd.memory.index.search.mirror_file import LEAST
 from agentd.memory.index.search.patient_embedder import PatientEmbedder
-from agentd.memory.index.search.saved import LEAST
 from agentd.memory.index.search.search_settings import SearchSettings
 
 log = structlog.get_logger()

@@ -17,14 +17,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentd.core.search import MOVES, OWNER, Patch, SearchOptions, SearchQuery
-from agentd.memory.index.embedding.late import packaged_static
+from agentd.memory.index.embedding.lazy_static import packaged_static
 from agentd.memory.index.search import words
 from agentd.memory.index.search.arrays import Unusable, _table, read, strings, write
 from agentd.memory.index.search.audiences import Mirrors
 from agentd.memory.index.search.entries import entry
 from agentd.memory.index.search.live import LiveIndex
+from agentd.memory.index.search.mirror_file import LEAST
 from agentd.memory.index.search.patient_embedder import patient
-from agentd.memory.index.search.saved import LEAST
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database

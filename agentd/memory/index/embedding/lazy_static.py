@@ -14,7 +14,7 @@ CARD = Path(__file__).with_name("static_minilm") / "model.json"
 CURE = "Reinstall agentd (pip install --force-reinstall --no-deps agentd), then restart it."
 
 
-class LateStatic:
+class LazyStatic:
     """The static embedder, loaded at the first call of `embed`."""
 
     def __init__(self, model: str, dimension: int) -> None:
@@ -43,11 +43,11 @@ class LateStatic:
         return await self._inner.embed(texts, query=query)
 
 
-def packaged_static(card: Path = CARD) -> LateStatic:
+def packaged_static(card: Path = CARD) -> LazyStatic:
     """Return the embedder that the card of the shipped model describes. Raises EmbedderFault."""
     try:
         found = json.loads(card.read_bytes())
-        return LateStatic(str(found["model"]), int(found["dimension"]))
+        return LazyStatic(str(found["model"]), int(found["dimension"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise EmbedderFault(f"{card} cannot be read: {error}.", cure=CURE) from error
 

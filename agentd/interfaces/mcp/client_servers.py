@@ -28,7 +28,7 @@ _LONGEST = 4000  # characters of a command
 Make = Callable[[str, McpServer], RecallServer]
 
 
-class Guests:
+class ClientServers:
     """The servers that clients have offered and the owner has allowed, by session. A session's
     servers stop with the daemon, or when the owner allows other ones for that session.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from agentd.app.thorough import ThoroughLooks
+from agentd.app.garbage_collection import PeriodicCollection
 from agentd.core.turn import MAIN
 
 LENGTH = 19  # of tuples that hardly anybody makes
@@ -19,21 +19,21 @@ def test_one_turn_in_so_many_is_followed_by_a_thorough_look():
         if phase == "start" and told["generation"] == 2:
             looks.append(told["generation"])
 
-    thorough = ThoroughLooks(every=3)
+    collection = PeriodicCollection(every=3)
     gc.callbacks.append(count)
     try:
         for _ in range(8):
-            thorough.ended(MAIN)
+            collection.count_turn(MAIN)
     finally:
         gc.callbacks.remove(count)
     assert len(looks) == 2
 
 
 def test_a_look_gives_back_what_the_interpreter_keeps_for_new_tuples():
-    thorough = ThoroughLooks(every=1)
-    thorough.ended(MAIN)
+    collection = PeriodicCollection(every=1)
+    collection.count_turn(MAIN)
     made = [tuple(iter(range(LENGTH))) for _ in range(KEPT)]
     del made
     before = sys.getallocatedblocks()
-    thorough.ended(MAIN)
+    collection.count_turn(MAIN)
     assert before - sys.getallocatedblocks() > KEPT // 2

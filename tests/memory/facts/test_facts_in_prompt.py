@@ -23,7 +23,7 @@ from agentd.core.prompt import ContextBlock
 from agentd.core.turn import MAIN, Context, Origin, SessionKey, Turn, TurnRequest
 from agentd.engine import tokens
 from agentd.memory.facts.fact_settings import FactsSettings
-from agentd.memory.facts.told import LINE_BYTES, SESSIONS, FactsInPrompt
+from agentd.memory.facts.facts_in_prompt import LINE_BYTES, SESSIONS, FactsInPrompt
 from agentd.testing import FactIndexDouble, FakeClock
 
 NOW = datetime(2026, 5, 4, 9, 40, tzinfo=UTC)

@@ -28,7 +28,7 @@ log = structlog.get_logger()
 
 _NOTE = "beside.json"
 _CONFIG_LOST = "config_lost"
-_NOTHING, _COMMENTS, _SETTINGS = range(3)  # levels of `Beside.content`
+_NOTHING, _COMMENTS, _SETTINGS = range(3)  # levels of `CompanionFiles.content`
 _LEFT = "left"  # file in a damage's folder: how much was left of the lost configuration
 _MOST_NAMED = 3
 _OF_NOTHING = hashlib.sha256(b"").hexdigest()
@@ -40,7 +40,7 @@ def note_of(state_dir: Path) -> Path:
     return state_dir / _NOTE
 
 
-def look_beside(places: Places, now: datetime) -> None:
+def check_companions(places: Places, now: datetime) -> None:
     """Report what has disappeared since the last start, end the report of a configuration that is
     back, and record what exists now. Raises OSError.
     """
@@ -54,20 +54,20 @@ def look_beside(places: Places, now: datetime) -> None:
         _keep(places.state_dir, here)
 
 
-def look_before_new(places: Places, now: datetime) -> None:
-    """Report a missing configuration as `look_beside` does. To be called before a new one is
+def check_before_new(places: Places, now: datetime) -> None:
+    """Report a missing configuration as `check_companions` does. To be called before a new one is
     written in its place unasked, because the loss could not be noticed afterwards. Raises OSError.
     """
     gone = () if places.config_file.exists() else _config_gone(places, _read_note(places.state_dir))
     _tell(places, gone, _COMMENTS, now)
 
 
-def note_beside(places: Places) -> None:
+def record_companions(places: Places) -> None:
     """Record what was created since the last start; losses are left for the next start to find.
     Raises OSError.
     """
     before, here = _read_note(places.state_dir), _read_state(places)
-    now = Beside(
+    now = CompanionFiles(
         here.config,
         max(here.content, before.content if here.config == before.config else 0),
         here.facts_key or before.facts_key,
@@ -78,7 +78,7 @@ def note_beside(places: Places) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class CompanionFiles:
     """What existed at one time. `config` is the path of the configuration file and `content` how
     much it contained. `facts_key` identifies the key for hashes of forgotten facts ("": none).
     `versions` tells whether former versions of files existed.
@@ -91,7 +91,7 @@ class Beside:
 
 
 def _left(folder: Path) -> int:
-    """Return how much the configuration contained when found lost, as in `Beside.content`."""
+    """Return how much the configuration contained when found lost, as in `CompanionFiles.content`."""
     try:
         return int((folder / _LEFT).read_text())
     except (OSError, ValueError):
@@ -100,7 +100,7 @@ def _left(folder: Path) -> int:
 
 def _tell(places: Places, found: Iterable[Problem], left: int, now: datetime) -> None:
     """Record each problem that is not recorded yet; `left` is how much the configuration contains
-    now, as in `Beside.content`.
+    now, as in `CompanionFiles.content`.
     """
     damages = Damages(places.database)
     known = {problem.text for problem in damages.problems()}
@@ -117,7 +117,7 @@ def _tell(places: Places, found: Iterable[Problem], left: int, now: datetime) ->
         damages.record(folder, Problem(problem.code, problem.text, cure), now)
 
 
-def _config_gone(places: Places, before: Beside) -> Iterator[Problem]:
+def _config_gone(places: Places, before: CompanionFiles) -> Iterator[Problem]:
     """Yield the problem if the configuration had settings at the last start. Only called for one
     that is missing or empty now: someone who leaves comments in it wants the defaults.
     """
@@ -130,7 +130,7 @@ def _config_gone(places: Places, before: Beside) -> Iterator[Problem]:
     yield Problem(_CONFIG_LOST, text, cure)
 
 
-def _losses(places: Places, before: Beside, here: Beside) -> Iterator[Problem]:
+def _losses(places: Places, before: CompanionFiles, here: CompanionFiles) -> Iterator[Problem]:
     if here.content == _NOTHING:
         yield from _config_gone(places, before)
     is_spoilt = places.facts_key.exists() and not here.facts_key
@@ -148,14 +148,14 @@ def _losses(places: Places, before: Beside, here: Beside) -> Iterator[Problem]:
         yield Problem("versions_lost", text, "put them back from a backup, or delete these files")
 
 
-def _read_state(places: Places) -> Beside:
+def _read_state(places: Places) -> CompanionFiles:
     config, versions = places.config_file, places.versions
     lines = config.read_bytes().split(b"\n") if config.is_file() else []
     lines = [line.strip() for line in lines if line.strip()]
     has_settings = any(not line.startswith(b"#") for line in lines)
     key = places.facts_key.read_bytes() if places.facts_key.is_file() else b""
     mark = hashlib.blake2b(b"mark", key=key, digest_size=8).hexdigest()
-    return Beside(
+    return CompanionFiles(
         str(config),
         bool(lines) + has_settings,
         mark if len(key) == KEY_BYTES else "",
@@ -175,12 +175,12 @@ def _emptied_files(versions: Path) -> Iterator[str]:
                     yield f"{folder.name}/{file.name}"
 
 
-def _read_note(state_dir: Path) -> Beside:
+def _read_note(state_dir: Path) -> CompanionFiles:
     try:
-        return Beside(**json.loads(note_of(state_dir).read_text(encoding="utf-8")))
+        return CompanionFiles(**json.loads(note_of(state_dir).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
-        return Beside()
+        return CompanionFiles()
 
 
-def _keep(state_dir: Path, here: Beside) -> None:
+def _keep(state_dir: Path, here: CompanionFiles) -> None:
     write_private(note_of(state_dir), json.dumps(asdict(here)))

@@ -17,7 +17,7 @@ from agentd.engine.compaction.compaction_settings import CompactionSettings
 from agentd.engine.compaction.plan import thresholds
 from agentd.engine.settings import AgentSettings
 from agentd.memory.facts.fact_settings import FactsSettings
-from agentd.memory.facts.told import FactsInPrompt
+from agentd.memory.facts.facts_in_prompt import FactsInPrompt
 from agentd.testing import (
     Answers,
     FakeClock,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agentd.core.paths import daemon_places
-from agentd.storage.beside import look_before_new, look_beside, note_beside
+from agentd.storage.companion_files import check_before_new, check_companions, record_companions
 from agentd.storage.damages import Damages
 from agentd.storage.keys import load_key
 
@@ -22,14 +22,14 @@ def places(tmp_path):
     found = daemon_places({"AGENTD_HOME": str(tmp_path)})
     found.config_file.write_text("[log]\nkeep = 7\n")
     found.state_dir.mkdir()
-    look_beside(found, NOW)
+    check_companions(found, NOW)
     load_key(found.facts_key)
     home = found.versions / "ab"
     home.mkdir(parents=True)
     (home / "log").write_text("[]")
     (home / hashlib.sha256(b"x").hexdigest()).write_text("x")
     (home / hashlib.sha256(b"").hexdigest()).write_text("")
-    note_beside(found)
+    record_companions(found)
     return found
 
 
@@ -39,10 +39,10 @@ def codes(places):
 
 def test_nothing_is_told_while_all_is_there(places):
     for _ in range(2):
-        look_beside(places, NOW)
+        check_companions(places, NOW)
     assert codes(places) == []
     places.config_file.write_text("[log]\nkeep = 8\n")
-    look_beside(places, NOW)
+    check_companions(places, NOW)
     assert codes(places) == []
 
 
@@ -60,45 +60,45 @@ def test_what_is_gone_or_emptied_is_told_once(places, what, how):
         shutil.rmtree(places.versions)
     else:
         path.unlink()
-    note_beside(places)  # the end of a daemon that had it open does not hide it
+    record_companions(places)  # the end of a daemon that had it open does not hide it
     for _ in range(2):
-        look_beside(places, NOW)
+        check_companions(places, NOW)
         load_key(places.facts_key)
-        note_beside(places)
+        record_companions(places)
     assert codes(places) == [f"{what}_lost"]
     (damage,) = Damages(places.database).all()
     assert str(damage.folder) in damage.problem.cure
     shutil.rmtree(damage.folder)
     if not (what == "versions" and how == "emptied"):
-        look_beside(places, NOW)
+        check_companions(places, NOW)
         assert codes(places) == []
 
 
 def test_whoever_takes_the_last_setting_out_is_told_of_no_damage(places):
     places.config_file.write_text("# nothing differs from the defaults\n")
-    look_beside(places, NOW)
-    note_beside(places)
+    check_companions(places, NOW)
+    record_companions(places)
     places.config_file.write_text("")
-    look_beside(places, NOW)
+    check_companions(places, NOW)
     places.config_file.unlink()
-    look_beside(places, NOW)
+    check_companions(places, NOW)
     assert Damages(places.database).all() == ()
     assert list(places.state_dir.glob("*damaged*")) == []
 
 
 def test_a_configuration_that_has_gone_is_told_before_a_new_one_hides_it(places):
     text = places.config_file.read_text()
-    look_before_new(places, NOW)
+    check_before_new(places, NOW)
     assert codes(places) == []
     places.config_file.unlink()
     for _ in range(2):
-        look_before_new(places, NOW)
+        check_before_new(places, NOW)
     places.config_file.write_text("# as `agentd up` writes it where there is none\n")
     for _ in range(2):
-        look_beside(places, NOW)
+        check_companions(places, NOW)
     assert codes(places) == ["config_lost"]
     places.config_file.write_text(text)
-    look_beside(places, NOW)
+    check_companions(places, NOW)
     assert codes(places) == []
 
 
@@ -106,24 +106,24 @@ def test_a_configuration_that_has_gone_is_told_before_a_new_one_hides_it(places)
 def test_a_configuration_that_was_put_back_is_told_no_longer(places, how):
     text = places.config_file.read_text()
     places.config_file.unlink() if how == "gone" else places.config_file.write_text("")
-    look_beside(places, NOW)
+    check_companions(places, NOW)
     assert codes(places) == ["config_lost"]
     places.config_file.write_text(text)
     assert codes(places) == ["config_lost"]
-    note_beside(places)  # by the daemon that ends, after it was put back
-    look_beside(places, NOW)
+    record_companions(places)  # by the daemon that ends, after it was put back
+    check_companions(places, NOW)
     assert codes(places) == []
 
 
 def test_a_content_that_was_emptied_is_told_and_one_of_nothing_is_not(places):
     (places.versions / "ab" / hashlib.sha256(b"x").hexdigest()).write_bytes(b"")
-    look_beside(places, NOW)
+    check_companions(places, NOW)
     assert codes(places) == ["versions_lost"]
 
 
 def test_another_key_in_the_place_of_ours_is_told(places):
     places.facts_key.write_bytes(bytes(32))
-    look_beside(places, NOW)
+    check_companions(places, NOW)
     assert codes(places) == ["facts_key_lost"]
     assert not places.facts_key.exists()
     (damage,) = Damages(places.database).all()

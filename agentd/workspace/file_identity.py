@@ -13,7 +13,7 @@ from agentd.workspace.folder import Folder
 Parts = tuple[str, ...]
 
 
-class Lives:
+class FileIdentities:
     """Identifiers of the lives of files. A file's life begins when `of` first asks for it. It ends
     when the file is deleted or its content changes in any way other than by a write of agentd: a
     file that was copied over, or emptied and filled again, is no longer the same one.
