@@ -46,15 +46,16 @@ from agentd.engine.workers import Stopping
 
 @dataclass(frozen=True, slots=True)
 class EnginePorts:
-    """What the engine needs of the world: one implementation of each port.
+    """The implementations of ports that the engine runs on.
 
-    `sources` add to prompts, `tools` stand in the order the model is told, `hooks` act before rows
-    leave a context, in order; `events` is who watches turns that are not silent;
-    `offer` is what sessions may choose; `completions` asks the model on the side, for others too;
-    None: for the engine alone. `record` says whether the service has ever worked; None: messages do
-    not wait for it. `policy` says what tainted turns may call; `redactor` what is a key, `tool_sources`
-    have tools that not every turn has. The engine begins `stopping`, which `completions` share, when it is
-    drained.
+    - `sources` add blocks to prompts; `tools` are offered to the model in this order; `tool_sources`
+      offer tools that only some turns have;
+    - `hooks` run in order before rows leave a context;
+    - `events` is the audience of turns that are not silent; `offer` lists the choices of a session;
+    - `completions` asks the model outside of turns, for other parts too (None: the engine makes its own);
+    - `record` tells whether the model's service has ever answered (None: messages do not wait for it);
+    - `policy` decides what tainted turns may call; `redactor` finds secrets;
+    - `stopping` is shared with `completions`; the engine sets it when it is drained.
     """
 
     store: SessionStore

@@ -7,10 +7,10 @@ crash cut continues that turn: it looks at the last row and does what comes next
 - every tool call has its result in the very next row, whatever happens in between;
 - a cut answer is never stored.
 
-Keys in texts are not kept (`redactor`): what the store gives back has marks in their place, and the
-running turn goes on with the words as they were.
+Secrets that `redactor` finds are never stored: rows come back from the store with marks in their place,
+and the running turn goes on with the original words.
 
-It waits in no queue, compacts nothing and knows no sockets.
+The loop waits in no queue, compacts nothing and knows no sockets.
 """
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ class Toolbox:
         redactor: Redactor | None = None,
         tool_sources: Sequence[ToolSource] = (),
     ) -> None:
-        """Tools get no key that `redactor` finds: what they keep would keep it. `tool_sources` have tools that
-        not every turn has.
+        """`redactor` removes secrets from the arguments of calls, since a tool would store them with
+        what it writes. `tool_sources` offer tools that only some turns have.
         """
         self._tool_sources = tuple(tool_sources)
         self._redactor = redactor or Redactor()
@@ -74,7 +74,9 @@ class Toolbox:
         self._settings = settings
 
     def specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
-        """What the model of this turn may call, in a fixed order; in a light prompt in short."""
+        """Return the tools that the model of this turn may call, in a fixed order; in a light prompt
+        with their short schemas.
+        """
         light = request.context is Context.LIGHT
         own = tuple(
             _in_short(tool.spec) if light else tool.spec
@@ -84,7 +86,7 @@ class Toolbox:
         return (*own, *self.sourced_specs(request))
 
     def sourced_specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
-        """What the model of this turn may call of the tool sources."""
+        """Return the tools of the tool sources that the model of this turn may call."""
         return tuple(
             spec
             for tool_source in self._tool_sources
