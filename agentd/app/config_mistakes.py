@@ -125,7 +125,7 @@ def _set_in(table: Key, marks: Mapping[Key, str]) -> set[str]:
 
 
 def _unknown(key: Key, known: Collection[Key]) -> str:
-    found = _meant(key, [name for name in known if name != key])
+    found = next(iter(similar_keys(key, [name for name in known if name != key])), ())
     hint = ""
     if found and found[:-1] == key[:-1]:
         hint = f"; did you mean {found[-1]!r}?"
@@ -138,17 +138,18 @@ def _unknown(key: Key, known: Collection[Key]) -> str:
     return f"is no key that agentd knows{hint}"
 
 
-def _meant(key: Key, known: Collection[Key]) -> Key:
-    """The key that has every word of this one, in its own name or in that of its table; else one of the very
-    same name, which says more than one of this table that is like it. Empty where there is none.
+def similar_keys(key: Key, known: Collection[Key]) -> list[Key]:
+    """Return the known keys that `key` may stand for, the likeliest first: those that have every word of
+    it, in their own name or in that of their table; then those of the same name in another table; if
+    there are none, the most similar one of the same table.
     """
     wanted = set("_".join(key).split("_"))
     whole = [one for one in known if wanted <= set("_".join(one).split("_"))]
     found = [*sorted(whole, key=len), *(one for one in known if one[-1] == key[-1])]
     if found:
-        return found[0]
+        return list(dict.fromkeys(found))
     siblings = [one[-1] for one in known if one[:-1] == key[:-1]]
-    return next(((*key[:-1], one) for one in difflib.get_close_matches(key[-1], siblings, n=1)), ())
+    return [(*key[:-1], one) for one in difflib.get_close_matches(key[-1], siblings, n=1)]
 
 
 def _secrets(value: Any, key: Key = ()) -> Iterator[Key]:

@@ -189,3 +189,19 @@ def test_whatever_is_set_is_there_and_every_comment_stays(sets: list[tuple[str, 
     found = [word for word in text.split() if word in {"one", "two", "three", "four", "five"}]
     assert found == ["one", "two", "three", "four", "five"]
     assert "\n\n# four\n[b]\n" in text
+
+
+@pytest.mark.parametrize(
+    ("key", "named"),
+    [
+        ("heartbeat_daily_tokens", '"budget.heartbeat_daily_tokens"'),
+        ("reserve_tokens", '"compaction.reserve_tokens"'),
+        ("nothing_like_it", '"heartbeat.interval"'),
+    ],
+)
+def test_a_key_without_its_table_is_told_with_the_table(file: Path, key: str, named: str) -> None:
+    code, _, said = put(key, "3")
+    assert code == 2
+    assert "needs the table" in said
+    assert named in said
+    assert file.read_text() == TEXT

@@ -19,6 +19,7 @@ from agentd.app.cli.group import CommandGroup
 from agentd.app.cli.report import AsJson, ConfigFile, ConfigPath, reporting, show
 from agentd.app.config import Loaded, describe, load, read, read_text, text_of, with_workspace
 from agentd.app.config_absent import absent
+from agentd.app.config_mistakes import similar_keys
 from agentd.app.reload import is_live
 from agentd.core.clock import SystemClock
 from agentd.core.errors import AgentdError, ConfigError, InvalidRequest
@@ -44,6 +45,7 @@ from agentd.app.config_text import key_lines, plain, toml
 app = CommandGroup()
 
 _LINE = re.compile(r"^\s*+(?:line [0-9]++: )?")
+_MOST_NAMED = 4  # keys that an error names
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 
@@ -127,10 +129,10 @@ def set_(
     file = daemon_places(os.environ, config).config_file
     with reporting(as_json=as_json):
         parts = tuple(part.strip() for part in key.split("."))
-        if len(parts) < 2 or not all(parts):
-            raise InvalidRequest(f"{key!r} is no key", cure='name one like "heartbeat.interval"')
         configuration(file, os.getuid(), mend=False)
         before = read(file, os.environ)
+        if len(parts) < 2 or not all(parts):
+            raise _no_key(key, [one.key for one in describe(before)])
         after = _set_checked(file, parts, value)
         shown = {one.key: one for one in describe(after)}
         name = next(name for name in _above(parts) if name in shown)
@@ -144,6 +146,16 @@ def set_(
             "needs": "reload" if is_live(name) else "restart",
         }
         show(result, _set, as_json=as_json)
+
+
+def _no_key(key: str, known: Sequence[str]) -> InvalidRequest:
+    """Return the error for a key without its table, which names the keys that it may stand for."""
+    similar = similar_keys((key,), [tuple(one.split(".")) for one in known])[:_MOST_NAMED]
+    examples = [f'"{".".join(one)}"' for one in similar] or ['"heartbeat.interval"']
+    return InvalidRequest(
+        f"{key!r} is no key: it needs the table that it stands in",
+        cure=f"name one like {' or '.join(examples)}",
+    )
 
 
 def _set_checked(file: Path, key: Sequence[str], value: str) -> Loaded:
