@@ -1,8 +1,8 @@
-"""Requests of the Agent Client Protocol, checked, as values of our own.
+"""Validates requests of the Agent Client Protocol and turns them into agentd's own values.
 
-The protocol's package has types for all of it, hundreds, which cost 9 MB of memory and a third
-of a second of a start; those that a daemon is sent are here. Tests hold them against the
-official ones, field by field.
+The protocol's Python package defines hundreds of types, which cost 9 MB of memory and a third of a
+second at start. This module defines only the types of requests that clients send. Tests compare
+them with the official ones, field by field.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from agentd.interfaces.acp.faults import wrong_params
 
 @dataclass(frozen=True, slots=True)
 class SessionCall:
-    """`session/new|load|resume|fork`. `session_id` is "" for a new one; `mcp_servers` are those offered."""
+    """A call of `session/new|load|resume|fork`. `session_id` is "" for `new`; `mcp_servers` are the
+    objects in which the client describes the servers that it offers, their fields unchecked.
+    """
 
     session_id: str
     cwd: str
@@ -35,7 +37,7 @@ class SessionCall:
 
 @dataclass(frozen=True, slots=True)
 class OptionCall:
-    """`session/set_mode|set_config_option`; a mode is the value of the option `mode`."""
+    """A call of `session/set_mode|set_config_option`; a mode is a value of the option `mode`."""
 
     session_id: str
     option: str
@@ -44,7 +46,9 @@ class OptionCall:
 
 @dataclass(frozen=True, slots=True)
 class CloseCall:
-    """`session/close`; `cancels` says whether what runs ends with it."""
+    """A call of `session/close`; `cancels`: the running turn ends, too, if no other client has the
+    session open.
+    """
 
     session_id: str
     cancels: bool
@@ -52,7 +56,7 @@ class CloseCall:
 
 @dataclass(frozen=True, slots=True)
 class ListCall:
-    """`session/list`."""
+    """A call of `session/list`; "" where the client gave no value."""
 
     cwd: str
     cursor: str
@@ -60,8 +64,8 @@ class ListCall:
 
 @dataclass(frozen=True, slots=True)
 class PromptCall:
-    """`session/prompt`, its words as one text, its images as they are. `quoted` are the spans of the text
-    that the user did not write: resources, links, and what he pasted.
+    """A call of `session/prompt`: the text of all its blocks joined, and the bytes of its images.
+    `quoted` are the spans of `text` that the user did not write: resources, links and pastes.
     """
 
     session_id: str
@@ -72,7 +76,7 @@ class PromptCall:
 
     @property
     def typed(self) -> str:
-        """The words that the user wrote himself, without anything that came with them."""
+        """The text that the user wrote himself: `text` without the `quoted` spans."""
         return replace_spans(self.text, self.quoted, filling="")
 
 
@@ -82,11 +86,11 @@ _COUNT = "name the first character of each paste and the one behind it, counted 
 
 
 class _Checked(BaseModel):
-    model_config = ConfigDict(defer_build=True)  # a validator is made for what is asked, when it is
+    model_config = ConfigDict(defer_build=True)  # build each validator at its first use
 
 
 class _Params(_Checked):
-    """Parameters by their names on the wire; more of them may be there. A `_meta` is an object."""
+    """Params by their names on the wire; unknown ones are ignored. `_meta` is an object or null."""
 
     meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
 
@@ -147,11 +151,11 @@ class _Link(_Checked):
     type: Literal["resource_link"]
     name: str
     uri: str
-    title: Any = None  # what is no text is no title
+    title: Any = None  # ignored unless it is a string
 
     @property
     def words(self) -> str:
-        """What stands for the link in the prompt."""
+        """The link as text of the prompt, in Markdown."""
         title = self.title if isinstance(self.title, str) else ""
         return f"\n[{title or self.name}]({self.uri})\n"
 
@@ -182,7 +186,7 @@ M = TypeVar("M", bound=_Params)
 
 
 class AcpParser:
-    """Checks params. Every method raises InvalidRequest, naming what is wrong."""
+    """Parses the params of requests. Every method raises InvalidRequest, naming what is wrong."""
 
     def new(self, params: dict[str, Any]) -> SessionCall:
         """Params of `session/new`."""
@@ -212,7 +216,7 @@ class AcpParser:
         )
 
     def delete(self, params: dict[str, Any]) -> str:
-        """The session of `session/delete`."""
+        """Return the session id in the params of `session/delete`."""
         return _check(_OfSession, params).session_id
 
     def mode(self, params: dict[str, Any]) -> OptionCall:
@@ -221,7 +225,7 @@ class AcpParser:
         return OptionCall(call.session_id, "mode", call.mode_id)
 
     def option(self, params: dict[str, Any]) -> OptionCall:
-        """Params of `session/set_config_option`; every option of ours is one of several values."""
+        """Params of `session/set_config_option`; every option is a choice between strings."""
         call = _check(_Option, params)
         return OptionCall(call.session_id, call.config_id, call.value)
 
@@ -233,14 +237,15 @@ class AcpParser:
     def prompt(self, params: dict[str, Any]) -> PromptCall:
         """Params of `session/prompt`.
 
-        Raises InvalidRequest if it has no block, or one of a kind that is not taken.
+        Raises InvalidRequest if the prompt has neither text nor image, or has a block of a kind
+        that is not accepted.
         """
         call = _check(_Prompt, params)
         blocks = tuple(enumerate(call.prompt))
         images = tuple(_image(block, place) for place, block in blocks if isinstance(block, _Image))
         words = [_words(block, place, params["prompt"][place]) for place, block in blocks]
         text, foreign = _joined(words)
-        if not text.strip() and not images:  # services of models refuse blank messages
+        if not text.strip() and not images:  # model services refuse blank messages
             raise InvalidRequest("prompt: is empty", cure="send a text block with words in it")
         meta = call.meta or {}
         pasted = _spans(meta[_PASTE], text, f"_meta.{_PASTE}") if _PASTE in meta else ()
@@ -252,19 +257,19 @@ def _check(model: type[M], params: dict[str, Any]) -> M:
     if not isinstance(params.get("_meta", {}), dict | None):
         raise InvalidRequest("_meta: is no object")
     try:
-        # By alias only: what `_meta` holds, or a Python spelling, never stands for an argument.
+        # By alias only: otherwise a param spelled like a Python field name would be accepted.
         return model.model_validate(params, by_alias=True, by_name=False)
     except ValidationError as error:
         raise wrong_params(error) from None
 
 
 def _offered(servers: Sequence[Any] | None) -> tuple[Any, ...]:
-    """The MCP servers that a client offers; whoever uses them checks them."""
+    """Return the offered MCP servers that are objects; their user checks the fields."""
     return tuple(server for server in servers or () if isinstance(server, dict))
 
 
 def _joined(words: Sequence[tuple[str, Spans]]) -> tuple[str, list[Span]]:
-    """The texts of the blocks as one, with what is quoted in it."""
+    """Join the texts of the blocks; return the text and its quoted spans."""
     quoted: list[Span] = []
     length = 0
     for text, spans in words:
@@ -274,7 +279,7 @@ def _joined(words: Sequence[tuple[str, Spans]]) -> tuple[str, list[Span]]:
 
 
 def _words(block: BaseModel, place: int, sent: dict[str, Any]) -> tuple[str, Spans]:
-    """The text of a block, and the spans of it that the user did not write."""
+    """Return the text of a block, and the spans of that text that the user did not write."""
     if isinstance(block, _Text):
         return block.text, _pasted(block.text, place, sent)
     text = _foreign_text(block, place)
@@ -317,7 +322,7 @@ def _foreign_text(block: BaseModel, place: int) -> str:
 
 
 def _image(block: _Image, place: int) -> bytes:
-    """The bytes of an image that is what it is said to be."""
+    """Return the bytes of an image. Raises InvalidRequest unless they have the stated MIME type."""
     try:
         data = base64.b64decode(block.data, validate=True)
     except ValueError:

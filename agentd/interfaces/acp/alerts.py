@@ -1,4 +1,4 @@
-"""Alerts to connected clients."""
+"""Sends alerts to connected clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentd.interfaces.acp.peer import Clients, Peer
 
 log = structlog.get_logger()
 
-_MISSED = 50  # unacknowledged alerts that are still shown to a client which comes later
+_MISSED = 50  # the newest unacknowledged alerts, sent to a client that connects later
 
 
 class NobodyListens(AgentdError):
@@ -24,27 +24,27 @@ class NobodyListens(AgentdError):
 
 
 class SocketAlerts:
-    """The AlertSink `socket`: `_agentd/alert` to every client that listens. It has arrived when one of
-    them shows it.
+    """The AlertSink `socket`: sends `_agentd/alert` to every client that listens. An alert counts
+    as delivered once it is queued for a client that shows alerts to a person.
     """
 
     def __init__(self, clients: Clients, outbox: Outbox) -> None:
         self._clients = clients
         self._outbox = outbox
-        self._unseen: set[int] = set()  # sent, but to none that shows it
+        self._unseen: set[int] = set()  # ids of alerts sent, but to no client that shows them
         self._shown: WeakKeyDictionary[Peer, set[int]] = WeakKeyDictionary()
         self._arrived = asyncio.Event()
         clients.when_one_arrives(self._arrived.set)
 
     @property
     def name(self) -> str:
-        """`socket`."""
+        """The sink's name, "socket"."""
         return "socket"
 
     async def send(self, alert: Alert) -> None:
-        """Queue it for all of them, once for each that shows it: the dispatcher and a client that arrives
-        may ask for the same alert at the same time. Raises NobodyListens: it then waits for one that
-        shows it.
+        """Queue the alert for every listening client, at most once for each that shows alerts: the
+        dispatcher and `run` may send the same alert at the same time. Raises NobodyListens if no
+        client shows alerts; a repeated call then sends it only to clients that do.
         """
         showing = self._clients.showing
         peers = showing if alert.id in self._unseen else self._clients.listening
@@ -61,7 +61,7 @@ class SocketAlerts:
         self._unseen.discard(alert.id)
 
     async def run(self) -> None:
-        """Whenever a client arrives, show what came while nobody was there."""
+        """Send missed alerts whenever a client begins to show alerts, until cancelled."""
         while True:
             await self._arrived.wait()
             self._arrived.clear()
@@ -71,7 +71,7 @@ class SocketAlerts:
                 log.warning("missed_alerts_not_shown", reason=error.reason)
 
     async def _catch_up(self) -> None:
-        """Unacknowledged alerts are shown even if the dispatcher has given this sink up."""
+        """Send the unacknowledged alerts that this sink has not delivered, also those given up."""
         alerts = await self._outbox.alerts(_MISSED, unacked=True)
         for alert in reversed(alerts):
             if alert.delivered.get(self.name, DeliveryState.SENT) is DeliveryState.SENT:

@@ -1,4 +1,4 @@
-"""Slash commands: what a user can type instead of a message."""
+"""Slash commands, which a user types in place of a message."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Act = Callable[[SessionKey, str], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class SlashCommand:
-    """One slash command. `act` gets the session and what follows the name, and returns what to tell
-    the user; `hint` says what may follow.
+    """One slash command. `act` takes the session and the text after the name, and returns the
+    answer to show; `hint` describes that text.
     """
 
     name: str
@@ -27,18 +27,18 @@ class SlashCommand:
 
 
 class Commands:
-    """Runs slash commands. They are no turns: nothing of them is stored."""
+    """The slash commands of each role. They run outside of turns, so nothing of them is stored."""
 
     def __init__(self, commands: Sequence[SlashCommand]) -> None:
-        """`/help` is added to `commands`."""
+        """Add `/help` to `commands`."""
         self._owners = _with_help(commands)
         self._of_bound = _with_help(())
 
     def find(self, call: PromptCall, role: ClientRole) -> tuple[SlashCommand, str] | None:
-        """The command that the user has typed and what follows its name, or None: any other text that
-        begins with a slash is a message, and so is one with an image. Raises InvalidRequest for a command
-        that is not for this role, and for one with text beside it that he did not type: commands take
-        their words as his own.
+        """Return the command that the prompt names and the text after its name; None if the prompt
+        is a message, as is one with an image or an unknown name after the slash. Raises
+        InvalidRequest if the role may not use the command, and if the prompt also holds text that
+        the user did not type, since commands treat their arguments as the user's own words.
         """
         typed = call.typed
         words = typed.split(maxsplit=1)
@@ -58,7 +58,7 @@ class Commands:
         return command, "".join(words[1:])
 
     def available(self, role: ClientRole) -> dict[str, Any]:
-        """The `available_commands_update` that clients complete from."""
+        """Return the `available_commands_update` that lists the role's commands."""
         return {
             "sessionUpdate": "available_commands_update",
             "availableCommands": [_advertised(command) for command in self._of(role).values()],
@@ -69,7 +69,7 @@ class Commands:
 
 
 def _with_help(commands: Sequence[SlashCommand]) -> dict[str, SlashCommand]:
-    """The commands by name, and one that lists them all."""
+    """Return the commands by name, with `/help`, which lists all of them."""
     known = {command.name: command for command in commands}
 
     async def tell(_session: SessionKey, _argument: str) -> str:

@@ -1,4 +1,4 @@
-"""Declared commands on the socket: methods that check what clients send, and what is typed in a chat."""
+"""Serves declared commands: as ACP methods with checked params, and as slash commands."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class _Params(BaseModel):
 
 
 def methods(group: Group, parts: object) -> dict[str, Handler]:
-    """The group's methods by name; `parts` is the instance of its class that carries them out. Each
-    raises InvalidRequest for params that it does not take, and what its command raises.
+    """Return a handler for each command of the group, by method name. `parts` is the instance whose
+    methods run. A handler raises InvalidRequest for wrong params, and whatever its command raises.
     """
     return {f"_agentd/{command.path}": _handler(command, parts) for command in group.commands}
 
 
 def typed(group: Group, parts: object) -> tuple[Typed, ...]:
-    """What is typed in a chat instead of a message, carried out by `parts`."""
+    """Return the group's slash commands; they run as methods of the instance `parts`."""
     return tuple(
         Typed(slash.name, slash.description, partial(_act, slash, parts), slash.hint)
         for slash in group.slashes
@@ -37,7 +37,7 @@ def typed(group: Group, parts: object) -> tuple[Typed, ...]:
 
 
 def refused(group: Group, why: Callable[[], AgentdError]) -> dict[str, Handler]:
-    """The group's methods by name, where what carries them out is switched off: each raises `why`."""
+    """Return handlers for a group that is switched off, by method name: each raises `why()`."""
 
     async def refuse(_params: dict[str, Any], _peer: Peer) -> Any:
         raise why()
@@ -48,7 +48,7 @@ def refused(group: Group, why: Callable[[], AgentdError]) -> dict[str, Handler]:
 def refused_typed(
     group: Group, description: str, why: Callable[[], AgentdError]
 ) -> tuple[Typed, ...]:
-    """What would be typed in a chat; each raises `why`."""
+    """Return the slash commands of a group that is switched off: each raises `why()`."""
 
     async def refuse(_session: SessionKey, _text: str) -> str:
         raise why()
@@ -63,12 +63,12 @@ async def _act(slash: Slash, parts: object, session: SessionKey, text: str) -> s
 
 
 def _handler(command: Command, parts: object) -> Handler:
-    @cache  # of the 70 methods most are never called: reading all of them took a tenth of a start
+    @cache  # lazy, since most of the 70 methods are never called: all models took 10% of a start
     def signature() -> tuple[type[BaseModel], str]:
         return _model(command.params()), command.caller()
 
     async def handle(params: dict[str, Any], peer: Peer) -> Any:
-        # `_meta` may stand in any params of the protocol and means nothing here.
+        # The protocol allows `_meta` in all params; declared commands do not use it.
         given = {key: value for key, value in params.items() if key != "_meta"}
         try:
             model, caller = signature()
@@ -85,7 +85,7 @@ def _model(params: Iterable[Given]) -> type[BaseModel]:
 
 
 def _field(one: Given) -> tuple[str, Any]:
-    """The parameter's name, and its type with what pydantic has to check."""
+    """Return a parameter's name, and its type with the constraints that pydantic checks."""
     param = one.param
     limits = {
         "ge": param.least,
@@ -100,6 +100,6 @@ def _field(one: Given) -> tuple[str, Any]:
     if param.length:
         bounds |= {"min_length": param.length[0], "max_length": param.length[1]}
     if one.is_enum:
-        bounds["strict"] = False  # JSON has words alone
+        bounds["strict"] = False  # JSON has no enums: accept their values as strings
     default: Any = ... if one.is_needed else one.default
     return one.name, (kind, Field(default, alias=param.key or None, **bounds))

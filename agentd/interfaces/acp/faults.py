@@ -1,4 +1,4 @@
-"""Errors as a client reads them: a code, what happened, the cure; never an exception's own text."""
+"""Errors as clients get them: code, message and cure; never the text of a foreign exception."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class TurnFailed(AgentdError):
 
 
 def describe(call_id: CallId, error: AgentdError) -> dict[str, Any]:
-    """The answer to a call that failed with `error`."""
+    """Return the error response to a call that failed with `error`."""
     data = {"code": error.reason, "cure": error.cure}
     return frames.error(call_id, _number(error), error.message, data)
 
 
 def wrong_params(error: ValidationError) -> InvalidRequest:
-    """What is wrong with a call's params, each named by its path."""
+    """Return an InvalidRequest that names the first five wrong params by their paths."""
     texts = []
     for item in error.errors(include_url=False, include_context=False, include_input=False):
         place = ".".join(str(part) for part in item["loc"]) or "params"

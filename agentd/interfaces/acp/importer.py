@@ -1,4 +1,4 @@
-"""Transcripts of others, and our own, as sessions."""
+"""Imports transcripts, of other programs and of agentd, into sessions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_STAGED = 200_000  # lines of one import
 
 
 class Importer:
-    """Adds lines of transcripts to sessions."""
+    """Imports lines of transcripts into sessions, as rows without turns."""
 
     def __init__(
         self,
@@ -42,8 +42,9 @@ class Importer:
         on_import: Callable[[SessionKey], object] | None = None,
         workspace: NoteReader | None = None,
     ) -> None:
-        """Without `blobs`, images of imported transcripts become words. `on_import` hears of a session
-        that has got rows without a turn. `workspace` remembers which names are from outside.
+        """Without `blobs`, images of imported transcripts are replaced by text. `on_import` is
+        called with each session that got rows. `workspace` records the session names that come from
+        outside.
         """
         self._store = store
         self._clock = clock
@@ -63,9 +64,12 @@ class Importer:
         more: bool,
         chosen: bool,
     ) -> dict[str, Any]:
-        """Add lines to the session with that name. `more` holds them back until the caller's last piece;
-        `chosen` says that the owner has chosen the name, which is else that of a file that others may have
-        made. Raises InvalidRequest, StorageError.
+        """Add lines to the session with that name; return its key and the number of rows added.
+
+        With `more` the lines are only staged, by caller and session, until the caller's call
+        without it. `chosen` means that the owner chose the name; otherwise it is the name of a
+        file, which others may have made, and is recorded as from outside. Raises InvalidRequest,
+        StorageError, and WorkspaceError if that record fails.
         """
         key = parse_key(name)
         staged = self._staged.setdefault(caller, {})
@@ -96,12 +100,12 @@ class Importer:
         return {"key": key, "rows": count}
 
     async def _name_outside(self, key: SessionKey) -> None:
-        """A transcript is about to be called after a file; a session that is there has its name already."""
+        """Record the transcript's name as from outside, unless the session already exists."""
         if self._workspace is not None and not await self._store.exists(key):
             await self._workspace.name_outside([path_of(key)])
 
     async def _pictured(self, row: NewRow) -> NewRow:
-        """The row with words for images whose bytes did not come along."""
+        """Return the row with text in place of images whose bytes are not stored here."""
         return replace(row, blocks=tuple([await self._at_hand(block) for block in row.blocks]))
 
     async def _at_hand(self, block: Block) -> Block:

@@ -1,4 +1,4 @@
-"""What clients set for one session: when it asks, which model answers, how much that thinks."""
+"""A session's options that clients can set: permission mode, model and reasoning effort."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentd.interfaces.acp.hub import Hub
 
 Json = dict[str, Any]
 
-_UNSET = "default"  # on the wire: what the configuration says
+_UNSET = "default"  # on the wire: the effort that is configured
 _MODES = {
     Mode.AUTO: ("Auto", "Ask before protected files change"),
     Mode.ASK: ("Ask", "Ask before every change of a file"),
@@ -23,8 +23,8 @@ _MODES = {
 
 
 class SessionOptions:
-    """Modes and configuration options. A change is stored, counts from the next turn on, and is told
-    to all clients of the session.
+    """The modes and configuration options of sessions. A change is stored, takes effect with the
+    next turn, and is sent to all clients of the session.
     """
 
     def __init__(self, store: SessionRegistry, hub: Hub, offer: Offer) -> None:
@@ -34,7 +34,7 @@ class SessionOptions:
         self._changing = asyncio.Lock()
 
     def opened(self, stored: Choices) -> Json:
-        """`modes` and `configOptions` of a session that is being opened, for what is stored of it."""
+        """Return `modes` and `configOptions` of the response that opens a session."""
         choices = self._offer.kept(stored)
         modes = [{"id": str(mode), "name": n, "description": d} for mode, (n, d) in _MODES.items()]
         return {
@@ -43,7 +43,9 @@ class SessionOptions:
         }
 
     async def set_option(self, session: SessionKey, name: str, value: str) -> list[Json]:
-        """All options with their new values. Raises InvalidRequest, naming what could be chosen."""
+        """Set one option; return all options with their current values. Raises InvalidRequest for
+        an unknown option, and for an unknown value with the values that can be chosen.
+        """
         async with self._changing:
             before = await self._choices(session)
             after = self._changed(before, name, value)
@@ -53,7 +55,7 @@ class SessionOptions:
         return list(self._options(after))
 
     async def model(self, session: SessionKey) -> str:
-        """The model of the session's next turn; "" if nobody knows its name."""
+        """Return the model of the session's next turn; "" if no model's name is known."""
         return (await self._choices(session)).model or next(iter(self._offer.models), "")
 
     @property

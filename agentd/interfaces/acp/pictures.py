@@ -1,4 +1,4 @@
-"""Images on the wire: in as base64, kept elsewhere, out again when a session is shown."""
+"""Images on the wire: stored when a prompt brings them, sent as base64 when a session is shown."""
 
 from __future__ import annotations
 
@@ -22,17 +22,21 @@ _RAISE = "raise [server] max_frame_bytes and max_image_bytes; docs/socket.md say
 
 
 class Pictures:
-    """Takes and shows images within the limits of frames; takes none without `blobs`."""
+    """Stores the images of prompts and sends them to clients, within the limits of frames. Without
+    `blobs`, or with limits that no image can meet, prompts may hold none.
+    """
 
     def __init__(self, blobs: Blobs | None, settings: ServerSettings) -> None:
         self._blobs = blobs if settings.takes_images else None
-        self._kept = blobs  # those of earlier limits are shown still
+        self._kept = blobs  # shows also what was stored under earlier limits
         self._settings = settings
-        self.largest = settings.max_image_bytes if self._blobs is not None else 0  # bytes; 0: none
+        self.largest = settings.max_image_bytes if self._blobs is not None else 0  # bytes
 
     @asynccontextmanager
     async def keep(self, pictures: Sequence[bytes]) -> AsyncIterator[tuple[Image, ...]]:
-        """Store them; see Blobs. Raises InvalidRequest for more than is taken."""
+        """Store the images of a prompt and return them, safe from deletion until the block ends;
+        see Blobs. Raises InvalidRequest if no images are taken, one is too large or is no image.
+        """
         if not pictures:
             yield ()
             return
@@ -47,7 +51,9 @@ class Pictures:
             yield images
 
     async def shown(self, image: Image) -> Update:
-        """The user's image as a chunk of a message, or words for one that cannot be shown."""
+        """Return a `user_message_chunk` with the image in base64; with text that says why instead,
+        if the image does not fit a frame or cannot be read.
+        """
         if self._kept is None or _frame(image.size) > self._settings.max_frame_bytes:
             return image_words(image, _TOO_LARGE)
         try:

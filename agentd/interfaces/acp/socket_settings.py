@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from agentd.core.settings import Duration, PositiveDuration, Settings
 
-AROUND_IMAGE = 16 * 1024  # bytes of a frame that an image leaves for words and JSON
+AROUND_IMAGE = 16 * 1024  # bytes of a frame that an image must leave free for text and JSON
 
 
 class ServerSettings(Settings):
@@ -48,7 +48,7 @@ class ServerSettings(Settings):
 
     @property
     def takes_images(self) -> bool:
-        """Whether an image of the allowed size fits a frame, with what surrounds it."""
+        """Whether images are taken: one of `max_image_bytes`, in base64, must fit a frame."""
         return self.max_image_bytes > 0 and self._image_frame <= self.max_frame_bytes
 
     @property
@@ -57,7 +57,9 @@ class ServerSettings(Settings):
 
     @model_validator(mode="after")
     def _images_fit_frames(self) -> Self:
-        """A limit on images that somebody has set must be one that can be used."""
+        """Raise ValueError if the configuration sets a `max_image_bytes` that does not fit a frame;
+        the default may not fit: then no images are taken.
+        """
         is_set = self.max_image_bytes > 0 and "max_image_bytes" in self.model_fields_set
         if is_set and not self.takes_images:
             msg = (

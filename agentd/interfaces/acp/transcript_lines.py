@@ -1,4 +1,4 @@
-"""Lines of transcripts, ours and other programs', as rows. Pure."""
+"""Parses the lines of transcripts, of agentd and of other programs, into rows. Pure."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from agentd.core.spans import shift_spans
 from agentd.core.times import read_instant
 from agentd.core.transcript import NewRow, RowRole, holds_attachments, opens_turn
 
-_CLIP = 2000  # characters of a call or result that becomes words
+_CLIP = 2000  # characters kept of a tool call or result that is replaced by text
 
-_NOTHING = (Text(""),)  # prompts say of an empty message of the user that it is one
+_NOTHING = (Text(""),)  # of a row without blocks: its prompt says that the message is empty
 
-Group = list[Block]  # the blocks of neighbours of one role: the service reads them as one message
+Group = list[Block]  # of adjacent rows of one role: the service reads them as one message
 _ROLES = {
     "user": RowRole.USER,
     "human": RowRole.USER,
@@ -48,8 +48,8 @@ _ROLES = {
 def read_lines(
     lines: Sequence[dict[str, Any]], now: datetime, zone: tzinfo, *, has_owner: bool
 ) -> Transcript:
-    """All lines, as `read_line` reads them; where the session `has_owner`, the user's own messages are
-    his. Raises InvalidRequest.
+    """Parse all lines with `read_line`. If the session `has_owner`, the user messages under
+    `own_name` count as the owner's; otherwise none do. Raises InvalidRequest.
     """
     owner = own_name(lines) if has_owner else None
     dated = [
@@ -61,10 +61,12 @@ def read_lines(
 def read_line(
     line: dict[str, Any], number: int, now: datetime, zone: tzinfo, owner: str | None = ""
 ) -> tuple[NewRow, datetime]:
-    """The row of one line and its time, `now` where it names none. A time without offset is read in
-    `zone`; a `name` is put before the words. The user's messages under the name `owner` are his own
-    ("": those without a name; None: none at all), unless an export calls them tainted and not written
-    by the owner; all else is tainted. Raises InvalidRequest, naming the line.
+    """Parse one line into its row and time (`now` if the line has none; a time without offset is in
+    `zone`). A `name` in the line is put before the text. User messages whose name is `owner` ("":
+    those without a name; None: no message) have the owner as writer, unless the line is an export
+    that marks the message as tainted: then its writer is the owner only if the line says so and the
+    message has attachments, and it stays tainted. All other rows are tainted. Raises
+    InvalidRequest, naming the line by `number`.
     """
     role = _ROLES.get(str(line.get("role")))
     if role is None:
@@ -88,15 +90,15 @@ def read_line(
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What the lines of a transcript hold: rows with their times, and the bytes of images."""
+    """A parsed transcript: rows with their times, and the bytes of the images in them."""
 
     dated: list[tuple[NewRow, datetime]]
     pictures: list[bytes]
 
 
 def own_name(lines: Iterable[dict[str, Any]]) -> str:
-    """The name of the user in a transcript: the one that all his messages bear. It is "" where some bear
-    none, or they differ: then whoever is named is somebody else.
+    """Return the name that all user messages of a transcript have, tool results left out; "" if
+    some have none or the names differ: then every named writer is somebody other than the owner.
     """
     said = (line for line in lines if _ROLES.get(str(line.get("role"))) is RowRole.USER)
     names = {_name(line) for line in said if not _holds_results(line.get("content"))}
@@ -104,16 +106,16 @@ def own_name(lines: Iterable[dict[str, Any]]) -> str:
 
 
 def pictures_of(line: dict[str, Any]) -> list[bytes]:
-    """The images whose bytes stand in the line itself, which `read_line` makes references of."""
+    """Return the bytes of a line's images, which `read_line` replaces by references."""
     content = line.get("content")
     found = [_bytes(item) for item in content] if isinstance(content, list) else []
     return [data for data in found if data is not None and media_type(data)]
 
 
 def paired(rows: Sequence[NewRow]) -> list[NewRow]:
-    """The rows with the calls of tools and the results that have each other; all others as words,
-    so that an imported conversation can be gone on with: a model's service refuses a call
-    without its result in the next message, and a result without its call.
+    """Return the rows with each tool call or result that has no counterpart replaced by text, so
+    that the imported conversation can be continued: a model's service refuses a call without its
+    result in the next message, and a result without its call.
     """
     spoken = [row for row in rows if row.role.is_spoken]
     groups = [
@@ -125,7 +127,7 @@ def paired(rows: Sequence[NewRow]) -> list[NewRow]:
 
 
 def _pairs(groups: Sequence[tuple[RowRole, Group]]) -> frozenset[str]:
-    """The ids whose call and result may stay."""
+    """Return the ids of tool calls that occur once and whose only result is in the next message."""
     calls = Counter(b.id for _, group in groups for b in group if isinstance(b, ToolUse))
     answers = Counter(
         b.tool_use_id for _, group in groups for b in group if isinstance(b, ToolResult)
@@ -135,7 +137,7 @@ def _pairs(groups: Sequence[tuple[RowRole, Group]]) -> frozenset[str]:
         if role is not RowRole.ASSISTANT:
             continue
         ids = {b.id for b in asked if isinstance(b, ToolUse) and calls[b.id] == 1}
-        # Results come first in a message; those behind something else do not count.
+        # Results must come first in a message: a result behind another block does not count.
         for block in told:
             if not isinstance(block, ToolResult):
                 break
@@ -165,7 +167,7 @@ def _source(row: NewRow, line: dict[str, Any], owner: str | None) -> TextSource:
         return TextSource(Writer.AGENT, tainted=True)
     if _name(line) != owner:
         return BY_OTHERS
-    if line.get("tainted") is True:  # else his words, tainted by what came with them
+    if line.get("tainted") is True:  # the owner's own words can be tainted only by attachments
         came_along = line.get("writer") == Writer.OWNER and holds_attachments(row.blocks)
         return TextSource(Writer.OWNER, tainted=True) if came_along else BY_OTHERS
     return BY_OWNER
@@ -201,12 +203,12 @@ def _block(item: dict[str, Any]) -> Block:
 
 
 def _shown(block: Block, *, is_user: bool) -> Block:
-    """Models are shown images of users only."""
+    """Replace an image by its label unless it is in a user message: prompts show no others."""
     return Text(block.label) if isinstance(block, Image) and not is_user else block
 
 
 def _bytes(item: Any) -> bytes | None:
-    """The bytes of an image as the Messages API takes it; None for anything else."""
+    """Return the bytes of a base64 image block of the Messages API; None for any other block."""
     match item:
         case {"type": "image", "source": {"type": "base64", "data": str(data)}}:
             try:

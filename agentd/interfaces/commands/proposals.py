@@ -1,4 +1,4 @@
-"""`memory proposals`: lines that facts have earned in MEMORY.md and USER.md, and the yes to them."""
+"""`memory proposals`: lists facts proposed for MEMORY.md and USER.md; accepts or rejects one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PROPOSALS = Group("memory")
 
-_MOST = 5  # that are shown at once in a chat
+_MOST = 5  # proposals shown at once in a chat
 _DONE = {
     "accepted": "Done: {path} says so now.",
     "rejected": "It will not be proposed again.",
@@ -25,20 +25,22 @@ _DONE = {
 
 
 class Proposing(Protocol):
-    """What is proposed, and what becomes of it."""
+    """The open proposals, and the owner's answers to them."""
 
     async def all(self) -> Sequence[Proposal]:
-        """Those that are open; they are shown with that."""
+        """Return the open proposals; from then on they count as shown."""
 
     async def accept(self, fact_id: str, digest: str | None = None) -> AnsweredProposal:
-        """Write it as it was shown. Raises NotFound."""
+        """Write the proposal of this fact as it was last shown, or shown with this digest; nothing
+        is written if it has changed since. Raises NotFound.
+        """
 
     async def reject(self, fact_id: str) -> AnsweredProposal:
-        """Never propose it again. Raises NotFound."""
+        """Never propose this fact again. Raises NotFound."""
 
 
 def _proposals_text(result: Mapping[str, Any]) -> str:
-    """The proposals, or what was done to one."""
+    """Return the result as text for the terminal: the proposals, or what was done with one."""
     found = [_proposal(proposal) for proposal in result["proposals"]]
     if not found:
         return "nothing is proposed: a fact has to be said a few times before"
@@ -71,7 +73,7 @@ def _proposal(proposal: Mapping[str, Any]) -> str:
 
 
 class ProposalCommands:
-    """Proposals, and the owner's answer. Nothing of it reaches the model."""
+    """The commands on proposals. Their answers go to the owner only, never to the model."""
 
     def __init__(self, proposals: Proposing) -> None:
         self._proposals = proposals
@@ -103,9 +105,8 @@ class ProposalCommands:
         owners=NOTES,
     )
     async def proposals_typed(self, session: SessionKey, text: str) -> str:
-        """What is proposed, or what was done.
-
-        Raises InvalidRequest if the text has no answer or no id.
+        """Answer `/proposals`: list the open proposals, or accept or reject one; return the text to
+        show. Raises InvalidRequest unless `text` is empty or an answer and an id, NotFound.
         """
         match text.split():
             case []:
