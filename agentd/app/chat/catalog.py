@@ -1,4 +1,4 @@
-"""What the daemon has to offer in a chat: commands, sessions, files."""
+"""Fetches the suggestions for completion in a chat: commands, sessions, files and resources."""
 
 from __future__ import annotations
 
@@ -10,45 +10,47 @@ from agentd.core.errors import AgentdError
 from agentd.interfaces.client.conversation import Conversation
 
 _PATIENCE = 5.0  # seconds
-_MOST = 200  # of one kind
+_MOST = 200  # suggestions of one kind
 
 
 class Catalog:
-    """Asks the daemon over the conversation of the chat, which may be another one later."""
+    """Asks the daemon for suggestions, over the chat's current `conversation`."""
 
     def __init__(self) -> None:
         self.conversation: Conversation | None = None
         self._advertised: tuple[Suggestion, ...] = ()
 
     def learn(self, commands: Sequence[Mapping[str, Any]]) -> None:
-        """Take the commands that the daemon advertises."""
+        """Replace the daemon's commands by those that it now advertises."""
         self._advertised = tuple(
             (str(command.get("name")), str(command.get("description") or ""))
             for command in commands
         )
 
     def commands(self) -> Sequence[Suggestion]:
-        """Ours, then the daemon's."""
+        """Return the chat's own commands, then the daemon's; of equal names the chat's own wins."""
         mine = {name for name, _ in OWN}
         return [*OWN, *(other for other in self._advertised if other[0] not in mine)]
 
     async def all_sessions(self) -> Sequence[Mapping[str, Any]]:
-        """The sessions, the last used first. Raises DaemonUnreachable, RemoteError, Busy."""
+        """Return the sessions, the last used first. Raises DaemonUnreachable, RemoteError, Busy."""
         if self.conversation is None:
             return ()
         answer = await self.conversation.call("_agentd/sessions/list", within=_PATIENCE)
         return list(answer["sessions"])
 
     async def sessions(self) -> Sequence[Suggestion]:
-        """Keys and titles."""
+        """Suggest the sessions' keys, with their titles; nothing if the daemon does not answer."""
         try:
             found = await self.all_sessions()
         except AgentdError:
-            return ()  # nothing to complete with is no reason to disturb
+            return ()  # a failed completion must not interrupt typing
         return [(str(one.get("key")), str(one.get("title") or "")) for one in found[:_MOST]]
 
     async def paths(self, folder: str) -> Sequence[Suggestion]:
-        """What lies in a folder of the workspace. A file is named to the agent, which has tools to read it."""
+        """Suggest the paths in a folder of the workspace. Only the path is sent; the agent reads
+        the file with its tools.
+        """
         if self.conversation is None:
             return ()
         try:
@@ -65,7 +67,7 @@ class Catalog:
         ]
 
     async def resources(self, server: str) -> Sequence[Suggestion]:
-        """What a server of tools offers to be read, as NAME:URI; for "" the servers, as NAME:."""
+        """Suggest the resources of an MCP server, as `NAME:URI`; for "" the servers, as `NAME:`."""
         if self.conversation is None:
             return ()
         try:

@@ -1,4 +1,4 @@
-"""A streamed answer in markdown: cut into blocks that are shown once, and these as lines."""
+"""Splits a streamed Markdown answer into finished blocks, and renders them as terminal lines."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _FENCE = re.compile(r"(\s*)(`{3,}|~{3,})\s*+([^`]*)$")
 _FENCE_BEGUN = re.compile(r"\s*(`{1,}|~{2,})[^`]*$")
 _ITEM = re.compile(r"(\s*)([-*+]|\d{1,9}[.)])(\s|$)")
 _HEADING = re.compile(r" {0,3}#{1,6}(\s|$)")
-_LONG = 3000  # characters of one block, after which it is shown in parts
+_LONG = 3000  # characters after which an open block is split
 
 
 class BlockKind(StrEnum):
-    """What a block is."""
+    """The kind of a block."""
 
     TEXT = "text"
-    FENCE = "fence"  # code begins or, without a language, ends
-    CODE = "code"  # one line of it
+    FENCE = "fence"  # code begins; its text is the language or "code"; or it ends: text ""
+    CODE = "code"  # one line of code
 
 
 @dataclass(frozen=True, slots=True)
 class MarkdownBlock:
-    """A part of an answer that later words cannot change. `gap` says that it stands apart from what
-    is above; `language` is that of code.
+    """A part of an answer that later text cannot change. `gap`: a blank line precedes the block.
+    `language`: of a line of code.
     """
 
     kind: BlockKind
@@ -47,19 +47,19 @@ class MarkdownBlock:
 
 
 class Blocks:
-    """Takes an answer as it comes and gives its finished blocks."""
+    """Splits an answer into blocks while it streams in."""
 
     def __init__(self) -> None:
-        self._rest = ""  # of a line that has not ended
+        self._rest = ""  # the last line, not yet ended
         self._lines: list[str] = []
         self._size = 0
-        self._gap = False  # a blank line stands before the open block
-        self._waits = False  # a blank line follows a list item, which may go on
+        self._gap = False  # a blank line precedes the open block
+        self._waits = False  # a blank line followed a list item, which may continue
         self._fence = ""
         self._language = ""
 
     def feed(self, text: str) -> Iterator[MarkdownBlock]:
-        """Go on with the answer."""
+        """Take the next piece of the answer; yield the blocks that it finishes."""
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
             yield from self._take(line)
@@ -71,7 +71,7 @@ class Blocks:
                 yield from self._close()
 
     def finish(self) -> Iterator[MarkdownBlock]:
-        """The answer is over, or something else comes between."""
+        """Yield what is open as finished: the answer has ended, or other output interrupts it."""
         rest, self._rest = self._rest, ""
         if rest:
             yield from self._take(rest)
@@ -82,13 +82,13 @@ class Blocks:
         self._gap = False
 
     def open(self) -> MarkdownBlock | None:
-        """What has come of the block that is not finished, if a part of it can be shown already."""
+        """Return the unfinished block so far; None if there is none or it cannot be shown yet."""
         if self._fence:
             return None
         rest = "" if _FENCE_BEGUN.match(self._rest) else self._rest
         lines = [*self._lines, rest] if rest else self._lines
         if not lines or lines[0].lstrip().startswith("|"):
-            return None  # columns of a table are as wide as its widest row
+            return None  # the widths of a table's columns depend on its last row, too
         return MarkdownBlock(BlockKind.TEXT, "\n".join(lines), self._gap)
 
     def _take(self, line: str) -> Iterator[MarkdownBlock]:
@@ -133,13 +133,13 @@ class Blocks:
             yield from self._close()
 
     def _belongs(self, line: str) -> bool:
-        """Whether a line after a blank one still belongs to the list item above."""
+        """Whether a line that follows a blank line still belongs to the list item above."""
         item = _ITEM.match(self._lines[0])
         assert item
         return len(line) - len(line.lstrip()) > len(item[1])
 
     def _begins_anew(self, line: str) -> bool:
-        """Whether a line cannot go on with the open block."""
+        """Whether a line cannot continue the open block and begins another."""
         first = self._lines[0]
         item, above = _ITEM.match(line), _ITEM.match(first)
         if item:
@@ -161,12 +161,12 @@ class Blocks:
 
 _THEME = "ansi_dark"  # the terminal's own colours, on its own background
 _RULE = "──"
-_WIDEST = 1_000_000  # nothing of a line that is not to be wrapped may be lost
+_WIDEST = 1_000_000  # columns; rich would cut a line that must not wrap at the width
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Renderer:
-    """Turns blocks into lines with colours, none wider than asked for but those of code."""
+    """Renders blocks as lines with ANSI colours. Only lines of code may exceed the given width."""
 
     def __init__(self) -> None:
         self._console = Console(
@@ -181,12 +181,14 @@ class Renderer:
         self._syntaxes: dict[str, Syntax | None] = {}
 
     def lines(self, block: MarkdownBlock, width: int) -> list[str]:
-        """What to show of a block."""
+        """Render a block in lines of at most `width` columns; its gap is an empty first line."""
         shown = self._block(block, width)
         return ["", *shown] if block.gap else shown
 
     def ansi(self, what: RenderableType, width: int) -> list[str]:
-        """A renderable as lines; what steers a terminal is taken out of its words."""
+        """Render in lines of at most `width` columns, without blank lines at the start and end
+        and without control characters from the text.
+        """
         with self._console.capture() as captured:
             self._console.print(_Harmless(what), width=width, soft_wrap=False)
         lines = [line.rstrip(" ") for line in captured.get().split("\n")]
@@ -194,11 +196,11 @@ class Renderer:
         return lines[full[0] : full[-1] + 1] if full else [""]
 
     def styled(self, text: str, style: str) -> str:
-        """One line in a style of rich, as wide as it is."""
+        """Return the text in a style of rich, as one line that is not wrapped."""
         return self.ansi(Text(text, style, no_wrap=True, overflow="ignore"), _WIDEST)[0]
 
     def dim(self, text: str) -> str:
-        """One line that stays in the background."""
+        """Return the text dimmed, as one line that is not wrapped."""
         return self.styled(text, "dim")
 
     def _block(self, block: MarkdownBlock, width: int) -> list[str]:
@@ -223,7 +225,7 @@ class Renderer:
 
 
 class _Heading(Heading):
-    """A heading at the left edge, without a frame."""
+    """A heading, aligned left and without the frame that rich draws."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         self.text.justify = "left"
@@ -231,7 +233,7 @@ class _Heading(Heading):
 
 
 class _Chat(Markdown):
-    """Markdown as people type it in a chat: a line's end is one, and no HTML is taken away."""
+    """Markdown as typed in a chat: every line break is kept, and HTML is shown as text."""
 
     elements = {**Markdown.elements, "heading_open": _Heading}  # noqa: RUF012 - as the base has it
 
@@ -242,7 +244,9 @@ class _Chat(Markdown):
 
 
 class _Harmless:
-    """A renderable without the characters that an entity of markdown may have brought back."""
+    """A renderable without control characters: Markdown entities can produce them from text
+    that has none.
+    """
 
     def __init__(self, inner: RenderableType) -> None:
         self._inner = inner
