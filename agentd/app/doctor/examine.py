@@ -1,4 +1,4 @@
-"""All checks, one after the other."""
+"""Runs the checks of `agentd doctor`, one after the other."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ log = structlog.get_logger()
 
 
 class Check(Protocol):
-    """One thing that can be wrong."""
+    """A check of one thing that can be wrong."""
 
     @property
     def code(self) -> str:
-        """Its stable name."""
+        """The check's name, which never changes."""
 
     async def look(self) -> Finding:
-        """How it is now. Raises AgentdError when it cannot be told, which is a failure too."""
+        """Return what the check finds now. Raises AgentdError or OSError if that cannot be found
+        out; `examine` reports this as a failure.
+        """
 
 
 async def examine(checks: Iterable[Check]) -> tuple[Finding, ...]:
-    """What each check finds, in their order."""
+    """Run the checks; return their findings in the same order. Raises nothing."""
     return tuple([await _run_check(check) for check in checks])
 
 
@@ -38,6 +40,6 @@ async def _run_check(check: Check) -> Finding:
         text = f"{error.filename or 'a file'} cannot be looked at: {error.strerror}"
         return Finding.fail(check.code, text, "see to it that the owner can read it")
     except Exception:
-        # A check that breaks must not hide what the others find.
+        # A bug in one check must not hide the findings of the others.
         log.exception("check_crashed", check=check.code)
         return Finding.fail(check.code, "the check itself broke", "read the log: `agentd logs`")

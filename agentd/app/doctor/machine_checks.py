@@ -1,4 +1,4 @@
-"""Checks of what is around the daemon: files and their modes, disk, clock, SQLite, the socket."""
+"""Checks of the machine: permissions, disk space, clock, SQLite version, socket path, leftovers."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from agentd.core.paths import Places
 from agentd.core.ports import Clock
 
 _FREE_BYTES = 100 * 1024 * 1024
-_SUN_PATH = 107
+_SUN_PATH = 107  # bytes of a path that fit `sockaddr_un.sun_path` before its NUL
 _MOST_NAMED = 5
 _STRAY_AGE = timedelta(minutes=5)
-# The bug that can corrupt a WAL which two connections reset at once; 3.44 and 3.50 got the cure too.
+# SQLite's WAL-reset bug: two connections that reset the WAL at once can corrupt the database. Fixed
+# after 3.51.2, and in the branches 3.44 and 3.50.
 _FIRST_BAD, _LAST_BAD = (3, 7, 0), (3, 51, 2)
 _CURED_IN = ((3, 44, 6), (3, 50, 7))
 
 
 @dataclass(frozen=True, slots=True)
 class PermissionsCheck:
-    """Whether only the owner can reach agentd's files."""
+    """Checks that only the owner can access agentd's files."""
 
     places: Places
     workspace: Path
     code: str = "permissions"
 
     async def look(self) -> Finding:
-        """Fails when others could read or change them."""
+        """Fail if a file belongs to another user, or its mode lets group or others in."""
         open_ = [path for path in self._paths() if _is_open(path)]
         if open_:
             names = ", ".join(str(path) for path in open_[:_MOST_NAMED])
@@ -53,14 +54,14 @@ class PermissionsCheck:
 
 @dataclass(frozen=True, slots=True)
 class DiskCheck:
-    """Whether there is room to store anything. `free` tells the bytes left at a path."""
+    """Checks the free disk space of the folders. `free` returns the bytes available at a path."""
 
     folders: tuple[Path, ...]
     free: Callable[[Path], int]
     code: str = "disk_space"
 
     async def look(self) -> Finding:
-        """Fails below 100 MB."""
+        """Fail if less than 100 MiB are free for one of the folders."""
         folder, free = min(
             ((at, self.free(at)) for at in self._present()), key=lambda item: item[1]
         )
@@ -70,15 +71,15 @@ class DiskCheck:
         return Finding.ok(self.code, text)
 
     def _present(self) -> Iterator[Path]:
-        """The folders; for one that is not there yet, the one in which it would be made."""
+        """Yield each folder, or its nearest existing parent if it does not exist yet."""
         for folder in self.folders:
             yield next(at for at in (folder, *folder.absolute().parents) if at.exists())
 
 
 @dataclass(frozen=True, slots=True)
 class ClockCheck:
-    """Whether the clock can be believed. `zone` is the one configured, `system` the machine's or
-    "" where that is not known.
+    """Checks the year and the time zone. `zone` is the configured zone, `system` that of the
+    machine; "" means not set.
     """
 
     clock: Clock
@@ -87,7 +88,7 @@ class ClockCheck:
     code: str = "clock"
 
     async def look(self) -> Finding:
-        """Fails in a year that cannot be, warns of a zone that is only assumed."""
+        """Fail if the year is outside 2025…2099; warn if no zone is set, so UTC is assumed."""
         now = self.clock.now()
         if not 2025 <= now.year < 2100:
             cure = "set it, or `timedatectl set-ntp true`"
@@ -101,13 +102,13 @@ class ClockCheck:
 
 @dataclass(frozen=True, slots=True)
 class SqliteVersionCheck:
-    """Whether this SQLite can corrupt a database that two connections use. agentd uses one."""
+    """Checks the SQLite version for the WAL-reset bug; it needs two connections, agentd has one."""
 
     version: tuple[int, ...]
     code: str = "sqlite"
 
     async def look(self) -> Finding:
-        """Warns of a bad version."""
+        """Warn if the version has the bug."""
         name = ".".join(map(str, self.version))
         cured = any(self.version[:2] == v[:2] and self.version >= v for v in _CURED_IN)
         if _FIRST_BAD <= self.version <= _LAST_BAD and not cured:
@@ -119,13 +120,13 @@ class SqliteVersionCheck:
 
 @dataclass(frozen=True, slots=True)
 class SocketPathCheck:
-    """Whether every client can reach the socket."""
+    """Checks that every client can connect to the socket by its path."""
 
     socket: Path
     code: str = "socket_path"
 
     async def look(self) -> Finding:
-        """Warns of a path that is too long for most of them."""
+        """Warn if the path is too long for `sockaddr_un`, which most clients use."""
         length = len(os.fsencode(self.socket))
         if length > _SUN_PATH:
             text = f"the socket's path has {length} bytes; other clients than agentd's take {_SUN_PATH}"
@@ -135,8 +136,8 @@ class SocketPathCheck:
 
 @dataclass(frozen=True, slots=True)
 class LeftoversCheck:
-    """What an accident left behind: index files that were put aside, temporary files, a copy of the
-    conversations that was on its way into a backup.
+    """Looks for files that a crash left behind: corrupt index files that were put aside, temporary
+    files, and database copies of unfinished backups.
     """
 
     state_dir: Path
@@ -145,7 +146,7 @@ class LeftoversCheck:
     code: str = "leftovers"
 
     async def look(self) -> Finding:
-        """Warns of them."""
+        """Warn of such files; temporary ones count once they are five minutes old."""
         found = [
             *self.state_dir.glob("*.corrupt-*"),
             *(path for path in self._strays() if _is_old(path, self.clock)),
@@ -164,14 +165,16 @@ class LeftoversCheck:
 
 @dataclass(frozen=True, slots=True)
 class ErasureCheck:
-    """Whether what was deleted is off the disk. A marker beside a database says that it is not."""
+    """Checks that deleted data is off the disk. While a database is rewritten to erase it, a marker
+    file `*-unclean` exists next to it.
+    """
 
     state_dir: Path
     clock: Clock
     code: str = "erasure"
 
     async def look(self) -> Finding:
-        """Warns of markers that are older than a deletion takes."""
+        """Warn of markers older than five minutes: their rewriting was interrupted."""
         found = [path for path in self.state_dir.glob("*-unclean") if _is_old(path, self.clock)]
         if found:
             names = ", ".join(path.name.removesuffix("-unclean") for path in found)
@@ -182,7 +185,7 @@ class ErasureCheck:
 
 
 def _is_old(path: Path, clock: Clock) -> bool:
-    """Whether nobody can be at work on the file any more."""
+    """Whether the file is so old that no running operation can still use it."""
     try:
         written = path.stat().st_mtime
     except FileNotFoundError:

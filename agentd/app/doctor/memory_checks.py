@@ -1,4 +1,4 @@
-"""Checks of what the agent knows: the injected files, the workspace, facts about the user, the graph."""
+"""Checks of memory: the injected files, the notes of the workspace, facts, the graph's journal."""
 
 from __future__ import annotations
 
@@ -19,42 +19,40 @@ _DOCTOR = Reader(SessionKey("doctor"), Kind.MAIN)
 _DEPTH = 20
 _MOST_FILES = 5000
 _MOST_NAMED = 5
-_PORTION = (
-    250  # files that are looked at in one go: a trip to a thread takes longer than a look at one
-)
+_PORTION = 250  # files scanned in one thread call, which costs more than scanning one file
 
 
 class NoteFiles(Protocol):
-    """The workspace, looked at without counting as seen."""
+    """Port: read access to the workspace under which no file counts as seen by the agent."""
 
     async def tree(self, path: str, depth: int, reader: Reader) -> Sequence[TreeEntry]:
-        """What is below the path."""
+        """List what is below `path`, `depth` levels deep."""
 
     async def snapshot(
         self, paths: Sequence[str], reader: Reader
     ) -> tuple[Mapping[str, FileView], frozenset[str]]:
-        """The files that can be read, and those that are not there."""
+        """Return the readable files by path, and the paths at which there is no file."""
 
     def is_injected(self, path: str) -> bool:
-        """Whether prompts ever carry the file."""
+        """Whether prompts may contain the file."""
 
     def is_owner_only(self, path: str) -> bool:
-        """Whether a file of this path exists for the owner alone."""
+        """Whether only the owner's sessions may see a file of this path."""
 
     def problems(self) -> Sequence[Problem]:
-        """Files that cannot be read or do not fit."""
+        """Return the problems of files that cannot be read in full or do not fit the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptFilesCheck:
-    """Whether the files of the prompt fit into it. `cut` is the code of the problem."""
+    """Checks that the injected files fit the prompt. `cut` is the problem code if one does not."""
 
     files: NoteFiles
     cut: str
     code: str = "injected_files"
 
     async def look(self) -> Finding:
-        """Warns of those that are cut."""
+        """Warn of the files that are cut."""
         cuts = [problem for problem in self.files.problems() if problem.code == self.cut]
         if cuts:
             text = "; ".join(problem.text for problem in cuts[:_MOST_NAMED])
@@ -64,8 +62,8 @@ class PromptFilesCheck:
 
 @dataclass(frozen=True, slots=True)
 class NotesReadableCheck:
-    """Whether all markdown of the workspace can be read. `irregular` is the code of the problem of
-    what is named like a note and is no file.
+    """Checks that all Markdown files of the workspace can be read. `irregular` is the problem code
+    of a path that is named like a note and is no regular file.
     """
 
     files: NoteFiles
@@ -73,7 +71,9 @@ class NotesReadableCheck:
     code: str = "unreadable_files"
 
     async def look(self) -> Finding:
-        """Fails with the first that cannot and a cure for each, warns of what is never read since it is no file."""
+        """Fail with the first unreadable files and the cure of each; warn of paths that are no
+        regular files.
+        """
         paths = await _paths(self.files, lambda path: path.endswith(".md"))
         views, absent = await self.files.snapshot(paths, _DOCTOR)
         bad = [path for path in paths if path not in views and path not in absent]
@@ -90,13 +90,13 @@ class NotesReadableCheck:
 
 @dataclass(frozen=True, slots=True)
 class HiddenTextCheck:
-    """Whether a file of the prompt has text that nobody sees and the model reads."""
+    """Looks in the injected files for text that people do not see and the model reads."""
 
     files: NoteFiles
     code: str = "suspicious_text"
 
     async def look(self) -> Finding:
-        """Warns of what is found, with its place."""
+        """Warn of such text, with its file and place."""
         paths = await _paths(self.files, self._counts)
         views, _ = await self.files.snapshot(paths, _DOCTOR)
         there = [path for path in paths if path in views]
@@ -116,19 +116,21 @@ class HiddenTextCheck:
 
 
 def _unseen_in(texts: Mapping[str, str]) -> list[str]:
-    """Where these texts, by path, have what nobody sees."""
+    """Return the places of hidden text (findings of high severity) in texts given by path."""
     return [f"{path}:{one}" for path, text in texts.items() for one in scan(text) if one.is_high]
 
 
 @dataclass(frozen=True, slots=True)
 class RequiredFilesCheck:
-    """Whether the files that every prompt wants are there."""
+    """Checks that the files injected into every prompt exist. `audit` returns the name of each and
+    whether it exists.
+    """
 
     audit: Callable[[], Awaitable[Sequence[tuple[str, bool]]]]
     code: str = "missing_files"
 
     async def look(self) -> Finding:
-        """Warns of those that are missing."""
+        """Warn of the files that are missing."""
         missing = [name for name, is_there in await self.audit() if not is_there]
         if missing:
             text = f"missing in the workspace: {', '.join(missing)}"
@@ -139,8 +141,8 @@ class RequiredFilesCheck:
 
 @dataclass(frozen=True, slots=True)
 class SharedFoldersCheck:
-    """What groups and isolated sessions find of the workspace. `private` are the folders that were never
-    theirs.
+    """Checks what groups and isolated sessions find in the workspace. `private` are the folders
+    that nobody expects them to find.
     """
 
     files: NoteFiles
@@ -149,7 +151,10 @@ class SharedFoldersCheck:
     code: str = "shared_files"
 
     async def look(self) -> Finding:
-        """Warns of shared files that they do not find, and where such sessions find no file at all."""
+        """Warn of files in shared folders that those sessions cannot see since they have a second
+        hard link; and if such sessions exist, but no shared file does and the workspace has other
+        files.
+        """
         notes = [e for e in await self.files.tree("", _DEPTH, _DOCTOR) if not e.is_dir]
         linked = [e.path for e in notes if not (e.is_shared or self.files.is_owner_only(e.path))]
         if linked:
@@ -171,7 +176,7 @@ class SharedFoldersCheck:
         return Finding.ok(self.code, text)
 
     def _hidden(self, notes: Sequence[TreeEntry]) -> list[str]:
-        """The files and folders at the top that a group might be thought to find."""
+        """Return the top-level files and folders that are not shared, without `private` ones."""
         tops = {
             top + slash
             for entry in notes
@@ -188,7 +193,7 @@ async def _paths(files: NoteFiles, counts: Callable[[str], bool]) -> list[str]:
 
 
 def _cures(paths: Sequence[str], problems: Sequence[Problem]) -> str:
-    """What cures files; where they need different things, which each of them needs."""
+    """Return the cure of the files' problems; if the cures differ, each with its files."""
     files: dict[str, list[str]] = {}
     for path in paths:
         name = re.compile(rf"(?<!\S){re.escape(path)}(?!\S)")
@@ -205,16 +210,16 @@ _WAITING = frozenset({"facts_parked", "facts_unread", "facts_skipped", "facts_re
 
 @dataclass(frozen=True, slots=True)
 class FactsCheck:
-    """Whether facts, their page and what was forgotten are as they should be. `problems` are those of
-    all parts that have to do with facts.
+    """Checks facts, their page and erasures. `problems` returns the problems of all parts that
+    handle facts.
     """
 
     problems: Callable[[], Sequence[Problem]]
     code: str = "facts"
 
     async def look(self) -> Finding:
-        """Names every problem with its cure; warns of those that only wait for the user or for better
-        times, fails for any other.
+        """Report every problem with its cure: a warning if all of them need only the user's answer
+        or a later retry, otherwise a failure.
         """
         found = self.problems()
         if not found:
@@ -230,8 +235,8 @@ class FactsCheck:
 
 @dataclass(frozen=True, slots=True)
 class GraphJournalCheck:
-    """Whether the log of what happened to the graph is as it was written, and what others said as it was
-    entered.
+    """Checks that the graph's journal is unchanged, and that what other agents said is stored as
+    the journal has it.
     """
 
     logged: Callable[[], Awaitable[Logged]]
@@ -239,7 +244,9 @@ class GraphJournalCheck:
     code: str = "graph_chain"
 
     async def look(self) -> Finding:
-        """Fails for a chain that was changed, warns of what others said that was. Raises WorkspaceError."""
+        """Warn of other agents whose stored statements differ from the journal. Raises
+        StorageCorrupt if the journal's chain was changed, and WorkspaceError.
+        """
         if not self.is_kept:
             return Finding.ok(self.code, "no chain of the graph is kept")
         found = await self.logged()

@@ -1,4 +1,4 @@
-"""Checks of the search: whether it finds what is written, and whether it knows meanings."""
+"""Checks of search: that it finds the newest note, and that the chosen embedder works."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from agentd.core.turn import Kind, SessionKey
 from agentd.core.workspace import Reader
 
 _DOCTOR = Reader(SessionKey("doctor"), Kind.MAIN)
-_NOTES = 5  # the newest are looked at
+_NOTES = 5  # newest notes that are tried
 _HITS = 5
 _NOTE = re.compile(r"memory/\d{4}-\d{2}-\d{2}\.md")
 _WORD = re.compile(r"[^\W_]+")
 _FEWEST, _MOST = 2, 8  # words of the test query
-_TRIES = 8  # a second apart, that an embedder has whose process is only starting
+_TRIES = 8  # searches, a second apart, while the embedder's process starts
 _BUSY = frozenset({"indexing", "rebuilding"})
 
 
 @dataclass(frozen=True, slots=True)
 class SearchCheck:
-    """Whether search finds what is written: some words of the newest note, as they stand there."""
+    """Checks that search finds a note: consecutive words of the newest one serve as query."""
 
     files: NoteFiles
     recall: Recall
@@ -33,7 +33,7 @@ class SearchCheck:
     code: str = "search"
 
     async def look(self) -> Finding:
-        """Fails when the first hits do not hold them."""
+        """Fail if no hit contains the words; warn while the index is being built."""
         state = await self.index()
         if state.state in _BUSY:
             text = f"the index is being built: {state.pending} files are left"
@@ -58,7 +58,7 @@ class SearchCheck:
 
 @dataclass(frozen=True, slots=True)
 class EmbedderCheck:
-    """Whether meanings are searched, and by the embedder that was chosen. `chosen` answers
+    """Checks that search by meaning works with the chosen embedder. `chosen` returns
     `{provider, why}`.
     """
 
@@ -69,7 +69,7 @@ class EmbedderCheck:
     code: str = "meaning"
 
     async def look(self) -> Finding:
-        """Warns of an embedder that does not answer, and of vectors that are still to be made."""
+        """Warn if the embedder fails or is too slow, or if chunks still wait for their vectors."""
         choice = self.chosen()
         if choice["provider"] == "none":
             return Finding.ok(self.code, f"words alone are searched: {choice['why']}")
@@ -89,7 +89,7 @@ class EmbedderCheck:
         return Finding.ok(self.code, f"{state.embedder}, {choice['why']}")
 
     async def _search_patiently(self) -> Found:
-        """What a search finds, asked again while the embedder takes too long: the first question starts it."""
+        """Search, again while the embedder is too slow: the first search may have started it."""
         query = SearchQuery("memory", limit=1)
         found = await self.recall.search(query, _DOCTOR)
         for _ in range(_TRIES - 1):
@@ -101,7 +101,9 @@ class EmbedderCheck:
 
 
 def _telling(text: str) -> Sequence[str]:
-    """Words that stand next to each other: the line with the most of them, up to eight."""
+    """Return up to eight consecutive words, the last of the first line with the most words (more
+    than eight count as eight); none if no line has two. Headings are left out.
+    """
     lines = [_WORD.findall(line) for line in text.split("\n") if not line.startswith("#")]
     best = max(lines, key=lambda words: min(len(words), _MOST), default=[])
     return best[-_MOST:] if len(best) >= _FEWEST else ()

@@ -1,4 +1,4 @@
-"""Checks of the servers whose tools are used."""
+"""Checks of services whose tools the agent uses: MCP servers, and the web."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from agentd.core.health import Finding, Problem
 
 @dataclass(frozen=True, slots=True)
 class ToolServersCheck:
-    """Whether they could be used when they were last called. Looking starts none."""
+    """Checks the MCP servers by the state of their last use; the check starts none."""
 
     rows: Callable[[], Sequence[Mapping[str, Any]]]
     problems: Callable[[], Sequence[Problem]]
     code: str = "mcp"
 
     async def look(self) -> Finding:
-        """Warns of the first problem; names every server with its state and reason."""
+        """Warn of all problems, with the cure of the first; list every server's state."""
         told = "; ".join(map(_as_text, self.rows())) or "no MCP server is configured"
         problems = self.problems()
         if not problems:
@@ -35,7 +35,7 @@ def _as_text(row: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WebCheck:
-    """Whether pages can be read and searches asked. `probe` asks whether somebody answers where these go."""
+    """Checks the web tools. `probe` raises AgentdError if the search service does not answer."""
 
     row: Callable[[], Mapping[str, Any]]
     problems: Callable[[], Sequence[Problem]]
@@ -43,7 +43,7 @@ class WebCheck:
     code: str = "web"
 
     async def look(self) -> Finding:
-        """Warns of the extra that is missing, of a service that does not answer, and of a search that failed."""
+        """Warn if the search service does not answer, or of the web tools' first problem."""
         row = self.row()
         if not row["enabled"]:
             return Finding.ok(self.code, "the web is off")

@@ -1,4 +1,4 @@
-"""Checks of the service manager's unit."""
+"""Checks of the systemd unit: what it starts, its stop timeout, lingering."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 
 @dataclass(frozen=True, slots=True)
 class UnitFileCheck:
-    """Whether the installed units start what is there, and let it end: `seconds` is the longest that
-    the daemon takes to stop.
+    """Checks that the installed units name a command that exists, and allow the daemon more than
+    `seconds`, its longest shutdown, to stop. `which` finds a command like `shutil.which`.
     """
 
     units: tuple[Path, ...]
@@ -26,7 +26,7 @@ class UnitFileCheck:
     code: str = "unit"
 
     async def look(self) -> Finding:
-        """Fails for the first that does not."""
+        """Fail with the first problem of a unit."""
         there = [path for path in self.units if path.is_file()]
         for path in there:
             for problem in self._problems(path):
@@ -48,14 +48,14 @@ class UnitFileCheck:
 
 @dataclass(frozen=True, slots=True)
 class LingerCheck:
-    """Whether a user's own unit goes on when the user logs out. `marker` exists if so."""
+    """Checks that a user unit keeps running after logout: systemd then has the file `marker`."""
 
     unit: Path
     marker: Path
     code: str = "linger"
 
     async def look(self) -> Finding:
-        """Warns of a unit that ends with the last session."""
+        """Warn if the user unit is installed and lingering is off."""
         if self.unit.is_file() and not self.marker.exists():
             text = "the daemon ends when you log out"
             return Finding.warn(self.code, text, "`loginctl enable-linger`")
@@ -70,7 +70,7 @@ def _settings(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _seconds(text: str) -> float | None:
-    """A time span as systemd reads it; None is for ever."""
+    """Return a systemd time span in seconds; None for no limit or an unknown format."""
     parts = _SPAN.findall(text.lower())
     if not parts or any(unit not in _UNITS for _, unit in parts):
         return None

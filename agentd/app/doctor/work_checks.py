@@ -1,4 +1,4 @@
-"""Checks of the daemon's work: ticks, flushes, turns, alerts, the model, the budget."""
+"""Checks of the daemon's work: ticks, flushes, retention, turns, alerts, model, budget, clock."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ from agentd.core.turn import Origin, SessionKey
 from agentd.providers.resilience import LastHeard
 
 _RECENT_ALERTS = 200
-_WATCHED_SINK = "socket"  # reaches only those who look; that nobody did is no fault
+_WATCHED_SINK = "socket"  # fails whenever no client is connected, which is no fault
 _SET_BACK = 60.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
 class TicksCheck:
-    """Whether the schedule still wakes. `ages` are the seconds since each tick's last wake."""
+    """Checks that the ticks still run. `ages` returns the seconds since each tick last ran,
+    `interval` is the time between two runs in seconds.
+    """
 
     ages: Callable[[], Mapping[str, float]]
     interval: float
     code: str = "ticks"
 
     async def look(self) -> Finding:
-        """Fails when a tick is more than two intervals old."""
+        """Fail if a tick last ran more than two intervals ago, or none has run."""
         ages = self.ages()
         late = {name: age for name, age in ages.items() if age > 2 * self.interval}
         if not ages or late:
@@ -41,14 +43,14 @@ class TicksCheck:
 
 @dataclass(frozen=True, slots=True)
 class FlushesCheck:
-    """Whether everything that left a context was offered to memory before."""
+    """Checks that a flush handled all messages that left a context, and saved them."""
 
     store: SessionStore
     enabled: bool
     code: str = "flushes"
 
     async def look(self) -> Finding:
-        """Warns of cut rows that no flush has covered, and of flushes that failed at last."""
+        """Warn of sessions with cut messages that no flush covered, or whose flush failed."""
         if not self.enabled:
             return Finding.ok(self.code, "saving memories before a cut is off")
         uncovered: list[str] = []
@@ -67,7 +69,7 @@ class FlushesCheck:
         return Finding.ok(self.code, "all that left a context was saved before")
 
     async def _is_unsaved(self, session: SessionKey, coverages: Sequence[Coverage]) -> bool:
-        """Whether a row is still there that no flush could save."""
+        """Whether a row still exists that its flush gave up saving."""
         for first, last, _ in unsaved_ranges(coverages):
             rows = await self.store.rows(session, first, 1)
             if any(row.seq <= last for row in rows):
@@ -75,7 +77,7 @@ class FlushesCheck:
         return False
 
     async def _is_uncovered(self, history: History, coverages: Sequence[Coverage]) -> bool:
-        """Whether a message of those that were cut is in no coverage."""
+        """Whether a spoken row was cut from the context and is in no coverage."""
         cut = history.context_from - 1
         if cut <= 0:
             return False
@@ -90,13 +92,13 @@ class FlushesCheck:
 
 @dataclass(frozen=True, slots=True)
 class RetentionCheck:
-    """Whether what is older than `[storage] retention_days` is gone. `status` is retention's."""
+    """Checks that rows older than `[storage] retention_days` are erased."""
 
     status: Callable[[], Retained]
     code: str = "retention"
 
     async def look(self) -> Finding:
-        """Warns of messages that stay because nothing was saved of them, and says why."""
+        """Warn of old rows that stay because no flush saved them, with the reasons."""
         status = self.status()
         if not status.days:
             return Finding.ok(self.code, "conversations are kept for ever")
@@ -111,13 +113,13 @@ class RetentionCheck:
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedTurnsCheck:
-    """Turns that begin again and again."""
+    """Looks for turns that were started again and did not end."""
 
     store: SessionStore
     code: str = "unfinished_turns"
 
     async def look(self) -> Finding:
-        """Warns of those that were cut twice or more."""
+        """Warn of pending turns that have begun twice or more."""
         again = [turn for turn in await self.store.pending() if turn.attempts >= 2]
         if again:
             keys = ", ".join(dict.fromkeys(turn.request.session for turn in again))
@@ -129,13 +131,13 @@ class UnfinishedTurnsCheck:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryCheck:
-    """Alerts that a sink was given up for."""
+    """Looks for alerts whose delivery to a sink was given up, except to the socket."""
 
     outbox: Outbox
     code: str = "undelivered_alerts"
 
     async def look(self) -> Finding:
-        """Warns of unacknowledged ones."""
+        """Warn of such alerts among the newest unacknowledged ones."""
         lost = {
             alert.id: sink
             for alert in await self.outbox.alerts(_RECENT_ALERTS, unacked=True)
@@ -152,8 +154,9 @@ class DeliveryCheck:
 
 @dataclass(frozen=True, slots=True)
 class WindowCheck:
-    """Whether the context window leaves room for a conversation: `effective` is the one in use,
-    `flush_at` where saving begins, `fixed` measures what every prompt carries.
+    """Checks that the context window leaves room for a conversation. All values are in tokens:
+    `configured` and `effective` windows, a flush begins at a fill of `flush_at`; `fixed`
+    returns what every prompt contains.
     """
 
     configured: int
@@ -163,8 +166,8 @@ class WindowCheck:
     code: str = "context_window"
 
     async def look(self) -> Finding:
-        """Fails when the injected files fill half of what may be used, warns at a quarter or when
-        another window is in use than configured.
+        """Fail if every prompt fills more than half of `flush_at`; warn if more than a quarter, or
+        if the effective window is not the configured one.
         """
         fixed = await self.fixed()
         text = f"{self.effective} tokens, {fixed} of them in every prompt"
@@ -183,8 +186,9 @@ class WindowCheck:
 
 @dataclass(frozen=True, slots=True)
 class BudgetsCheck:
-    """Limits that have been reached, as `beats` and `all_turns` tell, and those that the next call
-    would pass: `refusal` says why it would not be made.
+    """Checks the limits of `[budget]`. `all_turns` and `beats` return whether the budget of all
+    turns, or of beats, is used up; `refusal` returns the error with which even the smallest
+    call of an origin would be refused, None if it would be made.
     """
 
     all_turns: Callable[[], Awaitable[bool]]
@@ -193,7 +197,7 @@ class BudgetsCheck:
     code: str = "budget"
 
     async def look(self) -> Finding:
-        """Fails when no turn may call the model any more, warns when no beat may."""
+        """Fail if no turn can call the model, warn if no beat can."""
         cure = "wait for the next day or month, or raise the limit in [budget]"
         if await self.all_turns():
             return Finding.fail(self.code, "the budget is used up: no model is called", cure)
@@ -208,14 +212,14 @@ class BudgetsCheck:
 
 @dataclass(frozen=True, slots=True)
 class ProblemsCheck:
-    """What parts themselves say is wrong."""
+    """Reports the problems that parts of the daemon state; `fine` is the text if there is none."""
 
     parts: Callable[[], Sequence[Problem]]
     fine: str
     code: str
 
     async def look(self) -> Finding:
-        """Fails with the first of them."""
+        """Fail with the first problem, and the number of the others."""
         found = self.parts()
         if found:
             more = f" (and {len(found) - 1} more: `agentd status`)" if len(found) > 1 else ""
@@ -225,8 +229,8 @@ class ProblemsCheck:
 
 @dataclass(frozen=True, slots=True)
 class ServiceCheck:
-    """Whether the model's service answers, by the calls since the start: none is made to find out.
-    `heard` is None for a model that is built in.
+    """Checks the model's service by the results of earlier calls since the daemon started; the
+    check makes none. `heard` is None for the built-in model.
     """
 
     problems: Callable[[], Sequence[Problem]]
@@ -235,8 +239,9 @@ class ServiceCheck:
     code: str = "provider"
 
     async def look(self) -> Finding:
-        """Fails where it says itself what is wrong, or where the last call failed for a reason that does not
-        pass; warns where that may pass, or where the request was refused.
+        """Fail if the provider reports a problem or its last call failed. That failure is only a
+        warning if the request was refused (`bad_request`), or if the service is away and has
+        answered since the start.
         """
         if self.heard is None or self.problems():
             return await ProblemsCheck(
@@ -260,7 +265,7 @@ class ServiceCheck:
 
 @dataclass(frozen=True, slots=True)
 class ClockDriftCheck:
-    """Whether the wall clock was set back since `wall` and `monotonic`, read together."""
+    """Checks that the wall clock was not set back since `wall` and `monotonic` were read."""
 
     clock: Clock
     wall: datetime
@@ -268,7 +273,9 @@ class ClockDriftCheck:
     code: str = "clock_steps"
 
     async def look(self) -> Finding:
-        """Warns; that it went ahead is what a machine that slept looks like."""
+        """Warn if the wall clock was set back by more than a minute. A clock that went ahead is no
+        finding: after a suspend it looks the same.
+        """
         passed = (self.clock.now() - self.wall).total_seconds()
         behind = self.clock.monotonic() - self.monotonic - passed
         if behind > _SET_BACK:
