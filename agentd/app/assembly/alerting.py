@@ -1,4 +1,4 @@
-"""The sinks that are on, and what carries alerts to them."""
+"""Opens the enabled alert sinks and the dispatcher that sends alerts to them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Alerting:
-    """What carries alerts; `targets` says where those of an origin go."""
+    """The dispatcher of alerts, and `targets`, which chooses the recipients by the origin of an
+    alert.
+    """
 
     dispatcher: Dispatcher
     targets: Targets
@@ -45,7 +47,7 @@ class Alerting:
 async def open_alerting(
     runtime: RuntimeContext, stores: Stores, clients: Clients, events: EventSink
 ) -> AsyncIterator[Alerting]:
-    """The sinks that are on, and their dispatcher. Raises ConfigError."""
+    """Open the enabled sinks and their dispatcher. Raises ConfigError."""
     settings, beats = runtime.config.alerts, runtime.config.heartbeat
     sinks: list[AlertSink] = []
     if settings.journal:
@@ -76,18 +78,19 @@ async def open_alerting(
 async def open_outward(
     settings: AlertsSettings, environ: Mapping[str, str], redactor: Redactor
 ) -> AsyncIterator[tuple[AlertSink, ...]]:
-    """The sinks that need nothing of the daemon: those that reach who is not at the keyboard. The
-    redactor learns their secrets. Raises ConfigError.
+    """Open the sinks that need no other part of the daemon: the command, the webhook and the
+    targets of Apprise. They reach a user who is not at the computer. Their secrets are added to the
+    redactor. Raises ConfigError.
     """
     sinks: list[AlertSink] = []
     async with AsyncExitStack() as stack:
         if settings.command:
             sinks.append(CommandSink(settings.command, settings.timeout, environ))
         if url := settings.webhook(environ):
-            # Its library takes a tenth of a start, and few have a webhook.
+            # Imported here: loading its library takes a tenth of the start, and few have a webhook.
             from agentd.automation.alerts.webhook import WebhookSink
 
-            if settings.webhook_url_env:  # then the address is a secret
+            if settings.webhook_url_env:  # an address from the environment is a secret
                 redactor.add(url)
             sinks.append(await stack.enter_async_context(WebhookSink(url, settings.timeout)))
         yield (*sinks, *build_targets(settings, environ, redactor))
@@ -96,7 +99,9 @@ async def open_outward(
 def build_targets(
     settings: AlertsSettings, environ: Mapping[str, str], redactor: Redactor
 ) -> tuple[AppriseSink, ...]:
-    """The sinks of Apprise. Raises ConfigError where it is missing, or a secret."""
+    """Build a sink for each of the targets of Apprise. Raises ConfigError if Apprise is not
+    installed or a secret is missing.
+    """
     if settings.targets:
         check_apprise()
     sinks = []
@@ -110,7 +115,7 @@ def build_targets(
 
 
 async def _announce(stores: Stores, dispatcher: Dispatcher, recipients: Recipients) -> None:
-    """Alert the user to what happened to the state database, once each time."""
+    """Alert the user to each damage of the state database that has not been reported yet."""
     for damage in await asyncio.to_thread(stores.damages.all):
         if damage.is_told:
             continue
@@ -118,7 +123,7 @@ async def _announce(stores: Stores, dispatcher: Dispatcher, recipients: Recipien
         try:
             await stores.outbox.put(_damage_alert(recipients, text))
             await asyncio.to_thread(damage.mark_told)
-        except (StorageError, OSError) as error:  # the next start tells it
+        except (StorageError, OSError) as error:  # the next start tries again
             log.warning("damage_not_alerted", folder=str(damage.folder), error=str(error))
         dispatcher.wake()
 

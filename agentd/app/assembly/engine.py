@@ -1,4 +1,4 @@
-"""What runs turns, with the words and the limits of this daemon."""
+"""Builds the engine, with its prompts and its limits, out of the other parts."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ async def open_engine(
     *,
     approver: Approver,
 ) -> AsyncIterator[Engine]:
-    """The engine, its journal repaired; no turn runs before its sessions are started.
+    """Open the engine and repair its journal. No turn runs before `engine.sessions` is started.
 
-    Raises ConfigError for a context window that the fixed prompt alone would fill.
+    Raises ConfigError if the fixed prompt takes more than half of the tokens at which a flush
+    begins.
     """
     memory, tool_source = tools.memory, tools.servers.tool_source
     ports = EnginePorts(
@@ -76,7 +77,8 @@ async def open_engine(
 
 async def _check_window(runtime: RuntimeContext, engine: Engine, facts: FactParts) -> None:
     limits, compacting = runtime.limits, runtime.config.compaction
-    # Facts, which take time to read, are so many tokens at most: that nearly always settles it.
+    # Facts take time to read, but have at most `prompt_tokens` tokens. Counting that many in their
+    # place nearly always shows that the window is large enough.
     fixed = await engine.fixed_tokens(without=facts.sources) + runtime.config.facts.prompt_tokens
     if limits.flush_at < 2 * fixed and limits.flush_at < 2 * (fixed := await engine.fixed_tokens()):
         soft = compacting.memory_flush.soft_threshold_tokens

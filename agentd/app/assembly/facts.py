@@ -1,4 +1,4 @@
-"""What is learnt about the owner, what tells turns of it, and what erases it, place by place."""
+"""Opens what learns facts about the owner, adds them to prompts and erases forgotten words."""
 
 from __future__ import annotations
 
@@ -46,20 +46,23 @@ from agentd.storage.keys import load_key
 from agentd.storage.masking import Masking
 from agentd.workspace.scrub import NoteEraser, VersionEraser
 
-_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # of ids: none of them is taken for another
+_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # of ids; none looks like another
 _ID_LENGTH = 4  # 900,000 ids
 _RANDOM_BYTES = 1 << 16
 
 _EMPTY_JOURNAL = "journalctl --rotate --vacuum-time=1s"
 _DONE = "erased everywhere: what you wanted forgotten"
-_NEAREST = 10  # texts that are looked at for their meaning
+_NEAREST = 10  # search hits that are judged by meaning
 _MAX_TOKENS = 2_048
 _OWNER = Reader(MAIN, Kind.MAIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learnt:
-    """The facts, who asks for them, who reads them out of conversations, and who looks after them."""
+    """The parts that exist only while facts are on: the stored facts, the service that the owner
+    asks, the reading of conversations, the review of facts, the proposals, and the facts in
+    prompts.
+    """
 
     book: FactBook
     service: FactsService
@@ -71,12 +74,13 @@ class Learnt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactParts:
-    """What is known of the owner; `sources`, `hooks` and `watchers` are for the engine, `work` runs on.
-    Where facts are off, any text can be erased all the same.
+    """The parts that keep facts about the owner. The engine gets `sources`, `hooks` and `watchers`;
+    `work` runs in the background. While facts are off, `learnt` is None, and any text can still be
+    erased.
     """
 
     forgetting: Forgetting
-    recall: Recall  # search that knows what is past
+    recall: Recall  # while facts are on, it marks hits that state outdated facts
     watchers: tuple[EventSink, ...]
     work: tuple[Work, ...]
     problems: Callable[[], tuple[Problem, ...]]
@@ -85,7 +89,9 @@ class FactParts:
     hooks: tuple[CompactionHook, ...] = ()
 
     async def erase(self, text: str) -> ErasureReport:
-        """Erase what says the text, and the facts that do. Raises InvalidRequest, StorageError."""
+        """Erase the text everywhere, and forget the facts that contain it. Raises InvalidRequest,
+        StorageError.
+        """
         report = await self.forgetting.erase_text(text)
         if self.learnt is None:
             return report
@@ -94,12 +100,16 @@ class FactParts:
         return report + await book.forget(saying) if saying else report
 
     async def counts(self) -> dict[str, Any]:
-        """How much is known, see `Service.counts`, only what is erased where facts are off."""
+        """Return the counts of `FactsService.counts`, if facts are on, and the status of
+        erasures.
+        """
         known = await self.learnt.service.counts() if self.learnt is not None else {}
         return {**known, **self.forgetting.status()}
 
     async def deleted(self, session: SessionKey) -> None:
-        """A session was deleted: what was read in it has no place any more. Raises StorageError."""
+        """Drop what refers to a deleted session: its due reading, its snapshot of facts for the
+        prompt, and its name as the source of facts. Raises StorageError.
+        """
         if self.learnt is not None:
             self.learnt.learning.deleted(session)
             self.learnt.told.renew(session)
@@ -117,10 +127,9 @@ async def open_facts(
     shown: EventSink,
     output: OpenLog,
 ) -> AsyncIterator[FactParts]:
-    """The facts, level with their page once their work runs. `shown` is told their changes, `output` is
-    the log.
-
-    Raises StorageError.
+    """Open the facts. They catch up with their page once the background work runs. `shown` gets an
+    event when forgotten words have been erased or facts were learnt, `output` is the log, which is
+    erased, too. Raises StorageError.
     """
     settings, clock = runtime.config.facts, runtime.clock
     tell = partial(_erased, shown)
@@ -205,15 +214,16 @@ def _proposals(
 
 
 class _Ids:
-    """New ids. The system is asked for many random bytes at once: each question gives the interpreter's lock
-    away and takes it back at once, so that the event loop's wait for it would start anew with every id.
+    """Returns new ids of facts. Random bytes are read from the system many at a time: each read
+    releases the interpreter lock and takes it back at once, and would restart the event loop's wait
+    for the lock if it happened for every id.
     """
 
     def __init__(self) -> None:
         self._random = iter(b"")
 
     def __call__(self) -> str:
-        """One of `_ID_LENGTH` letters."""
+        """Return `_ID_LENGTH` random letters and digits."""
         found = tuple(islice(self._random, _ID_LENGTH))
         if len(found) < _ID_LENGTH:
             self._random = iter(secrets.token_bytes(_RANDOM_BYTES))
@@ -230,7 +240,9 @@ def build_forgetting(
     tell: Callable[[SessionKey], None],
     output: OpenLog,
 ) -> Forgetting:
-    """What erases words: first where they were written, then what was made of that."""
+    """Build the Forgetting with every place that it erases words from, in the order of the erasure:
+    first the places where words were written, then what was derived from these.
+    """
     versions = runtime.places.versions
     notes = NoteEraser(
         memory.files,
@@ -274,7 +286,7 @@ def build_forgetting(
 
 async def _ask(completions: Completions, system: str, text: str) -> str:
     answer = await completions.ask(MAIN, Origin.FORGETTING, system, text, max_tokens=_MAX_TOKENS)
-    if answer.is_cut:  # words that it did not come to would stay
+    if answer.is_cut:  # the words that it did not reach would not be erased
         raise ProviderError("the model's answer was cut off")
     return answer.text
 
@@ -290,7 +302,7 @@ def _erased(shown: EventSink, session: SessionKey) -> None:
 
 
 async def row_of(sessions: Transcripts, session: SessionKey, seq: int) -> Row | None:
-    """A row of a transcript; None if it is gone. Raises StorageError."""
+    """Return a row of a transcript; None if the row or the session is gone. Raises StorageError."""
     if not await sessions.exists(session):
         return None
     rows = await sessions.rows(session, seq, 1)
@@ -298,7 +310,9 @@ async def row_of(sessions: Transcripts, session: SessionKey, seq: int) -> Row | 
 
 
 def _copies(runtime: RuntimeContext, stores: Stores, output: OpenLog) -> Copies:
-    """Where copies of what agentd keeps may lie: its own folders, all of its home if it has one."""
+    """Return the search for copies of what agentd keeps: in AGENTD_HOME if that is set, else in the
+    state directory and the workspace.
+    """
     home = runtime.environ.get("AGENTD_HOME")
     roots = (Path(home),) if home else (runtime.places.state_dir, runtime.workspace)
     databases = stores.db.path, stores.index_db.path

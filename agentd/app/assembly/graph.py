@@ -1,4 +1,4 @@
-"""The concept graph: kept level with the facts, asked, and looked after."""
+"""Builds the concept graph: kept up to date with the facts, queried, and consolidated daily."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from agentd.workspace.versions import Versions
 log = structlog.get_logger()
 
 
-_SHORT = 0.1  # seconds of work that need no rest
-_RESTS = 9  # times as long as it worked: it takes a tenth of the time, however many facts come
-_WRITTEN_AFTER = 60.0  # seconds between looks at which days of the text have changed
+_SHORT = 0.1  # seconds; after shorter work there is no pause
+_RESTS = 9  # a pause is so many times as long as the work, which so takes a tenth of all time
+_WRITTEN_AFTER = 60.0  # seconds between two writings of the days of the text that have changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,18 +90,18 @@ class GraphParts:
         return await self.store.consolidations(limit)
 
     def changed(self) -> None:
-        """Have the graph follow a change of the facts. Never blocks."""
+        """Update the graph after a change of the facts, in the background. Never blocks."""
         self.keeper.touch()
         self.level.nudge()
 
     def problems(self) -> tuple[Problem, ...]:
-        """Tell what the graph could not do."""
+        """Return the problems of the keeper, the journal and the daily consolidation."""
         parts = (self.keeper, self.journal, self.daily)
         return tuple(problem for part in parts for problem in part.problems())
 
     async def status(self) -> dict[str, Any]:
-        """`{enabled, concepts, facts, episodes, consolidated}`, the last `{at, promoted, swept}` or
-        None. Raises StorageError.
+        """Return `{enabled, concepts, facts, episodes, consolidated}`, where `consolidated` is
+        `{at, promoted, swept}` of the last consolidation, or None. Raises StorageError.
         """
         counts, last = await self.keeper.counts(), await self.keeper.last()
         done = (
@@ -114,7 +114,9 @@ class GraphParts:
 
 
 def build_graph(runtime: RuntimeContext, stores: Stores, memory: Memory) -> GraphParts:
-    """Build the graph, which catches up with the facts once its work runs; where facts are off, it gets none."""
+    """Build the graph. It catches up with the facts once its work runs; while facts are off, it
+    gets none.
+    """
     config, clock = runtime.config, runtime.clock
     fed = config.graph.enabled and config.facts.enabled
     files = LogFiles(runtime.workspace, Versions(runtime.places.versions))
@@ -141,7 +143,7 @@ def build_graph(runtime: RuntimeContext, stores: Stores, memory: Memory) -> Grap
         await exchange.level()
         worked = clock.monotonic() - begun
         if worked > _SHORT:
-            # Who asks the graph has it made level first: facts that come one after the other need not.
+            # A query brings the graph up to date first, so a series of new facts may wait.
             await clock.sleep(_RESTS * worked)
 
     async def upkeep() -> None:
@@ -168,7 +170,9 @@ def build_graph(runtime: RuntimeContext, stores: Stores, memory: Memory) -> Grap
 
 
 def _service(keeper: GraphKeeper, stores: Stores, memory: Memory, clock: Clock) -> GraphService:
-    """Build what answers questions to the graph, by the meaning of names as far as there is an embedder."""
+    """Build the GraphService. It finds concepts by the meaning of their names if there is an
+    embedder.
+    """
     quickest = memory.embedders.chain[-1:]
     near = Meaning(quickest[0]).near if quickest else None
     recollection = Recollection(stores.graph, clock, resolve=keeper.resolve, near=near)
@@ -176,16 +180,16 @@ def _service(keeper: GraphKeeper, stores: Stores, memory: Memory, clock: Clock) 
 
 
 async def _agent(key: Path) -> str:
-    """The name by which this agent tells messages of its own."""
+    """Return the name that identifies messages of this agent, derived from the key."""
     secret = await asyncio.to_thread(load_key, key)
     return hmac.digest(secret, b"graph", "sha256").hex()[:16]
 
 
 async def _write(keeper: GraphKeeper, clock: Clock) -> None:
-    """Write the text of what has changed, until cancelled."""
+    """Write the days of the text that have changed, again and again until cancelled."""
     while True:
         await clock.sleep(_WRITTEN_AFTER)
         try:
             await keeper.write()
-        except AgentdError as error:  # nobody waits for it, and forgetting writes it itself
+        except AgentdError as error:  # it is tried again; forgetting writes the text itself
             log.warning("graph_not_written", reason=error.reason)

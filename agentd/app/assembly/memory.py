@@ -1,4 +1,4 @@
-"""The user's files, the index of them, and what reads and saves memories."""
+"""Opens the workspace, its search index, and the parts that read, save and archive notes."""
 
 from __future__ import annotations
 
@@ -33,17 +33,19 @@ from agentd.workspace.injection import Injection
 from agentd.workspace.watching import Watching
 
 _BEATS = Reader(HEARTBEAT, Kind.MAIN)
-_NOBODY = SessionKey("")  # vectors serve every session
+_NOBODY = SessionKey("")  # vectors serve all sessions, so none is charged for them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """The user's files and what finds things in them; `watchers` hear how turns end, `work` runs on."""
+    """The parts that read, search and save the user's files. The engine's events go to `watchers`;
+    `work` runs in the background.
+    """
 
     files: Files
     injection: Injection
     embedders: Embedders
-    asked: tuple[PatientEmbedder, ...]  # of all searches, the best first
+    asked: tuple[PatientEmbedder, ...]  # the embedders of searches, the best first
     index: LiveIndex
     indexer: Indexer
     watching: Watching
@@ -51,16 +53,16 @@ class Memory:
     flush: MemoryFlush
     retention: Retention
     archiving: Archiving
-    template: Mapping[str, frozenset[str]]  # the lines of the files that are shipped, by path
+    template: Mapping[str, frozenset[str]]  # the lines of the shipped files, by path
     watchers: tuple[EventSink, ...]
     work: tuple[Work, ...]
 
     async def checklist(self) -> FileView:
-        """HEARTBEAT.md as beats see it. Raises like Workspace.read."""
+        """Return HEARTBEAT.md as beats see it. Raises what `Workspace.read` does."""
         return await self.files.read("HEARTBEAT.md", _BEATS)
 
     def problems(self) -> tuple[Problem, ...]:
-        """Files that cannot be read, what is not indexed, embedders that fail."""
+        """Return the problems of files, index, embedders, watching and archiving."""
         finding = (self.embedders, self.index, self.indexer)
         parts = (self.files, *finding, self.watching, self.archiving)
         return tuple(problem for part in parts for problem in part.problems())
@@ -68,11 +70,10 @@ class Memory:
 
 @asynccontextmanager
 async def open_memory(runtime: RuntimeContext, stores: Stores) -> AsyncIterator[Memory]:
-    """The workspace, made from the template if there is none, and its index.
-
-    Raises WorkspaceError.
+    """Open the workspace and its index; a missing workspace is created from the template. Raises
+    WorkspaceError.
     """
-    runtime.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the second core is for others
+    runtime.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # leaves other cores to other programs
     settings, clock, root = runtime.config.workspace, runtime.clock, runtime.workspace
     if not root.is_dir():
         template.create(root, shipped_path("workspace_template"))
@@ -168,7 +169,9 @@ def _assemble(
 def open_embedders(
     runtime: RuntimeContext, ledger: Ledger
 ) -> AbstractAsyncContextManager[Embedders]:
-    """The best embedder, and the one that stands in for it; `ledger` gets what a service costs."""
+    """Open the best embedder and the one that replaces it when it fails. The tokens and costs of an
+    embedding service are charged in `ledger`.
+    """
 
     async def spent(model: str, tokens: int) -> None:
         usage = Usage(tokens)

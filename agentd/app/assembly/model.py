@@ -1,4 +1,4 @@
-"""The model that answers, metered and within its budget."""
+"""Opens the model, with its calls metered and kept within the budget."""
 
 from __future__ import annotations
 
@@ -28,10 +28,8 @@ from agentd.providers.provider_settings import ServiceSettings
 async def open_model(
     runtime: RuntimeContext, stores: Stores, provider: Provider | None = None
 ) -> AsyncIterator[ProviderModel]:
-    """The provider that the configuration and the keys at hand call for, and its fallbacks; `provider`
-    answers in its place.
-
-    Raises ConfigError.
+    """Open the configured provider and its fallbacks, as far as there are keys for them.
+    `provider`, if given, answers in their place. Raises ConfigError.
     """
 
     def metered(provider: Provider, service: ServiceSettings) -> Provider:
@@ -48,8 +46,8 @@ async def open_model(
 
 
 def build_completions(runtime: RuntimeContext, stores: Stores, model: ProviderModel) -> Completions:
-    """What asks the model beside conversations. Its cheap model is none where its price is not known
-    though a limit in dollars is set.
+    """Build the Completions, which call the model outside conversations. They have no cheap model
+    if there is a limit in dollars and the price of the cheap model is unknown.
     """
     cheap = model.choices[0].cheap_model
     known = "" if runtime.config.budget.unpriced([cheap]) else cheap
@@ -63,8 +61,8 @@ def build_completions(runtime: RuntimeContext, stores: Stores, model: ProviderMo
 
 
 def service_name(runtime: RuntimeContext, model: ProviderModel) -> str:
-    """A name for the services as they are configured now: other ones, another address or another model
-    have another name. It says nothing about them, since addresses may hold what nobody is to read.
+    """Return a digest that identifies the configured services by kind, model and address. It is a
+    digest because addresses may contain secrets.
     """
     services = zip(model.choices, runtime.config.provider.services, strict=True)
     asked = [(choice.kind, choice.model, service.base_url) for choice, service in services]
@@ -78,12 +76,12 @@ def warming(model: ProviderModel) -> CoalescingWorker:
 
 
 def check_model(config: Config, environ: Mapping[str, str]) -> None:
-    """Refuse what `open_model` would refuse, with nothing opened. Raises ConfigError."""
+    """Check what `open_model` would check, without opening anything. Raises ConfigError."""
     check_prices(config, [choose(service, environ) for service in config.provider.services])
 
 
 def check_prices(config: Config, choices: Sequence[ProviderChoice]) -> None:
-    """Refuse a limit in dollars that could not be kept. Raises ConfigError."""
+    """Raise ConfigError if there is a limit in dollars and a model in use has no price."""
     paid = tuple(choice.model for choice in choices if choice.kind != "offline")
     silent = (
         config.heartbeat.model,
@@ -101,8 +99,8 @@ def check_prices(config: Config, choices: Sequence[ProviderChoice]) -> None:
 def smallest_calls(
     runtime: RuntimeContext, model: ProviderModel, own: str = ""
 ) -> Sequence[tuple[str, Usage]]:
-    """The cheapest possible call per service, as (model, usage). `own` overrides each service's model.
-    Empty if any service is free.
+    """Return the cheapest possible call of each service, as (model, usage). `own` replaces each
+    service's model. The result is empty if any service is free.
     """
     if any(choice.kind == "offline" for choice in model.choices):
         return ()
@@ -114,4 +112,4 @@ def smallest_calls(
 
 
 async def _nothing() -> None:
-    """There is no library to load."""
+    """Do nothing: there is no library to load."""

@@ -50,7 +50,9 @@ class Parts:
     def problems(
         self, *, without: Iterable[Callable[[], Iterable[Problem]]] = ()
     ) -> tuple[Problem, ...]:
-        """Tell what any part says is wrong, but for what those say that are named in `without`."""
+        """Return the problems that any part reports, without duplicates and without those that the
+        functions in `without` return.
+        """
         stores, memory, schedule = self.stores, self.memory, self.schedule
         asked = (
             self.model,
@@ -77,7 +79,7 @@ class Parts:
         )
         told = (problem for part in asked for problem in part.problems())
         left_out = {problem for problems in without for problem in problems()}
-        # Several may have met the same one.
+        # Several parts may report the same problem.
         return tuple(problem for problem in dict.fromkeys(told) if problem not in left_out)
 
 
@@ -92,9 +94,9 @@ async def open_parts(
     provider: Provider | None = None,
     forms: FormAsker | None = None,
 ) -> AsyncIterator[Parts]:
-    """Open the parts in dependency order, and close them in reverse; turns and beats begin when their
-    sessions and scheduler are started. `provider` answers in the place of the configured one. Raises
-    ConfigError, StorageError, WorkspaceError.
+    """Open the parts in dependency order, and close them in reverse order when the block ends. No
+    turn or beat runs before the sessions and the scheduler are started. `provider` replaces the
+    configured provider. Raises ConfigError, StorageError, WorkspaceError.
     """
     async with AsyncExitStack() as stack:
         opened = stack.enter_async_context
@@ -108,7 +110,7 @@ async def open_parts(
         )
         events = _watchers(shown, memory, facts)
         alerts = await opened(open_alerting(runtime, stores, clients, events))
-        # Tools need the agenda, and the schedule, which is opened last, needs the engine with its tools.
+        # Tools need the agenda. The schedule comes last: it needs the engine with its tools.
         agenda = build_agenda(runtime, stores)
         tools = build_tools(runtime, stores, memory, graph, facts, alerts, agenda, forms=forms)
         engine = await opened(
@@ -142,7 +144,9 @@ async def open_parts(
 def _erasure(
     stores: Stores, memory: Memory, graph: GraphParts, facts: FactParts, engine: Engine
 ) -> SessionErasure:
-    """Build what deletes sessions, with every place that keeps words of a session."""
+    """Build the SessionErasure, which deletes sessions from the transcripts and from every other
+    place that keeps their words.
+    """
 
     async def unlink(session: SessionKey) -> None:
         if graph.service is not None:
@@ -159,6 +163,8 @@ def _erasure(
 
 
 def _watchers(shown: TurnAudience, memory: Memory, facts: FactParts) -> Watchers:
-    """Gather all that hears the events of turns."""
+    """Return one sink that passes the events of turns to the clients, memory, facts and the garbage
+    collection.
+    """
     looks = WhenEnded(PeriodicCollection().count_turn)
     return Watchers(shown, *memory.watchers, *facts.watchers, looks)

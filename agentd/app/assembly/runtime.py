@@ -1,4 +1,4 @@
-"""What every part is built on: the configuration, the places, the clock, the budget."""
+"""Holds what every part is built on: the configuration, the paths, the clock, the budget."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True, slots=True)
 class RuntimeContext:
-    """What the builders share. The parts themselves get no more of it than their own settings. `policy`
-    rules tainted turns in the place of the configured one; `redactor` learns the keys that are found;
-    the engine begins `stopping`.
+    """What the builders share. The parts themselves get only their own settings from it. `policy`
+    replaces the configured policy of tainted turns. Keys are added to `redactor` as they are found.
+    The engine sets `stopping` when it shuts down.
     """
 
     config: Config
@@ -39,7 +39,7 @@ class RuntimeContext:
 
     @property
     def tainted_turns(self) -> TaintPolicy:
-        """What turns may do whose prompt holds text from outside."""
+        """The policy of turns whose prompts contain text from outside."""
         named = {
             *self.config.tools.when_tainted,
             *self.config.mcp.vouched,
@@ -50,13 +50,13 @@ class RuntimeContext:
 
     @property
     def workspace(self) -> Path:
-        """The configured place, else the usual one."""
+        """The configured path of the workspace, else the default one."""
         path = self.config.workspace.path
         return Path(path).expanduser() if path else self.places.workspace
 
     @property
     def limits(self) -> Thresholds:
-        """When contexts are flushed and compacted."""
+        """The token counts at which contexts are flushed and compacted."""
         compacting = self.config.compaction
         return thresholds(
             self.config.provider.context_window,
@@ -68,7 +68,7 @@ class RuntimeContext:
     def budget_of(
         self, ledger: Ledger, origin: Origin, calls: Sequence[tuple[str, Usage]] = ()
     ) -> OriginBudget:
-        """What tells how much silent turns of that origin have used, and whether they may cost no more;
-        `calls` as OriginBudget takes them.
+        """Return the budget of silent turns of that origin. `calls` are the smallest possible
+        calls, see OriginBudget.
         """
         return OriginBudget(self.budget, ledger, self.clock, origin, calls)

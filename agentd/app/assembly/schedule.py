@@ -1,4 +1,4 @@
-"""What happens by itself: the heartbeat, the jobs, and what wakes them."""
+"""Opens the schedule: the heartbeat, the jobs, and the scheduler that starts them."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ async def open_schedule(
     memory: Memory,
     engine: Engine,
 ) -> AsyncIterator[Schedule]:
-    """Open the schedule, with the rows of beats and jobs closed that a crash cut; nothing is called yet.
-    The scheduler calls `others` again and again, too.
+    """Open the schedule, and close the rows of beats and jobs that a crash interrupted. Nothing is
+    started before the scheduler is. The scheduler calls the ticks in `others`, too.
     """
     heartbeat = _heartbeat(runtime, stores, model, memory, alerts, engine)
     await heartbeat.recover()
@@ -63,18 +63,20 @@ async def open_schedule(
     scheduler = Scheduler(runtime.clock, {"heartbeat": signs, **jobs.lines, **others})
     agenda.listen(scheduler.poke)
     yield Schedule(agenda, heartbeat, jobs, scheduler)
-    await _say_good_bye(signs)  # not after a failure: that is to be missed
+    await _say_good_bye(signs)  # not after a failure, which has to show as missing signs of life
 
 
 async def _say_good_bye(signs: LifeSigns) -> None:
     try:
         await signs.end()
-    except OSError as error:  # then the end is taken for an accident
+    except OSError as error:  # the next start will report this stop as a failure
         log.warning("life_sign_not_left", error=str(error))
 
 
 def build_agenda(runtime: RuntimeContext, stores: Stores) -> Agenda:
-    """Build the list of jobs. Its changes wake the scheduler once `open_schedule` has opened that."""
+    """Build the list of jobs. Changes of it wake the scheduler once `open_schedule` has opened
+    that.
+    """
     return Agenda(runtime.config.jobs, stores.jobs, SchedulerTriggers(), runtime.clock)
 
 

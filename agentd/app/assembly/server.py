@@ -1,4 +1,4 @@
-"""What clients reach: the sessions, the commands, the socket."""
+"""Builds what clients reach: the sessions, the commands, the socket server."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ from agentd.zero.delta import as_json
 
 @dataclass(frozen=True, slots=True)
 class ConnectedAudience:
-    """Who is out there: those who watch sessions, those who see alerts, those who are asked."""
+    """The connected clients: `hub` has those that watch sessions, `clients` those that show alerts,
+    `approver` asks the owner.
+    """
 
     hub: Hub
     clients: Clients
@@ -83,7 +85,7 @@ class ConnectedAudience:
 
 
 def build_audience(runtime: RuntimeContext) -> ConnectedAudience:
-    """Build an audience that no client has joined yet."""
+    """Build an audience without clients."""
     hub = Hub(runtime.limits.window, runtime.config.server.max_sessions_per_client)
     approver = Permissions(hub, runtime.config.server, runtime.clock, runtime.workspace)
     return ConnectedAudience(hub, Clients(), approver)
@@ -91,7 +93,7 @@ def build_audience(runtime: RuntimeContext) -> ConnectedAudience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltCommands:
-    """The commands that clients reach in more than one way: by a method's name, by what they type, or as
+    """The commands that clients reach in more than one way: as a method, as a slash command, or as
     part of the status.
     """
 
@@ -149,8 +151,8 @@ def build_access(
     clock: Clock,
     services: Services,
 ) -> Access:
-    """Build what clients may call: the protocol's methods, and `methods`, which only the owner has. Messages
-    are stored in `group`.
+    """Build what clients may call: the methods of ACP, and `methods`, which only the owner may
+    call. Tasks that store messages run in `group`.
     """
     options = SessionOptions(store, hub, services.offer)
     typed = declared.typed(CONVERSATION, ConversationCommands(turns, store, options))
@@ -180,11 +182,13 @@ def build_access(
 
 
 def _listen_first(clients: Clients, method: Handler) -> Handler:
-    """The method, at whose call its caller begins to get alerts, unless it denies what it is asked."""
+    """Wrap a method so that a call also subscribes the client to alerts, if the client has
+    initialized its connection and a user is present.
+    """
 
     async def handle(params: dict[str, Any], peer: Peer) -> Any:
         if peer.profile.has_greeted and not peer.profile.denies:
-            # It knows agentd, so it may know what an alert is; whether it shows one it has not said.
+            # A client that calls agentd's own methods may know alerts; it need not show them.
             clients.listen(peer, shows=False)
         return await method(params, peer)
 
@@ -192,7 +196,9 @@ def _listen_first(clients: Clients, method: Handler) -> Handler:
 
 
 def place(runtime: RuntimeContext) -> Path | socket.socket:
-    """Return where the server is to listen: the socket that systemd handed over, else the usual path."""
+    """Return where the server listens: on the socket that systemd passed, else at the default
+    path.
+    """
     return inherited_socket(runtime.environ) or runtime.places.socket
 
 
@@ -203,7 +209,9 @@ def methods(
     stop: Callable[[], None],
     delays: Delays,
 ) -> dict[str, Handler]:
-    """The commands on what the daemon does, by name; those on the daemon itself are `Upkeep`'s."""
+    """Return the methods of what the daemon does, by name. `Upkeep` has the methods about the
+    daemon itself.
+    """
     stores, memory, schedule = parts.stores, parts.memory, parts.schedule
     clients = audience.clients
     clock, dispatcher = parts.runtime.clock, parts.alerts.dispatcher
@@ -275,7 +283,7 @@ def _own_jobs(parts: Parts) -> tuple[SystemJob, ...]:
 
 
 def _facts(commands: BuiltCommands) -> dict[str, Handler]:
-    """What is known about the owner. Where facts are off each method says so."""
+    """Return the methods of facts. While facts are off, each raises FactsOff."""
     routes: dict[str, Handler] = {}
     for group, built in commands.facts:
         routes |= (
@@ -285,14 +293,18 @@ def _facts(commands: BuiltCommands) -> dict[str, Handler]:
 
 
 def _offers(parts: Parts, owner: Permissions) -> dict[str, Handler]:
-    """What other programs would have kept."""
+    """Return the methods by which other programs offer facts. While facts are off, each raises
+    FactsOff.
+    """
     if (learnt := parts.facts.learnt) is None:
         return declared.refused(OFFERS, _facts_are_off)
     return declared.methods(OFFERS, OfferCommands(learnt.service, owner))
 
 
 def _typed_facts(commands: BuiltCommands) -> tuple[SlashCommand, ...]:
-    """What is typed about facts. Where they are off, `/forget` looks for a text in the notes."""
+    """Return the slash commands of facts. While facts are off, `/forget` searches the notes for a
+    text.
+    """
     typed: list[SlashCommand] = []
     for group, built in commands.facts:
         typed += (
@@ -306,7 +318,9 @@ def _typed_facts(commands: BuiltCommands) -> tuple[SlashCommand, ...]:
 
 
 def _fact_groups(parts: Parts, notes: NoteCommands) -> tuple[tuple[Group, object | None], ...]:
-    """The groups of facts, each with what carries it out, or None where facts are off."""
+    """Return the command groups of facts, each with the object that implements it, or None while
+    facts are off.
+    """
     if (learnt := parts.facts.learnt) is None:
         return (FACTS, None), (FACT_CHANGES, None), (PROPOSALS, None)
     book, service = learnt.book, learnt.service
@@ -325,7 +339,7 @@ def _facts_are_off() -> FactsOff:
 
 
 def _graph(graph: GraphParts, clock: Clock) -> dict[str, Handler]:
-    """How what is known hangs together. Where that is switched off each method says so."""
+    """Return the methods of the graph. While the graph is off, each refuses."""
     if graph.service is None:
         off = (declared.refused(group, graph_is_off) for group in (GRAPH, EXCHANGE, PROGRAMS))
         return {name: handler for routes in off for name, handler in routes.items()}
@@ -340,7 +354,7 @@ def _graph(graph: GraphParts, clock: Clock) -> dict[str, Handler]:
 def _services(
     parts: Parts, commands: BuiltCommands, approver: Approver, on_session: Callable[[], None]
 ) -> Services:
-    """What sessions on the wire need of the other parts."""
+    """Build what the other parts do for the session methods."""
     learnt = parts.facts.learnt
     return Services(
         erase=parts.erasure.delete,
@@ -358,13 +372,17 @@ def _services(
 
 
 def _welcome(parts: Parts, approver: Approver) -> Welcome | None:
-    """What takes the servers that clients offer; nothing where the SDK is not installed."""
+    """Return the function that takes the MCP servers that clients offer; None if the SDK is not
+    installed.
+    """
     guests = parts.tools.servers.guests
     return partial(guests.offered, approver) if guests else None
 
 
 def _mentions(parts: Parts, approver: Approver) -> Attach | None:
-    """What adds the resources that messages name; nothing where no server is configured."""
+    """Return the function that adds the resources that a message mentions; None without MCP
+    servers.
+    """
     servers = parts.tools.servers.servers
     if not servers:
         return None
@@ -372,7 +390,7 @@ def _mentions(parts: Parts, approver: Approver) -> Attach | None:
 
 
 def _status(parts: Parts, sessions: SessionCommands, delays: Delays) -> StatusParts:
-    """Gather what the status is made of."""
+    """Collect the sources of `agentd status`."""
     stores, memory, model, schedule = parts.stores, parts.memory, parts.model, parts.schedule
     window = parts.runtime.limits.window
     budget = parts.runtime.budget_of(

@@ -1,4 +1,4 @@
-"""The two databases and the stores in them."""
+"""Opens the two databases and the stores in them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """The two databases and what they hold, and what stands beside them."""
+    """The two databases, the stores in them, and the files that are kept beside them."""
 
     db: Database
     damages: Damages
@@ -61,11 +61,11 @@ class Stores:
     blobs: FileBlobs
     proving: Proving
     backups: AutoBackups
-    note: Work  # of what stands beside the database
-    is_checked: bool  # whether all of the database was read before it was opened
+    note: Work  # records which files are kept beside the database
+    is_checked: bool  # whether the whole database was read before it was opened
 
     def problems(self) -> tuple[Problem, ...]:
-        """The rows that damage has made unreadable, of the tables that no proofs guard."""
+        """Return the unreadable rows of the tables that have no digests."""
         parts = (self.ledger, self.beats, self.jobs, self.facts)
         return tuple(problem for part in parts for problem in part.problems())
 
@@ -78,8 +78,8 @@ class Stores:
 
 @asynccontextmanager
 async def open_stores(runtime: RuntimeContext) -> AsyncIterator[Stores]:
-    """The databases, open and migrated; a damaged one was salvaged before. Raises StorageError, and its
-    kind StateMissing.
+    """Open the databases and migrate them; a damaged one is salvaged first. Raises StorageError, of
+    which StateMissing means that the database existed and is gone.
     """
     places, clock = runtime.places, runtime.clock
     ensure_private_dir(places.state_dir)
@@ -125,8 +125,8 @@ async def open_stores(runtime: RuntimeContext) -> AsyncIterator[Stores]:
 
 
 def _quietly(step: Callable[[], None]) -> None:
-    """Take the step, and only log when it fails: a note of what stands beside the database is no reason
-    not to start, or to end badly.
+    """Call `step`, and only log a failure: the record of the files beside the database must not
+    keep the daemon from starting or from stopping.
     """
     try:
         step()
@@ -135,11 +135,11 @@ def _quietly(step: Callable[[], None]) -> None:
 
 
 async def _tidy(sessions: SqliteSessions, blobs: FileBlobs) -> None:
-    """Take away sessions that nobody has used, and the images that a crash left without a message, or with
-    a deleted one.
+    """Remove sessions that nobody has used, and images that no message refers to; a crash can leave
+    such images.
     """
     try:
         await sessions.drop_unused()
         await blobs.sweep()
-    except StorageError as error:  # they only take room
+    except StorageError as error:  # what is left only takes room
         log.warning("not_swept", reason=error.reason)

@@ -1,4 +1,4 @@
-"""What the model may call, servers of tools included: those start when they are called."""
+"""Builds the tools of the model: agentd's own, those of MCP servers, and those for the web."""
 
 from __future__ import annotations
 
@@ -43,13 +43,15 @@ from agentd.interfaces.tools.schedule import ScheduleCancel, ScheduleCreate, Sch
 from agentd.interfaces.web.browser import Browser, opening
 from agentd.interfaces.web.web_tools import WebFetch, WebSearch, WebSource
 
-_AGAIN = 30.0  # seconds until a server of which nothing is known is tried again; doubles
-_LONGEST = 3600.0
+_AGAIN = 30.0  # seconds until a server whose tools are unknown is tried again; doubles
+_LONGEST = 3600.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """All servers, the tool source with their tools, and those that clients bring along; None without the SDK."""
+    """The configured MCP servers, the source of their tools, and the servers that clients offer.
+    Without the SDK, `tool_source` and `guests` are None.
+    """
 
     servers: tuple[RecallServer, ...]
     tool_source: McpSource | None
@@ -64,11 +66,11 @@ class Servers:
         return (*own, self.guests.run) if self.guests else own
 
     def problems(self) -> tuple[Problem, ...]:
-        """Tell what is wrong with any of the servers."""
+        """Return the problems of all servers."""
         return tuple(problem for server in self._all for problem in server.problems())
 
     def as_json(self) -> tuple[Mapping[str, Any], ...]:
-        """Return a line of `agentd status` for each server."""
+        """Return one entry of `agentd status` for each server."""
         return tuple(server.as_json() for server in self._all)
 
     @property
@@ -90,7 +92,9 @@ class Servers:
                 server.close()
 
     async def _get_to_know(self, server: RecallServer) -> None:
-        """Start it once, since nobody could call what nobody knows of."""
+        """Start the server once so that its tools become known, and retry until that succeeds: the
+        model cannot call unknown tools.
+        """
         pause = _AGAIN
         while not server.catalogue.is_known:
             try:
@@ -103,7 +107,9 @@ class Servers:
 
 
 def build_servers(runtime: RuntimeContext, forms: FormAsker | None) -> Servers:
-    """Those that are on; none is started. Raises ConfigError where what they need is not installed."""
+    """Build the servers that are enabled, without starting any. Raises ConfigError if the SDK is
+    needed and not installed.
+    """
     settings = runtime.config.mcp
     if settings.enabled:
         check_installed("[mcp.servers]")
@@ -142,21 +148,23 @@ def build_servers(runtime: RuntimeContext, forms: FormAsker | None) -> Servers:
     tool_source = McpSource(servers, settings.vouched, limits, forms, guests.of)
     for server in servers:
         if server.name in stores and (fault := stores[server.name].fault()):
-            server.restart(fault)  # it is told before anybody calls it
+            server.restart(fault)  # reported before the first call
     logins = Logins({server.name: server for server in servers}, doors, runtime.clock)
     return Servers(servers, tool_source, guests, logins, runtime.clock)
 
 
 @dataclass(frozen=True, slots=True)
 class WebParts:
-    """What reads pages and searches, and the tools that do."""
+    """The browser, which reads pages and searches the web, and the source of the tools that
+    use it.
+    """
 
     browser: Browser
     tool_source: WebSource
 
 
 def build_web(runtime: RuntimeContext) -> WebParts:
-    """The tools that are on; nothing is loaded or asked."""
+    """Build the tools for the web that are enabled, without loading or requesting anything."""
     settings, most = runtime.config.web, runtime.config.agent.max_tool_output
     folder = runtime.places.state_dir
     browser = Browser(settings, opening(settings, runtime.environ, folder, runtime.redactor))
@@ -169,7 +177,7 @@ def build_web(runtime: RuntimeContext) -> WebParts:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What the model may call: tools of our own, those of servers, and the web."""
+    """The tools that the model may call: agentd's own, those of servers, and those for the web."""
 
     own: tuple[Tool, ...]
     servers: Servers
@@ -178,7 +186,7 @@ class Offered:
 
     @property
     def tool_sources(self) -> tuple[ToolSource, ...]:
-        """The sources of those tools that not every turn has."""
+        """The sources of the tools that only some turns have."""
         others = (
             self.web.tool_source,
             *([self.servers.tool_source] if self.servers.tool_source else ()),
@@ -187,7 +195,7 @@ class Offered:
 
     @property
     def kinds(self) -> Mapping[str, str]:
-        """The kinds of the tools, by their names."""
+        """The kinds of agentd's own tools and of those for the web, by name."""
         return {
             **{tool.spec.name: tool.spec.kind for tool in self.own},
             **self.web.tool_source.kinds,
@@ -205,8 +213,8 @@ def build_tools(
     *,
     forms: FormAsker | None,
 ) -> Offered:
-    """All tools, our own in the order in which the model is told of them. Raises ConfigError where what the
-    others need is not installed.
+    """Build all tools; agentd's own are in the order in which prompts list them. Raises ConfigError
+    if the SDK of MCP servers is needed and not installed.
     """
     learnt = facts.learnt
     own = (
@@ -226,6 +234,6 @@ def build_tools(
 
 
 def _names(tool_sources: Sequence[ToolSource]) -> tuple[str, ...]:
-    """The tools that beats have of these."""
+    """Return the names of the tools that these sources offer to beats."""
     beat = TurnRequest(HEARTBEAT, "", "", origin=Origin.HEARTBEAT)
     return tuple(spec.name for tool_source in tool_sources for spec in tool_source.specs(beat))

@@ -18,11 +18,12 @@ from agentd.core.paths import daemon_places
 
 
 async def try_opening(runtime: RuntimeContext) -> None:
-    """Assemble the daemon over copies in a temporary folder. Raises ConfigError for mistakes that only
-    show then, such as a context window too small for the fixed prompt.
+    """Open the daemon's parts over copies in a temporary folder, then close them. Raises
+    ConfigError for mistakes that only show then, such as a context window too small for the fixed
+    prompt.
 
-    The user's own files and databases are not opened, so that a running daemon is not disturbed; only
-    the files that prompts carry are copied. Raises OSError, StorageError.
+    The user's own files and databases are not opened, so that a running daemon is not disturbed;
+    only the files that prompts contain are copied. Raises OSError, StorageError.
     """
     with tempfile.TemporaryDirectory(prefix="agentd-check-") as folder:
         places = daemon_places({"AGENTD_HOME": folder})
@@ -38,15 +39,15 @@ async def try_opening(runtime: RuntimeContext) -> None:
                 copied, audience.clients, audience.approver, shown=audience.hub, output=output
             )
             async with opened:
-                pass  # so a daemon would start
+                pass  # a daemon would start
 
 
 def _copy(runtime: RuntimeContext, workspace: Path) -> None:
     if not runtime.workspace.is_dir():
-        return  # so it is made from the template here, too
+        return  # the copy is created from the template, too
     workspace.mkdir()
     for path in carried(runtime.workspace, runtime.config.workspace.daily_dir):
         copy = workspace / path.relative_to(runtime.workspace)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(OSError):  # the daemon passes over it, too
+        with suppress(OSError):  # the daemon skips an unreadable file, too
             shutil.copyfile(path, copy)

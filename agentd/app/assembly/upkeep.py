@@ -1,4 +1,4 @@
-"""What looks after the daemon itself: its log, its checks, its configuration."""
+"""Looks after the daemon itself: its log, its checks, its backups, its configuration."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ log = structlog.get_logger()
 
 
 class Upkeep:
-    """The commands about the daemon itself."""
+    """The methods about the daemon itself: log, checks, reloading of the configuration, backup."""
 
     def __init__(self, parts: Parts, output: OpenLog) -> None:
         self._parts = parts
@@ -88,23 +88,23 @@ class Upkeep:
         }
 
     def look_after(self, server: Server) -> None:
-        """Hand changed settings to the server, too, from now on."""
+        """Pass changed settings to this server, too, from now on."""
         self._server = server
 
     async def hangup(self) -> None:
-        """Reload the configuration, as SIGHUP asks; log a refusal."""
+        """Reload the configuration on SIGHUP; a refusal is logged."""
         try:
             await self._reload.run()
         except ConfigError as error:
             log.warning("reload_refused", error=error.message)
 
     def check(self, config: Config) -> None:
-        """Raise ConfigError if the parts that run could not go by this configuration."""
+        """Raise ConfigError if the running parts could not use this configuration."""
         check_prices(config, self._parts.model.choices)
         self._parts.alerts.targets.check(config.heartbeat.target, config.heartbeat.to)
 
     def take(self, config: Config) -> None:
-        """Hand the configuration to the parts that can change theirs while they run."""
+        """Pass the configuration to the parts that can change theirs while they run."""
         beat, parts, heartbeat = config.heartbeat, self._parts, self._parts.schedule.heartbeat
         self._output.set_level(config.log.level)
         self._runtime.budget.adopt(config.budget)
@@ -186,7 +186,7 @@ class Upkeep:
         return None if model.choices[0].kind == "offline" else model.breaker.heard
 
     def _problems(self) -> tuple[Problem, ...]:
-        """What parts say that no other check looks at."""
+        """Return the problems that no other check reports."""
         parts, memory = self._parts, self._parts.memory
         return parts.problems(
             without=(
@@ -203,8 +203,8 @@ class Upkeep:
         return self._runtime.budget_of(self._parts.stores.ledger, origin).is_used_up
 
     async def _refusal(self, origin: Origin) -> BudgetReached | None:
-        """Why even the smallest call of that origin would be refused by every service; None if one
-        would be made.
+        """Return why every service would refuse even the smallest call of that origin; None if one
+        would accept it.
         """
         runtime, parts = self._runtime, self._parts
         budget = OriginBudget(runtime.budget, parts.stores.ledger, runtime.clock, origin)
@@ -222,8 +222,8 @@ class Upkeep:
 
 
 def _read(file: Path, environ: Mapping[str, str]) -> Config:
-    """The configuration, looked at as at the start: whoever may write it decides what the daemon runs.
-    Raises ConfigError.
+    """Check the owner of the configuration file and correct its mode, as at the start, since
+    whoever can write the file decides what the daemon runs; then load it. Raises ConfigError.
     """
     if mended := configuration(file, os.getuid(), mend=True):
         log.warning("mode_mended", what=mended)

@@ -1,4 +1,4 @@
-"""Whether the model's window surely holds what every prompt carries, told from the sizes of files alone."""
+"""Decides from file sizes alone whether the model's window is large enough for the fixed prompt."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from pathlib import Path
 from agentd.app.config import Config
 from agentd.engine.compaction.plan import Thresholds
 
-_BUILT_IN = 4096  # tokens that the system prompt and the tools surely have not
+_BUILT_IN = 4096  # tokens; the system prompt and the tools have fewer
 _FACTS = "memory/facts.md"
-_DAILY = 40  # notes, more than can be injected
+_DAILY = 40  # daily notes; fewer can be injected
 
 
 def is_surely_enough(config: Config, limits: Thresholds, workspace: Path) -> bool:
-    """Whether no daemon would refuse to start for its window; where this is False, one may. Blocks. Raises
-    OSError.
+    """Whether the daemon will certainly not refuse to start because of its window; if False, it may
+    refuse. Blocks. Raises OSError.
     """
-    # No text has more tokens than bytes.
+    # A text never has more tokens than bytes.
     size = sum(path.stat().st_size for path in carried(workspace, config.workspace.daily_dir))
     injected = min(config.workspace.max_total_chars * 4, size)
     return limits.flush_at >= 2 * (injected + _BUILT_IN + config.facts.prompt_tokens)
 
 
 def carried(workspace: Path, daily_dir: str) -> Iterator[Path]:
-    """The files that prompts carry, and the page of facts."""
+    """Yield the files whose text prompts contain, and the page of facts."""
     yield from sorted(workspace.glob("*.md"))
     yield from sorted((workspace / daily_dir).glob("[0-9]*.md"))[-_DAILY:]
     if (workspace / _FACTS).is_file():
