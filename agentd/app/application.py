@@ -1,6 +1,7 @@
-"""The assembled daemon: opens every part, runs their background work, and puts the socket server in front.
+"""The assembled daemon: opens every part, runs the parts' background work, and listens on the
+socket.
 
-How each part is built stands in `agentd/app/assembly/`, in the module of its name.
+How each part is built is in `agentd/app/assembly/`, in the module of its name.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class App:
         self.probes: tuple[Probe, ...] = (parts.stores.db, self._scheduler)
 
     async def serve(self) -> None:
-        """Resume interrupted turns and run heartbeats, alert delivery and indexing until cancelled. A
-        background task that fails is restarted and stops nothing else.
+        """Resume interrupted turns, and run the scheduler and the background work of all parts
+        until cancelled. A background task that fails is restarted and stops no other.
         """
         async with self._monitor, asyncio.TaskGroup() as group, self._scheduler:
             for part, works in self._work.items():
@@ -58,12 +59,12 @@ class App:
             await asyncio.Event().wait()
 
     async def reload(self) -> None:
-        """Take a changed configuration into use, or say in the log why not."""
+        """Reload the configuration; a refusal is logged."""
         await self._hangup()
 
     async def drain(self, seconds: float) -> None:
-        """Accept no new turn, and give running turns `seconds` to finish; those that have not are resumed
-        at the next start.
+        """Accept no new turn, and give running turns `seconds` to finish; unfinished ones are
+        resumed at the next start.
         """
         await self._sessions.drain(seconds)
 
@@ -77,8 +78,8 @@ async def open_app(
     output: OpenLog,
     stop: asyncio.Event,
 ) -> AsyncIterator[App]:
-    """Open the daemon, recovered and listening, and close its parts in reverse order when the block ends.
-    `stop` is set when a client asks the daemon to end.
+    """Open the daemon, recover from a crash, and listen on the socket; close the parts in reverse
+    order when the block ends. `stop` is set when a client asks the daemon to end.
 
     Raises ConfigError, StorageError, WorkspaceError.
     """

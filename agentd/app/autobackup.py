@@ -1,7 +1,7 @@
-"""Backups of the state that agentd makes by itself: daily, and before its database gets another shape.
+"""Makes backups of the state by itself: daily, and before the database is migrated.
 
-Each holds the state alone, the database and its keys: what is a file of its own, the workspace above all, is
-not copied every day. `agentd restore` takes them like any other.
+Such a backup contains only the database and its keys. Files, above all the workspace, are not
+copied every day. `agentd restore` accepts these backups like any other.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ log = structlog.get_logger()
 FOLDER = "backups"  # in the state directory
 _PATTERN = "state-*.tar.gz"
 _STAMP = "%Y%m%dT%H%M%SZ"
-_DUE = timedelta(hours=23)  # after the last: a little less than a day, so that none is left out
+_DUE = timedelta(hours=23)  # after the last backup; less than a day, so that no day is skipped
 
 
 class AutoBackups:
-    """Those of one daemon, of which the newest `keep` are kept; with 0 none are made, and the daily copy of
-    the database is only read and checked.
+    """Makes the backups of one daemon and keeps the newest `keep`. With `keep` 0 no backup is made;
+    the daily copy of the database is only read and checked.
     """
 
     def __init__(
@@ -55,20 +55,21 @@ class AutoBackups:
         self._damage: Problem | None = None
 
     def newest(self) -> Path | None:
-        """The file of the newest one."""
+        """Return the newest backup; None if there is none."""
         found = self._in_order()
         return found[-1] if found else None
 
     def _in_order(self) -> list[Path]:
-        """All of them, the newest last. Those that a clock which was ahead has dated come first: all that were
-        made since it is right are newer.
+        """Return all backups, the newest last. Backups with a time stamp in the future, which a
+        wrong clock gave them, come first: the others are newer, since they were made after the
+        clock was corrected.
         """
         now = self._clock.now()
         files = self._folder.glob(_PATTERN)
         return sorted(files, key=lambda file: (_backup_time(file) <= now, file.name))
 
     def tidy(self) -> None:
-        """Remove what backups have left that were killed, of which nobody is making one now. Blocks."""
+        """Remove what killed backups have left over. No backup may be running. Blocks."""
         for path in backup.leftovers(self._places.state_dir, self._folder):
             try:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -76,8 +77,8 @@ class AutoBackups:
                 log.warning("backup_left_behind", file=path.name, reason=error.strerror)
 
     def before_migration(self) -> None:
-        """Back up a database that this agentd is about to give another shape. Nobody may have it open.
-        Blocks. Raises StorageError, and nothing was changed.
+        """Back up the database if opening it would migrate it, unless `keep` is 0. No program may
+        have it open. Blocks. Raises StorageError; then nothing has changed.
         """
         database = self._places.database
         if not self._keep or not database.is_file() or not database.stat().st_size:
@@ -96,8 +97,8 @@ class AutoBackups:
             ) from error
 
     async def run(self, db: Database, *, is_checked: bool = True) -> None:
-        """Make the daily one until cancelled. A database that was not read as a whole when it was opened,
-        `is_checked`, is read at once.
+        """Make a backup daily until cancelled. With `is_checked` False the database, which was not
+        read as a whole when it was opened, is read at once.
         """
         self._daily = Daily("backup", lambda: self.make(db), self._clock)
         if not is_checked:
@@ -105,9 +106,9 @@ class AutoBackups:
         await self._daily.run()
 
     async def make(self, db: Database) -> None:
-        """Make today's unless it is there, of a copy that is read and checked as a whole, off the loop.
-        Raises StorageCorrupt for a damaged database, StorageFull where it would take the room of others,
-        AgentdError where none can be written.
+        """Make today's backup unless there is one, from a copy that is read and checked as a whole
+        in a thread. Raises StorageCorrupt for a damaged database, StorageFull if the copy would
+        take the room that messages need, AgentdError if no backup can be written.
         """
         newest = self.newest()
         if newest is not None and timedelta() <= self._clock.now() - _backup_time(newest) < _DUE:
@@ -117,7 +118,9 @@ class AutoBackups:
             await asyncio.to_thread(self._write, copy, "daily")
 
     def problems(self) -> tuple[Problem, ...]:
-        """Why the last one could not be made, and damage that a reading of all has found."""
+        """Return why the last backup could not be made, and the damage that reading the database
+        has found.
+        """
         told = self._daily.problems() if self._daily else ()
         return (*told, *((self._damage,) if self._damage else ()))
 
@@ -130,7 +133,9 @@ class AutoBackups:
             log.warning("state_not_read", error=str(error))
 
     def _read(self, copy: Path) -> None:
-        """Read all of a copy. Raises StorageCorrupt; the next start will salvage it then."""
+        """Read and check a whole copy. Raises StorageCorrupt, after leaving the mark that has the
+        next start salvage the database.
+        """
         try:
             backup.check_database(copy)
         except StorageCorrupt as error:
@@ -141,8 +146,8 @@ class AutoBackups:
         self._damage = None
 
     def _copy_and_write(self, conn: sqlite3.Connection, why: str) -> None:
-        """Back up what nobody writes meanwhile, so that all of the disk may be taken. Raises OSError,
-        sqlite3.Error, AgentdError.
+        """Back up a database that nobody writes to meanwhile, so that the copy may fill the disk.
+        Raises OSError, sqlite3.Error, AgentdError.
         """
         name = self._places.database.name
         with tempfile.TemporaryDirectory(prefix=backup.COPY, dir=self._places.state_dir) as folder:
@@ -174,7 +179,9 @@ class AutoBackups:
         return told
 
     def _free(self, name: str) -> Path:
-        """A file that is not there yet: a start that was cut after its backup may come again in the same second."""
+        """Return a path that does not exist yet. A start that was killed after its backup may be
+        repeated in the same second.
+        """
         folder = ensure_private_dir(self._folder)
         names = (f"{name}{f'-{n}' if n > 1 else ''}.tar.gz" for n in count(1))
         return next(folder / one for one in names if not (folder / one).exists())
@@ -183,5 +190,5 @@ class AutoBackups:
 def _backup_time(file: Path) -> datetime:
     try:
         return datetime.strptime(f"{file.name.split('-')[1]}+0000", f"{_STAMP}%z")
-    except ValueError:  # somebody renamed it
+    except ValueError:  # a renamed file
         return datetime.fromtimestamp(0).astimezone()

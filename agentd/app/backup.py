@@ -1,7 +1,7 @@
-"""One file that holds everything: conversations, memory, configuration; written, checked, read back.
+"""Writes, checks and unpacks backups: one file with conversations, memory and configuration.
 
-The archive is a tar.gz for the owner alone. `manifest.json`, its last entry, has the SHA-256 of every
-other one. The search index is not in it: it is built again.
+A backup is a tar.gz archive that only the owner can read. `manifest.json`, its last entry, has the
+SHA-256 of every other entry. The search index is left out, since it can be built again.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ from agentd.storage.migrations import STATE, check, check_shape
 MANIFEST = "manifest.json"
 DATABASE = "state/state.db"
 CONFIG = "config.toml"
-COPY = ".backup-"  # how the folder in the state directory begins with a copy to be backed up
-STATE_ALONE = "state"  # what the manifest of such an archive says that it holds
+COPY = ".backup-"  # prefix of the folder in the state directory that holds the copied database
+STATE_ALONE = "state"  # value of `holds` in the manifest of a backup of the state alone
 _FORMAT = 1
 _FILES = (MANIFEST, CONFIG, DATABASE, "state/facts.key", "state/rows.key")
 _FOLDERS = ("workspace", "state/versions", "state/blobs", "state/mcp")
-_RATIO = 100  # bytes that one byte of an archive may become
-_ALWAYS = 64 << 20  # bytes that any archive may become
+_RATIO = 100  # most unpacked bytes for each byte of an archive
+_ALWAYS = 64 << 20  # unpacked bytes that are allowed for an archive of any size
 _MOST_FILES = 1_000_000
 _SPARE = 100 << 20  # bytes of the disk that stay free
-_FOR_MESSAGES = 16 << 20  # bytes that stay free for what is stored meanwhile
-# File systems without hard links: those of sticks, some of networks.
+_FOR_MESSAGES = 16 << 20  # bytes that stay free for messages stored meanwhile
+# Errors of file systems without hard links, such as those of USB sticks and some network ones.
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 _PIECE = 1 << 16
-_MOST_NAMED = 20  # links that are told by name
-_LONGEST_NAME = 200  # characters of it that are told
-_DEEPEST = 256  # folders within folders, as nobody makes them
+_MOST_NAMED = 20  # links that are reported by name
+_LONGEST_NAME = 200  # characters of a name in an error message
+_DEEPEST = 256  # parts of a path; honest archives have fewer
 _STRAY = (".agentd-", ".tmp")
 
 
@@ -66,8 +66,9 @@ Free = Callable[[Path], int]
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What goes into an archive: `database` is a copy that nobody writes any more. One of `state_alone`
-    holds that and the keys; what is a file of its own stays where it is when it is restored.
+    """What goes into an archive. `database` is a copy that nobody writes to any more. With
+    `state_alone` only the database and the keys are archived; a restore then leaves all other files
+    where they are.
     """
 
     database: Path
@@ -81,8 +82,8 @@ class Contents:
     state_alone: bool = False
 
     def entries(self) -> Iterator[tuple[str, Path]]:
-        """Names in the archive and where they come from; links are left out, since they may lead anywhere
-        and agentd itself follows none.
+        """Yield each name in the archive with the path of its file. Symbolic links are left out,
+        since they may lead anywhere and agentd itself follows none.
         """
         yield DATABASE, self.database
         keys = [key for key in (self.facts_key, self.rows_key) if key.is_file()]
@@ -94,13 +95,13 @@ class Contents:
         yield from _below("workspace", self.workspace)
         yield from _below("state/versions", self.versions)
         yield from _below("state/blobs", self.blobs)
-        # Logins to these servers are secrets, and stay here; so do the files that are being written.
+        # Left out: logins to MCP servers, which are secrets, and files that are being written.
         pins = sorted(self.mcp_pins.glob("*.json"))
         yield from ((f"state/mcp/{path.name}", path) for path in pins if not path.is_symlink())
 
     def folders(self) -> Iterator[str]:
-        """Names in the archive of the workspace's folders without a file, which no entry brings back. A
-        repository of git is none without its own.
+        """Yield the names in the archive of the workspace's folders that contain no file, and so
+        would not come back with an entry. A git repository needs its empty folders.
         """
         if not self.state_alone:
             for folder, files in _folders(self.workspace):
@@ -109,8 +110,8 @@ class Contents:
 
 
 def skipped_links(workspace: Path) -> dict[str, Any]:
-    """The symbolic links in it, `{links, left_out}`: how many, and the first of their paths there. What they
-    lead to is in no archive. Blocks.
+    """Return the workspace's symbolic links as `{links, left_out}`: their number, and the paths of
+    the first. What they point to is in no archive. Blocks.
     """
     found = sorted(
         os.fsencode(path.relative_to(workspace)).decode("utf-8", "replace")
@@ -121,15 +122,15 @@ def skipped_links(workspace: Path) -> dict[str, Any]:
 
 
 def free_at(folder: Path) -> int:
-    """The bytes that are free there."""
+    """Return the free bytes of the folder's disk."""
     return shutil.disk_usage(folder).free
 
 
 @contextmanager
 def place_for_copy(places: Places, target: Path, free: Free = free_at) -> Iterator[Path]:
-    """Where a copy of the database goes that is archived into the folder `target`; it is gone after the
-    block. Blocks. Raises StorageFull if that would take the room in which messages are stored meanwhile,
-    StorageError where no copy can be made.
+    """Yield a path for a copy of the database that is archived into the folder `target`. The copy
+    is removed after the block. Blocks. Raises StorageFull if the copy would take the room that
+    messages need, StorageError if no copy can be made.
     """
     state = places.state_dir
     log = places.database.with_name(f"{places.database.name}-wal")
@@ -154,11 +155,11 @@ def place_for_copy(places: Places, target: Path, free: Free = free_at) -> Iterat
 
 
 def write(contents: Contents, file: Path, now: datetime, *, link: Link = os.link) -> dict[str, Any]:
-    """Write the archive and check it by reading it back; `{file, bytes, files}`, and what `skipped_links`
-    says of the workspace if it is in there. `link` is what gives a file another name. Blocks.
+    """Write the archive and check it by reading it back. Return `{file, bytes, files}`, and the
+    result of `skipped_links` unless only the state is archived. `link` makes a hard link. Blocks.
 
-    Raises InvalidRequest for a file that exists, AgentdError for one that cannot be written, or something
-    that cannot be read; StorageCorrupt for a database that is damaged. Then nothing is left behind.
+    Raises InvalidRequest if the file exists, AgentdError if the file cannot be written or something
+    cannot be read, StorageCorrupt if the database is damaged. Then nothing is left behind.
     """
     check_database(contents.database)
     links = {} if contents.state_alone else skipped_links(contents.workspace)
@@ -182,7 +183,9 @@ def write(contents: Contents, file: Path, now: datetime, *, link: Link = os.link
 
 
 def _name(part: Path, file: Path, link: Link) -> None:
-    """Give what is written its name, which replaces nothing. Raises FileExistsError, OSError."""
+    """Give the written archive its name without replacing a file. Raises FileExistsError,
+    OSError.
+    """
     try:
         link(part, file)
     except OSError as error:
@@ -193,8 +196,8 @@ def _name(part: Path, file: Path, link: Link) -> None:
 
 
 def leftovers(state_dir: Path, backups: Path) -> Iterator[Path]:
-    """What backups have left that were killed: copies of the database, and archives of our own that are not
-    whole. Nobody may make one meanwhile.
+    """Yield what killed backups have left over: copies of the database and unfinished archives of
+    our own. No backup may be running.
     """
     yield from state_dir.glob(f"{COPY}*")
     yield from backups.glob(f"{_STRAY[0]}*{_STRAY[1]}")
@@ -202,8 +205,9 @@ def leftovers(state_dir: Path, backups: Path) -> Iterator[Path]:
 
 @contextmanager
 def _begun(file: Path) -> Iterator[Path]:
-    """An empty file beside it that is gone after the block. Raises InvalidRequest while another backup is
-    written there; what a killed one left is replaced, for nobody holds its lock.
+    """Yield an empty file beside `file`, which is removed after the block. A file that a killed
+    backup left there is replaced, since nobody holds its lock. Raises InvalidRequest while another
+    backup to the same file is running.
     """
     part = file.with_name(f"{_STRAY[0]}{file.name}{_STRAY[1]}")
     _discard(part, file)
@@ -233,13 +237,15 @@ def _discard(part: Path, file: Path) -> None:
 
 
 def verify(file: Path) -> dict[str, Any]:
-    """The manifest of an archive whose every file is as it was written. Blocks. Raises AgentdError."""
+    """Return the manifest of an archive after checking that every file is as it was written.
+    Blocks. Raises AgentdError.
+    """
     return _through(file, lambda _, pieces: deque(pieces, 0))
 
 
 def unpack(file: Path, folder: Path) -> dict[str, Any]:
-    """`verify`, and write the files below a folder that is empty and ours. Blocks. Raises AgentdError;
-    a part of them may be there then.
+    """Do `verify`, and write the files into an empty private folder. Blocks. Raises AgentdError;
+    then some of the files may exist.
     """
 
     def store(name: str, pieces: Iterable[bytes]) -> None:
@@ -251,7 +257,7 @@ def unpack(file: Path, folder: Path) -> dict[str, Any]:
 
     manifest = _through(file, store, room=shutil.disk_usage(folder).free - _SPARE)
     try:
-        for name in manifest.get("folders", ()):  # an archive of before has none
+        for name in manifest.get("folders", ()):  # older archives have none
             if not isinstance(name, str) or not _is_ours(name):
                 raise _damaged_error(file, f"the folder {_short(str(name))} has no place in it")
             ensure_private_dir(folder / name)
@@ -261,7 +267,9 @@ def unpack(file: Path, folder: Path) -> dict[str, Any]:
 
 
 def _through(file: Path, store: Store, room: int | None = None) -> dict[str, Any]:
-    """Give each file of the archive to `store`; the manifest. `room` are the bytes that there may be."""
+    """Pass each file of the archive to `store` and return the manifest. `room` limits the unpacked
+    bytes.
+    """
     try:
         manifest, found = _unpack_into(file, store, room)
     except FileNotFoundError:
@@ -290,7 +298,7 @@ def _why(error: Exception) -> str:
 def _unpack_into(
     file: Path, store: Store, room: int | None
 ) -> tuple[dict[str, Any] | None, dict[str, str]]:
-    """The manifest if there is one, and the digests of all other files."""
+    """Return the manifest, None without one, and the digests of all other files."""
     found: dict[str, str] = {}
     manifest: dict[str, Any] | None = None
     for name, pieces in _entries(file, room):
@@ -304,9 +312,11 @@ def _unpack_into(
 
 
 def _entries(file: Path, room: int | None) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """The files of an archive in pieces, each to be read before the next. Raises AgentdError for what
-    agentd did not write, before anything of it is unpacked: a name that is not ours or comes twice,
-    what is no file, more than an archive of that size can honestly hold; and what reading raises.
+    """Yield the archive's files, each as an iterator of pieces to be consumed before the next file.
+
+    Raises AgentdError for anything that agentd did not write, before any part of it is unpacked: a
+    name that is not agentd's or comes twice, an entry that is not a regular file, more data than an
+    honest archive of that size can contain. Errors of reading are raised as they are.
     """
     known: set[str] = set()
     with (
@@ -314,7 +324,7 @@ def _entries(file: Path, room: int | None) -> Iterator[tuple[str, Iterator[bytes
         tarfile.open(fileobj=cast("IO[bytes]", packed), mode="r:") as archive,
     ):
         while (member := archive.next()) is not None:
-            vars(archive)["members"].clear()  # where it would keep every one
+            vars(archive)["members"].clear()  # tarfile would keep every member in memory
             if not member.isreg() or member.issparse() or not _is_ours(member.name):
                 raise _damaged_error(file, f"{_short(member.name)} has no place in it")
             if member.name in known or len(known) == _MOST_FILES:
@@ -358,7 +368,9 @@ def _parse_manifest(file: Path, data: bytes) -> dict[str, Any]:
 
 @contextmanager
 def _open_archive(file: Path) -> Iterator[_Unzipped]:
-    """The archive without its compression. Raises OSError, AgentdError for what is no file."""
+    """Open the archive for reading without its compression. Raises OSError, and AgentdError if it
+    is no regular file.
+    """
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as packed:
         found = os.fstat(packed.fileno())
@@ -369,7 +381,9 @@ def _open_archive(file: Path) -> Iterator[_Unzipped]:
 
 
 class _Unzipped:
-    """What tarfile reads an archive from: forward alone, in pieces, and no more bytes than `most`."""
+    """The decompressed stream that tarfile reads an archive from. It only goes forward, in pieces,
+    and gives at most `most` bytes.
+    """
 
     def __init__(self, file: Path, source: gzip.GzipFile, most: int) -> None:
         self._file = file
@@ -378,7 +392,7 @@ class _Unzipped:
         self.position = 0
 
     def require(self, size: int) -> None:
-        """Raises AgentdError unless so many bytes may still come."""
+        """Raise AgentdError unless `size` more bytes are allowed."""
         if size < 0 or self.position + size > self._most:
             raise _damaged_error(
                 self._file, f"it holds more than {_RATIO} times its size, or {self._most:,} bytes"
@@ -388,7 +402,7 @@ class _Unzipped:
         return self.position
 
     def read(self, size: int) -> bytes:
-        if size > _PIECE:  # the names of files are all that tarfile reads at once
+        if size > _PIECE:  # only long names make tarfile read so much at once
             raise _damaged_error(self._file, "the name of a file in it is too long")
         self.require(size)
         data = self._source.read(size)
@@ -403,9 +417,9 @@ class _Unzipped:
 
 
 def check_database(path: Path, *, foreign: bool = False) -> None:
-    """Raise StorageCorrupt unless the copy of a database is whole, StorageError if it is newer than
-    this agentd. One that is `foreign` has not been here: it must hold exactly our tables, and nothing
-    that acts by itself.
+    """Raise StorageCorrupt unless a copied database is whole, StorageError if a newer agentd wrote
+    it. A `foreign` database comes from elsewhere: it must contain exactly agentd's tables, indices
+    and triggers.
     """
     try:
         with closing(sqlite3.connect(path)) as conn:
@@ -427,7 +441,7 @@ def _fill(target: Any, contents: Contents, now: datetime) -> None:
     digests: dict[str, str] = {}
     with tarfile.open(fileobj=target, mode="w:gz", compresslevel=6) as archive:
         for name, path in contents.entries():
-            with suppress(FileNotFoundError):  # since it was listed
+            with suppress(FileNotFoundError):  # deleted since it was listed
                 digests[name] = _add_file(archive, name, path, now)
         manifest: Mapping[str, Any] = {
             "format": _FORMAT,
@@ -441,8 +455,8 @@ def _fill(target: Any, contents: Contents, now: datetime) -> None:
 
 
 def _add_file(archive: tarfile.TarFile, name: str, path: Path, now: datetime) -> str:
-    """Put a file in, however large it is; its digest. Raises FileNotFoundError if there is none, AgentdError
-    for one that cannot be read, OSError for an archive that cannot be written.
+    """Add a file of any size to the archive and return its digest. Raises FileNotFoundError if the
+    file is gone, AgentdError if it cannot be read, OSError if the archive cannot be written.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -457,7 +471,7 @@ def _add_file(archive: tarfile.TarFile, name: str, path: Path, now: datetime) ->
 
 
 class _Source:
-    """A file that tarfile reads, hashed on the way."""
+    """A file that tarfile reads, hashed as it is read."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self._path = path
@@ -465,7 +479,7 @@ class _Source:
         self.digest = hashlib.sha256()
 
     def read(self, size: int = -1, /) -> bytes:
-        """So many bytes of it. Raises AgentdError."""
+        """Return `size` bytes of the file. Raises AgentdError."""
         try:
             data = self._file.read(size)
         except OSError as error:
@@ -490,8 +504,8 @@ def _below(name: str, folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _folders(top: Path) -> Iterator[tuple[Path, Sequence[Path]]]:
-    """The folder, if it is there, and each below it, in order, with the files in them that are backed up.
-    Raises AgentdError for one that cannot be read.
+    """Yield the folder, if it exists, and all folders below it, in order, each with the files in it
+    that are backed up. Raises AgentdError for a folder that cannot be read.
     """
 
     def refuse(error: OSError) -> None:

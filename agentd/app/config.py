@@ -1,7 +1,8 @@
-"""The configuration: every part's settings gathered from one TOML file and the environment.
+"""The configuration: the settings of all parts, read from one TOML file and the environment.
 
-A part's table is one line in `Config`. `AGENTD__TABLE__KEY=value` in the environment wins over the
-file, which wins over the default. Run as a module, it writes the example file to standard output.
+The table of a part is one line in `Config`. `AGENTD__TABLE__KEY=value` in the environment overrides
+the file, which overrides the default. Run as a module, it writes the example file to standard
+output.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ class Config(Settings):
 
     @property
     def key_variables(self) -> frozenset[str]:
-        """The environment variables that may hold keys, set or not."""
+        """The names of the environment variables that may hold keys, whether they are set or
+        not.
+        """
         models = [service.key_variable for service in self.provider.services]
         others = (
             *self.memory_search.key_variables,
@@ -115,7 +118,7 @@ class Config(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key as it is in force."""
+    """A key with its value in force."""
 
     key: str  # heartbeat.interval
     value: Any  # plain JSON: durations and times of day are text
@@ -124,7 +127,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Reaching:
-    """A setting that acts beyond agentd: its value, whole, and how it does."""
+    """A setting that acts beyond agentd, with its full value; `how` says in words what it does."""
 
     key: str
     value: Any
@@ -140,7 +143,8 @@ class Loaded:
 
 
 def load(path: Path, environ: Mapping[str, str]) -> Config:
-    """The configuration in `path` and `environ`; a missing file means all defaults.
+    """Return the configuration from the file at `path` and from `environ`; without a file all
+    settings have their defaults.
 
     Raises ConfigError that names every mistake with its key, and its line where that is known.
     """
@@ -148,7 +152,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Config:
 
 
 def read(path: Path, environ: Mapping[str, str]) -> Loaded:
-    """`load`, and the origin of each key that is not at its default.
+    """Do `load`, and also return the origin of each key that is not at its default.
 
     Raises ConfigError that names every mistake and its line.
     """
@@ -156,7 +160,7 @@ def read(path: Path, environ: Mapping[str, str]) -> Loaded:
 
 
 def read_text(text: str, path: Path, environ: Mapping[str, str]) -> Loaded:
-    """The same for a file at `path` that would hold this text. Raises ConfigError as `read` does."""
+    """Do `read` as if the file at `path` contained this text. Raises what `read` raises."""
     data = _parse(text, path)
     places = dict.fromkeys(_keys(data), "file")
     variables = dict(_overrides(environ))
@@ -173,7 +177,7 @@ def read_text(text: str, path: Path, environ: Mapping[str, str]) -> Loaded:
         known = tuple(_keys(_nested(Config())))
         details = error.errors(include_url=False)
         mistakes += [described(detail, data, known, _PARTLY_SHOWN) for detail in details]
-    mistakes += kinds.items()  # what is told of a key already comes first
+    mistakes += kinds.items()  # a key's earlier mistake takes precedence
     pasted = pasted_secrets(data)
     if mistakes or pasted:
         lines = {key: f"line {number}" for key, number in key_lines(text).items()}
@@ -183,9 +187,9 @@ def read_text(text: str, path: Path, environ: Mapping[str, str]) -> Loaded:
 
 
 def with_workspace(config: Config, places: Places) -> Places:
-    """The places, with the workspace where the configuration wants it. Raises ConfigError if that is no
-    folder and none can be made there, or the state directory is in there: databases in use would be
-    read, kept in versions and masked like notes.
+    """Return the places with the configured workspace. Raises ConfigError if the workspace is not a
+    folder and cannot be created, or if it contains the state directory: agentd would read, version
+    and mask its open databases as if they were notes.
     """
     path = config.workspace.path
     workspace = Path(path).expanduser() if path else places.workspace
@@ -203,8 +207,8 @@ def with_workspace(config: Config, places: Places) -> Places:
 
 
 def describe(loaded: Loaded) -> tuple[Setting, ...]:
-    """Every key's value in force and its origin, in the order of the example file, for people to see:
-    what may hold secrets is told in part.
+    """Return every key with its value in force and its origin, in the order of the example file, to
+    be shown to people: values that may hold secrets are shown in part.
     """
     return tuple(
         Setting(".".join((*table, name)), _shown(value, field), _origin(loaded, (*table, name)))
@@ -214,7 +218,7 @@ def describe(loaded: Loaded) -> tuple[Setting, ...]:
 
 
 def values(config: Config) -> Mapping[str, Any]:
-    """Every key's value in force, whole."""
+    """Return the full value in force of every key."""
     return {
         ".".join((*table, name)): value
         for table, settings in _tables(config)
@@ -223,7 +227,7 @@ def values(config: Config) -> Mapping[str, Any]:
 
 
 def reaching(config: Config) -> tuple[Reaching, ...]:
-    """What is set and acts beyond agentd."""
+    """Return the settings whose present values act beyond agentd."""
     return tuple(_reaching(config, ""))
 
 
@@ -242,7 +246,9 @@ def _reaching(value: Any, key: str) -> Iterator[Reaching]:
 
 
 def example() -> str:
-    """The text of config.example.toml: every key, its default, and a line on what it does."""
+    """Return the text of config.example.toml: every key with its default and a line that describes
+    it.
+    """
     blocks = [_HEAD]
     for table, settings in _tables(Config()):
         summary = (type(settings).__doc__ or "").strip().splitlines()[0]
@@ -259,16 +265,16 @@ def example() -> str:
 
 
 def _table_apart(table: Key, model: type[Settings]) -> Iterator[str]:
-    """What may stand in each of many tables, as comments."""
+    """Yield, as comments, the keys of a table that may occur many times under different names."""
     yield f"# {table[-2]} = each in a table [{'.'.join(table)}]:"
     for name, field in model.model_fields.items():
         yield f"# {name} = {toml(plain(field.default, field))}  # {field.description}"
 
 
 def text_of(path: Path) -> str:
-    """What the file holds, "" if there is none. Raises ConfigError for one that cannot be read."""
+    """Return the file's text, "" if there is no file. Raises ConfigError if it cannot be read."""
     try:
-        # Nobody is waited for who would write into a pipe in its place.
+        # Does not wait for a writer if the file is a pipe.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
                 msg = f"{path} cannot be read: it is a pipe"
@@ -302,7 +308,9 @@ def _overrides(environ: Mapping[str, str]) -> Iterator[tuple[Key, tuple[str, Any
 
 
 def _unquoted(value: str) -> Any:
-    """Lists and tables are TOML; anything else is text, which settings convert themselves."""
+    """Parse lists and tables as TOML; return all else as text, which the settings convert
+    themselves.
+    """
     if value[:1] in ("[", "{"):
         try:
             return tomli.loads(f"value = {value}")["value"]
@@ -353,7 +361,9 @@ def _nested(settings: Settings) -> dict[str, Any]:
 
 
 def _partly_shown(model: type[BaseModel]) -> Iterator[str]:
-    """The names of the settings, at any depth, whose values `config show` does not tell whole."""
+    """Yield the names of the settings, at any depth, whose values `config show` shows only in
+    part.
+    """
     for name, field in model.model_fields.items():
         if any(isinstance(mark, Shown) for mark in field.metadata):
             yield name

@@ -1,7 +1,7 @@
-"""What a configuration names that is not there: agentd runs without it, and something does not work.
+"""Finds what the configuration refers to and what does not exist: programs, keys, folders.
 
-The daemon starts all the same, since the rest of it works, and what is missing may come: so none of it
-is a mistake. What keeps a daemon from starting is found where the configuration is read. Blocks.
+These are warnings, not mistakes: the daemon starts, since the rest works and what is missing may be
+added later. What keeps the daemon from starting is found when the configuration is read. Blocks.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ _CODE = "config"
 
 
 def absent(config: Config, places: Places, environ: Mapping[str, str]) -> tuple[Finding, ...]:
-    """A warning for each, as seen from here: a service has an environment of its own. `places` are those
-    that `with_workspace` gives. Nothing is run, and nothing is asked over the network.
+    """Return a warning for each missing thing, as seen from this process: a service has another
+    environment. `places` come from `with_workspace`. Runs no program, and requests nothing over the
+    network.
     """
     return (
         *_keys(config, places, environ),
@@ -72,7 +73,9 @@ def _folders(config: Config) -> Iterator[Finding]:
 
 
 def _workspace(places: Places) -> Iterator[Finding]:
-    """It may be read all the same, and one that is not there yet is made."""
+    """Warn of a workspace that cannot be written to. It can still be read, and a missing one is
+    created.
+    """
     if places.workspace.is_dir() and not os.access(places.workspace, os.W_OK | os.X_OK):
         text = f"nothing can be written in the workspace {places.workspace}: notes and facts are not kept"
         yield Finding.warn(

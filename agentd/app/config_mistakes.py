@@ -1,4 +1,4 @@
-"""What is wrong in a configuration, in words of its file."""
+"""Describes the mistakes of a configuration in the terms of its file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentd.app.config_text import Key, is_time, plain, toml
 from agentd.core.errors import ConfigError
 from agentd.core.redaction import holds_secret, redact
 
-_HOLE = re.compile(r"\{[a-z0-9_]+\}")  # in an address, where a secret belongs that stands elsewhere
+_HOLE = re.compile(r"\{[a-z0-9_]+\}")  # placeholder in an address for a secret kept elsewhere
 _INSTEAD = (
     "put it into an environment variable, a systemd credential or a file that only you can read, "
     "and name that place here (keys like api_key_env)"
@@ -32,8 +32,8 @@ _KINDS: Mapping[Any, tuple[tuple[type, ...], str]] = {
 def described(
     detail: ErrorDetails, data: Any, known: Collection[Key], hushed: Collection[str] = ()
 ) -> tuple[Key, str]:
-    """Where a mistake is, in words of the file, and what is wrong there. `known` are all keys that
-    there are, `hushed` the names of those whose values may hold a secret of any form.
+    """Return the key of a validation error, and what is wrong there. `known` are all valid keys,
+    `hushed` the names of the keys whose values may be secrets and are not repeated.
     """
     key: Key = ()
     for part in detail["loc"]:
@@ -60,8 +60,9 @@ def described(
 
 
 def mistyped(model: type[BaseModel], data: Any, key: Key = ()) -> Iterator[tuple[Key, str]]:
-    """Where values of a file are of another kind than the settings, though they could be converted, and
-    what is wrong there. TOML has kinds, so `"yes"` is a text; in the environment everything is one.
+    """Yield the keys whose values have another TOML type than their settings, although pydantic
+    could convert them, and what is wrong. `"yes"` is a text and not a boolean; in the environment
+    every value is a text.
     """
     for name, field in model.model_fields.items() if isinstance(data, dict) else ():
         if name in data:
@@ -89,13 +90,13 @@ def _mistyped(
 
 
 def pasted_secrets(data: Mapping[str, Any]) -> dict[Key, str]:
-    """What to do about each value that looks like a secret."""
+    """Return what to do about each value that looks like a secret, by key."""
     return dict.fromkeys(_secrets(data), f"holds a secret; {_INSTEAD}")
 
 
 def refusal(path: Path, marks: Mapping[Key, str], mistakes: Mapping[Key, str]) -> ConfigError:
-    """The error that names every mistake; `marks` say where keys stand: `line 3` of the file, or
-    `$NAME` for a variable of the environment.
+    """Return the error that names every mistake. `marks` has the places of keys: `line 3` of the
+    file, or `$NAME` for an environment variable.
     """
     lines, places = [], set[str]()
     for key, text in sorted(mistakes.items()):
@@ -116,8 +117,8 @@ def refusal(path: Path, marks: Mapping[Key, str], mistakes: Mapping[Key, str]) -
 
 
 def _set_in(table: Key, marks: Mapping[Key, str]) -> set[str]:
-    """Where keys of the table stand: what is wrong with it as a whole may be wrong in any of them.
-    Of all tables together nobody knows which, so there it is the file, if that says anything.
+    """Return the places of the table's keys, since any of them may cause a mistake of the whole
+    table. For the root table these are the lines of the file, if any key is in the file.
     """
     below = {at for key, at in marks.items() if key[: len(table)] == table}
     lines = {at for at in below if not at.startswith("$")}
@@ -139,9 +140,9 @@ def _unknown(key: Key, known: Collection[Key]) -> str:
 
 
 def similar_keys(key: Key, known: Collection[Key]) -> list[Key]:
-    """Return the known keys that `key` may stand for, the likeliest first: those that have every word of
-    it, in their own name or in that of their table; then those of the same name in another table; if
-    there are none, the most similar one of the same table.
+    """Return the known keys that `key` may stand for, the likeliest first: those whose table and
+    name contain every word of `key`, then those of the same name in any table; if there are none, a
+    similar name in the same table. Empty if nothing is similar.
     """
     wanted = set("_".join(key).split("_"))
     whole = [one for one in known if wanted <= set("_".join(one).split("_"))]

@@ -1,4 +1,4 @@
-"""How settings are spelled: as plain values, as TOML, and on which line of a file they stand."""
+"""Converts settings to plain values and TOML, and finds the lines of keys in a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEY_LINE = re.compile(r"\s*+([A-Za-z0-9_\"'-]++(?:\s*+\.\s*+[A-Za-z0-9_\"'-]++)
 
 
 def plain(value: Any, field: FieldInfo | None = None) -> Any:
-    """The value as JSON has it: durations and times of day are text, as in the file."""
+    """Return the value as JSON has it: durations and times of day become text, as in the file."""
     if isinstance(value, timedelta):
         return format_duration(value)
     if isinstance(value, int) and field is not None and is_time(field):
@@ -38,7 +38,7 @@ def plain(value: Any, field: FieldInfo | None = None) -> Any:
 
 
 def toml(value: Any) -> str:
-    """A plain value as TOML."""
+    """Return a plain value as TOML."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{json.dumps(k)} = {toml(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list):
@@ -50,7 +50,9 @@ def toml(value: Any) -> str:
 
 
 def key_lines(text: str) -> dict[Key, int]:
-    """Where each table and key begins. Good for messages: it does not read every TOML there is."""
+    """Return the line number of each table and key. Made for error messages: it does not understand
+    all of TOML.
+    """
     found: dict[Key, int] = {}
     table: Key = ()
     fence = ""
@@ -68,7 +70,7 @@ def key_lines(text: str) -> dict[Key, int]:
 
 
 def is_time(field: FieldInfo) -> bool:
-    """Whether a number of this setting is a time of day."""
+    """Whether the setting is a time of day."""
     marker = TimeOfDay.__metadata__[0]  # type: ignore[attr-defined]  # Annotated has it at run time
     return marker in field.metadata or marker in getattr(
         next(iter(getattr(field.annotation, "__args__", ())), None), "__metadata__", ()

@@ -1,5 +1,6 @@
-"""What the daemon gives up at its start, on top of what a service manager takes from it: no image of
-its memory on the disk or for others of its user, no way to more rights, no keys in its environment.
+"""Gives up rights of the process at its start, beyond what a service manager takes away: no core
+dump, no memory that other processes of its user can read, no new privileges, no keys in its
+environment.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 
 _SET_DUMPABLE, _SET_NO_NEW_PRIVS = 4, 38  # of prctl(2)
-_ENVIRONMENT = (47, 48)  # where it begins and ends, in /proc/self/stat behind the name
+_ENVIRONMENT = (47, 48)  # fields env_start and env_end of /proc/self/stat, counted after the name
 
 
 def confine() -> None:
-    """No core dump, no debugger or reader of memory but root, no set-user-id program: for this process,
-    and the first and last for its children. Raises OSError where the system refuses.
+    """Forbid core dumps, reading of the process's memory by anyone but root, and set-user-id
+    programs. Children inherit the first and the last. Raises OSError if the system refuses.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
@@ -29,16 +30,16 @@ def confine() -> None:
 def without_keys(
     environ: MutableMapping[str, str], names: Iterable[str]
 ) -> MutableMapping[str, str]:
-    """The environment, in which these variables can be read though `environ` has them no more: no child
-    inherits them. What the kernel shows of them in /proc/PID/environ is overwritten, too, if `environ`
-    is the process's own.
+    """Remove the variables `names` from `environ`, so that no child inherits them, and return a
+    mapping that still has them. If `environ` is the process's own, their values in
+    /proc/PID/environ are overwritten, too.
     """
     keys = {name: environ[name] for name in names if name in environ}
     for name in keys:
         del environ[name]
     if environ is os.environ and sys.platform == "linux":
         _overwrite(keys)
-    return ChainMap(environ, keys)  # what is set or taken out later is so in `environ`
+    return ChainMap(environ, keys)  # later changes go to `environ`
 
 
 def _prctl(option: int, value: int) -> None:
@@ -49,7 +50,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _overwrite(keys: Mapping[str, str]) -> None:
-    """Zeros for the values where the kernel laid them down when the process began."""
+    """Overwrite the values with zeros where the kernel placed them when the process began."""
     fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     first, last = (int(fields[place]) for place in _ENVIRONMENT)
     block = ctypes.string_at(first, last - first) if last > first else b""

@@ -1,4 +1,4 @@
-"""The daemon's process: one for a state directory, from its lock to its last signal."""
+"""Runs the daemon's process, one for each state directory: lock, start, signals, stop."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ log = structlog.get_logger()
 
 try:
     import uvloop
-except ImportError:  # a platform without it works on asyncio's own loop
+except ImportError:  # not on every platform; asyncio's own loop is used instead
     _new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 else:
     _new_loop = uvloop.new_event_loop
 
-SWITCH = 0.001  # seconds that a thread may keep the interpreter from another that wants it
-GARBAGE = 10_000  # new objects after which garbage is looked for
+SWITCH = 0.001  # seconds that a thread may hold the interpreter while another waits for it
+GARBAGE = 10_000  # new objects before a garbage collection
 # Allocations of this many bytes or more are mmapped, so freeing them returns the memory to the system
 # (M_MMAP_THRESHOLD).
 LARGE = 64 * 1024
@@ -52,20 +52,22 @@ _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # of malloc.h
 
 
 class RunningApp(Protocol):
-    """What the process needs of the assembled parts."""
+    """What the process needs from the assembled daemon."""
 
     @property
     def probes(self) -> Sequence[Probe]:
-        """The parts whose work the watchdog wants proven."""
+        """The parts that must prove to the watchdog that they work."""
 
     async def serve(self) -> None:
         """Work until cancelled."""
 
     async def reload(self) -> None:
-        """Take a changed configuration into use, or say in the log why not."""
+        """Reload the configuration; a refusal is logged."""
 
     async def drain(self, seconds: float) -> None:
-        """Take no new work; return when running turns have finished or are parked."""
+        """Accept no new work; return when running turns have finished or, after `seconds`, are left
+        to be resumed.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +75,12 @@ class StopTimeouts:
     """How long the daemon may take to stop, in seconds."""
 
     drain: float = 2.0
-    total: float = 4.5  # then the process ends, whatever hangs; the journal makes that safe
+    total: float = 4.5  # then the process ends even if something hangs; the journal makes that safe
 
 
 def main(config_path: Path | None = None) -> int:
-    """Run the daemon until it is told to stop, and return the exit code. `config_path` replaces the usual
-    place of the configuration file.
+    """Run the daemon until it is stopped, and return the exit code. `config_path` replaces the
+    default path of the configuration file.
     """
     os.umask(0o077)
     use_one_malloc_arena()
@@ -100,23 +102,24 @@ def main(config_path: Path | None = None) -> int:
 
 
 def use_one_malloc_arena() -> None:
-    """Let all threads allocate from one arena of the C library's malloc; call this before there are any
-    threads. Left to itself malloc makes an arena for each thread, and memory that one thread has freed no
-    other can use: 3 MB after 7,000 turns. Threads take turns with the interpreter, so they hardly ever wait
-    for the arena.
+    """Let all threads allocate from one arena of the C library's malloc; call this before there are
+    any threads. By default malloc makes an arena for each thread, and no other thread can use the
+    memory that was freed in it: 3 MB after 7,000 turns. Threads hardly ever wait for the arena,
+    since only one at a time holds the interpreter.
     """
     with contextlib.suppress(AttributeError):  # a C library other than glibc
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 
 def tune_interpreter() -> None:
-    """Set the interpreter up for a process that runs for long.
+    """Set the interpreter up for a process that runs for a long time.
 
-    Objects made during the start are left out of garbage collection, which runs after 10,000 new objects
-    instead of 700: a turn makes thousands and leaves hardly a cycle. A thread that computes hands the
-    interpreter to the event loop after a millisecond instead of five, since the loop waits for that more
-    than once in each iteration. Large buffers, which long frames are read into, go back to the system
-    when they are freed: left to itself malloc raises the threshold and keeps them.
+    Objects made during the start are left out of garbage collection, which runs after 10,000 new
+    objects instead of 700: a turn makes thousands and leaves hardly a cycle. A thread that computes
+    hands the interpreter to the event loop after one millisecond instead of five, since the loop
+    waits for the interpreter several times in each iteration. Large buffers, into which long frames
+    are read, go back to the system when they are freed: by default malloc raises the threshold and
+    keeps them.
     """
     gc.freeze()
     gc.set_threshold(GARBAGE)
@@ -133,11 +136,11 @@ async def run(
     timeouts: StopTimeouts = StopTimeouts(),
     last_resort: Callable[[float], None] | None = None,
 ) -> None:
-    """Open the app, serve until SIGTERM, SIGINT, or the app sets the event that `opener` gets, drain,
-    close.
+    """Open the app, serve until SIGTERM, SIGINT, or until the app sets the event passed to
+    `opener`, then drain and close.
 
-    `last_resort` is called once, with the seconds after which the process must be gone. Raises what
-    opening or serving raises.
+    `last_resort` is called once, with the seconds after which the process must have ended. Raises
+    what opening or serving raises.
     """
     deadline = _StopDeadline(notifier, timeouts.total, last_resort or _exit_after)
     stop, hangup = asyncio.Event(), asyncio.Event()
@@ -164,8 +167,8 @@ async def run(
 
 
 class _StopDeadline:
-    """The time by which the process must be gone, set once, when it is first to stop; the service manager
-    hears of the stop then.
+    """The time by which the process must have ended. It is set once, by the first request to stop,
+    which is also reported to the service manager.
     """
 
     def __init__(
@@ -225,11 +228,11 @@ async def _reload(app: RunningApp, hangup: asyncio.Event) -> None:
 def _signals(
     stop: asyncio.Event, hangup: asyncio.Event, opening: asyncio.Timeout, deadline: _StopDeadline
 ) -> Iterator[None]:
-    """The first SIGTERM or SIGINT asks us to stop, also while opening; a second one forces it.
-    SIGHUP asks for a reload.
+    """Handle signals during the block: the first SIGTERM or SIGINT requests a stop, also while
+    opening; a second one ends the process at once. SIGHUP requests a reload.
     """
     loop = asyncio.get_running_loop()
-    is_terminated = False  # not what `stop` says: a client may have set that
+    is_terminated = False  # unlike `stop`, which a client may have set
 
     def terminate() -> None:
         nonlocal is_terminated
@@ -238,7 +241,7 @@ def _signals(
         is_terminated = True
         stop.set()
         deadline.start()
-        with contextlib.suppress(RuntimeError):  # not opening any more
+        with contextlib.suppress(RuntimeError):  # the app has been opened
             opening.reschedule(loop.time())
 
     loop.add_signal_handler(signal.SIGTERM, terminate)
@@ -273,7 +276,7 @@ def _run_logged(
             opener = partial(open_app, config, places, clock, environ, output)
             runner.run(run(opener, clock, notifier))
         except Exception as error:
-            # The last resort: the log has the trace, whoever started us a sentence and an exit code.
+            # Outermost boundary: the log gets the trace, the caller a sentence and an exit code.
             log.critical("failed", exc_info=True)
             return _print_error(_cause(error))
     return 0
@@ -297,7 +300,7 @@ def _print_error(error: AgentdError) -> int:
 
 
 def _exit_after(seconds: float) -> None:
-    """End the process after `seconds`, with the stack of every thread on standard error, even if a thread
-    holds the interpreter.
+    """End the process after `seconds` even if a thread holds the interpreter, with the stack of
+    every thread on standard error.
     """
     faulthandler.dump_traceback_later(seconds, exit=True, file=2)

@@ -1,7 +1,7 @@
-"""The log: JSON lines for the journal or a file, readable lines on a terminal, never a secret.
+"""The log: JSON lines for the journal or a file, readable lines on a terminal, without secrets.
 
-Every record is rendered and redacted where it is made and written by a thread, so that a slow disk
-or a stuck pipe never stops the daemon. Library logs join it from WARNING on.
+Every record is rendered and redacted where it is made, and written by a thread, so that a slow disk
+or a blocked pipe never stops the daemon. Records of libraries are included from WARNING on.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class LogSettings(Settings):
 
 
 def file_of(settings: LogSettings, state_dir: Path) -> Path:
-    """The log file where neither systemd nor a terminal takes the lines."""
+    """Return the path of the log file, which is used if neither systemd nor a terminal takes the
+    lines.
+    """
     if settings.file:
         return Path(settings.file).expanduser()
     return state_dir / "logs" / "agentd.log"
@@ -66,11 +68,11 @@ def file_of(settings: LogSettings, state_dir: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class OpenLog:
-    """The log in use: where its lines go, and what can change about it.
+    """The log in use: where its lines go, and what can be changed.
 
-    `redactor` takes secrets that are learnt later. `file` is None where the lines go to standard
-    error, which is the journal if `is_journal`. `rewrite` has all lines of the file and of its
-    rotated parts changed by a function, and says how many were.
+    Secrets that become known later are added to `redactor`. `file` is None if the lines go to
+    standard error, which is the journal if `is_journal`. `rewrite` applies a function to all lines
+    of the file and of its rotated parts, and returns how many lines changed.
     """
 
     redactor: Redactor
@@ -79,13 +81,13 @@ class OpenLog:
     rewrite: Callable[[Callable[[str], str]], int] | None = None
 
     def erase(self, erasure: Erasure) -> int:
-        """Mask what the lines of the file say, the rotated ones too; returns how many did. The journal
-        is out of reach. Blocks. Raises OSError.
+        """Mask what the erasure finds in the lines of the file and of its rotated parts; return how
+        many lines changed. The journal cannot be changed. Blocks. Raises OSError.
         """
         return self.rewrite(partial(_masked, erasure=erasure)) if self.rewrite else 0
 
     def set_level(self, level: str) -> None:
-        """From now on, log from this level on."""
+        """Log records of this level or above from now on."""
         number = _LEVELS[level]
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(number))
         logging.getLogger(_OURS).setLevel(number)
@@ -99,8 +101,8 @@ def open_log(
     environ: Mapping[str, str],
     stream: TextIO,
 ) -> Iterator[OpenLog]:
-    """Log until the block ends. `stream` is standard error. Raises OSError when the log file cannot
-    be opened, and ConfigError where `[log] file` names it.
+    """Log until the block ends. `stream` is standard error. Raises OSError if the log file cannot
+    be opened, or ConfigError if `[log] file` names it.
     """
     redactor = Redactor(*secret_values(environ), formats=settings.redact_messages)
     target, last = _target(settings, state_dir, environ, stream)
@@ -149,7 +151,7 @@ def _installed(handler: logging.Handler, level: int, listener: QueueListener) ->
 def _target(
     settings: LogSettings, state_dir: Path, environ: Mapping[str, str], stream: TextIO
 ) -> tuple[logging.Handler, list[Processor]]:
-    """Who writes the lines, and how they are made."""
+    """Return the handler that writes the lines, and the processors that render them."""
     as_json: Processor = structlog.processors.JSONRenderer(sort_keys=False)
     if _is_journal(stream, environ):
         return logging.StreamHandler(stream), [_Priority(as_json)]
@@ -173,8 +175,8 @@ def _target(
 
 
 def _is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Whether `stream` is the journal's socket: children of a service inherit the variable, so only
-    the same device and inode prove it.
+    """Whether `stream` is the journal's socket. Children of a service inherit JOURNAL_STREAM, so
+    only an equal device and inode prove it.
     """
     try:
         status = os.fstat(stream.fileno())
@@ -184,21 +186,23 @@ def _is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
 
 
 def _is_wanted(record: logging.LogRecord) -> bool:
-    """Libraries speak from WARNING on, whatever level they or their variables set: below it they
-    write request headers.
+    """Whether to log a record. Libraries are logged from WARNING on, whatever level they set: below
+    it they log the headers of requests.
     """
     return record.name == _OURS or record.levelno >= logging.WARNING
 
 
 class _PrivateFile(RotatingFileHandler):
-    """A rotated file that only its owner can read, whatever the umask."""
+    """A rotated file that only its owner can read, whatever the umask is."""
 
     def _open(self) -> TextIOWrapper:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         return os.fdopen(os.open(self.baseFilename, flags, 0o600), "a", encoding=self.encoding)
 
     def rewrite(self, change: Callable[[str], str]) -> int:
-        """Change all lines there are; what is logged meanwhile waits. Returns how many it changed."""
+        """Apply `change` to all lines of the file and of its rotated parts; records wait meanwhile.
+        Return how many lines changed.
+        """
         path = Path(self.baseFilename)
         self.acquire()
         try:
@@ -253,7 +257,7 @@ class _Redaction:
 
 
 class _Priority:
-    """Puts the syslog priority where the journal looks for it."""
+    """Puts the syslog priority in front of the line, where the journal expects it."""
 
     def __init__(self, render: Processor) -> None:
         self._render = render

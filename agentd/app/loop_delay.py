@@ -1,11 +1,11 @@
-"""How long the event loop keeps work waiting, measured from a thread of its own, and what kept it.
+"""Measures how long the event loop delays work, from a thread, and what caused the longest delays.
 
-While the loop has nothing to do the thread looks at it once a second. When a task is made, or
-the loop is found at work, it looks every 20 ms, and asks a loop that is at work to call back: the time
-to the answer is the delay that any other work had. A delay may have begun 20 ms before it is asked for: so
-much may be missing of each, and one in no new task, of a loop that had nothing to do, may be over
-before it is looked for. A thread that keeps the interpreter delays the loop and this one alike,
-which shows as waking late.
+While the loop is idle, the thread samples it once a second. Once a task is made, or a sample finds
+the loop at work, the thread samples it every 20 ms, and asks a loop that is at work to call back:
+the time until the callback is the delay that any other work had. A delay may have begun up to 20 ms
+before the thread asked, and that part is not measured. A delay without a new task, in an idle loop,
+may be over before the thread looks. A thread that holds the interpreter delays the loop and the
+measuring thread alike, which shows as a late wake-up of the measuring thread.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ log = structlog.get_logger()
 
 
 LIMIT = 0.1  # seconds; a longer delay is logged
-_REST = 1.0  # seconds between two looks at a loop that has nothing to do: each wakes the processor
-_STEP = 0.02  # seconds between two looks at one that works
-_ALERT = 1.0  # seconds without work after which it counts as having nothing to do
-_LATE = 0.02  # seconds by which the thread wakes late where somebody keeps the interpreter
-_FEW_WAITS = 8  # of a thread for the interpreter, between two looks at rest
-_LONGEST_LOOK = 0.64  # seconds between two stacks of a delay that goes on
-_QUIET = 10.0  # seconds between two lines in the log
-_DEEPEST = 16  # frames of a stack that are told
+_REST = 1.0  # seconds between two samples of an idle loop; each wakes the processor
+_STEP = 0.02  # seconds between two samples of a loop at work
+_ALERT = 1.0  # seconds without work after which the loop counts as idle
+_LATE = 0.02  # seconds; after a later wake-up a thread may have held the interpreter
+_FEW_WAITS = 8  # waits for the interpreter during one piece of work, between two idle samples
+_LONGEST_LOOK = 0.64  # most seconds between two stacks taken during one delay
+_QUIET = 10.0  # least seconds between two lines in the log, unless the delay is the worst so far
+_DEEPEST = 16  # frames of a stack that are reported
 _GROWTH = 1.15  # from one bound of the histogram to the next
-_BOUNDS = 100  # of them: from 0.1 ms to more than a minute
+_BOUNDS = 100  # number of bounds: from 0.1 ms to more than a minute
 _WAITING = frozenset(
     {"asyncio.runners", "asyncio.base_events", "selectors", "threading", "queue", "watchfiles.main"}
     | {"concurrent.futures.thread", "aiosqlite.core", "logging.handlers"}
-)  # modules in which a thread stands that has nothing to do
-_STATUS_BYTES = 4096  # of what the system tells of a thread
+)  # modules of the innermost frame of an idle thread
+_STATUS_BYTES = 4096  # bytes that are read of a thread's file in /proc
 _WAITS = re.compile(rb"^voluntary_ctxt_switches:\s*(\d+)", re.MULTILINE)
 
 
 class Cause(StrEnum):
-    """What a delay was spent on."""
+    """What caused a delay."""
 
     COMPUTING = "computing"  # the loop's own thread computed
     INTERPRETER = "interpreter"  # another thread kept the interpreter
@@ -63,8 +63,9 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """One delay of the loop. `cpu` is what its own thread computed in it, in seconds; `stack` is that of
-    the thread that caused it, innermost first, from the second half of the delay.
+    """One delay of the loop. `cpu` is the processor time, in seconds, of the loop's thread during
+    the delay. `stack` is that of the thread that caused it, innermost frame first, taken in the
+    second half of the delay.
     """
 
     seconds: float
@@ -75,7 +76,7 @@ class Delay:
     stack: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The shape in `agentd status`."""
+        """Return the delay as `agentd status` has it."""
         return {
             "ms": round(self.seconds * 1000, 1),
             "cpu_ms": round(self.cpu * 1000, 1),
@@ -87,7 +88,7 @@ class Delay:
 
 
 class Delays:
-    """What was measured since the start: how often which delay, and the worst."""
+    """A histogram of all delays since the start, and the worst ones."""
 
     def __init__(self) -> None:
         self._counts = [0] * _BOUNDS
@@ -97,14 +98,14 @@ class Delays:
         self.worst_cpu: Delay | None = None
 
     def count(self, seconds: float) -> None:
-        """Add a delay."""
+        """Add a delay to the histogram."""
         place = math.ceil(math.log(max(seconds, 1e-4) / 1e-4, _GROWTH))
         self._counts[min(place, _BOUNDS - 1)] += 1
         self._total += 1
         self.over += seconds > LIMIT
 
     def is_remarkable(self, seconds: float, cpu: float) -> bool:
-        """Whether it is among the worst so far."""
+        """Whether the delay is the longest so far, or the one with the most processor time."""
         worst, costliest = self.worst, self.worst_cpu
         return (
             worst is None
@@ -114,14 +115,14 @@ class Delays:
         )
 
     def keep(self, delay: Delay) -> None:
-        """Remember it where it is the worst."""
+        """Remember the delay if it is the longest, or the one with the most processor time."""
         if self.worst is None or delay.seconds > self.worst.seconds:
             self.worst = delay
         if self.worst_cpu is None or delay.cpu > self.worst_cpu.cpu:
             self.worst_cpu = delay
 
     def quantile(self, share: float) -> float:
-        """The seconds that this share of the delays did not exceed; 0 before the first."""
+        """Return the upper bound, in seconds, of this share of the delays; 0 before the first."""
         left = share * self._total
         for place, count in enumerate(self._counts):
             left -= count
@@ -130,7 +131,7 @@ class Delays:
         return 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """The key `loop` of `agentd status`."""
+        """Return the key `loop` of `agentd status`."""
         return {
             "limit_ms": LIMIT * 1000,
             "measured": self._total,
@@ -169,7 +170,7 @@ class LoopMonitor:
         asyncio.get_running_loop().set_task_factory(None)
         self._is_ending = True
         self._ring()
-        if self._thread is not None:  # a look that goes on ends when the loop answers
+        if self._thread is not None:  # a measurement in progress ends when the loop answers
             await asyncio.to_thread(self._thread.join)
 
     def _make_task(
@@ -201,17 +202,17 @@ class LoopMonitor:
                 return
             now, used = self._clock.monotonic(), loop.usage()
             late = now - (min(due, self._rung) if is_rung else due)
-            # That long somebody kept the interpreter: not while this thread waited for the processor.
+            # Seconds another thread held the interpreter: lateness without waits for the processor.
             held = late - (queue.waited() - queued) if late > _LATE else 0.0
-            # What was computed at rest is one piece of work unless the loop has waited in between. Such
-            # work in no new task began as long ago as it has computed.
+            # Computing between two samples of an idle loop is one piece of work unless the loop
+            # has waited in between. Without a new task, the work began as long ago as it computed.
             computed = used.loop - before.loop
             is_short = not is_resting or computed <= LIMIT
             is_one = is_short or loop.waits() - waited <= _FEW_WAITS
             begun = min(computed, pause) if is_one and is_resting and not is_rung else 0.0
             is_at_work = is_rung or begun > LIMIT or loop.is_at_work()
             if is_at_work or late > _LATE:
-                if is_at_work:  # a busy machine that wakes this thread late is no work of the loop
+                if is_at_work:  # a late wake-up alone may come from a busy machine
                     work_seen = now
                 is_known = (held > _LATE and is_one) or begun > 0.0
                 supposed = max(begun, 0.0) if begun > late else 0.0
@@ -219,30 +220,30 @@ class LoopMonitor:
                 self._measure(loop, before if is_known else used, passed, held, supposed)
             self._is_watching = now - work_seen < _ALERT
             before, queued = loop.usage(), queue.waited()
-            if not self._is_watching:  # asking for it is dear
+            if not self._is_watching:  # reading the count is expensive
                 waited = loop.waits()
 
     def _measure(
         self, loop: _Loop, before: _Usage, passed: float, held: float, supposed: float
     ) -> None:
-        """Measure the delay that has lasted for `passed` seconds, for `held` of which somebody kept the
-        interpreter. `before` is what was computed before it. It is only `supposed` to have lasted that long
-        where the loop computed while nobody looked.
+        """Measure a delay that has lasted for `passed` seconds so far; for `held` of these another
+        thread held the interpreter. `before` is the processor time used before the delay.
+        `supposed`, if not 0, is the assumed duration of computing that nobody sampled.
         """
         asked = self._clock.monotonic()
         since = asked - passed
         look = loop.ask(passed, self._clock)
         while not look.answered.acquire(timeout=look.patience):
             look.take(self._clock.monotonic() - since)
-        # When the loop answered, not when this thread came to hear it.
+        # The time at which the loop answered, not at which this thread noticed.
         seconds, used = look.at - since, look.used
         if supposed and look.at - asked < _STEP:
-            # It is over, or was many pieces: a loop that has always more to do never waits either.
+            # The delay is over, or was many short ones: a loop with ever new work never waits.
             self.delays.count(look.at - asked)
             return
         own, others = used.loop - before.loop, used.others - before.others
         self.delays.count(seconds)
-        others = min(others, max(held, 0.0))  # else they computed beside the loop, not in its place
+        others = min(others, max(held, 0.0))  # the rest ran beside the loop
         cpu = min(seconds, own)
         is_long = seconds > LIMIT
         if not is_long and not self.delays.is_remarkable(seconds, cpu):
@@ -256,10 +257,8 @@ class LoopMonitor:
         if is_long and (is_worst or now - self._logged > _QUIET):
             self._logged = now
             told = delay.as_json()
-            frames = told.pop("stack")  # a name that structlog keeps for itself
-            if (
-                cause is Cause.MACHINE
-            ):  # nothing of agentd's to mend: counted, and told without frames
+            frames = told.pop("stack")  # structlog reserves this name
+            if cause is Cause.MACHINE:  # not agentd's fault: counted, and logged without frames
                 log.info("loop_stalled", over_limit=self.delays.over, **told)
                 return
             log.warning("loop_stalled", over_limit=self.delays.over, **told, frames=frames)
@@ -267,7 +266,7 @@ class LoopMonitor:
 
 @dataclass(frozen=True, slots=True)
 class _Usage:
-    """Seconds of processor time so far."""
+    """Processor time used so far, in seconds, by the loop's thread and by all others."""
 
     loop: float
     others: float
@@ -279,7 +278,7 @@ def _close(descriptor: int) -> None:
 
 
 class _Loop:
-    """The loop and its thread, seen from another thread."""
+    """The loop and its thread, as seen from another thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, ident: int, native: int) -> None:
         self._loop = loop
@@ -293,12 +292,14 @@ class _Loop:
         finalize(self, _close, self._counts)
 
     def usage(self) -> _Usage:
-        """What the loop's thread and all others have computed."""
+        """Return the processor time of the loop's thread and that of all other threads."""
         own = time.clock_gettime(self._clock)
         return _Usage(own, time.process_time() - own)
 
     def waits(self) -> int:
-        """How often the loop's thread has waited, for events or for the interpreter; 0 where nobody counts."""
+        """Return how often the loop's thread has waited, for events or for the interpreter; 0 if
+        the system does not count that.
+        """
         try:
             found = _WAITS.search(os.pread(self._counts, _STATUS_BYTES, 0))
         except OSError:
@@ -306,45 +307,49 @@ class _Loop:
         return int(found[1]) if found else 0
 
     def is_at_work(self) -> bool:
-        """Whether the loop's thread stands anywhere else than where it waits for events."""
+        """Whether the loop's thread is anywhere but where it waits for events."""
         frame = sys._current_frames().get(self.ident)
         return frame is not None and frame.f_globals.get("__name__") not in _WAITING
 
     def ask(self, passed: float, clock: Clock) -> _Look:
-        """Have the loop answer as soon as it comes to it; so many seconds have passed already."""
+        """Have the loop answer as soon as it can; `passed` is the duration of the delay so far in
+        seconds.
+        """
         look = _Look(self, clock)
         if passed > _LATE:
             look.take(passed)
         try:
             self._loop.call_soon_threadsafe(look.answer)
-        except RuntimeError:  # it is closed
+        except RuntimeError:  # the loop is closed
             look.answer()
         return look
 
 
 class _Look:
-    """What is seen while the loop does not answer."""
+    """What is observed while the loop does not answer."""
 
     def __init__(self, loop: _Loop, clock: Clock) -> None:
         self.answered = threading.Lock()
         self.answered.acquire()
-        self.at = 0.0  # when it was answered
-        self.used = _Usage(0.0, 0.0)  # until then
+        self.at = 0.0  # monotonic time of the answer
+        self.used = _Usage(0.0, 0.0)  # until the answer
         self._clock = clock
         self.patience = _STEP
         self._loop = loop
-        self._is_waiting = False  # for the machine, or for the interpreter
+        self._is_waiting = False  # the loop's thread waits for the processor or the interpreter
         self._next = 0.0
         self._own: tuple[str, ...] = ()
         self._other: tuple[str, tuple[str, ...]] = ("", ())
 
     def answer(self) -> None:
-        """Done by the loop when it comes to it."""
+        """Record the time of the answer; called by the loop."""
         self.at, self.used = self._clock.monotonic(), self._loop.usage()
         self.answered.release()
 
     def take(self, passed: float) -> None:
-        """Keep what the threads do now, in place of what was kept, as delays grow ever more rarely."""
+        """Record what the threads do now, in place of the record before. The longer the delay
+        lasts, the rarer the records.
+        """
         if passed < self._next:
             return
         self._next = 1.5 * passed
@@ -356,10 +361,10 @@ class _Look:
         self._other = next(_at_work(frames), ("", ()))
 
     def cause(self, seconds: float, own: float, others: float) -> Cause:
-        """What the delay was spent on, in which the loop's thread computed `own` seconds and all others
-        `others`, in its place.
+        """Return the cause of a delay in which the loop's thread computed for `own` seconds, and
+        other threads for `others` seconds while the loop waited.
         """
-        much = min(seconds / 2, LIMIT)  # of a longer one on a busy machine most is spent waiting
+        much = min(seconds / 2, LIMIT)  # on a busy machine most of a longer delay is spent waiting
         if own >= max(much, others):
             return Cause.COMPUTING
         if others >= much:
@@ -367,7 +372,7 @@ class _Look:
         return Cause.MACHINE if self._is_waiting else Cause.BLOCKED
 
     def culprit(self, cause: Cause) -> tuple[str, tuple[str, ...]]:
-        """The thread that is to blame, and where it stood."""
+        """Return the name of the thread that caused the delay, and its stack."""
         return self._other if cause is Cause.INTERPRETER else ("loop", self._own)
 
 
@@ -379,7 +384,7 @@ def _at_work(frames: dict[int, FrameType]) -> Iterator[tuple[str, tuple[str, ...
 
 
 def _stack(frame: FrameType | None) -> tuple[str, ...]:
-    """`package/module.py:line in function`, innermost first."""
+    """Return up to 16 frames as `package/module.py:line in function`, innermost first."""
     lines: list[str] = []
     while frame is not None and len(lines) < _DEEPEST:
         code = frame.f_code
@@ -390,7 +395,7 @@ def _stack(frame: FrameType | None) -> tuple[str, ...]:
 
 
 class _Queue:
-    """How long the thread that makes this has waited for the processor."""
+    """Reads how long the thread that creates the object has waited for the processor."""
 
     def __init__(self) -> None:
         try:
@@ -400,7 +405,7 @@ class _Queue:
         finalize(self, _close, self._counts)
 
     def waited(self) -> float:
-        """Seconds so far; 0 where nobody counts them."""
+        """Return the seconds so far; 0 if the system does not count them."""
         try:
             return int(os.pread(self._counts, _STATUS_BYTES, 0).split()[1]) / 1e9
         except (OSError, ValueError, IndexError):
@@ -408,7 +413,9 @@ class _Queue:
 
 
 def _is_ready(status: Path) -> bool:
-    """Whether the thread could go on if the machine let it; False where that cannot be known."""
+    """Whether the thread is ready to run, so that only the machine delays it; False if that is
+    unknown.
+    """
     try:
         return status.read_text("ascii").rpartition(")")[2].split()[0] == "R"
     except (OSError, ValueError, IndexError):

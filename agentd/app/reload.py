@@ -1,7 +1,8 @@
-"""Taking a changed configuration into use while the daemon runs.
+"""Applies a changed configuration while the daemon runs.
 
-All or nothing: a file with a mistake changes nothing, and what the running parts could not go by is
-refused before the first one changes. What cannot change live is named and waits for the next start.
+All or nothing: a file with a mistake changes nothing, and a configuration that the running parts
+could not use is refused before the first part changes. Keys that cannot change live are reported
+and wait for the next start.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ LIVE = (
 
 @dataclass(frozen=True, slots=True)
 class ReloadOutcome:
-    """Which keys changed live, and which wait for the next start."""
+    """The keys that changed live, and those that wait for the next start."""
 
     changed: tuple[str, ...]
     needs_restart: tuple[str, ...]
-    missing: str = ""  # the configuration file, if there is none: then all is at its default
+    missing: str = ""  # path of the configuration file if it does not exist: all defaults apply
 
     def as_json(self) -> dict[str, Any]:
-        """The shape of `agentd reload`."""
+        """Return the outcome as `agentd reload --json` has it."""
         return {
             "changed": list(self.changed),
             "needs_restart": list(self.needs_restart),
@@ -52,7 +53,9 @@ class ReloadOutcome:
 
 
 class Reload:
-    """Compares the file with what is in force, and hands what changed to the parts."""
+    """Compares the file with the configuration in force, and passes changes to the running
+    parts.
+    """
 
     def __init__(
         self,
@@ -62,7 +65,9 @@ class Reload:
         take: Callable[[Config], None],
         file: Path,
     ) -> None:
-        """`read` reads `file`, `check` raises ConfigError for what the parts could not go by, `take` lets them."""
+        """`read` loads the configuration from `file`, `check` raises ConfigError for one that the
+        parts could not use, `take` passes it to the parts.
+        """
         self._running = config
         self._read = read
         self._check = check
@@ -71,7 +76,9 @@ class Reload:
         self._lock = asyncio.Lock()
 
     async def run(self) -> ReloadOutcome:
-        """Read the configuration again. Raises ConfigError, with nothing changed."""
+        """Read the configuration again and apply what can change live. Raises ConfigError; then
+        nothing has changed.
+        """
         async with self._lock:
             wanted = await asyncio.to_thread(self._read)
             missing = "" if self._file.exists() else str(self._file)
@@ -90,12 +97,14 @@ class Reload:
 
 
 def is_live(key: str) -> bool:
-    """Whether a key is taken into use without a restart."""
+    """Whether a key can change without a restart."""
     return any(key == live or key.startswith(f"{live}.") for live in LIVE)
 
 
 def _merged(running: Config, wanted: Config, keys: Sequence[str]) -> Config:
-    """`running` with these keys, all of the form TABLE.KEY, as they are in `wanted`."""
+    """Return `running` with the values that `wanted` has for these keys, all of the form
+    TABLE.KEY.
+    """
     for key in keys:
         table, _, name = key.partition(".")
         value = getattr(getattr(wanted, table), name)

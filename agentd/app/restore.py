@@ -1,9 +1,9 @@
-"""Putting a backup where a daemon looks for its things; what is there is moved aside, never deleted.
+"""Restores a backup into the places of a daemon; existing files are moved aside, never deleted.
 
-A folder `.restore-…` beside the database holds what is unpacked. From the first thing that is moved aside to
-the last that is put in place a mark stands in it. A step that fails takes back those before it; where a kill has
-left the mark, the home is neither the old one nor the archive's, and a daemon that worked there would take
-missing notes for deleted ones.
+A folder `.restore-…` beside the database holds the unpacked files. It contains a mark from the
+moment the first file is moved aside until the last one is in place. If a step fails, the steps
+before it are undone. If a kill leaves the mark, the home is a mixture of old and restored files: a
+daemon that ran there would take missing notes for deleted ones, so it refuses to start.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ _SUFFIXES = ("", "-wal", "-shm", "-journal")
 _STAGE = ".restore-"
 _MOVING = "moving"
 _STAMP = "%Y%m%dT%H%M%S"
-_NO_PLACE = (errno.EXDEV, errno.EBUSY, errno.ENOTDIR)  # what is mounted, or a link, is not replaced
+# Errors of renaming to a mount point or a symbolic link, which is filled by copying instead.
+_NO_PLACE = (errno.EXDEV, errno.EBUSY, errno.ENOTDIR)
 
 
 Agree = Callable[[Sequence[Reaching]], None]
-_Steps = list[Callable[[], object]]  # that take back what was done, the last first
+_Steps = list[Callable[[], object]]  # each undoes one step; the last is called first
 
 
 def restore(
@@ -49,23 +50,25 @@ def restore(
     agree: Agree,
     with_config: bool = True,
 ) -> dict[str, Any]:
-    """Restore an archive; `{restored, aside, forgotten, config}`. `aside` is where old things are now,
-    `forgotten` how many facts of the archive had been forgotten since and are so again, or None where
-    that cannot be told. Without `with_config` the configuration that is here stays in force, and `config` is
-    where that of the archive was put to be read, else None. Blocks.
+    """Restore an archive and return `{restored, aside, forgotten, config}`: the number of restored
+    files, the new paths of the old ones, and how many facts of the archive had been forgotten since
+    and have been forgotten again, None if that cannot be determined. Without `with_config` the
+    present configuration stays in force, and `config` is the path to which the archive's
+    configuration was written for reading, else None. Blocks.
 
-    What is in an archive is data: its settings that run programs, send or read elsewhere are put to
-    `agree`, which raises where they are not wanted, unless they are in force here already.
+    The contents of an archive are data: its settings that run programs, or that send or read
+    elsewhere, are passed to `agree` unless they are in force here already. `agree` raises to refuse
+    them.
 
-    Raises AlreadyRunning while a daemon uses the place; AgentdError for one that is not empty unless
-    forced, for an archive that is not whole, and for what the file system refuses; ConfigError for a
-    configuration in the archive that is none here. Then nothing was changed.
+    Raises AlreadyRunning while a daemon uses the place; AgentdError if the place is not empty and
+    not `force`, if the archive is not whole, and for errors of the file system; ConfigError if the
+    archive's configuration is not valid here. Then nothing was changed.
     """
     ensure_private_dir(places.state_dir)
     with state_lock(places.state_dir):
         _clear(places.state_dir)
         stage = _new_stage(places.state_dir, now)
-        staged = daemon_places({"AGENTD_HOME": str(stage)})  # an archive is laid out as a home is
+        staged = daemon_places({"AGENTD_HOME": str(stage)})  # an archive has the layout of a home
         try:
             manifest = backup.unpack(file, stage)
             alone = manifest.get("holds") == backup.STATE_ALONE
@@ -95,7 +98,7 @@ def restore(
 
 
 def refuse_half(state_dir: Path) -> None:
-    """Raises StateMissing where a restore was cut while it moved things."""
+    """Raise StateMissing if a restore was interrupted while it moved files."""
     for stage in _stages(state_dir):
         if (stage / _MOVING).exists():
             raise StateMissing(
@@ -108,8 +111,8 @@ def refuse_half(state_dir: Path) -> None:
 def _as_wanted(
     file: Path, staged: Places, places: Places, environ: Mapping[str, str], agree: Agree
 ) -> Places:
-    """The places as the configuration in the archive has them, with its settings agreed to. Raises
-    ConfigError, and what `agree` raises.
+    """Return the places that the archive's configuration names, after `agree` has accepted its
+    settings. Raises ConfigError, and what `agree` raises.
     """
     own = staged.config_file
     try:
@@ -130,8 +133,8 @@ def _as_wanted(
 
 
 def _as_here(places: Places, environ: Mapping[str, str], now: datetime) -> Places:
-    """The places as the configuration that is here has them, and one for another, which is not to be in
-    force. Raises ConfigError.
+    """Return the places that the present configuration names, with a new path for the archive's
+    configuration, which is not to be in force. Raises ConfigError.
     """
     name = f"{places.config_file.name}.restored-{now:{_STAMP}}"
     apart = next(
@@ -143,8 +146,10 @@ def _as_here(places: Places, environ: Mapping[str, str], now: datetime) -> Place
 
 
 def _forgotten_since(places: Places, staged: Places, now: datetime) -> int | None:
-    """Forget in the archive's facts what the state that is there has forgotten. The book takes their
-    lines off the page at the next start, and erases their words. Hashes under another key say nothing.
+    """Forget in the archive's facts those that the present state has forgotten, and return their
+    number. Return None if the present tombstones cannot be read, a key is missing or the keys
+    differ, since tombstones are hashes under the key. At the next start the FactBook removes the
+    lines from the page and erases their words.
     """
     tombstones = tombstones_in(places.database)
     keys = [places.facts_key, staged.facts_key]
@@ -157,7 +162,9 @@ def _forgotten_since(places: Places, staged: Places, now: datetime) -> int | Non
 
 
 def _targets(places: Places, *, alone: bool) -> list[Path]:
-    """What is moved aside: all, or the state `alone` where the archive holds no more."""
+    """Return the paths that are moved aside: only those of the state if `alone`, because the
+    archive contains nothing else.
+    """
     databases = [
         database.with_name(database.name + suffix)
         for database in (places.database, places.index)
@@ -182,8 +189,8 @@ def _is_there(path: Path) -> bool:
 
 
 def _free_name(old: Sequence[Path], now: datetime) -> str:
-    """What is put behind the names of what is moved aside: so far no file has that there, not even where a
-    restore of this very second was cut.
+    """Return a suffix for the names of the files that are moved aside. No file has it yet, not even
+    one left by a restore that was interrupted in the same second.
     """
     for number in count(1):
         wanted = f"before-{now:{_STAMP}}{_numbered(number)}"
@@ -195,8 +202,9 @@ def _free_name(old: Sequence[Path], now: datetime) -> str:
 def _exchange(
     stage: Path, staged: Places, places: Places, old: Sequence[Path], now: datetime
 ) -> list[str]:
-    """Move what is there aside and what was unpacked in place; where the old things are. A step that fails
-    takes back those before it. Raises OSError; AgentdError where that fails, too.
+    """Move the old files aside and the unpacked ones into place; return the new paths of the old
+    files. If a step fails, the steps before it are undone. Raises OSError; AgentdError if undoing
+    fails, too.
     """
     name = _free_name(old, now)
     back: _Steps = []
@@ -212,7 +220,7 @@ def _exchange(
         _take_back(back)
         _unmark(stage)
         raise
-    for one in _stages(places.state_dir):  # what earlier restores have left half done is whole now
+    for one in _stages(places.state_dir):  # this restore also completes interrupted ones
         _unmark(one)
     return [str(path) for path in aside]
 
@@ -243,7 +251,7 @@ def _moves(staged: Places, places: Places) -> tuple[tuple[Path, Path], ...]:
 
 
 def _move(source: Path, target: Path, back: _Steps) -> None:
-    """Put it there, where nothing is but perhaps an empty folder."""
+    """Move `source` to `target`, where at most an empty folder exists."""
     ensure_private_dir(target.parent)
     for path in (source, *source.rglob("*")):
         sync_file(path)
@@ -296,7 +304,7 @@ def _cure(error: OSError) -> str:
 
 
 def _new_stage(state_dir: Path, now: datetime) -> Path:
-    """A folder of its own for what this restore unpacks. Raises OSError."""
+    """Create a new folder for the files that this restore unpacks. Raises OSError."""
     name = f"{_STAGE}{now:{_STAMP}}"
     names = (f"{name}{_numbered(number)}" for number in count(1))
     free = next(one for one in names if not os.path.lexists(state_dir / one))
@@ -308,8 +316,8 @@ def _stages(state_dir: Path) -> list[Path]:
 
 
 def _clear(state_dir: Path) -> None:
-    """Remove what restores have unpacked that have moved nothing, or all; the caller holds the lock, so that
-    no other is at work.
+    """Remove the folders of restores that moved nothing, or everything. The caller holds the lock,
+    so no restore is running.
     """
     for stage in _stages(state_dir):
         if not (stage / _MOVING).exists():
@@ -327,5 +335,7 @@ def _unmark(stage: Path) -> None:
 
 
 def _numbered(number: int) -> str:
-    """What tells names of one second apart."""
+    """Return what distinguishes names of the same second: "" for the first, else `-` and the
+    number.
+    """
     return "" if number == 1 else f"-{number}"

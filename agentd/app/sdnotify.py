@@ -1,4 +1,4 @@
-"""What the service manager is told: that we are up, that we still work, that we stop."""
+"""Reports to the service manager that the daemon is ready, still works, or is stopping."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ log = structlog.get_logger()
 
 
 class Notifier:
-    """sd_notify(3) without a library. Without an address it is silent."""
+    """Sends messages of sd_notify(3) without a library. Does nothing without an address."""
 
     def __init__(self, address: str = "", watchdog_seconds: float = 0.0) -> None:
         self._address = f"\0{address[1:]}" if address.startswith("@") else address
-        self.watchdog_seconds = watchdog_seconds  # how long silence is tolerated; 0: for ever
+        self.watchdog_seconds = watchdog_seconds  # longest time between pings; 0: no limit
 
     @classmethod
     def from_environ(cls, environ: MutableMapping[str, str]) -> Notifier:
-        """The notifier that the service manager asks for. Its variables are taken out of `environ`:
-        a child that inherited them could speak in our name.
+        """Return the notifier for the address that the service manager has set. The variables are
+        removed from `environ`: a child that inherited them could send messages in agentd's name.
         """
         address = environ.pop("NOTIFY_SOCKET", "")
         microseconds = environ.pop("WATCHDOG_USEC", "")
@@ -33,7 +33,9 @@ class Notifier:
         return cls(address, seconds)
 
     def send(self, *lines: str) -> None:
-        """Send `READY=1` and the like. A manager that cannot be reached is logged, no more."""
+        """Send lines such as `READY=1`. If the service manager cannot be reached, that is only
+        logged.
+        """
         if not self._address:
             return
         try:
@@ -46,10 +48,11 @@ class Notifier:
 
 
 class Watchdog:
-    """Feeds the service manager's watchdog with proof of work, never by a bare timer.
+    """Pings the service manager's watchdog after proof of work, never by a mere timer.
 
-    Twice in each period every part must do a little real work in time; while one does not, there is
-    no ping, and the manager restarts us when its patience ends.
+    Twice in each watchdog period every part must do a little real work within the deadline. If a
+    part does not, no ping is sent, and the service manager restarts the daemon when the period is
+    over.
     """
 
     def __init__(
@@ -67,7 +70,7 @@ class Watchdog:
         self._stuck: set[str] = set()
 
     async def run(self) -> None:
-        """Prove and ping until cancelled; return at once when no watchdog waits for us."""
+        """Prove and ping until cancelled; return at once if there is no watchdog."""
         while self._pause:
             await self._clock.sleep(self._pause)
             async with asyncio.TaskGroup() as tasks:
