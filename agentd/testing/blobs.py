@@ -1,4 +1,4 @@
-"""Images in memory."""
+"""A double of the store of images."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from agentd.core import message as picture
 from agentd.core.errors import InvalidRequest, NotFound
 from agentd.core.message import Image
 
-PNG = b"\x89PNG\r\n\x1a\n"  # how every image of that type begins
+PNG = b"\x89PNG\r\n\x1a\n"  # the first bytes of every PNG image
 
 
 class MemoryBlobs:
-    """Blobs that forget everything at the end, and never sweep."""
+    """Blobs in memory; `sweep` removes nothing."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}

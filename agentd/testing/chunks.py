@@ -1,4 +1,4 @@
-"""The durable half of the search index, in memory."""
+"""A double of the durable search index."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class _File:
 
 
 class MemoryChunks:
-    """A ChunkStore in memory: keywords score by the share of the query's information that is held."""
+    """A ChunkStore in memory. A chunk's keyword score is the share of the query's information that
+    the chunk contains, with rare terms weighted by the logarithm of their rarity.
+    """
 
     epoch = 0
 
@@ -190,7 +192,7 @@ class MemoryChunks:
             file.entries[self._last] = entry
 
     def _all(self) -> dict[int, Entry]:
-        """All chunks, by ascending id."""
+        """Return all chunks by ascending id."""
         found = [pair for file in self._files.values() for pair in file.entries.items()]
         return dict(sorted(found, key=lambda pair: pair[0]))
 

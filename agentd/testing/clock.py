@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 
 class FakeClock:
-    """A clock that stands still until it is told to move."""
+    """A clock that stands still until a test moves it."""
 
     def __init__(
         self, now: datetime = datetime(2026, 11, 21, 12, 0, tzinfo=UTC), zone: str = "UTC"
@@ -38,11 +38,11 @@ class FakeClock:
 
     @property
     def sleeping(self) -> int:
-        """How many wait."""
+        """How many tasks are asleep."""
         return sum(not f.done() for _, _, f in self._sleepers)
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass, waking sleepers in order at their own moments."""
+        """Let time pass; each sleeper wakes in order, at its own time."""
         end = self._monotonic + seconds
         await self.settle()
         while self._sleepers and self._sleepers[0][0] <= end:
@@ -60,7 +60,7 @@ class FakeClock:
 
     @staticmethod
     async def settle(rounds: int = 50) -> None:
-        """Let everything that can run do so."""
+        """Let all tasks that are ready run."""
         for _ in range(rounds):
             await asyncio.sleep(0)
 

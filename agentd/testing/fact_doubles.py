@@ -1,4 +1,4 @@
-"""What finds facts, and what the owner asks of them."""
+"""Doubles of the index of facts and of the service that the owner asks of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from agentd.core.turn import SessionKey
 
 
 class FactIndexDouble:
-    """A FactIndex that counts words. `near` says by id how near facts are in meaning, whatever is asked."""
+    """A FactIndex that counts common words. `near` has, by the id of a fact, the cosine that
+    `cosines` returns for any query.
+    """
 
     def __init__(self, near: Mapping[str, float] | None = None) -> None:
         self.facts: dict[str, Fact] = {}
@@ -55,8 +57,8 @@ class FactIndexDouble:
 
 
 class FactServiceDouble:
-    """Port FactService in memory: each text is one fact, what is `said` can be quoted, and what is to be
-    `asked` is read out of nothing.
+    """A FactService in memory. Each text becomes one fact; only texts in `said` can be quoted, and
+    nothing is learnt from texts in `asked`.
     """
 
     def __init__(self, clock: Clock, said: Sequence[str] = ()) -> None:

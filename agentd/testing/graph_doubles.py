@@ -1,4 +1,4 @@
-"""The concept graph in memory."""
+"""Doubles of the concept graph's stores."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ class MemoryGraphRecords:
 
 
 class MemoryTextFiles:
-    """Files of agentd's own in memory, by path."""
+    """Files of agentd's own, such as the graph's text, in memory by path."""
 
     def __init__(self) -> None:
         self.held: dict[str, bytes] = {}
-        self.outside: dict[str, frozenset[bytes]] = {}  # lines of them that are
+        self.outside: dict[str, frozenset[bytes]] = {}  # lines that come from outside, by path
 
     async def replace(self, path: str, data: bytes, outside: Collection[bytes] = ()) -> None:
         self.held[path] = data
@@ -124,7 +124,7 @@ class MemoryTextFiles:
 
 
 class MemoryNotes:
-    """What is noted beside tables."""
+    """The Notes of the graph's text in memory."""
 
     def __init__(self) -> None:
         self.kept: dict[str, str] = {}
@@ -140,7 +140,7 @@ T = TypeVar("T")
 
 
 async def walked(walk: Walk[T], store: GraphStore) -> T:
-    """The outcome of a walk that is sent what a store's `edges` finds."""
+    """Run a walk over the edges of the store, and return its result."""
     try:
         asked = next(walk)
         while True:
@@ -163,7 +163,7 @@ class InMemoryGraph:
     def __init__(self) -> None:
         self._mentions: dict[ConceptHash, dict[EpisodeHash | None, Concept]] = {}
         self._contexts: dict[ContextHash, ConceptContext] = {}
-        self._since: dict[EpisodeHash, datetime] = {}  # those that were touched
+        self._since: dict[EpisodeHash, datetime] = {}  # touched episodes, with the time
         self._episodes: dict[EpisodeHash, Relation] = {}
         self._promotions: dict[EpisodeHash, frozenset[EpisodeHash]] = {}
         self._consolidations: list[Consolidated] = []

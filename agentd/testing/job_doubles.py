@@ -1,4 +1,4 @@
-"""The heartbeat's and the jobs' memory, in memory."""
+"""Doubles of the stores of the heartbeat and the jobs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from agentd.testing.stores import MemoryOutbox
 
 @dataclass(frozen=True, slots=True)
 class FakeTicket:
-    """A submitted turn that has ended with this turn, or never ends."""
+    """The ticket of a submitted turn that has ended as `turn`, or never ends if that is None."""
 
     turn: Turn | None
 
@@ -45,7 +45,7 @@ class FakeTicket:
 
 
 class MemoryBeats:
-    """A BeatStore in memory, which puts its alerts into `outbox`."""
+    """A BeatStore in memory. Its alerts go to `outbox`."""
 
     def __init__(self, clock: Clock, outbox: MemoryOutbox | None = None) -> None:
         self._clock = clock
@@ -146,7 +146,7 @@ class MemoryBeats:
 
 
 class MemoryJobStore:
-    """A JobStore in memory, which puts its alerts into `outbox`."""
+    """A JobStore in memory. Its alerts go to `outbox`."""
 
     def __init__(self, clock: Clock, outbox: MemoryOutbox | None = None) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""A model that says what a test told it, an embedder without a model, and those who watch and approve."""
+"""Doubles of the model, the embedder, the event sink and the approver."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agentd.core.turn import (
 
 
 def check_messages(messages: Iterable[Message]) -> None:
-    """AssertionError if the Messages API would refuse these.
+    """Raise AssertionError if the Messages API would refuse these messages.
 
     Messages without blocks, and blocks of other providers, are left out as a provider does.
     """
@@ -35,9 +35,9 @@ def check_messages(messages: Iterable[Message]) -> None:
 
 
 def check_api_messages(messages: Sequence[Mapping[str, Any]]) -> None:
-    """AssertionError if the Messages API would refuse this array, saying where and why.
+    """Raise AssertionError if the Messages API would refuse this array; it says where and why.
 
-    Neighbours of one role count as one message, as they do there.
+    Adjacent messages of one role count as one message, as in the API.
     """
     turns = _api_turns(messages)
     assert turns, "no messages"
@@ -83,11 +83,11 @@ _SMALL = Usage(input_tokens=10, output_tokens=5)
 
 
 class ScriptedProvider:
-    """A provider that says what it was told to, in order, and remembers every prompt.
+    """A provider that plays scripted replies in order, and records every prompt.
 
-    A reply is text, a Message (tool calls stop with TOOL_USE), an exception to raise, or a function
-    of the prompt that returns one of these. When the script is used up `default` answers. A prompt
-    that the Messages API would refuse is an AssertionError.
+    A reply is a text, a Message (tool calls stop with TOOL_USE), an exception to raise, or a
+    function of the prompt that returns one of these. After the last reply `default` answers. A
+    prompt that the Messages API would refuse raises AssertionError.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class ScriptedProvider:
         return self._model
 
     def say(self, *replies: Reply) -> None:
-        """Add to the script."""
+        """Add replies to the script."""
         self.script.extend(replies)
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ProviderEvent]:
@@ -135,12 +135,12 @@ class ScriptedProvider:
 
 
 def call(name: str, call_id: str = "call_1", text: str = "", **arguments: object) -> Message:
-    """An assistant message that calls one tool."""
+    """Return an assistant message that calls one tool."""
     return assistant(text, ToolUse(call_id, name, arguments))
 
 
 class RecordingSink:
-    """An event sink that keeps what it was given."""
+    """An event sink that records all events."""
 
     def __init__(self) -> None:
         self.events: list[TurnEvent] = []
@@ -152,12 +152,12 @@ class RecordingSink:
         pass
 
     def of(self, *types: type) -> list[TurnEvent]:
-        """The events of these types."""
+        """Return the events of these types."""
         return [e for e in self.events if isinstance(e, types)]
 
 
 class Answers:
-    """An approver that answers from a list, then with `default`, and keeps the questions."""
+    """An approver that answers from a list, then with `default`, and records the questions."""
 
     def __init__(self, *answers: Decision, default: Decision = Decision.ALWAYS) -> None:
         self._answers: Iterable[Decision] = iter(answers)
@@ -183,9 +183,10 @@ class MemoryServiceRecord:
 
 
 class HashEmbedder:
-    """Texts are near when they share words; equal on every machine and in every run.
+    """An embedder without a model: texts with common words have similar vectors. Vectors are the
+    same on every machine and in every run.
 
-    `broken` makes every call raise EmbedderFault. `texts` holds what was asked for, in order.
+    `broken` makes every call raise EmbedderFault. `texts` has all embedded texts in order.
     """
 
     def __init__(self, dimension: int = 64, *, broken: bool = False) -> None:

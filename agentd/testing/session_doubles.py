@@ -1,4 +1,4 @@
-"""Inbox, transcripts and journal in memory."""
+"""Doubles of the inbox, the transcripts and the journal."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from agentd.storage.transcript import MANY_ROWS
 
 @dataclass
 class StoredSession:
-    """A session as the double keeps it."""
+    """A session as the double stores it."""
 
     info: SessionInfo
     history: History  # everything but the rows
@@ -63,7 +63,7 @@ class StoredSession:
 
 @dataclass
 class StoredTurn:
-    """A turn as the double keeps it."""
+    """A turn as the double stores it."""
 
     id: int
     request: TurnRequest
@@ -95,7 +95,7 @@ class StoredTurn:
 
 
 class MemorySessions:
-    """A SessionStore and Journal that forgets everything at the end."""
+    """A SessionStore and Journal in memory."""
 
     def __init__(self, clock: Clock, redactor: Redactor | None = None) -> None:
         self._clock = clock
@@ -349,7 +349,7 @@ class MemorySessions:
         mine = [t for t in self._turns if t.request.session == session]
         if any(t.ended is None and t.request.origin is not Origin.FLUSH for t in mine):
             raise Busy(f"a turn of session {session!r} has not ended")
-        for turn in mine:  # its number is never given out again
+        for turn in mine:  # the turn stays, so that its number is never reused
             turn.request = replace(turn.request, session=DELETED, text="", message_id="")
         del self._sessions[session]
         self._deletions[self._deleted] = session

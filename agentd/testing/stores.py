@@ -1,4 +1,4 @@
-"""The smaller stores in memory."""
+"""Doubles of the ledger, the outbox and the search index."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class MemoryOutbox:
 
 
 class MemoryIndexDouble:
-    """A MemoryIndex that looks at every chunk and counts the query's words in it."""
+    """A MemoryIndex that counts the words of the query in every chunk."""
 
     epoch = 0
 

@@ -1,4 +1,4 @@
-"""A workspace in memory."""
+"""A double of the workspace."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ _SHARED = "shared/"
 
 
 class MemoryWorkspace:
-    """A workspace in a dictionary of bytes. All but what is below `shared/` is the owner's alone; a name
-    that begins with `@` belongs to another scope and cannot be written.
+    """A workspace in memory, with the contents of files as bytes. Only what is below `shared/` may
+    be read by others than the owner. A path that begins with `@` belongs to another scope and
+    cannot be written.
     """
 
     _PROTECTED = frozenset(
@@ -67,7 +68,7 @@ class MemoryWorkspace:
         self._lives: Counter[str] = Counter()
 
     def text(self, path: str) -> str:
-        """A file as it stands."""
+        """Return the present text of a file."""
         return self.files[path].decode()
 
     def canonical(self, path: str) -> str:
