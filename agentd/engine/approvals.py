@@ -1,4 +1,7 @@
-"""Whether a tool call runs, is put to the owner first, or is refused, and what he has allowed for good."""
+"""Decides whether a tool call runs, needs the owner's approval, or is refused.
+
+`Grants` keeps his lasting approvals.
+"""
 
 from __future__ import annotations
 
@@ -33,30 +36,34 @@ _CHOSEN = "text from outside may have chosen this call"
 
 
 class Ruling(StrEnum):
-    """What the policy rules about a tool call."""
+    """The policy's decision on a tool call."""
 
     RUN = "run"
-    ASK = "ask"  # the owner decides about it as it stands
+    ASK = "ask"  # the owner is shown the whole call and decides
     REFUSE = "refuse"
 
 
 @dataclass(frozen=True, slots=True)
 class TaintPolicy:
-    """What a turn may call once its prompt carries text from outside. `readers` are the tools that the owner
-    lets such a turn call unasked; only those that read count.
+    """Rules on the calls of a turn whose prompt carries text from outside. `readers` names the
+    tools that the owner lets such a turn call unasked; a name counts only if its tool is read-only.
     """
 
     readers: frozenset[str]
 
     def judge(self, call: ToolCall, spec: ToolSpec) -> tuple[ToolCall, Ruling]:
-        """The call as its tool is to see it, and whether it runs. A guarded tool keeps the rule itself:
-        what needs a yes it shows byte for byte. Nobody is there to be asked in silent turns. An address
-        is opened unasked only where it stands in what such a turn may take it from.
+        """Return the call unchanged, and its ruling.
+
+        A tool with `asks` needs approval for every call. In a tainted turn so does any other tool,
+        except a guarded one, which handles taint itself, and a read-only one in `readers`;
+        `web_fetch` is excepted only if the address occurs in `call.known`. In a silent turn, where
+        nobody can be asked, `asks` is ignored and a call that would need approval because of taint
+        is refused.
         """
         is_reader = spec.effect is Effect.READ_ONLY and call.name in self.readers
         if call.name == FETCH:
             is_reader = is_reader and is_known(str(call.input.get("url", "")), call.known)
-        is_asked = spec.asks and not call.origin.is_silent  # beats have only what the owner chose
+        is_asked = spec.asks and not call.origin.is_silent  # a beat has only tools the owner chose
         if not is_asked and (not call.tainted or spec.is_guarded or is_reader):
             return call, Ruling.RUN
         return call, Ruling.REFUSE if call.origin.is_silent else Ruling.ASK
@@ -66,8 +73,8 @@ BY_DEFAULT = TaintPolicy(frozenset(ToolsSettings().when_tainted))
 
 
 class Grants:
-    """Lasting yeses: what the user has allowed for the rest of a conversation, as the scopes of questions
-    that are not asked again. They are kept in memory alone: after a restart everything is asked anew.
+    """Lasting approvals by session: the scopes of questions that are not asked again for the rest
+    of a conversation. They are kept in memory only: after a restart everything is asked again.
     """
 
     def __init__(self) -> None:
@@ -95,18 +102,20 @@ class Approvals:
         self._approver = approver
 
     def judge(self, call: ToolCall, spec: ToolSpec) -> tuple[ToolCall, Ruling]:
-        """The ruling of the `TaintPolicy` on the call; see `TaintPolicy.judge`."""
+        """Return the ruling of the `TaintPolicy` on the call; see `TaintPolicy.judge`."""
         return self._policy.judge(call, spec)
 
     def refusal(self, call: ToolCall) -> str:
-        """The text that tells the model why its call was refused."""
+        """Return the text that tells the model why its call was refused."""
         is_reader = call.name == FETCH and FETCH in self._policy.readers
         return _UNKNOWN if is_reader else _TAINTED.format(name=call.name)
 
     async def ask(self, call: ToolCall, approval: Approval, interrupt: Interrupt) -> bool:
-        """The user's answer; what a lasting yes covers is not asked again, silent turns get a no. Where
-        text from outside may have chosen the call, he is told so, and a yes is for this very one. Raises ToolFailed when
-        nobody could be asked.
+        """Return whether the user allows the call. Silent turns get False without a question, and a
+        scope with a lasting approval gets True. In a tainted turn, where text from outside may have
+        chosen the call, the question says so, lasting approvals do not count, and the answer is for
+        this call only. Raises ToolFailed when nobody could be asked, Interrupted when the user
+        stops the turn instead.
         """
         if call.origin.is_silent:
             return False
@@ -129,7 +138,7 @@ class Approvals:
 
 
 def whole(call: ToolCall) -> Approval:
-    """The question to the owner that shows a call with its whole input."""
+    """Return the question to the owner that shows a call with its whole input."""
     words = json.dumps(dict(call.input), ensure_ascii=False, indent=2, sort_keys=True)
     digest = hashlib.sha256(f"{call.name}\0{words}".encode(errors="replace")).hexdigest()
     return Approval(f"Call {call.name}", digest, new_text=words)

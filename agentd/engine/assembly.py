@@ -48,12 +48,14 @@ from agentd.engine.workers import Stopping
 class EnginePorts:
     """The implementations of ports that the engine runs on.
 
-    - `sources` add blocks to prompts; `tools` are offered to the model in this order; `tool_sources`
-      offer tools that only some turns have;
+    - `sources` add blocks to prompts; `tools` are offered to the model in this order;
+      `tool_sources` offer tools that only some turns have;
     - `hooks` run in order before rows leave a context;
     - `events` is the audience of turns that are not silent; `offer` lists the choices of a session;
-    - `completions` asks the model outside of turns, for other parts too (None: the engine makes its own);
-    - `record` tells whether the model's service has ever answered (None: messages do not wait for it);
+    - `completions` asks the model outside of turns, for other parts too (None: the engine makes its
+      own);
+    - `record` tells whether the model's service has ever answered (None: messages do not wait for
+      it);
     - `policy` decides what tainted turns may call; `redactor` finds secrets;
     - `stopping` is shared with `completions`; the engine sets it when it is drained.
     """
@@ -79,17 +81,20 @@ class EnginePorts:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What agentd itself tells the model: in conversations, in light turns, for a summary."""
+    """agentd's own texts for the model: the system prompt of conversations (`system`) and of light
+    turns (`light`), and the instructions for a summary (`summary`).
+    """
 
     system: str
     light: str
     summary: str
-    of_tools: Mapping[str, str] = field(default_factory=dict)  # in conversations that have the tool
+    # By name of a tool: added to `system` in turns that have the tool.
+    of_tools: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What runs turns, and what can be asked about it."""
+    """The assembled engine: `sessions` runs turns, the other parts report on them."""
 
     sessions: Sessions
     compaction: Compaction
@@ -98,8 +103,8 @@ class Engine:
     toolbox: Toolbox
 
     async def fixed_tokens(self, without: Collection[ContextSource] = ()) -> int:
-        """About how many tokens every call of the main session carries before any conversation, but for
-        what the sources `without` add.
+        """Return the estimated tokens that every call of the main session carries besides the
+        conversation: the system prompt, without the text of the sources `without`, and the tools.
         """
         request = TurnRequest(MAIN, "", "")
         context = await self.builder.for_turn(request, History(MAIN), without=without)
@@ -107,7 +112,9 @@ class Engine:
 
 
 def slice_tokens(limits: Thresholds) -> int:
-    """How much conversation one flush or summary call may carry: the rest is for prompt and answer."""
+    """Return how many tokens of conversation one flush or summary call may carry: half of
+    `flush_at`, so that prompt and answer fit beside them.
+    """
     return limits.flush_at // 2
 
 
@@ -120,7 +127,9 @@ def build_engine(
     compaction: CompactionSettings,
     price: Callable[[str, Usage], float],
 ) -> Engine:
-    """An engine that is ready to be opened; nothing is read or written yet."""
+    """Return an engine that is ready to be opened; nothing is read or written yet. `price` returns
+    the US dollars that a usage of a model costs.
+    """
     store, clock = ports.store, ports.clock
     stopping = ports.stopping
     outage = Outage(clock, ports.record or _NeverAnswered(), stopping)
@@ -196,10 +205,10 @@ def _summariser(
 
 
 class _NeverAnswered:
-    """A service for which nothing waits."""
+    """The record of a service that has never answered, so that no message waits for it."""
 
     async def has_answered(self) -> bool:
-        """Always False."""
+        """Return False."""
         return False
 
     async def answered(self) -> None:

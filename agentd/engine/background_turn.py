@@ -1,4 +1,4 @@
-"""A background turn: silent, with a deadline and few tools, and what its reply comes to."""
+"""Runs a background turn (silent, with a time limit and few tools) and judges its reply."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from agentd.core.verdict import Empty, Failed, Told, Verdict, judge
 
 log = structlog.get_logger()
 
-# What a turn without the user may do: look things up, keep a dated note, tell the owner. Fewer tools,
-# fewer tokens.
+# What a turn without the user may do: look things up, keep a dated note, tell the owner. A short
+# list also saves tokens.
 TOOLS = frozenset({"memory_read", "memory_search", "memory_write", "notify"})
 
 
@@ -27,25 +27,28 @@ class SubmittedTurn(Protocol):
     """A submitted turn."""
 
     async def wait(self) -> Turn:
-        """The turn when it has ended, well or not."""
+        """Return the turn when it has ended, successfully or not."""
 
 
 class TurnRunner(Protocol):
-    """Runs turns: the engine's sessions, as those see it who ask in the background."""
+    """Runs turns: the part of the engine's `Sessions` that background callers use."""
 
     async def submit(self, request: TurnRequest, sink: TurnAudience) -> SubmittedTurn:
-        """Queue a turn. Raises AgentdError when it is not taken."""
+        """Queue a turn and return it. Raises AgentdError when it is not accepted."""
 
     def is_busy(self, session: SessionKey) -> bool:
         """Whether a turn of the session runs or waits in the queue."""
 
     def cancel_message(self, session: SessionKey, message_id: str) -> bool:
-        """Stop the turn of the message with that id, running or waiting; False if there is no such turn."""
+        """Stop the turn of the message with that id, running or waiting; return False if there is
+        no such turn.
+        """
 
 
 def compose(prompt: str, title: str, matter: str, now: datetime, zone: ZoneInfo) -> str:
-    """The whole user message. The time stands last: what is before it stays the same from turn to
-    turn, which a provider's cache may use.
+    """Return the whole user message: the prompt, `matter` under the heading `title`, and the
+    current time in `zone`. The time comes last, so that the text before it stays the same from turn
+    to turn and a provider can cache it.
     """
     local = now.astimezone(zone)
     parts = [prompt.strip()]
@@ -69,8 +72,9 @@ async def run_background_turn(
     limit: timedelta,
     ack_max_chars: int,
 ) -> Verdict:
-    """The verdict on the reply to a silent request, or why there is none; one that takes longer than
-    `limit` is cancelled. Never raises for what a turn can do wrong.
+    """Run a silent request and return the verdict on its reply, or `Failed` with the reason. A turn
+    that takes longer than `limit` is cancelled. `ack_max_chars` is how many characters may stand
+    beside HEARTBEAT_OK in a quiet reply. Never raises for a failure of the turn.
     """
     try:
         async with asyncio.timeout(limit.total_seconds()):
@@ -98,7 +102,7 @@ async def run_background_turn(
 
 
 def _failed(turn: Turn) -> Failed | None:
-    """Why a turn that has ended has no reply that could be judged; None if it has one."""
+    """Return why the reply of an ended turn cannot be judged; None if it can."""
     if turn.failure is not None:
         return Failed(turn.failure.message, is_over_budget=turn.failure.code == "provider_budget")
     if turn.stop_reason is StopReason.CANCELLED:

@@ -1,4 +1,4 @@
-"""What model calls cost, and how much may be spent unasked: `[budget]`."""
+"""Prices and spending limits of model calls: `[budget]`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ class Price(Settings):
     cache_write: float | None = Field(None, ge=0, description="tokens written to a cache")
 
     def of(self, usage: Usage) -> float:
-        """What the usage costs. Cache prices that are not given are a tenth of the input price for
-        reading and a quarter more for writing, as Anthropic charges.
+        """Return the US dollars that the usage costs. A cache price that is not configured follows
+        from the input price as Anthropic charges: a tenth of it for reads, 1.25 times it for
+        writes.
         """
         read = self.input * 0.1 if self.cache_read is None else self.cache_read
         write = self.input * 1.25 if self.cache_write is None else self.cache_write
@@ -62,30 +63,35 @@ class BudgetSettings(Settings):
     )
 
     def price(self, model: str, usage: Usage) -> float:
-        """What a call cost; 0 for a model without a price."""
+        """Return the US dollars that a call cost; 0 for a model without a price."""
         price = self._price_of(model)
         return price.of(usage) if price else 0.0
 
     def charged_as(self, answered: str, asked: str) -> str:
-        """The model whose price a call has: the one that a service says has answered, or the one that was
-        asked, where only that has a price. Services tell other names than they are asked by.
+        """Return the name under which a call is priced: `answered`, the name that the service
+        reports, unless only `asked`, the name in the request, has a price. Services report other
+        names than they accept.
         """
         is_known = self._price_of(answered) is not None or self._price_of(asked) is None
         return answered if is_known else asked
 
     def unpriced(self, models: Iterable[str]) -> tuple[str, ...]:
-        """The models that have no price although a limit in dollars is set, which could not be kept then."""
+        """Return the models without a price if a limit in US dollars is set: the limit could not be
+        kept for them.
+        """
         limited = self.daily_usd or self.monthly_usd or self.heartbeat_daily_usd
         return tuple(m for m in models if self._price_of(m) is None) if limited else ()
 
     def _price_of(self, model: str) -> Price | None:
-        """The price under the longest name that the model's begins with: services add dates to it."""
+        """Return the price under the longest configured name that `model` begins with, because
+        services append dates to names; None if there is none.
+        """
         names = [name for name in self.prices if model.startswith(name)]
         return self.prices[max(names, key=len)] if names else None
 
     def caps(self, now: datetime, origin: Origin) -> tuple[Cap, ...]:
-        """The limits on a call of `origin` at `now`, the owner's local time; days and months are
-        the owner's.
+        """Return the limits on a call of `origin`. `now` is the owner's local time: days and months
+        begin at his midnight.
         """
         day = now.replace(hour=0, minute=0, second=0, microsecond=0)
         caps = [
@@ -117,22 +123,22 @@ class Budget:
         self._settings = settings
 
     def price(self, model: str, usage: Usage) -> float:
-        """What a call cost; 0 for a model without a price."""
+        """Return the US dollars that a call cost; 0 for a model without a price."""
         return self._settings.price(model, usage)
 
     def charged_as(self, answered: str, asked: str) -> str:
-        """The model whose price a call has, of the one that answered and the one that was asked."""
+        """Return the name under which a call is priced; see `BudgetSettings.charged_as`."""
         return self._settings.charged_as(answered, asked)
 
     def caps(self, now: datetime, origin: Origin) -> tuple[Cap, ...]:
-        """The limits on a call of `origin` at `now`, the owner's local time."""
+        """Return the limits on a call of `origin` at `now`, the owner's local time."""
         return self._settings.caps(now, origin)
 
 
 @dataclass(frozen=True, slots=True)
 class Charges:
-    """Charges answered model calls to the ledger. `price` gives the US dollars that a model takes for a
-    usage.
+    """Charges answered model calls to the ledger. `price` returns the US dollars that a usage of a
+    model costs.
     """
 
     ledger: Ledger
@@ -140,12 +146,12 @@ class Charges:
     price: Callable[[str, Usage], float]
 
     def cost(self, answer: Answered) -> float:
-        """The US dollars that the answered call takes."""
+        """Return the US dollars that the answered call costs."""
         return self.price(answer.model, answer.usage)
 
     async def charge(self, session: SessionKey, origin: Origin, answer: Answered) -> None:
-        """Charge the answered call in the place of what was reserved for it; a full disk is waited for.
-        Raises StorageError.
+        """Record the answered call in the ledger, in place of its reservation. Waits while the disk
+        is full. Raises StorageError.
         """
         await when_space(
             self.clock,
@@ -159,14 +165,17 @@ class Charges:
         )
 
     async def tokens_since(self, since: datetime, origin: Origin) -> int:
-        """The tokens that calls of that origin have used since then."""
+        """Return the tokens that calls of that origin have used since then, reservations
+        included.
+        """
         used, _ = await self.ledger.spent(since, origin)
         return used
 
 
 class OriginBudget:
-    """Whether the turns of an origin have used up what they may, or their next call would. `calls` are the
-    smallest that they can make, one for each service: its model and the most that it may use.
+    """Tells whether the turns of an origin have used up their budget. `calls` holds, for each
+    service, the model and the usage of the smallest call that the turns can make; without it only
+    what was spent is checked.
     """
 
     def __init__(
@@ -184,7 +193,9 @@ class OriginBudget:
         self._clock = clock
 
     async def is_used_up(self) -> bool:
-        """Whether a limit on the origin's turns has been reached, or even their smallest call would pass one."""
+        """Whether a limit on the origin's turns has been reached, or even the smallest call could
+        exceed one.
+        """
         now = self._clock.now().astimezone(self._clock.zone)
         for cap in self._limits.caps(now, self._origin):
             tokens, usd = await self._ledger.spent(cap.since, cap.origin)
@@ -195,12 +206,16 @@ class OriginBudget:
         return await self.least_refusal() is not None
 
     async def least_refusal(self) -> BudgetReached | None:
-        """Why not even the smallest call would be allowed; None if one would be, or if no call is known."""
+        """Return the error with which even the smallest calls would be refused; None if one would
+        be allowed or none is known.
+        """
         refused = [await self.refusal(model, most) for model, most in self._calls]
         return refused[0] if refused and all(refused) else None
 
     async def tokens_today(self) -> tuple[int, int]:
-        """The tokens that the origin's turns have used since the owner's midnight, and their limit (0: none)."""
+        """Return the tokens that the origin's turns have used since the owner's midnight, and their
+        daily limit (0: none).
+        """
         now = self._clock.now().astimezone(self._clock.zone)
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         used, _ = await self._ledger.spent(midnight, self._origin)
@@ -208,7 +223,9 @@ class OriginBudget:
         return used, next((cap.tokens for cap in caps if cap.tokens is not None), 0)
 
     async def refusal(self, model: str, most: Usage) -> BudgetReached | None:
-        """Why a call of `model` that uses at most `most` would be refused; None if it would be allowed."""
+        """Return the error with which a call of `model` that uses at most `most` would be refused;
+        None if it would be allowed.
+        """
         now = self._clock.now().astimezone(self._clock.zone)
         usd = self._limits.price(model, most)
         for cap in self._limits.caps(now, self._origin):

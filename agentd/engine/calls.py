@@ -1,4 +1,4 @@
-"""The tool calls of one answer: each is run once, or refused, and all are answered by one row."""
+"""Runs the tool calls of one answer, each once, and puts their results into one row."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from agentd.engine.toolbox import Toolbox
 
 
 class Calls:
-    """The tool calls of one assistant message: runs what the journal has no output for, and makes the row
-    of results. Every call gets its own, in order, in one row.
+    """Runs those tool calls of an assistant message that have no output in the journal yet, and
+    makes one row with the results of all its calls, in order.
     """
 
     def __init__(self, toolbox: Toolbox, journal: Journal, clock: Clock) -> None:
@@ -27,8 +27,9 @@ class Calls:
         self._clock = clock
 
     async def run(self, progress: Progress, uses: Sequence[ToolUse]) -> NewRow:
-        """The results of all calls. Those beyond the limits of an answer and a turn, and those that cannot
-        be run as they came, are refused, and neither shown nor journaled. Raises Interrupted when the user wants to stop before one.
+        """Return the row with the results of all calls. A call beyond the limits of an answer or a
+        turn, or with `refused` set, gets an error result; it is neither shown nor journaled. Raises
+        Interrupted when the user wants to stop before a call.
         """
         done = await self.outputs(progress.receipt.turn_id)
         refused: dict[str, ToolOutput] = {}
@@ -52,15 +53,19 @@ class Calls:
         return _results(uses, done | refused, is_tainted=progress.is_tainted)
 
     async def outputs(self, turn_id: int) -> dict[str, ToolOutput]:
-        """The outputs of the turn's tool calls so far, by the ids of the calls."""
+        """Return the outputs of the turn's tool calls so far, by the ids of the calls."""
         return dict(await when_space(self._clock, self._journal.outputs, turn_id))
 
     async def settle(self, turn_id: int) -> None:
-        """Settle the turn's calls that have begun and have no output, before any call of it runs again."""
+        """Settle the turn's calls that have begun and have no output. To be done before any call of
+        the turn runs again.
+        """
         await self._toolbox.settle_open(turn_id)
 
     async def close(self, progress: Progress, uses: Sequence[ToolUse], why: str) -> NewRow:
-        """Close the open calls of a turn that ends: a call that has begun gets its real result, any other `why`."""
+        """Return the row of results that closes the open calls of a turn that ends: a call that has
+        begun gets its real result, any other the error text `why`.
+        """
         turn_id = progress.receipt.turn_id
         await self.settle(turn_id)
         done = await self.outputs(turn_id)
@@ -108,7 +113,7 @@ class Calls:
 def _results(
     uses: Sequence[ToolUse], done: Mapping[str, ToolOutput], *, is_tainted: bool
 ) -> NewRow:
-    """The row of results. The results of a tainted turn's calls are tainted, too."""
+    """Return the row of results. It is tainted if the turn or one of the outputs is."""
     blocks = tuple(ToolResult(u.id, done[u.id].text, done[u.id].is_error) for u in uses)
     tainted = is_tainted or any(done[u.id].tainted for u in uses)
     return NewRow(RowRole.USER, blocks, source=TextSource(Writer.AGENT, tainted))

@@ -1,4 +1,7 @@
-"""Completions: questions to the model beside a conversation, one call without tools, charged under its origin."""
+"""Completions: questions to the model outside all turns, each one call without tools.
+
+A call is charged to the origin that asks.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from agentd.engine.workers import Stopping
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What the model answers, trimmed; `is_cut` says that it would have said more and was not let."""
+    """The model's answer, trimmed. `is_cut` is True if the answer was cut before its end."""
 
     text: str
     is_cut: bool = False
@@ -24,8 +27,9 @@ class Completion:
 
 @dataclass(slots=True)
 class Completions:
-    """Asks the model and pays for it. `cheap_model` is what the service has for less, "" where that is
-    not known. No call begins once the daemon is `stopping`. Answers are kept by who asks: they have no keys.
+    """Asks the model and charges the call. `cheap_model` is a cheaper model of the service, "" if
+    none is known. No call begins once `stopping` is set. Keys in answers are masked, because
+    callers store the answers.
     """
 
     provider: Provider
@@ -44,10 +48,10 @@ class Completions:
         *,
         max_tokens: int | None = None,
     ) -> Completion:
-        """What `model` answers; "" asks the chat's. It may have been cut, at `max_tokens` or before.
+        """Return the answer of `model` ("": the chat's model), of at most `max_tokens` tokens.
 
-        Raises ProviderError (a limit of the budget is its kind `budget`, a model that refuses to answer
-        its kind `refused`), ShuttingDown, StorageError when the charge could not be stored.
+        Raises ProviderError (kind `budget` at a spending limit, kind `refused` if the model refuses
+        to answer), ShuttingDown, StorageError when the charge could not be stored.
         """
         prompt = Prompt(
             system=(system,),

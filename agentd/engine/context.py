@@ -1,9 +1,10 @@
-"""What a model is sent: the workspace's text, the tools, the history, and how rows become a prompt.
+"""Builds prompts from the workspace's text, the tools and the history.
 
-`build` is pure: the same rows always make the same messages, and what is stored is never changed. Text
-that belongs to one turn only (the time, retrieved memories) goes before the user's words of that turn,
-and the cache breakpoint before that message. Opaque blocks go along whoever wrote them: a turn may be
-answered by one provider and then by another, and each leaves out what is not its own.
+`build` is pure: equal rows always give equal messages, and stored rows are never changed. Text that
+belongs to one turn only (the time, retrieved memories) goes before the user's words of that turn,
+and the cache breakpoint goes before that message. Opaque blocks are sent whichever provider wrote
+them, because another provider may answer the next call; each provider leaves out the blocks of
+others.
 """
 
 from __future__ import annotations
@@ -42,19 +43,20 @@ _BEGINNING = "(The conversation begins here.)"
 
 @dataclass(frozen=True, slots=True)
 class RenderedPast:
-    """What came before a turn, as its calls carry it: `rows` are those of earlier turns, notices among
-    them, `messages` what the model reads of them, and `notices` the alerts since the last of those.
+    """The conversation before a turn, as the turn's calls carry it: `rows` are the rows of earlier
+    turns, notices included, `messages` are what the model reads of them, and `notices` are the
+    alerts after the last user row, which the model has not read yet.
     """
 
     rows: tuple[Row, ...] = ()
     messages: tuple[Message, ...] = ()
     notices: str = ""
-    is_tainted: bool = False  # it carries text from outside, or what was made of it
+    is_tainted: bool = False  # the rows hold text from outside, or text derived from it
 
 
 @dataclass(frozen=True, slots=True)
 class PromptContext:
-    """Everything of a prompt that stays the same while one turn runs."""
+    """The parts of a prompt that stay the same while one turn runs."""
 
     request: TurnRequest
     system: tuple[str, ...]
@@ -63,14 +65,15 @@ class PromptContext:
     volatile: str
     provider: str
     choices: Choices = UNCHOSEN
-    zone: tzinfo = UTC  # the owner's, in which the model is told all times
+    zone: tzinfo = UTC  # the owner's; all times in the prompt are in it
 
 
 def render_past(rows: Sequence[Row], summary: str = "", zone: tzinfo = UTC) -> RenderedPast:
-    """The rows before a turn, and the summary of what was before them, as messages with times in `zone`.
+    """Return the rows before a turn, and the summary of what was before them, as messages with
+    times in `zone`.
 
-    Messages whose turn failed without a word of the model are left out: nobody waits for their answer
-    any more, and a service that refuses one would refuse every later call.
+    Messages whose turn failed before the model said anything are left out: nobody waits for their
+    answer any more, and a service that refused one would refuse every later call.
     """
     kept = without_failed(rows)
     messages = _messages(kept, zone)
@@ -85,8 +88,8 @@ def render_past(rows: Sequence[Row], summary: str = "", zone: tzinfo = UTC) -> R
 def build(
     context: PromptContext, turn: Sequence[Row], *, clip_results: int | None = None
 ) -> Prompt:
-    """The next model call of a turn whose rows so far are `turn`, its user row first. With
-    `clip_results` every tool result of this turn is cut to that many characters.
+    """Return the prompt of a turn's next model call. `turn` holds the turn's rows so far, its user
+    row first. With `clip_results` every tool result of this turn is cut to that many characters.
     """
     past = context.past.messages
     rows = turn if clip_results is None else _clip_results(turn, clip_results)
@@ -107,17 +110,19 @@ def build(
 
 
 def clock_line(now: datetime) -> str:
-    """The line that tells the model what time it is."""
+    """Return the line that tells the model the time."""
     return f"[Now: {now:%A %Y-%m-%d %H:%M} {now.tzname()}]"
 
 
 def sent_line(sent: datetime) -> str:
-    """The line that tells the model of a message that has waited."""
+    """Return the line that tells the model when a message that has waited was sent."""
     return f"[This message was sent {sent:%A %Y-%m-%d %H:%M} {sent.tzname()}; it is answered only now.]"
 
 
 def fence(label: str, text: str) -> str:
-    """Text from elsewhere as data: attributed, and unable to close its own fence."""
+    """Return text from elsewhere in a `<data>` element that names its source; the text cannot close
+    the element.
+    """
     body = _TAG.sub("<\u200b", text)
     return f'<data source="{label}">\n{body}\n</data>'
 
@@ -144,8 +149,9 @@ def _messages(rows: Iterable[Row], zone: tzinfo) -> list[Message]:
 
 
 def without_failed(rows: Sequence[Row]) -> list[Row]:
-    """The rows without those messages whose only answer is a failure. Rows of another turn may stand
-    between the two; in a copy of a session no row says any more whose it is.
+    """Return the rows without the messages whose only answer is a failure. Message and failure are
+    matched by turn id, because rows of other turns may stand between them. Copied rows have no turn
+    ids; there a failure belongs to the last message before it.
     """
     gone: set[int] = set()
     turns: dict[int | None, list[Row]] = {}
@@ -162,7 +168,7 @@ def without_failed(rows: Sequence[Row]) -> list[Row]:
 
 
 def _open_notices(rows: Sequence[Row], zone: tzinfo) -> str:
-    """Alert notices behind the last user row: the message they go before is the new one."""
+    """Return the alert notices after the last user row; they go before the new user message."""
     found: list[str] = []
     for row in reversed(rows):
         if opens_turn(row):
@@ -196,7 +202,9 @@ def _clip_results(rows: Sequence[Row], limit: int) -> list[Row]:
 
 
 def clip(block: Block, limit: int) -> Block:
-    """A tool result cut to `limit` characters, saying so; any other block as it is."""
+    """Return a tool result cut to `limit` characters, with a note about the cut; any other block
+    unchanged.
+    """
     if not isinstance(block, ToolResult) or len(block.text) <= limit:
         return block
     return replace(block, text=shorten(block.text, limit, "to make room"))
@@ -204,8 +212,9 @@ def clip(block: Block, limit: int) -> Block:
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """What agentd itself tells the model: in conversations, and in light silent turns. `of_tools` is said
-    in conversations beside it, under the name of the tool that it is about, where a turn has that.
+    """agentd's own instructions for the model: `system` in conversations, `light` in light silent
+    turns. `of_tools` maps names of tools to texts that are added to `system` in turns that have the
+    tool.
     """
 
     system: str
@@ -213,7 +222,9 @@ class Instructions:
     of_tools: Mapping[str, str] = field(default_factory=dict)
 
     def said(self, request: TurnRequest, tools: Sequence[ToolSpec]) -> str:
-        """What such a turn with these tools begins with."""
+        """Return the instructions with which the system prompt of such a turn with these tools
+        begins.
+        """
         if request.context is Context.LIGHT:
             return self.light.strip()
         there = {tool.name for tool in tools}
@@ -222,7 +233,7 @@ class Instructions:
 
 
 class ContextBuilder:
-    """Gathers what the prompts of a turn have in common, from what holds at its start: instructions,
+    """Gathers what all prompts of a turn share, as it is when the turn starts: instructions,
     workspace text, tools, history.
     """
 
@@ -241,10 +252,10 @@ class ContextBuilder:
         self._provider = provider
         self._instructions = instructions
         self._offer = offer
-        self._broken: dict[int, Problem] = {}  # by place
+        self._broken: dict[int, Problem] = {}  # by index of the source
 
     def problems(self) -> tuple[Problem, ...]:
-        """A problem for each source whose last addition to a prompt failed."""
+        """Return a problem for each source that failed when it last had to add to a prompt."""
         return tuple(self._broken.values())
 
     async def for_turn(
@@ -254,15 +265,16 @@ class ContextBuilder:
         sent: datetime | None = None,
         without: Collection[ContextSource] = (),
     ) -> PromptContext:
-        """The context of a request over the session's history before it. A message that was sent long ago
-        says when. What the sources `without` add to prompts is left out.
+        """Return the context of a request over the session's history before it; a light request
+        gets no history. `sent` is when the message was sent: the prompt mentions a time five
+        minutes ago or earlier. The sources `without` add nothing.
         """
         light = request.context is Context.LIGHT
         past = History(request.session) if light else carried(past)
         return await self._gather(request, None, past, sent, without)
 
     async def for_question(self, question: Question, request: TurnRequest) -> PromptContext:
-        """The context of a hook's silent question over the rows it is about."""
+        """Return the context of a hook's silent question, over the rows that it is about."""
         past = History(request.session, rows=question.rows, summary=question.summary)
         return await self._gather(request, question.system, past)
 
@@ -276,7 +288,7 @@ class ContextBuilder:
             try:
                 found += await source.blocks(request)
             except Exception as error:
-                # The boundary of what adds to prompts: the flaw of one must not end every conversation.
+                # Boundary: a defect in one source must not end every conversation.
                 log.exception("context_source_broke", source=type(source).__name__)
                 self._broken[place] = _broke(source, error)
             else:
@@ -302,7 +314,7 @@ class ContextBuilder:
         )
         now = self._clock.now().astimezone(self._clock.zone)
         loose = [b.text for b in blocks if not b.stable]
-        if request.origin is not Origin.HEARTBEAT:  # a beat's own words end in the time
+        if request.origin is not Origin.HEARTBEAT:  # a beat's message ends with the time
             loose.append(clock_line(now))
         if not request.is_silent and sent is not None and now - sent >= _LONG_AGO:
             loose.append(sent_line(sent.astimezone(self._clock.zone)))
@@ -328,8 +340,8 @@ def _broke(source: ContextSource, error: Exception) -> Problem:
 
 
 def carried(past: History) -> History:
-    """What a prompt carries of a session's past. In the owner's own sessions compaction ends taint: the
-    text from outside that was there before it has left the context.
+    """Return what a prompt carries of a session's past. In the owner's own sessions compaction ends
+    taint: text from outside is removed from the rows up to the last compaction (`swapped_at`).
     """
     if kind_of(past.session) is not Kind.MAIN:
         return past
@@ -337,5 +349,5 @@ def carried(past: History) -> History:
 
 
 def bare(request: TurnRequest) -> PromptContext:
-    """An empty context, for a turn that ends without another model call."""
+    """Return an empty context, for a turn that ends without another model call."""
     return PromptContext(request, (), (), RenderedPast(), "", "")

@@ -1,4 +1,4 @@
-"""When a session's context needs room, around its turns and at its owner's wish."""
+"""Decides when a session's context needs room: around its turns, and when its owner asks for it."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ EXCERPTED = (
     "The conversation was compacted: older messages stay searchable, but no summary of them could be had,"
     " so excerpts stand in for it."
 )
-_LONG = 2  # windows; a context of more takes so many calls that no turn waits for them
-_READ = 4  # windows of a context that a turn reads at most
-_SESSIONS = 256  # of which it is known what their last turns ran on
-_BASES = 4  # of the last turns, the running one among them
+_LONG = 2  # windows; a longer context takes so many summary calls that no turn waits for them
+_READ = 4  # windows of context that a turn reads at most
+_SESSIONS = 256  # whose state is kept in memory
+_BASES = 4  # turns of a session whose context generation is known, the running one included
 STARTED_OVER = "A new conversation begins here; what was said before stays searchable."
 
 
 @dataclass(slots=True)
 class _SessionState:
-    """What is known of a session's context between its turns. `unfinished` are the turns whose end is not
-    stored, `basis` is the generation of the context that each of the last turns ran on, `fixed` the tokens
-    that all calls carry. Its flush `is_due` while room is made in the background, and room `is_owed` to
-    it whatever its turns used.
+    """What is known of a session's context between its turns: `unfinished` are the ids of the turns
+    whose end is not stored, `basis` maps each of the last turns to the generation of the context
+    that it ran on, and `fixed` is the tokens that all calls carry. `is_due` is True while room is
+    made in the background, `is_owed` if room must be made whatever the last turn used.
     """
 
     unfinished: set[int] = field(default_factory=set)
@@ -58,12 +58,12 @@ class _SessionState:
 
     @property
     def is_needed(self) -> bool:
-        """Whether to forget it would change more than an estimate."""
+        """Whether forgetting the state would lose more than an estimate."""
         return bool(self.unfinished) or self.is_due or self.is_owed
 
 
 class ContextManager:
-    """Decides when `Compaction` is asked for room, and tells the session what came of it."""
+    """Decides when to ask `Compaction` for room, and tells the session what came of it."""
 
     def __init__(
         self,
@@ -87,15 +87,17 @@ class ContextManager:
         self._grants = grants
         self._background = background
         self._idle_reset = idle_reset
-        self._states: OrderedDict[SessionKey, _SessionState] = OrderedDict()  # the last used last
-        self._weighed: tuple[object, int] = (None, 0)  # what all calls carried at last, its tokens
+        self._states: OrderedDict[SessionKey, _SessionState] = OrderedDict()  # last used last
+        self._weighed: tuple[object, int] = (None, 0)  # last system prompt and tools, their tokens
 
     def restore(self, sessions: Sequence[SessionInfo]) -> None:
-        """Take over from the stored sessions, at a start, which summaries have failed."""
+        """Take over, at a start, the failures of summaries that are stored with the sessions."""
         self._compaction.restore(sessions)
 
     def expect(self, session: SessionKey, turn_id: int) -> None:
-        """Mark the turn as unfinished: until `ended` no other prompt, flush or cut includes its rows."""
+        """Mark the turn as unfinished: until `ended` no other prompt, flush or cut includes its
+        rows.
+        """
         self._state(session).unfinished.add(turn_id)
 
     def ended(self, session: SessionKey, turn_id: int) -> None:
@@ -103,8 +105,9 @@ class ContextManager:
         self._state(session).unfinished.discard(turn_id)
 
     async def past(self, session: SessionKey, turn_id: int) -> History:
-        """The session's context for the turn: what has ended before it. Of one that is far too long only
-        as much is read as an excerpt is made from.
+        """Return the session's context for the turn: what has ended before it. Of a very long
+        context only the newest rows are read, about four windows of them, as many as an excerpt is
+        made from.
         """
         most = int(_READ * self._compaction.limits.window * tokens.BYTES_PER_TOKEN)
         history = await when_space(self._clock, self._store.load, session, most)
@@ -117,11 +120,12 @@ class ContextManager:
         return await off_loop(history, lambda: without_turns(history, unended))
 
     async def make_room_before(self, past: History, context: PromptContext) -> bool:
-        """Make room if the turn would not fit, or all of it if nobody has spoken for `idle_reset`. True if
-        the context may have changed, False if it is as it was.
+        """Make room if the turn would not fit, or empty the context if nobody has spoken for
+        `idle_reset`. Return True if the context may have changed.
 
-        While room is already being made in the background, a turn that fits goes ahead; so does one
-        whose context is longer than two windows, on an excerpt (`fitting`): room is made behind it.
+        While room is already being made in the background, a turn that fits goes ahead. If
+        compaction runs in the background, so does a turn whose context is longer than two windows:
+        it runs on an excerpt (`fitting`), and room is made after it.
         """
         request = context.request
         limits = self._compaction.limits
@@ -142,8 +146,8 @@ class ContextManager:
         return True
 
     async def fitting(self, past: History, request: TurnRequest) -> History:
-        """What of the session's context the turn of that request can carry: all of it, the very same
-        history, or an excerpt.
+        """Return the history that the turn of that request can carry: `past` itself if all of it
+        fits or nothing can be left out, else an excerpt.
         """
         used = await self._measured(past, request.blocks)
         if self._fits(used) and not past.left_out:
@@ -157,14 +161,17 @@ class ContextManager:
         return part
 
     async def after_overflow(self, context: PromptContext) -> bool:
-        """Make room because the service found the prompt too long; False if nothing could go."""
+        """Make room because the service found the prompt too long; return False if nothing could
+        go.
+        """
         request = context.request
         report = await self._make_room(request.session, Trigger.OVERFLOW, request.blocks)
         return report.compacted
 
     def is_ample(self, turn: Turn) -> bool:
-        """Whether the session surely needs no room after this turn, which ended with an answer: what
-        its calls used in all is no less than its context. Nothing is read to know it.
+        """Whether the session surely needs no room after this turn: the turn ended with an answer,
+        and all its calls together, which used no less than its context holds, stayed below the
+        flush threshold. Reads nothing from the store.
         """
         answered = turn.stop_reason is StopReason.END_TURN
         used = turn.usage.total_tokens
@@ -172,11 +179,13 @@ class ContextManager:
         return answered and is_small and not self._known(turn.session).is_owed
 
     async def ahead(self, session: SessionKey, trigger: Trigger) -> None:
-        """Make room between turns if the next one would need it. Never raises for a failure."""
+        """Make room between turns if the next one would need it. Failures are logged, not
+        raised.
+        """
         try:
             await self._ahead(session, trigger)
         except ShuttingDown:
-            return  # it stays due
+            return  # room stays due
         except AgentdError as error:
             log.warning("background_room_failed", session=session, reason=error.reason)
         except Exception:
@@ -197,7 +206,7 @@ class ContextManager:
         await self._make_room(session, trigger, ())
 
     async def store_due(self) -> None:
-        """Store which sessions' flushes are due, for the next start."""
+        """Store, for the next start, which sessions' flushes are due. A failure is only logged."""
         due = tuple(session for session, state in self._states.items() if state.is_due)
         for session in due:
             self._states[session].is_due = False
@@ -209,11 +218,15 @@ class ContextManager:
             log.warning("flush_due_not_stored", sessions=due, reason=error.reason)
 
     async def compact(self, session: SessionKey, wish: str = "") -> CompactionReport:
-        """Flush and compact the session's context now; `wish` is what the user wants of the summary."""
+        """Flush and compact the session's context now; `wish` is what the user wants from the
+        summary.
+        """
         return await self._on_demand(session, Trigger.MANUAL, wish)
 
     async def flush(self, session: SessionKey) -> CompactionReport:
-        """Offer all finished rows of the session to memory now, those that were given up once more."""
+        """Offer all finished rows of the session to memory now, including rows that earlier flushes
+        gave up.
+        """
         return await self._on_demand(session, Trigger.FLUSH)
 
     async def start_over(self, session: SessionKey) -> CompactionReport:
@@ -221,7 +234,9 @@ class ContextManager:
         return await self._on_demand(session, Trigger.NEW)
 
     async def delete(self, session: SessionKey) -> None:
-        """Erase the session; `main` is emptied. Raises Busy while a turn of the session runs or waits."""
+        """Erase the session; `main` is emptied. Raises Busy while a turn of the session runs or
+        waits.
+        """
         await self._must_exist(session)
         if self._queue.is_busy(session) or self._compaction.is_working(session):
             raise Busy(
@@ -237,7 +252,9 @@ class ContextManager:
             self._grants.end(session)
 
     async def explain(self, session: SessionKey) -> dict[str, Any]:
-        """What the session's next turn would do to its context, and the figures that decide it. Changes nothing."""
+        """Return what the session's next turn would do to its context, and the figures that decide
+        it. Changes nothing. Raises NotFound.
+        """
         await self._must_exist(session)
         history, used = await self._weighed_now(session)
         limits = self._compaction.limits
@@ -301,13 +318,13 @@ class ContextManager:
         return report
 
     def _fits(self, used: int) -> bool:
-        """Whether a request of so many tokens leaves half of the reserve to its answer."""
+        """Whether a request of `used` tokens leaves at least half of the reserve for its answer."""
         limits = self._compaction.limits
         return used < (limits.compact_at + limits.window) // 2
 
     def _is_over(self, past: History) -> bool:
-        """Whether the conversation is idle for so long that the next message begins a new one. Alerts
-        and silent turns are no conversation.
+        """Whether the session has been idle for `idle_reset`, so that the next message begins a new
+        conversation. Alerts and silent turns do not count.
         """
         spoken = [row.at for row in past.rows if row.role is not RowRole.NOTICE]
         if not (self._idle_reset and spoken):
@@ -315,14 +332,18 @@ class ContextManager:
         return self._clock.now() - spoken[-1] >= self._idle_reset
 
     def _weigh(self, context: PromptContext) -> int:
-        """Tokens of what the turn's calls all carry: mostly what those of the turn before did."""
+        """Return the estimated tokens of the system prompt and the tools, which usually equal those
+        of the turn before.
+        """
         carried = (context.system, context.tools)
         if self._weighed[0] != carried:
             self._weighed = (carried, tokens.of_fixed(*carried))
         return self._weighed[1]
 
     async def _weighed_now(self, session: SessionKey) -> tuple[History, int]:
-        """The context as it is between turns, and the tokens of the next request over it."""
+        """Return the session's context between turns, and the estimated tokens of the next request
+        over it.
+        """
         unended = self._unended(session)
         whole = await self._store.load(session)
         history = await off_loop(whole, lambda: without_turns(whole, unended))
@@ -332,8 +353,8 @@ class ContextManager:
         return await off_loop(history, lambda: self._measure(history, incoming))
 
     def _measure(self, history: History, incoming: Sequence[Block]) -> int:
-        """Tokens of the next request. What a turn used says nothing if the context was swapped under
-        it: it still ran on the old one.
+        """Return the estimated tokens of the next request. The usage of a turn does not count if
+        the context was swapped while the turn ran, because it still ran on the old one.
         """
         state = self._known(history.session)
         rows = tuple(
@@ -345,12 +366,12 @@ class ContextManager:
         return tokens.of_next_request(replace(history, rows=rows), incoming, state.fixed)
 
     def _unended(self, session: SessionKey) -> frozenset[int]:
-        """The unfinished turns of the session."""
+        """Return the ids of the session's unfinished turns."""
         return frozenset(self._known(session).unfinished)
 
     def _state(self, session: SessionKey) -> _SessionState:
-        """The state of a session, to be changed. Of all but the sessions used last only what is needed is
-        kept.
+        """Return the session's state, to be changed. Of all but the sessions used last, only states
+        that `is_needed` are kept.
         """
         state = self._states.setdefault(session, _SessionState())
         self._states.move_to_end(session)
@@ -358,10 +379,12 @@ class ContextManager:
             oldest = next(iter(self._states))
             if self._states[oldest].is_needed:
                 self._states.move_to_end(oldest)
-                break  # the next use of a session looks at the next one
+                break  # the next call examines the next oldest
             del self._states[oldest]
         return state
 
     def _known(self, session: SessionKey) -> _SessionState:
-        """The state of a session, to be read, by any thread; an empty one if nothing is known."""
+        """Return the session's state, to be read, from any thread; an empty state if nothing is
+        known.
+        """
         return self._states.get(session) or _SessionState()

@@ -1,6 +1,4 @@
-"""Storing: two writes in one commit (`commit_together`), and a write that waits for space on a full disk
-(`when_space`).
-"""
+"""Durable writes: two in one commit, and a write that waits while the disk is full."""
 
 from __future__ import annotations
 
@@ -23,10 +21,12 @@ POLL_SECONDS = 1.0
 async def when_space(
     clock: Clock, step: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """The result of `step(*args, **kwargs)`; on a full disk it is tried again until there is room.
+    """Return the result of `step(*args, **kwargs)`. While the disk is full, repeat the step every
+    second.
 
-    What has been accepted must not be lost for want of space, and an answer that has been paid for
-    is kept in memory until it can be stored. The step must be one transaction.
+    An accepted message must not be lost for want of space, and an answer that has been paid for is
+    kept in memory until it can be stored. The step must be one transaction. Raises what the step
+    raises, except StorageFull.
     """
     told = False
     while True:
@@ -44,10 +44,10 @@ async def when_space(
 
 
 async def commit_together(first: Awaitable[T], second: Callable[[], Awaitable[None]]) -> T:
-    """The result of `first`, with `second` done beside it so that both can share a commit.
+    """Return the result of `first`; `second` runs beside it so that both can share a commit.
 
-    Raises what `first` raises, as it is. A failure of `second` is only logged: it must not hide that
-    the first was stored.
+    Raises what `first` raises, not in a group. A StorageError of `second` is only logged: it must
+    not hide that the first write was stored.
     """
 
     async def beside() -> None:

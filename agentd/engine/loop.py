@@ -7,8 +7,8 @@ crash cut continues that turn: it looks at the last row and does what comes next
 - every tool call has its result in the very next row, whatever happens in between;
 - a cut answer is never stored.
 
-Secrets that `redactor` finds are never stored: rows come back from the store with marks in their place,
-and the running turn goes on with the original words.
+Secrets that `redactor` finds are never stored: rows come back from the store with marks in their
+place, and the running turn goes on with the original words.
 
 The loop waits in no queue, compacts nothing and knows no sockets.
 """
@@ -109,10 +109,12 @@ class Loop:
                     return turn
 
     async def resume(self, progress: Progress) -> None:
-        """Count an attempt, and take over the turn's rows so far with what they have used and called."""
+        """Count an attempt, and load the turn's rows so far, with the usage and the tool calls that
+        they hold.
+        """
         turn_id = progress.receipt.turn_id
         progress.rows.extend(await when_space(self._clock, self._store.begin, turn_id))
-        if len(progress.rows) > 1:  # a crash, a stop or an outage has cut it before
+        if len(progress.rows) > 1:  # a crash, a stop or an outage cut the turn
             outputs = await self._calls.outputs(turn_id)
             progress.recount(lambda used: self._charges.price(self._provider.model, used), outputs)
 
@@ -133,7 +135,9 @@ class Loop:
         return await self._end(progress, None, rows, failure)
 
     def _restore_words(self, progress: Progress) -> None:
-        """Let the turn read its message as it was sent, where that is not what was stored."""
+        """Let the running turn read the user's message as it was sent, if its stored form has
+        masked secrets.
+        """
         request, first = progress.context.request, progress.rows[0]
         is_other = first.role is RowRole.USER and first.blocks != request.blocks
         if is_other and self._redactor.holds(request.text):
@@ -210,7 +214,9 @@ class Loop:
         hit("turn.results_stored")
 
     async def _closed(self, progress: Progress, why: str) -> list[NewRow]:
-        """The results with which the turn's open calls end, if it has any."""
+        """Return the row of results that closes the turn's open calls; an empty list if it has
+        none.
+        """
         uses = progress.open_calls()
         return [await self._calls.close(progress, uses, why)] if uses else []
 
@@ -236,7 +242,7 @@ class Loop:
             context_tokens=_context_tokens(ended),
             tainted=progress.is_tainted or any(row.source.tainted for row in rows),
         )
-        if progress.context.request.is_silent:  # others keep what nobody was shown
+        if progress.context.request.is_silent:  # callers store the reply, which nobody was shown
             turn = replace(turn, text=self._redactor.kept(turn.text).text)
         stored = await when_space(self._clock, self._store.finish, receipt.turn_id, turn, rows)
         progress.rows.extend(stored)
@@ -245,7 +251,7 @@ class Loop:
 
 
 async def _show(progress: Progress, said: TextDelta | ThoughtDelta) -> None:
-    """Show the words as fast as those who watch read them."""
+    """Emit the words in pieces, and wait after each piece until the audience has room for more."""
     session = progress.session
     for start in range(0, len(said.text), _PIECE):
         piece = said.text[start : start + _PIECE]
@@ -266,20 +272,21 @@ _STOPS = {
 
 
 def _last(prompt: Prompt) -> Prompt:
-    """The prompt of the last call that a turn may make: what the tools have told is not to be lost without
-    an answer.
+    """Return the prompt of the last call that a turn may make: tools can no longer be called, so
+    that the turn ends with an answer to what they returned.
     """
     *before, newest = prompt.messages
-    if newest.role is Role.USER:  # an answer that the service has paused in goes on as it is
+    if newest.role is Role.USER:  # else the service paused its answer, and continues it unchanged
         newest = replace(newest, blocks=(*newest.blocks, Text(LAST_CALL)))
     return replace(prompt, messages=(*before, newest), may_call=False)
 
 
 def _storable(answer: Answered, earlier: Sequence[Row]) -> tuple[Block, ...]:
-    """Tool calls are stored only when the model meant to stop for them: never a cut one.
+    """Return the blocks of the answer that may be stored. Tool calls are stored only when the model
+    stopped in order to call them: otherwise a call may be cut.
 
     Some services number the calls of each answer from the same start. The journal and the API know
-    a call by its id alone, so one that is used already is made new.
+    a call by its id alone, so an id that is used already gets a suffix.
     """
     if answer.stop is not ModelStop.TOOL_USE:
         return tuple(b for b in answer.message.blocks if not isinstance(b, ToolUse))
@@ -304,7 +311,9 @@ def _context_tokens(rows: Sequence[Row | NewRow]) -> int:
 
 
 def _last_words(rows: Sequence[Row | NewRow]) -> str:
-    """What the model said last; an answer that it paused in stands in several rows."""
+    """Return what the model said last; an answer that the model paused in is joined from several
+    rows.
+    """
     said: list[str] = []
     for row in reversed(rows):
         if row.role is RowRole.ASSISTANT:

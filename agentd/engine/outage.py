@@ -1,7 +1,7 @@
-"""Messages that wait while the model's service is away: in one line, of which one at a time tries.
+"""The line of messages that wait while the model's service is away: one at a time tries.
 
-The first in line is the probe for all. Once the service has answered, the next ones follow, one session
-after the other: each begins when the one before it has its first answer.
+The first message in the line tries for all. Once the service has answered, the others follow, one
+session after the other: each begins when the one before it has its first answer.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ log = structlog.get_logger()
 
 _FIRST_PAUSE = 30.0  # seconds between two tries, doubled by each failure
 _LONGEST_PAUSE = 600.0
-_LOOK = 60.0  # seconds; the wall clock may jump, and a suspend stops the other one
+_LOOK = 60.0  # seconds between looks: the wall clock may jump, a suspend stops the monotonic one
 
 
 class ServiceAway(Exception):
-    """A turn has been put aside because the service is away: control flow of the engine."""
+    """Raised when a turn has been put aside because the service is away: control flow of the
+    engine.
+    """
 
     def __init__(self, error: ProviderError) -> None:
         super().__init__(error.message)
@@ -40,8 +42,9 @@ class ServiceAway(Exception):
 
 @dataclass(eq=False, slots=True)
 class OutagePlace:
-    """A message's place in the line, from `deadline` on given up. `has_waited` says that it has stood
-    in the line before, be it before a restart, `is_told` that its sender knows.
+    """A message's place in the line; the message is given up at `deadline`. `has_waited` says that
+    it has been in the line before, perhaps before a restart; `is_told` says that its sender knows
+    it waits.
     """
 
     deadline: datetime
@@ -52,14 +55,18 @@ class OutagePlace:
     def of(
         cls, request: TurnRequest, receipt: Receipt, *, has_waited: bool = False
     ) -> OutagePlace | None:
-        """The place that a message takes in the line if it has to wait; None for a message that may not wait."""
+        """Return the place that a message takes in the line if it has to wait; None for a message
+        that may not wait.
+        """
         if not request.patience or receipt.at is None:
             return None
         return cls(receipt.at + request.patience, has_waited)
 
 
 class Outage:
-    """The line of waiting messages, and when its first may try. The line is empty while the service works."""
+    """The line of waiting messages, and the time at which the first of them may try. The line is
+    empty while the service works.
+    """
 
     def __init__(self, clock: Clock, record: ServiceRecord, stopping: Stopping) -> None:
         self._clock = clock
@@ -75,7 +82,7 @@ class Outage:
 
     @property
     def is_on(self) -> bool:
-        """Whether any message waits: a message that comes now has to wait, too."""
+        """Whether any message waits; a new message then has to wait, too."""
         return bool(self._line)
 
     @property
@@ -89,7 +96,9 @@ class Outage:
         return max(0.0, self._next_at - self._clock.monotonic())
 
     def problems(self) -> tuple[Problem, ...]:
-        """The problem that messages wait, why, and until when; none while no message waits."""
+        """Return the problem that messages wait, with the reason and the time of the next try; none
+        while no message waits.
+        """
         if not self._line or self._error is None or self._since is None:
             return ()
         count = len(self._line)
@@ -100,11 +109,15 @@ class Outage:
         return (Problem("service_away", text, f"The next try comes in {left}. {self._error.cure}"),)
 
     async def has_worked(self) -> bool:
-        """Whether the service has ever answered under its present configuration: if not, no message waits."""
+        """Whether the service has ever answered under its present configuration; if not, messages
+        do not wait for it.
+        """
         return await self._record.has_answered()
 
     def notice(self, session: SessionKey, place: OutagePlace) -> AnswerWaits:
-        """The event that tells the sender of a waiting message when the next try comes; the first one in words."""
+        """Return the event that tells the sender of a waiting message when the next try comes;
+        `is_new` is set in the first event for the place.
+        """
         until = place.deadline.astimezone(self._clock.zone)
         why = self._error.message if self._error else "The model's service was away."
         text = (
@@ -120,11 +133,11 @@ class Outage:
         self._line.append(place)
 
     def holds(self, place: OutagePlace) -> bool:
-        """Whether the place is in the line: its message waits, or tries for all."""
+        """Whether the place is in the line, because its message waits or is the one that tries."""
         return place in self._line
 
     def leave(self, place: OutagePlace) -> None:
-        """Take the place out of the line, for whatever reason its message waits no longer."""
+        """Remove the place from the line: its message no longer waits, for whatever reason."""
         if place in self._line:
             self._line.remove(place)
         if self._trying is place:
@@ -135,7 +148,9 @@ class Outage:
         self._wake()
 
     async def wait_to_try(self, place: OutagePlace) -> bool:
-        """Wait until the message may try, True, or has waited for too long, False. Raises ShuttingDown."""
+        """Wait until the message may try and return True; return False if its deadline passes
+        first. Raises ShuttingDown.
+        """
         while True:
             if self._stopping.is_set:
                 raise ShuttingDown
@@ -151,12 +166,12 @@ class Outage:
             await self._sleep(min(left, self.seconds if is_first else _LOOK, _LOOK))
 
     def failed(self, place: OutagePlace, error: ProviderError) -> None:
-        """Keep the message in the line, since the service that was asked for it is still away, and set the time
-        of the next try.
+        """Keep the message in the line, because its try failed and the service is still away, and
+        set the time of the next try.
         """
         if self._trying is place:
             self._trying = None
-        elif place.has_waited:  # it was answered before, in the same turn
+        elif place.has_waited:  # the service has answered an earlier call of the same turn
             self._line.insert(0, place)
         else:
             self._line.append(place)
@@ -164,7 +179,7 @@ class Outage:
         self._error = error
         asked = error.retry_after or 0.0
         if error.kind == "breaker_open":
-            pause = max(asked, 1.0)  # nothing was asked
+            pause = max(asked, 1.0)  # no request was sent
         else:
             self._pause = min(2 * self._pause or _FIRST_PAUSE, _LONGEST_PAUSE)
             pause = max(asked, self._pause)
@@ -173,10 +188,10 @@ class Outage:
         self._wake()
 
     async def answered(self) -> None:
-        """Record that the service has answered, and let the line go on."""
+        """Record that the service has answered, and let the waiting messages go on."""
         try:
             await self._record.answered()
-        except StorageError as error:  # the next answer is kept as well
+        except StorageError as error:  # the next answer is recorded instead
             log.warning("answer_not_recorded", reason=error.reason)
         if not self._line:
             return
@@ -192,7 +207,9 @@ class Outage:
         self._changed = asyncio.Event()
 
     async def _sleep(self, seconds: float) -> None:
-        """Sleep until something in the line changes or the daemon is stopping, for so long at most."""
+        """Sleep for at most `seconds`, until something in the line changes or the daemon is
+        stopping.
+        """
         async with asyncio.TaskGroup() as group:
             waits = (
                 group.create_task(self._clock.sleep(max(0.0, seconds))),
@@ -205,7 +222,7 @@ class Outage:
 
 
 class OutageAware:
-    """A provider that tells the `Outage` of each answer: the service works."""
+    """A provider that reports each answer to the `Outage`: the service works."""
 
     def __init__(self, provider: Provider, outage: Outage) -> None:
         self._inner = provider
@@ -213,16 +230,16 @@ class OutageAware:
 
     @property
     def name(self) -> str:
-        """The wrapped provider's."""
+        """The wrapped provider's name."""
         return self._inner.name
 
     @property
     def model(self) -> str:
-        """The wrapped provider's."""
+        """The wrapped provider's model."""
         return self._inner.model
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
-        """The wrapped provider's events."""
+        """Yield the wrapped provider's events."""
         async with closing(self._inner.stream(prompt)) as events:
             async for event in events:
                 if isinstance(event, Answered):

@@ -1,4 +1,4 @@
-"""How far a running turn has come: its rows, its use and its calls so far, and how the log tells of it."""
+"""The state of a running turn: its rows, usage and calls so far, and its fields in the log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNUSED = Usage()
 
 @dataclass(slots=True)
 class Progress:
-    """How far a running turn has come. The task that runs the turn owns it."""
+    """The state of a running turn; the task that runs the turn owns it."""
 
     receipt: Receipt
     context: PromptContext
@@ -45,7 +45,7 @@ class Progress:
 
     @property
     def source(self) -> TextSource:
-        """The source of what the model says now. What the model makes of text from outside is tainted, too."""
+        """The source of what the model says now: the agent, tainted if the turn's prompt is."""
         return TextSource(Writer.AGENT, self.is_tainted)
 
     @property
@@ -59,13 +59,15 @@ class Progress:
 
     @property
     def is_tainted(self) -> bool:
-        """Whether the turn's prompt carries text from outside, or what was made of it."""
+        """Whether the turn's prompt carries text from outside, or text derived from it."""
         return self.context.past.is_tainted or any(
             row.source.tainted and row.role.is_spoken for row in self.rows
         )
 
     def known_texts(self) -> tuple[KnownText, ...]:
-        """The texts of the turn's prompt whose addresses the turn may open, however tainted it is."""
+        """Return the texts of the turn's prompt whose web addresses the turn may open even if it is
+        tainted.
+        """
         return openable_texts((*self.context.past.rows, *self.rows))
 
     def called(self, use: ToolUse, output: ToolOutput) -> None:
@@ -74,13 +76,13 @@ class Progress:
         self.calls.append(made)
 
     def open_calls(self) -> tuple[ToolUse, ...]:
-        """The tool calls that the turn's next row has to answer."""
+        """Return the tool calls that the turn's next row has to answer."""
         asked = bool(self.rows) and self.rows[-1].role is RowRole.ASSISTANT
         return self.rows[-1].as_message().tool_uses if asked else ()
 
     def recount(self, price: Callable[[Usage], float], outputs: Mapping[str, ToolOutput]) -> None:
-        """Count what a cut turn had used and called before, from its rows and from the outputs of its tool
-        calls by their ids. Calls that the next row has to answer are counted when it does.
+        """Add up what a cut turn had used and called before, from its rows and from the outputs of
+        its tool calls by call id. Calls that the next row has to answer are counted when it does.
         """
         open_ids = {use.id for use in self.open_calls()}
         for row in self.rows:
@@ -96,8 +98,8 @@ class Progress:
 
 
 def log_context(request: TurnRequest, receipt: Receipt) -> AbstractContextManager[None]:
-    """Mark what is logged during the block, by this task and those it starts, with the session, the turn
-    and its origin: so the log can be read turn by turn.
+    """Return a context manager: what this task, and tasks started by it, log during the block is
+    marked with the session, the turn and its origin, so that the log can be read turn by turn.
     """
     return bound_contextvars(
         session=str(request.session), turn=receipt.turn_id, origin=str(request.origin)
@@ -105,7 +107,7 @@ def log_context(request: TurnRequest, receipt: Receipt) -> AbstractContextManage
 
 
 def log_fields(turn: Turn) -> dict[str, Any]:
-    """The fields of the log's line about a turn that has ended."""
+    """Return the fields of the log line about a turn that has ended."""
     return {
         "outcome": str(turn.stop_reason or "failed"),
         "tools": len(turn.tool_calls),

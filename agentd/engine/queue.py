@@ -1,4 +1,4 @@
-"""The queue of each session: who may run, a turn on its way, and how it is stopped."""
+"""Queues of turns, one per session: which turn may run, and how a turn is stopped."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from agentd.engine.outage import OutagePlace
 
 
 class Interrupted(Exception):
-    """The user wants this turn to end: control flow of the engine, never shown."""
+    """Raised in a turn that the user wants to end: control flow of the engine, never shown."""
 
 
 class Interrupt:
-    """The user's wish to stop a turn: it ends the turn's waits on the model and on the user, but never a
-    write half done.
+    """The user's wish to stop a turn. It ends the turn's waits for the model and for the user, but
+    never a write half done.
     """
 
     def __init__(self) -> None:
@@ -28,9 +28,11 @@ class Interrupt:
         self._guards: set[asyncio.Timeout] = set()
 
     def request(self) -> None:
-        """End every guarded wait of the turn now, and every later one at once. A second request changes nothing."""
+        """End every guarded wait of the turn now, and every later one at once. A second request
+        changes nothing.
+        """
         if self.requested:
-            return  # a guard that is ending takes no other time
+            return  # a timeout that is expiring cannot be rescheduled
         self.requested = True
         for guard in self._guards:
             guard.reschedule(0)
@@ -57,11 +59,12 @@ class Interrupt:
 
 
 class SessionQueue:
-    """Who may run: one turn at a time for each session, a limited number over all, in order of arrival.
+    """Decides which turns may run: one at a time for each session, a limited number over all, in
+    order of arrival.
 
-    Whatever touches a session's context holds its place meanwhile. Messages of the user form a line besides,
-    which they keep until they are answered: one that waits for the model's service lets others run but
-    does not lose its turn.
+    Whatever touches a session's context holds a place in its queue meanwhile. Messages of the user
+    also form a line, in which they stay until they are answered: a message that waits for the
+    model's service lets other turns run, but keeps its place.
     """
 
     def __init__(self, max_queued: int, max_running: int) -> None:
@@ -72,7 +75,7 @@ class SessionQueue:
         self._inside: dict[SessionKey, int] = {}
 
     def queued(self, session: SessionKey) -> int:
-        """How many turns of the session wait behind the one that runs."""
+        """Return how many turns of the session wait behind the running one."""
         return max(0, self._inside.get(session, 0) - 1)
 
     def is_busy(self, session: SessionKey) -> bool:
@@ -80,7 +83,7 @@ class SessionQueue:
         return self._inside.get(session, 0) > 0
 
     def is_held(self, session: SessionKey) -> bool:
-        """Whether a turn, or other work that must be alone in the session, runs."""
+        """Whether a turn of the session runs, or other work that must be alone in the session."""
         return session in self._locks and self._locks[session].locked()
 
     def reserve(self, session: SessionKey) -> None:
@@ -96,8 +99,8 @@ class SessionQueue:
         self.enter(session)
 
     def enter(self, session: SessionKey) -> None:
-        """Take a place in the session's queue however many wait: for a turn that was accepted before, or work
-        that the owner asks for.
+        """Take a place in the session's queue however many wait, for a turn that was accepted
+        before or for work that the owner asks for.
         """
         self._inside[session] = self._inside.get(session, 0) + 1
 
@@ -110,15 +113,16 @@ class SessionQueue:
             self._lines.pop(session, None)
 
     def line(self, session: SessionKey) -> asyncio.Lock:
-        """The lock that keeps the user's messages of the session in order: its holder is the next to be answered,
-        also while it waits for the model's service. Only for one with a place in the queue.
+        """Return the lock that keeps the user's messages of the session in order: its holder is
+        answered next, also while it waits for the model's service. The caller has a place in the
+        queue.
         """
         return self._lines.setdefault(session, asyncio.Lock())
 
     @asynccontextmanager
     async def hold(self, session: SessionKey) -> AsyncIterator[None]:
-        """Run a block alone in the session and as one of at most `max_running` over all, first come first
-        served. The caller has a place in the queue.
+        """Run a block alone in the session and as one of at most `max_running` over all, first come
+        first served. The caller has a place in the queue.
         """
         lock = self._locks.setdefault(session, asyncio.Lock())
         async with lock, self._slots:
@@ -126,7 +130,9 @@ class SessionQueue:
 
     @asynccontextmanager
     async def visit(self, session: SessionKey) -> AsyncIterator[None]:
-        """Take a place in the session's queue however many wait, and `hold` the session from it."""
+        """Take a place in the session's queue however many wait, and `hold` the session during the
+        block.
+        """
         self.enter(session)
         try:
             async with self.hold(session):
@@ -137,8 +143,8 @@ class SessionQueue:
 
 @dataclass(slots=True)
 class Submission:
-    """A turn on its way; `ended` is its result, `sink` sees what happens in it, `place` is where it
-    waits if the model's service is away, None for one that does not wait.
+    """A turn on its way. `ended` receives the ended turn, `sink` gets its events, and `place` is
+    its place in the line while the model's service is away; None if it does not wait.
     """
 
     request: TurnRequest
@@ -178,8 +184,8 @@ class Ticket:
         self._turn = turn
 
     async def wait(self) -> Turn:
-        """The turn when it has ended. Raises ShuttingDown if it was put aside for the next start.
-
-        A caller that is cancelled changes nothing for the turn.
+        """Return the turn when it has ended. Cancelling the caller does not affect the turn. Raises
+        ShuttingDown if the turn was put aside for the next start, StorageError if its end could not
+        be stored.
         """
         return await asyncio.shield(self._turn)

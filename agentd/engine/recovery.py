@@ -1,4 +1,4 @@
-"""What a start does about turns that a stop or a crash cut."""
+"""Recovers, at a start, the turns that a stop or a crash cut."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Recovery:
         self._loop = loop
 
     async def repair(self) -> tuple[PendingTurn, ...]:
-        """Settle every open tool call; returns the turns that are to run again, oldest first.
+        """Settle every open tool call; return the turns that are to run again, oldest first.
 
-        Doing it twice is the same as doing it once. Silent turns of beats and jobs are ended, those of
-        a flush stay as they are: the next flush goes on with them. A message that lost a key cannot run
-        again as it was sent: it ends with a notice.
+        Repeating it is harmless. Silent turns of beats and jobs are ended; those of a flush stay,
+        because the next flush goes on with them. A message whose keys were masked cannot run again
+        as it was sent, and a turn that has crashed three times is given up: both end with a notice.
         """
         for found in await self._journal.open_calls():
             await self._toolbox.recover(found)

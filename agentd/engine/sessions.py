@@ -1,8 +1,8 @@
-"""The one door to a turn: receive it, queue it with its session, know it until it has ended.
+"""The only entry to turns: accepts requests, queues them by session, knows each turn until it ends.
 
-Turns belong to the engine. Whoever submits one may wait for it, watch it or leave; it runs on. What
-has been received is durable before anybody is told, and what a stop or a crash cuts goes on at the
-next start.
+Turns belong to the engine: whoever submits one may wait for it, watch it or leave, and it runs on.
+A request is durable before its sender is told that it was accepted, and a turn that a stop or a
+crash cuts goes on at the next start.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Sessions:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Repair the journal, then accept turns. No turn runs before `start`; those that a stop or a crash cut
-        come first.
+        """Repair the journal, then accept turns during the block. No turn runs before `start`;
+        turns that a stop or a crash cut come first.
         """
         cut = await self._recovery.repair()
         async with self._tasks.open():
@@ -85,7 +85,9 @@ class Sessions:
                 await self.drain(0)
 
     async def start(self) -> None:
-        """Let accepted turns run, and make the flushes that were due at the last stop."""
+        """Let accepted turns run, and begin, in the background, the flushes that were due at the
+        last stop.
+        """
         self._started.set()
         sessions = await self._store.sessions()
         self._context_manager.restore(sessions)
@@ -94,11 +96,12 @@ class Sessions:
                 self._tasks.spawn(self._context_manager.ahead(info.key, Trigger.RESTART))
 
     async def submit(self, request: TurnRequest, sink: TurnAudience | None = None) -> Ticket:
-        """Accept a request; when this returns it is durable.
+        """Accept a request; when this returns, the request is durable.
 
-        A message id that is known attaches to its turn, running or ended. Silent turns go to `sink`
-        or nowhere, others to everybody who watches the session. Raises ShuttingDown, QueueFull,
-        StorageFull, InvalidRequest; the request was not accepted then.
+        A known message id returns a ticket for its turn, running or ended. Without `sink`, the
+        events of a silent turn are dropped and those of others go to everybody who watches the
+        session. Raises ShuttingDown, QueueFull, StorageFull, InvalidRequest; then the request was
+        not accepted.
         """
         if not self._tasks.is_open:
             raise ShuttingDown(TAKES_NO_MORE, cure="Send it again when agentd is back.")
@@ -130,8 +133,8 @@ class Sessions:
         return Ticket(receipt, ended)
 
     def cancel(self, session: SessionKey) -> bool:
-        """Stop the turn of the user's oldest message in the session, the one that runs or else is the next
-        to run, as soon as no write of it is half done. False if there is no such message.
+        """Stop the turn of the user's oldest message in the session, running or next to run, as
+        soon as no write of it is half done. Return False if there is no such message.
         """
         for (key, _), submission in self._submitted.items():
             if key == session and not submission.request.is_silent:
@@ -140,8 +143,8 @@ class Sessions:
         return False
 
     def cancel_message(self, session: SessionKey, message_id: str) -> bool:
-        """Stop the turn of the message with that id, of whatever origin, as `cancel` does, also while it waits
-        in the queue. False if there is no such turn.
+        """Stop the turn of the message with that id, of any origin, as `cancel` does, also while it
+        waits in the queue. Return False if there is no such turn.
         """
         submission = self._submitted.get((session, message_id))
         if submission is None:
@@ -150,8 +153,8 @@ class Sessions:
         return True
 
     def is_busy(self, session: SessionKey) -> bool:
-        """Whether a turn of the session runs or waits in the queue. Messages that wait for the model's
-        service, and their tries, do not make the session busy.
+        """Whether a turn of the session runs or waits in the queue. Messages that wait for the
+        model's service, and their tries, do not make the session busy.
         """
         if not self.is_waiting(session):
             return self._queue.is_busy(session)
@@ -166,7 +169,7 @@ class Sessions:
         )
 
     def queued(self, session: SessionKey) -> int:
-        """How many turns of the session wait in the queue."""
+        """Return how many turns of the session wait in the queue."""
         return self._queue.queued(session)
 
     async def drain(self, seconds: float) -> None:
@@ -178,41 +181,44 @@ class Sessions:
         self._stopping.begin()
         await self._context_manager.store_due()
         await self._tasks.finish(seconds)
-        for submission in self._submitted.values():  # those that had not even begun to wait
+        for submission in self._submitted.values():  # tasks that were cancelled before they began
             reject(submission.ended, ShuttingDown(TAKES_NO_MORE))
 
     async def compact(self, session: SessionKey, wish: str = "") -> CompactionReport:
-        """Flush and compact the session's context now; `wish` is what the user wants of the summary. Raises
-        NotFound, ShuttingDown.
+        """Flush and compact the session's context now; `wish` is what the user wants from the
+        summary. Raises NotFound, ShuttingDown.
         """
         return await self._tasks.owned(self._context_manager.compact(session, wish))
 
     async def flush(self, session: SessionKey) -> CompactionReport:
-        """Offer all finished rows of the session to memory now, those that were given up once more. Raises
-        NotFound, ShuttingDown.
+        """Offer all finished rows of the session to memory now, including rows that earlier flushes
+        gave up. Raises NotFound, ShuttingDown.
         """
         return await self._tasks.owned(self._context_manager.flush(session))
 
     async def start_over(self, session: SessionKey) -> CompactionReport:
-        """Flush the session, then begin an empty context under its key. Raises NotFound, ShuttingDown."""
+        """Flush the session, then begin an empty context under its key. Raises NotFound,
+        ShuttingDown.
+        """
         return await self._tasks.owned(self._context_manager.start_over(session))
 
     async def delete(
         self, session: SessionKey, then: Callable[[SessionKey], Awaitable[None]] | None = None
     ) -> None:
-        """Erase the session; `main` is emptied. `then` is called with its key afterwards. Both go on though the
-        caller is cancelled. Raises NotFound, ShuttingDown, Busy while a turn of the session runs or waits.
+        """Erase the session (`main` is emptied), then call `then` with its key. Both go on if the
+        caller is cancelled. Raises NotFound, ShuttingDown, Busy while a turn of the session runs or
+        waits.
         """
         await self._tasks.owned(self._delete(session, then))
 
     async def own(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do work around turns and give its result. The work goes on though the caller is cancelled, until a
-        stop. Raises ShuttingDown, and what the work raises.
+        """Do work around turns and return its result. The work goes on if the caller is cancelled,
+        until a stop. Raises ShuttingDown, and AgentdError for a failure of the work.
         """
         return await self._tasks.owned(work)
 
     async def explain(self, session: SessionKey) -> dict[str, Any]:
-        """What the session's next turn would do to its context, and why. Raises NotFound."""
+        """Return what the session's next turn would do to its context, and why. Raises NotFound."""
         return await self._context_manager.explain(session)
 
     async def _delete(
@@ -256,8 +262,8 @@ class Sessions:
             reject(submission.ended, ShuttingDown(TAKES_NO_MORE))
             raise
         except Exception:
-            # Not even the failure could be stored. The journal still has the turn: it goes on at the
-            # next start, or when it is sent again, and other turns go on now.
+            # Not even the failure could be stored. The journal still has the turn: it goes on at
+            # the next start, or when it is sent again, and other turns go on now.
             log.exception("turn_not_stored", session=session, turn=submission.receipt.turn_id)
             reject(submission.ended, StorageError(_NOT_STORED, cure="See `agentd status`."))
         else:
@@ -270,8 +276,8 @@ class Sessions:
             self._submitted.pop((session, submission.request.message_id), None)
 
     async def _run(self, submission: Submission) -> Turn:
-        """Run the turn and give it when it has ended. A message of the user keeps its place in the session's
-        line from here on, also while it waits for the model's service.
+        """Run the turn and return it when it has ended. From here on a message of the user keeps
+        its place in the session's line, also while it waits for the model's service.
         """
         session, origin = submission.request.session, submission.request.origin
         if origin.is_silent:
@@ -292,7 +298,7 @@ class Sessions:
     ) -> Turn:
         request = submission.request
         async with self._queue.hold(request.session):
-            await self._started.wait()  # in the queue, so that those cut before keep their place
+            await self._started.wait()  # while queued, so that turns cut before keep their place
             self._running[request.session, request.origin] = submission
             try:
                 turn = await act(submission)
@@ -302,8 +308,8 @@ class Sessions:
             return turn
 
     async def _patiently(self, submission: Submission) -> Turn:
-        """Run the turn and give it when it has ended, after as many tries as its patience allows while the
-        model's service is away.
+        """Run the turn and return it when it has ended. While the model's service is away, try
+        again for as long as the request's patience allows.
         """
         outage, place = self._outage, submission.place
         end: Callable[[Submission], Awaitable[Turn]]
@@ -326,8 +332,9 @@ class Sessions:
         return await self._in_order(submission, end)
 
     async def _may_try(self, submission: Submission, place: OutagePlace) -> bool:
-        """Wait until the message may be tried; False when it has waited for too long. Its watchers are told
-        that it waits, and when the next try comes. Raises Interrupted, ShuttingDown.
+        """Wait until the message may be tried and return True; return False when it has waited for
+        too long. Its watchers are told that it waits, and when the next try comes. Raises
+        Interrupted, ShuttingDown.
         """
         submission.announce()
         submission.sink.emit(self._outage.notice(submission.request.session, place))

@@ -1,7 +1,8 @@
 """Silent turns beside a session: how a compaction hook talks to the model.
 
-Such a turn runs through the same loop as any other, but over the rows it is given, with only the tools it names,
-and into a sink that keeps nothing. It takes no place in the queue, so it cannot wait for itself.
+Such a turn runs through the same loop as any other, but over the rows of the question, with only
+the tools that the question names, and its events are dropped. It takes no place in the queue,
+because the work that waits for its answer may hold the session.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ _GIVEN_UP = Failure("given_up", "The question was not answered in time.")
 
 
 class NullSink:
-    """A sink for turns that nobody watches."""
+    """An audience that drops the events of turns that nobody watches."""
 
     def emit(self, event: TurnEvent) -> None:
         """Drop the event."""
 
     async def wait_room(self, session: SessionKey) -> None:
-        """Return at once: nobody is to keep up."""
+        """Return at once: nobody watches."""
 
 
 class SilentTurns:
@@ -54,10 +55,10 @@ class SilentTurns:
         self._stopping = stopping
 
     async def ask(self, session: SessionKey, question: Question) -> Answer:
-        """The model's answer to a question about the session.
+        """Return the model's answer to a question about the session.
 
-        A question that a crash or an outage cut goes on where it was, and one whose answer is stored is not asked
-        again: `question.key` decides. Raises ProviderError, ShuttingDown.
+        `question.key` identifies the turn: a turn that a crash or an outage cut is resumed, and a
+        stored answer is returned without asking again. Raises ProviderError, ShuttingDown.
         """
         request = TurnRequest(
             session, question.text, question.key, origin=Origin.FLUSH, tools=question.tools
@@ -74,14 +75,14 @@ class SilentTurns:
         try:
             turn = await self._loop.run(progress)
         except ProviderError as error:
-            if error.away:  # asked again, it goes on
+            if error.away:  # the next question with this key resumes the turn
                 await when_space(self._clock, self._store.park, receipt.turn_id)
             else:
                 await self._loop.failed(progress, Failure.of(error))
             raise
         except asyncio.CancelledError:
             if self._stopping.is_set:
-                raise  # it is put aside
+                raise  # the turn is put aside for the next start
             ended = await asyncio.shield(self._give_up(request, progress))
             if ended is None:
                 raise
@@ -89,8 +90,9 @@ class SilentTurns:
         return self._answer(turn)
 
     async def _give_up(self, request: TurnRequest, progress: Progress) -> Turn | None:
-        """End the turn, since nobody waits for it any more: it must not go on after a restart. Returns it
-        if its end had been stored just then; it would be paid for and asked again otherwise.
+        """End the turn because nobody waits for it any more: it must not go on after a restart. If
+        its end had been stored just then, return the turn, which would otherwise be paid for and
+        asked again; else None.
         """
         receipt = await when_space(self._clock, self._store.receive, request)
         if receipt.ended is None:

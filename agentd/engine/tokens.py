@@ -16,23 +16,24 @@ from agentd.core.transcript import History, Row, RowRole
 
 BYTES_PER_TOKEN = 3.5
 _PER_MESSAGE = 4  # role and separators
-# Claude reads width x height / 750 and scales larger images down to about this many (its guide to
-# vision); other services take no more for a usual screenshot. Real usage replaces it after the call.
+# Claude takes width x height / 750 tokens and scales larger images down to about this many (its
+# guide to vision); other services take no more for a usual screenshot. The measured usage replaces
+# the estimate after the call.
 PER_IMAGE = 1_600
 
 
 def of_text(text: str) -> int:
-    """Estimated tokens of a text."""
+    """Return the estimated tokens of a text."""
     return of_bytes(len(text) if text.isascii() else len(text.encode(errors="replace")))
 
 
 def of_bytes(count: int) -> int:
-    """Estimated tokens of a text with so many bytes in UTF-8."""
+    """Return the estimated tokens of a text of `count` bytes in UTF-8."""
     return ceil(count / BYTES_PER_TOKEN)
 
 
 def of_block(block: Block) -> int:
-    """Estimated tokens of a content block."""
+    """Return the estimated tokens of a content block."""
     match block:
         case Text(text):
             return of_text(text)
@@ -47,17 +48,17 @@ def of_block(block: Block) -> int:
 
 
 def of_row(row: Row) -> int:
-    """Estimated tokens of a row."""
+    """Return the estimated tokens of a row."""
     return _PER_MESSAGE + sum(of_block(b) for b in row.blocks)
 
 
 def of_rows(rows: Iterable[Row]) -> int:
-    """Estimated tokens of rows."""
+    """Return the estimated tokens of rows."""
     return sum(of_row(r) for r in rows)
 
 
 def of_fixed(system: Sequence[str], tools: Sequence[ToolSpec]) -> int:
-    """Estimated tokens of what every call carries."""
+    """Return the estimated tokens of the system prompt and the tools, which every call carries."""
     specs = sum(
         of_text(t.name) + of_text(t.description) + of_text(json.dumps(t.input_schema))
         for t in tools
@@ -66,16 +67,18 @@ def of_fixed(system: Sequence[str], tools: Sequence[ToolSpec]) -> int:
 
 
 def of_prompt(prompt: Prompt) -> int:
-    """Estimated tokens of a whole model call."""
+    """Return the estimated tokens of a whole model call."""
     words = sum(of_block(block) for message in prompt.messages for block in message.blocks)
     return words + of_fixed(prompt.system, prompt.tools)
 
 
 def of_next_request(history: History, incoming: Iterable[Block], fixed: int) -> int:
-    """Tokens of the session's next model call, with `incoming` as the user's new message.
+    """Return the tokens of the session's next model call, with `incoming` as the user's new
+    message.
 
-    What the last call really used stands for everything up to its answer; only what came after is
-    estimated. Without a usable figure everything is, `fixed` (system and tools) included.
+    The measured usage of the last call covers everything up to its answer; only the rows after it
+    are estimated. Without a usable measurement everything is estimated, `fixed` (system and tools)
+    included.
     """
     extra = _PER_MESSAGE + sum(map(of_block, incoming))
     for index in range(len(history.rows) - 1, -1, -1):

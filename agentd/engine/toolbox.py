@@ -1,4 +1,4 @@
-"""Runs one tool call: checks it, asks, journals, limits, and always comes back with an output."""
+"""Runs tool calls: checks them, asks for approval, journals them, limits their time and output."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _unheard(_: str) -> None:
 
 
 class Toolbox:
-    """All tools of the daemon: what a turn may call, and the running of a call."""
+    """All tools of the daemon: says what a turn may call, and runs the calls."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class Toolbox:
         redactor: Redactor | None = None,
         tool_sources: Sequence[ToolSource] = (),
     ) -> None:
-        """`redactor` removes secrets from the arguments of calls, since a tool would store them with
-        what it writes. `tool_sources` offer tools that only some turns have.
+        """`redactor` removes secrets from the arguments of calls, since a tool would store them
+        with what it writes. `tool_sources` offer tools that only some turns have.
         """
         self._tool_sources = tuple(tool_sources)
         self._redactor = redactor or Redactor()
@@ -74,8 +74,8 @@ class Toolbox:
         self._settings = settings
 
     def specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
-        """Return the tools that the model of this turn may call, in a fixed order; in a light prompt
-        with their short schemas.
+        """Return the tools that the model of this turn may call, in a fixed order; in a light
+        prompt with their short schemas.
         """
         light = request.context is Context.LIGHT
         own = tuple(
@@ -95,12 +95,14 @@ class Toolbox:
         )
 
     def spec(self, name: str) -> ToolSpec | None:
-        """The tool's description, if there is such a tool."""
+        """Return the spec of a tool of our own; None if there is no such tool."""
         tool = self._tools.get(name)
         return tool.spec if tool else None
 
     def kind(self, name: str, request: TurnRequest) -> str:
-        """The kind of the tool, in the words of the Agent Client Protocol."""
+        """Return the kind of the tool in the words of the Agent Client Protocol; `other` if it is
+        unknown.
+        """
         if tool := self._tools.get(name):
             return tool.spec.kind
         return next(
@@ -108,8 +110,9 @@ class Toolbox:
         )
 
     def refusal(self, place: int, made: int) -> ToolOutput | None:
-        """Why the call at this place of an answer, from 0, is not run after `made` others of its turn;
-        None if it is.
+        """Return the error output of a call beyond the limits of an answer or a turn; None if the
+        call may run. `place` is its position in the answer, from 0, `made` the number of earlier
+        calls of the turn.
         """
         if place >= (most := self._settings.max_answer_tool_calls):
             return ToolOutput(f"Not run: one answer may make {most} calls.", is_error=True)
@@ -127,11 +130,12 @@ class Toolbox:
         told: int = 0,
         show: Callable[[str], None] = _unheard,
     ) -> ToolOutput:
-        """Run the call and journal its output. Every refusal is an error output for the model. `told`
-        is how many characters the tools of the turn have answered already; `show` shows how far it is.
+        """Run the call, journal its output and return it. Every refusal is an error output for the
+        model. `told` is how many characters the turn's tools have returned before; `show` gets the
+        progress reports of the tool.
 
         Raises StorageError when the journal cannot be written, Interrupted when the user stops the
-        turn instead of answering a question.
+        turn during a question or during a call of a tool source's tool.
         """
         call = replace(call, input=self._redactor.plain(call.input))
         output = await self._attempt(turn_id, call, request, interrupt, show)
@@ -144,8 +148,8 @@ class Toolbox:
         return output
 
     def reads(self, call: ToolCall, request: TurnRequest) -> bool | None:
-        """Whether a call of a tool source's tool, which such a turn may make, says that it only reads; None for
-        a call of any other.
+        """Return whether the call only reads, as far as its tool says; None if it does not name a
+        tool of a tool source that such a turn may call.
         """
         if call.name in self._tools:
             return None
@@ -156,8 +160,8 @@ class Toolbox:
         return _only_reads(tool.spec)
 
     async def repeat(self, call: ToolCall, request: TurnRequest) -> ToolOutput:
-        """Make a call once more that such a turn has made, outside of any turn, if it only reads. What goes
-        wrong is an error output. It is not journaled: a crash leaves nothing to be settled. Raises
+        """Repeat, outside of any turn, a call that such a turn has made, if it only reads. Failures
+        are error outputs. The call is not journaled: a crash leaves nothing to be settled. Raises
         StorageError.
         """
         call = replace(call, input=self._redactor.plain(call.input))
@@ -172,7 +176,7 @@ class Toolbox:
         return replace(output, text=shorten(output.text, self._settings.max_tool_output))
 
     async def recover(self, found: OpenCall) -> None:
-        """Settle a call that a crash cut behind its intent, or leave it to be run again."""
+        """Settle a call that a crash cut after its intent, or leave it to be run again."""
         intent = found.intent
         tool = self._tools.get(intent.call.name) if intent else None
         if intent is None or (tool and _may_repeat(tool.spec.effect)):
@@ -192,7 +196,7 @@ class Toolbox:
         await when_space(self._clock, self._journal.settle, found.turn_id, found.call_id, output)
 
     async def settle_open(self, turn_id: int) -> None:
-        """Settle every call of the turn that was cut behind its intent, as `recover` does."""
+        """Settle, as `recover` does, every call of the turn that was cut after its intent."""
         for found in await when_space(self._clock, self._journal.open_calls):
             if found.turn_id == turn_id:
                 await self.recover(found)
@@ -229,7 +233,8 @@ class Toolbox:
     async def _bounded(
         self, call: ToolCall, run: Callable[[asyncio.Timeout], Awaitable[ToolOutput]]
     ) -> ToolOutput:
-        """The output of a call within the time of a tool; what goes wrong with it is an output, too.
+        """Return the output of a call, which `run` makes within the time limit of a tool; a failure
+        of the call is an error output.
 
         Raises StorageError, Interrupted.
         """
@@ -246,13 +251,14 @@ class Toolbox:
             if limit.expired():
                 text = f"{call.name} took longer than {seconds:g} s and was stopped."
                 return ToolOutput(text, is_error=True)
-            # A defect in one tool ends neither turn nor beat: it is told, and the log has the trace.
+            # A defect in one tool ends neither turn nor beat: the log has the traceback.
             log.exception("tool_crashed", tool=call.name, session=call.session)
             return ToolOutput(f"{call.name} failed inside agentd; the log says why.", is_error=True)
 
     def _resolve(self, call: ToolCall, request: TurnRequest) -> tuple[Tool, ToolCall]:
-        """The tool that is called, and the call as it is to see it. Raises ToolFailed when there is no
-        such tool in this turn, and for an input that does not fit it.
+        """Return the tool that the call names, and the call in the form that the tool expects.
+        Raises ToolFailed when the turn has no such tool, and for an input that does not fit its
+        schema.
         """
         tool = self._tools.get(call.name)
         for tool_source in self._tool_sources if tool is None else ():
@@ -271,8 +277,8 @@ class Toolbox:
     async def _run_sourced(
         self, turn_id: int, tool: Tool, call: ToolCall, gate: _Gate
     ) -> ToolOutput:
-        """Run a tool of a tool source. The user may stop it at any moment: it writes none of our files,
-        so a stop leaves none of them half written. Raises Interrupted.
+        """Run a tool of a tool source. The user may stop it at any moment: such a tool writes no
+        file of the workspace, so none is left half written. Raises Interrupted.
         """
         try:
             async with gate.interrupt.guard():
@@ -292,7 +298,9 @@ class Toolbox:
 
 @dataclass(slots=True)
 class _Gate:
-    """The gate of a call that a turn makes; `make_durable` journals what the call is about to do."""
+    """The gate of a call that a turn makes; `make_durable` journals what the call is about
+    to do.
+    """
 
     make_durable: Callable[[Intent], Awaitable[None]]
     approvals: Approvals
@@ -302,15 +310,18 @@ class _Gate:
     tell: Callable[[str], None]
 
     async def approve(self, approval: Approval) -> bool:
-        """Ask; that the user thinks it over is not the tool's time."""
+        """Ask the user and return his answer; the time that he takes does not count as the
+        tool's.
+        """
         with self.paused():
             allowed = await self.approvals.ask(self.call, approval, self.interrupt)
         self.call = replace(self.call, approved=allowed)
         return allowed
 
     async def intend(self, intent: FileIntent | None = None) -> None:
-        """Journal it. Waiting for disk space is not the tool's time, and a file change that is
-        intended is ours to finish: stopped half-way it would be told as not done, and done.
+        """Journal the intent. Waiting for disk space does not count as the tool's time. A file
+        change has no time limit once it is journaled: stopped half-way, it would be reported as not
+        done although it was.
         """
         with self.paused():
             await self.make_durable(Intent(self.call, intent))
@@ -319,7 +330,7 @@ class _Gate:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """See Gate."""
+        """Stop the tool's time limit during the block."""
         loop, deadline = asyncio.get_running_loop(), self.limit.when()
         begun = loop.time()
         self.limit.reschedule(None)
@@ -334,22 +345,24 @@ class _NobodyThere:
     """The gate of a call that is made outside of turns."""
 
     async def approve(self, approval: Approval) -> bool:
-        """No: nobody can be asked."""
+        """Return False: nobody can be asked."""
         return False
 
     def tell(self, text: str) -> None:
-        """Nobody watches."""
+        """Drop the report: nobody watches."""
 
     def paused(self) -> AbstractContextManager[None]:
-        """Does nothing: no time runs that a question to the user could use up."""
+        """Return a context manager that does nothing: no question to the user uses up time."""
         return nullcontext()
 
     async def intend(self, intent: FileIntent | None = None) -> None:
-        """Nothing is about to happen: it only reads."""
+        """Do nothing: the call only reads."""
 
 
 def _allows_own(request: TurnRequest, spec: ToolSpec) -> bool:
-    """Whether a turn may call a tool of our own: what is refused there is not offered."""
+    """Whether a turn may call a tool of our own. A tool that it may not call is not offered to it
+    either.
+    """
     if spec.is_owners and request.kind is not Kind.MAIN:
         return False
     return request.tools is None or spec.name in request.tools
@@ -365,8 +378,8 @@ def _only_reads(spec: ToolSpec) -> bool:
 
 
 def _without_optional_nulls(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
-    """The arguments without those that may be left out and are null: so many models say that they leave
-    them out.
+    """Return the arguments without optional ones that are null: many models send null where they
+    mean to leave an argument out.
     """
     needed = spec.input_schema.get("required", ())
     return {name: value for name, value in arguments.items() if value is not None or name in needed}
@@ -384,7 +397,7 @@ def _check(spec: ToolSpec) -> Callable[[Any], str]:
     schema = json.dumps(dict(spec.input_schema))
 
     def check(value: Any) -> str:
-        validate = _validator(schema)  # at the first use: a start does not wait for it
+        validate = _validator(schema)  # compiled at first use: a start does not wait for it
         try:
             validate(json.loads(json.dumps(dict(value))))
         except fastjsonschema.JsonSchemaValueException as error:
@@ -401,7 +414,7 @@ def _validator(schema: str) -> Callable[[Any], Any]:
 
 
 def _refusal(error: AgentdError) -> ToolOutput:
-    """What happened and what to do, as two sentences or as one."""
+    """Return an error output that says what happened and what to do, as two sentences or as one."""
     joint = ". " if error.cure[:1].isupper() else "; "
     text = joint.join(part for part in (error.message.rstrip("."), error.cure) if part)
     return ToolOutput(text, is_error=True)

@@ -24,7 +24,7 @@ log = structlog.get_logger()
 
 
 class Turns:
-    """Runs a turn whose place in its session's queue has come."""
+    """Runs turns, each once its session's queue has let it in."""
 
     def __init__(
         self,
@@ -43,11 +43,11 @@ class Turns:
         self._clock = clock
 
     async def run(self, submission: Submission) -> Turn:
-        """Run the turn and give it once its end, good or bad, is stored.
+        """Run the turn and return it once its end, successful or not, is stored.
 
-        Raises ShuttingDown when it was put aside, StorageError when not even its failure could be
-        stored; then it goes on at the next start. Raises ServiceAway when it was put aside because it
-        may wait for the service.
+        Raises ShuttingDown when the turn was put aside, and StorageError when not even its failure
+        could be stored: both times it goes on at the next start. Raises ServiceAway when the turn
+        was put aside because it may wait for the service.
         """
         with log_context(submission.request, submission.receipt):
             turn = await self._run(submission)
@@ -55,12 +55,16 @@ class Turns:
             return turn
 
     async def cancelled(self, submission: Submission) -> Turn:
-        """End the turn before it runs or while it waits, since its user cancelled it. Raises StorageError."""
+        """End a turn that its user cancelled before it ran or while it waited; return it. Raises
+        StorageError.
+        """
         with log_context(submission.request, submission.receipt):
             return await self._loop.cancelled(await self._reopen_to_end(submission))
 
     async def gave_up(self, submission: Submission, error: ProviderError) -> Turn:
-        """End the turn because the model's service has not come back in time. Raises StorageError."""
+        """End a turn because the model's service has not come back in time; return it. Raises
+        StorageError.
+        """
         with log_context(submission.request, submission.receipt):
             return await self._loop.failed(
                 await self._reopen_to_end(submission), _after_waiting(submission, error)
@@ -86,7 +90,7 @@ class Turns:
                 raise ServiceAway(error) from error
             log.info("turn_failed", reason=error.reason)
             failure = Failure.of(error)
-            if error.away and self._is_too_late(submission):  # its last try was made just then
+            if error.away and self._is_too_late(submission):  # this was its last try
                 failure = _after_waiting(submission, error)
         except StorageError as error:
             log.warning("turn_failed", reason=error.reason)
@@ -98,7 +102,9 @@ class Turns:
         return await self._loop.failed(progress or await self._reopen_to_end(submission), failure)
 
     async def _may_wait(self, submission: Submission, error: ProviderError) -> bool:
-        """Whether the message can wait for a service that is away; the service must have worked before."""
+        """Whether the message may wait for the service: the service is away and has worked before,
+        and the message's patience has not ended.
+        """
         if not error.away or submission.place is None or self._is_too_late(submission):
             return False
         return await self._outage.has_worked()
@@ -111,11 +117,11 @@ class Turns:
         try:
             await asyncio.shield(self._store.park(turn_id, waits=waits))
         except StorageError as error:
-            log.warning("turn_not_parked", reason=error.reason)  # it counts as crashed once
+            log.warning("turn_not_parked", reason=error.reason)  # its attempt counts as a crash
 
     async def _attempt(self, submission: Submission, progress: Progress) -> Turn:
-        """Run the turn, and again each time its prompt turns out too long and can still be shortened:
-        tool results are clipped once, room is made once.
+        """Run the turn, and again each time its prompt turns out too long and can still be
+        shortened: tool results are clipped once, room is made once.
         """
         has_made_room = False
         while True:
@@ -134,7 +140,7 @@ class Turns:
         request = submission.request
         past, context = await self._read_context(submission)
         if not request.is_silent:
-            async with submission.interrupt.guard():  # what is cut is made up for at the next turn
+            async with submission.interrupt.guard():  # the next turn makes up for a cut compaction
                 has_changed = await self._context_manager.make_room_before(past, context)
             if has_changed:
                 past, context = await self._read_context(submission)
@@ -160,14 +166,16 @@ class Turns:
         return True
 
     async def _read_context(self, submission: Submission) -> tuple[History, PromptContext]:
-        """The session's history before the turn as it is stored now, and the prompt context over it."""
+        """Return the session's history before the turn as it is stored now, and the prompt context
+        over it.
+        """
         request, receipt = submission.request, submission.receipt
         past = await self._context_manager.past(request.session, receipt.turn_id)
         return past, await self._builder.for_turn(request, past, receipt.at)
 
     async def _reopen_to_end(self, submission: Submission) -> Progress:
-        """The turn's stored rows under an empty prompt: enough to end a turn, not to run it. Counts an
-        attempt.
+        """Return the turn's stored rows under an empty prompt: enough to end a turn, not to run it.
+        Counts an attempt.
         """
         progress = Progress(submission.receipt, bare(submission.request), submission.sink)
         await self._loop.resume(progress)
@@ -175,7 +183,7 @@ class Turns:
 
 
 def _after_waiting(submission: Submission, error: ProviderError) -> Failure:
-    """The failure of a message for which the service has not come back in time."""
+    """Return the failure of a message for which the service has not come back in time."""
     failure = Failure.of(error)
     patience = format_duration(submission.request.patience)
     return replace(failure, message=f"{failure.message} The message has waited {patience} for it.")

@@ -1,4 +1,4 @@
-"""The audience of turns that are not silent: who is shown their events, and who is told of their ends."""
+"""The audience of turns that are not silent: clients get all events, listeners ends and notices."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from agentd.core.turn import SessionKey
 
 
 class Watchers:
-    """An audience that hands every event to `shown`, who has to keep up, and then ends of turns and
-    notices to the `listeners`, in order: words that come one by one concern none of them.
+    """An audience that hands every event to `shown`, and then ends of turns and notices to the
+    `listeners`, in order. Turns wait for `shown` only; the single words do not concern any
+    listener.
     """
 
     def __init__(self, shown: TurnAudience, *listeners: EventSink) -> None:

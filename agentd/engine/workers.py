@@ -1,5 +1,7 @@
-"""Background work: owned by the engine until a stop (`Tasks`, `Stopping`), once for any number of nudges
-(`CoalescingWorker`), once a day (`Daily`), and restarted when it fails (`Supervisor`).
+"""Background work of the engine: tasks, nudged and daily work, restarts after failures.
+
+`Tasks` owns work until a stop, which `Stopping` announces. `CoalescingWorker` works once for any
+number of nudges, `Daily` once a day, and `Supervisor` restarts work that fails.
 """
 
 from __future__ import annotations
@@ -24,17 +26,17 @@ INTERNAL = Failure("internal", "Something went wrong inside agentd.", "Look at `
 TAKES_NO_MORE = "agentd is stopping and takes no new messages."
 _CANCEL_GRACE = 1  # seconds that cancelled tasks have to put their work aside
 
-FIRST = 600.0  # seconds after the start: what a start has to do comes before
+FIRST = 600.0  # seconds from the start to the first run: the work of a start comes before it
 DAY = 86_400.0
-LOOK = 3_600.0  # seconds after which the wall clock is looked at: a machine that slept is late by no more
+LOOK = 3_600.0  # seconds between looks at the wall clock: after a sleep, work is late by no more
 AGAIN = 3_600.0  # seconds after a failure
 PAUSES = (5.0, 30.0, 300.0, 1800.0)  # seconds after the first, second, ... break in a row
-STEADY = 3_600.0  # seconds at work after which the next break is a first one
+STEADY = 3_600.0  # seconds at work after which the next break counts as the first again
 
 
 class Stopping:
-    """Whether the daemon is stopping, told to all who must begin nothing then. It begins once, and never
-    ends.
+    """Says whether the daemon is stopping, to all parts that must begin nothing then. It is set
+    once and never cleared.
     """
 
     def __init__(self) -> None:
@@ -46,7 +48,7 @@ class Stopping:
         return self._begun.is_set()
 
     def begin(self) -> None:
-        """Begin to stop, and wake those who wait for it."""
+        """Begin to stop, and wake those who `wait`."""
         self._begun.set()
 
     async def wait(self) -> None:
@@ -55,7 +57,7 @@ class Stopping:
 
 
 class Tasks:
-    """Tasks that belong to the engine: work runs to its end even if whoever asked for it leaves, until a
+    """Tasks that belong to the engine: work runs to its end even if its caller leaves, until a
     stop.
     """
 
@@ -65,7 +67,7 @@ class Tasks:
 
     @property
     def is_open(self) -> bool:
-        """Whether anything may begin."""
+        """Whether work may begin."""
         return self._group is not None
 
     @property
@@ -85,7 +87,7 @@ class Tasks:
         self._group = None
 
     async def finish(self, seconds: float) -> None:
-        """Give what runs so long to end, then cancel it."""
+        """Give running work `seconds` to end, then cancel it."""
         if self._tasks and seconds > 0:
             await asyncio.wait(self._tasks, timeout=seconds)
         for task in self._tasks:
@@ -94,7 +96,9 @@ class Tasks:
             await asyncio.wait(self._tasks, timeout=_CANCEL_GRACE)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Begin work that nobody waits for; it tells of its failures itself."""
+        """Start work that nobody waits for and return its task; the work reports its failures
+        itself.
+        """
         assert self._group is not None
         task = self._group.create_task(work)
         self._tasks.add(task)
@@ -102,9 +106,10 @@ class Tasks:
         return task
 
     async def owned(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of work that goes on even if whoever asked for it leaves.
+        """Return the result of work that goes on even if the caller is cancelled.
 
-        Raises ShuttingDown, and what the work raises.
+        Raises ShuttingDown, also when a stop cuts the work. An AgentdError of the work is raised as
+        it is; any other exception is logged and raised as an AgentdError.
         """
         if not self.is_open:
             work.close()
@@ -117,7 +122,7 @@ class Tasks:
             except AgentdError as error:
                 reject(done, error)  # who asked may have left
             except Exception:
-                # The boundary of such work: who asked is told, everything else goes on.
+                # Boundary: the caller gets an error, everything else goes on.
                 log.exception("owned_work_crashed")
                 reject(done, AgentdError(INTERNAL.message, cure=INTERNAL.cure))
 
@@ -130,15 +135,17 @@ class Tasks:
 
 
 def reject(ended: asyncio.Future[T], error: AgentdError) -> None:
-    """Let whoever waits for it know that it will not come, unless it has."""
+    """Set the error on the future unless it is done, so that whoever waits for it knows that no
+    result comes.
+    """
     if not ended.done():
         ended.set_exception(error)
-        ended.exception()  # seen: nobody has to wait for it
+        ended.exception()  # retrieved, so that asyncio does not complain if nobody waits for it
 
 
 class CoalescingWorker:
-    """Does its work once for all nudges that came since it last began. A failure is logged, and the
-    next nudge tries again.
+    """Does its work once for all nudges since it last began. A failure is logged, and the next
+    nudge tries again.
     """
 
     def __init__(self, name: str, work: Callable[[], Awaitable[object]]) -> None:
@@ -158,14 +165,15 @@ class CoalescingWorker:
             try:
                 await self._work()
             except Exception:
-                # Whoever nudged went on long ago; what was to be done ahead is done in its time.
+                # No caller waits for it, and what it was to prepare is done when it is needed.
                 log.exception("nudged_work_failed", work=self._name)
 
 
 class Daily:
-    """Does its work some minutes after the start and then a day after it was last done: as soon as either
-    the wall clock says so, which goes on while the machine sleeps, or the monotonic one, which nobody sets.
-    However long the machine slept, it is done once.
+    """Does its work ten minutes after the start, then a day after it was last done, or an hour
+    after a failure. It is due as soon as either clock says so: the wall clock, which goes on while
+    the machine sleeps, or the monotonic clock, which nobody can set. However long the machine
+    slept, the work is done once.
     """
 
     def __init__(self, name: str, work: Callable[[], Awaitable[object]], clock: Clock) -> None:
@@ -173,7 +181,7 @@ class Daily:
         self._work = work
         self._clock = clock
         self._due: tuple[float, datetime] | None = (
-            None  # of the monotonic clock, and of the wall clock
+            None  # by the monotonic clock, and by the wall clock
         )
         self._failure: Problem | None = None
 
@@ -191,23 +199,25 @@ class Daily:
 
     @property
     def next_due(self) -> datetime | None:
-        """When it works next, or within an hour of it where the machine sleeps; None before it runs."""
+        """When the work is due next; if the machine sleeps, it runs up to an hour later. None
+        before `run`.
+        """
         return None if self._due is None else self._clock.now() + timedelta(seconds=self._left())
 
     def _left(self) -> float:
-        """Seconds until it is due by the clock that is first, 0 from then on."""
+        """Return the seconds until the work is due by the clock that is first; 0 from then on."""
         assert self._due is not None
         woken, at = self._due
         left = min(woken - self._clock.monotonic(), (at - self._clock.now()).total_seconds())
         return max(0.0, left)
 
     async def now(self) -> None:
-        """Do the work at once; when it is due stays as it is. Raises what the work raises."""
+        """Do the work at once; its next due time stays. Raises what the work raises."""
         await self._work()
         self._failure = None
 
     def problems(self) -> tuple[Problem, ...]:
-        """Why it could not be done the last time."""
+        """Return why the work failed the last time; empty if it was done."""
         return (self._failure,) if self._failure else ()
 
     async def _done(self) -> bool:
@@ -227,16 +237,19 @@ class Daily:
 
 
 class Supervisor:
-    """Keeps the work of the parts going as long as the daemon runs. What breaks is logged, told as a
-    problem, and started again after a pause that grows: the flaw of one part must not end the others.
+    """Keeps the work of the parts going as long as the daemon runs. Work that breaks is logged,
+    reported as a problem, and started again after a growing pause: the flaw of one part must not
+    end the others.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._broken: dict[object, tuple[float, Problem]] = {}  # until when it is told
+        self._broken: dict[object, tuple[float, Problem]] = {}  # reported until that time
 
     async def keep(self, part: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Do the work of that part until it comes to its end by itself, or is cancelled."""
+        """Run the work of that part, and again after each break, until it returns or is
+        cancelled.
+        """
         key, breaks = object(), 0
         while True:
             begun = self._clock.monotonic()
@@ -256,7 +269,7 @@ class Supervisor:
             await self._clock.sleep(pause)
 
     def problems(self) -> tuple[Problem, ...]:
-        """What broke, until it has been at work for an hour since."""
+        """Return what broke, until an hour after the work was started again."""
         now = self._clock.monotonic()
         return tuple(problem for until, problem in self._broken.values() if now < until)
 

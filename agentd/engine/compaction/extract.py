@@ -1,8 +1,8 @@
-"""What a summary must not lose, and the summary by rule for where no model makes one. Pure.
+"""The identifiers that a summary must keep, and the extract that replaces a missing summary. Pure.
 
-Not to be lost are identifiers: paths, URLs, UUIDs, hashes and numbers. The summary by rule is
-made of excerpts of what was said. It is never refused: it is short enough, says what it is, and
-has every identifier that counts.
+Identifiers are paths, URLs, UUIDs, hashes and numbers. The extract is made by rule, of excerpts of
+the conversation. It never has to be checked like a summary: it is short enough, says what it is,
+and has every identifier that is needed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from agentd.core.clock import minute
 from agentd.core.transcript import Row, opens_turn
 from agentd.engine import tokens
 
-_LONGEST = 100_000  # characters of a text that are looked at
+_LONGEST = 100_000  # characters of a text that are searched for identifiers
 _MOST = 60  # identifiers in one text; with more it is pasted data
-_ENDS = 20  # those that then count at either end
+_ENDS = 20  # identifiers that then count at either end of the text
 _FIGURES = re.compile(r"[\d/]+")
 _GROUPED = re.compile(r"(?P<whole>\d{1,3}(?:[.,_']\d{3})+)(?:[.,]\d{1,2})?")
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
@@ -37,14 +37,16 @@ HEAD = (
     " could be had. The whole of it is kept and found by search."
 )
 LATEST = 3  # user messages whose identifiers a summary must keep
-_NAMES = 3 / 7  # share of a summary that they may take
-_EARLIER = 1 / 2  # share of the rest that the summary before may take
+_NAMES = 3 / 7  # share of a summary that these identifiers may take
+_EARLIER = 1 / 2  # share of the rest that the earlier summary may take
 _LINE = 400  # bytes of one message
 _CUT = " […] "
 
 
 def identifiers(text: str) -> tuple[str, ...]:
-    """Paths, URLs, UUIDs, hashes and numbers of four digits or more, each once, in order."""
+    """Return the paths, URLs, UUIDs, hashes and numbers of four digits or more, each once, in
+    order.
+    """
     found: dict[str, None] = {}
     for match in _IDENTIFIER.finditer(text[:_LONGEST]):
         name = match.group().rstrip(".,;:!?")
@@ -59,9 +61,11 @@ def identifiers(text: str) -> tuple[str, ...]:
 
 
 def needed_identifiers(texts: Iterable[str], room: int) -> tuple[str, ...]:
-    """The identifiers of the texts, the newest first, that fit `room` bytes when listed.
+    """Return the identifiers of the texts, in order, that together fit `room` bytes when listed.
+    The texts come newest first.
 
-    Of a text that is full of them, a pasted log, only the first and the last ones count.
+    Of a text with more than 60 identifiers, such as a pasted log, only the first and the last 20
+    count.
     """
     found: dict[str, None] = {}
     for text in texts:
@@ -75,14 +79,16 @@ def needed_identifiers(texts: Iterable[str], room: int) -> tuple[str, ...]:
 
 
 def absent(names: Iterable[str], text: str) -> list[str]:
-    """The names that the text does not contain, whichever way names and text group their figures."""
+    """Return the names that the text does not contain; separators between the digits of a number
+    are ignored.
+    """
     there = _bare(text)
     return [name for name in names if _bare(name) not in there]
 
 
 def wanted_identifiers(rows: Sequence[Row], longest: int) -> tuple[str, ...]:
-    """The identifiers (paths, URLs, UUIDs, hashes, numbers of four digits or more) that a summary of the
-    rows must keep which has at most `longest` tokens: those of the last three user messages.
+    """Return the identifiers that a summary of the rows with at most `longest` tokens must keep:
+    those of the last three user messages.
     """
     said = (row.text for row in reversed(rows) if opens_turn(row) and row.text.strip())
     latest = [text for text, _ in zip(said, range(LATEST), strict=False)]
@@ -90,7 +96,9 @@ def wanted_identifiers(rows: Sequence[Row], longest: int) -> tuple[str, ...]:
 
 
 def extract(rows: Sequence[Row], earlier: str, longest: int, zone: tzinfo = UTC) -> str:
-    """What stands for `rows` and the summary before them, in at most `longest` tokens (100 or more)."""
+    """Return the extract that replaces `rows` and the summary `earlier` before them, in at most
+    `longest` tokens (100 or more).
+    """
     names = ", ".join(wanted_identifiers(rows, longest))
     pieces = [HEAD, names and f"Named last: {names}"]
     room = _bytes(longest) - sum(_size(piece) + 2 for piece in pieces)
@@ -112,15 +120,17 @@ def extract(rows: Sequence[Row], earlier: str, longest: int, zone: tzinfo = UTC)
 
 
 def shorten_to_tokens(text: str, longest: int) -> str:
-    """The text, or its beginning and end, in at most so many tokens."""
+    """Return the text, or its beginning and end, in at most `longest` tokens."""
     return _shorten_to_bytes(text, _bytes(longest))
 
 
 def _numbers(text: str) -> list[str]:
-    """The numbers of four digits or more in figures that may be a price, a date, a time or a version.
+    """Return the numbers of four digits or more in figures that may be a price, a date, a time or a
+    version.
 
-    Whoever retells these writes them in another way: 1.299,00 as 1,299, 21.11.2026 as November 21,
-    2026. So the thousands count as one number, and otherwise each run of digits for itself.
+    A summary may write them in another way: 1.299,00 as 1,299, 21.11.2026 as November 21, 2026. So
+    figures grouped by thousands count as one number, an IPv4 address counts as a whole, and
+    otherwise each run of digits counts by itself.
     """
     if match := _GROUPED.fullmatch(text):
         return [match["whole"]]
@@ -130,12 +140,12 @@ def _numbers(text: str) -> list[str]:
 
 
 def _bare(text: str) -> str:
-    """The text without the separators that people and models put into numbers."""
+    """Return the text without the separators that people and models put into numbers."""
     return _SEPARATOR.sub("", text.replace("_", ""))
 
 
 def _bytes(count: int) -> int:
-    """The bytes that surely take no more than so many tokens."""
+    """Return how many bytes surely take no more than `count` tokens."""
     return int((count - 1) * tokens.BYTES_PER_TOKEN)
 
 
@@ -144,7 +154,7 @@ def _size(text: str) -> int:
 
 
 def _shorten_to_bytes(text: str, room: int) -> str:
-    """The text cut to at most `room` bytes."""
+    """Return the text, or its beginning and end in at most `room` bytes."""
     if _size(text) <= room:
         return text
     half = max(0, room - len(_CUT.encode())) // 2

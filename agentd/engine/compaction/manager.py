@@ -1,11 +1,11 @@
-"""The one door through which a context shrinks.
+"""The only code that makes a context smaller.
 
-Whoever asks for room (a threshold, an overflow, the user, a restart) comes through `make_room`: plan,
-hooks in order, then summary and swap. What is cut has always been offered to the hooks before, from
-the durable log, whole; nothing is ever deleted.
+Every request for room (a threshold, an overflow, the user, a restart) goes through `make_room`:
+plan, hooks in order, then summary and swap. Rows that leave a context have always been offered to
+the hooks before, whole, from the durable log; nothing is ever deleted.
 
-A model that makes no usable summary is asked again, after pauses that grow; from its third failure in
-a row on an extract by rule stands in for the summary.
+A model that makes no usable summary is asked again, after growing pauses; from its third failure in
+a row on, an extract made by rule replaces the summary.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ MOST_FAILURES = 3  # in a row; then an extract stands in for the summary
 _FIRST_PAUSE = timedelta(minutes=10)  # doubled by each further failure
 _LONGEST_PAUSE = timedelta(hours=8)
 _NOT_MADE = frozenset({"breaker_open", "budget"})  # the model was not asked
-_PRESSING = frozenset({Trigger.OVERFLOW, Trigger.NEW})  # these do not wait for a service
-_EXCERPTED = 1000  # of the rows before an excerpt, the last ones are looked at
+_PRESSING = frozenset({Trigger.OVERFLOW, Trigger.NEW})  # these do not wait out an outage
+_EXCERPTED = 1000  # rows that an excerpt summarises at most, the newest ones
 _CUTS = frozenset({Trigger.THRESHOLD, Trigger.OVERFLOW, Trigger.MANUAL, Trigger.NEW, Trigger.IDLE})
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a session's context is like, and what that calls for."""
+    """Whether a context is to be flushed or cut, and why; `tokens` is the next request's size."""
 
     tokens: int
     flush: bool
@@ -73,21 +73,19 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class _Saving:
-    """What came of offering rows to memory: whether any were saved, and why others were not."""
+    """The outcome of offering rows to memory: whether any were saved, and why others were not."""
 
     has_saved: bool = False
     failure: str = ""
 
     def then(self, failure: str) -> _Saving:
-        """The outcome with one more lot of rows added, which failed for that reason or, if "", was saved."""
+        """Return the outcome with one more lot of rows; `failure` is "" if they were saved."""
         return _Saving(self.has_saved or not failure, self.failure or failure)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """What came of a cut: whether the old rows have left the context, why or why not, and what of them
-    was saved by then.
-    """
+    """The outcome of a cut: whether rows left the context, the reason, and what was saved."""
 
     compacted: bool
     reason: str
@@ -96,8 +94,8 @@ class _Cut:
 
 @dataclass(frozen=True, slots=True)
 class _StandIn:
-    """What stands in for old rows: their summary or an extract, apart from it the summary of what came
-    from outside, and the reason of the cut that it makes possible. `failure` says why there is none.
+    """The replacement of old rows: `summary` (or an extract), `outside` (a summary of text from
+    outside), and the `reason` for the report of the cut; `failure` says why there is none.
     """
 
     reason: str = ""
@@ -143,7 +141,7 @@ class Compaction:
         self._summariser.forget(session)
 
     def problems(self) -> tuple[Problem, ...]:
-        """A problem for each session whose summaries fail, the one with most failures first."""
+        """Return a problem for each session whose summaries fail, most failures first."""
         found = sorted(self._troubles.items(), key=lambda item: -item[1].failures)
         return tuple(_problem(session, trouble, self._clock) for session, trouble in found)
 
@@ -153,15 +151,16 @@ class Compaction:
         return lock is not None and lock.locked()
 
     def alone(self, session: SessionKey) -> asyncio.Lock:
-        """The lock of the session's context: while it is held no room is made in it."""
+        """Return the lock of the session's context; while it is held, no room is made."""
         return self._locks.setdefault(session, asyncio.Lock())
 
     def need(self, history: History, used: int, trigger: Trigger) -> Need:
-        """What `trigger` calls for when the next request over these finished rows has `used` tokens.
+        """Return what `trigger` calls for when the next request over these finished rows has `used`
+        tokens.
 
-        Between the thresholds one flush is enough, until as much again has been said: a cut flushes
-        what is left in any case. While a failed summary is paused, a context above `compact_at` is treated
-        as one between the thresholds: it is flushed, not cut.
+        Between the thresholds one flush is enough, until rows of `compact_at - flush_at` more
+        tokens have come; a cut flushes the rest in any case. While a failed summary is paused, a
+        context above `compact_at` is flushed, but not cut.
         """
         uncovered = [r for r in _spoken(history.rows) if r.seq > history.covered_to]
         if trigger is not Trigger.THRESHOLD:  # it was asked for, however small the context is
@@ -183,8 +182,9 @@ class Compaction:
         return is_first or tokens.of_rows(uncovered) >= margin
 
     def excerpt(self, history: History, used: int) -> History:
-        """A context too long for the next request, as one turn can carry it: the recent rows whole, an
-        extract of those before. The very same history if nothing can be left out.
+        """Return a context that is too long for the next request, as one turn can carry it: the
+        recent rows whole, an extract of the older ones. Return `history` itself if nothing can be
+        left out.
         """
         need = Need(used, flush=False, cut=True, reason="")
         at = self._keep_from(history, need, Trigger.THRESHOLD, None)
@@ -208,12 +208,13 @@ class Compaction:
         unfinished: Callable[[], frozenset[int]] = frozenset,
         wish: str = "",
     ) -> CompactionReport:
-        """Flush what is due and cut what must go; `measure` gives the size of the next request, `wish` is
-        what the user wants of the summary. A flush that the user asks for tries again what was given up.
+        """Flush what is due, cut what must go, and return the report. `measure` returns the tokens
+        of the next request; `wish` is what the user wants from the summary. The trigger FLUSH also
+        retries rows that were given up.
 
-        Rows of `unfinished` turns are left alone. Never raises for a model's failure: what could
-        not be done is in the report's reason, and the context is as it was. Raises ShuttingDown,
-        StorageError.
+        Rows of `unfinished` turns are left alone. Never raises for a failure of the model: the
+        report's reason says what could not be done, and the context is as it was. Raises
+        ShuttingDown, StorageError.
         """
         async with self.alone(session):
             waiting = unfinished()
@@ -250,9 +251,9 @@ class Compaction:
             return report
 
     async def _again(self, history: History, trigger: Trigger) -> list[tuple[tuple[Row, ...], int]]:
-        """The rows that were given up and are offered once more, and how often each lot was tried: all of
-        them where the user asks for a flush, those about to leave the context where he begins a new one,
-        and behind an outage those that fell into it.
+        """Return the given-up rows to be offered again, in lots with their numbers of tries: all
+        for FLUSH, those in the context if it is to be emptied, those of an outage if a flush is
+        due.
         """
         if trigger is Trigger.FLUSH:
             return await self._given_up(history.session)
@@ -264,8 +265,8 @@ class Compaction:
     async def _save(
         self, plan: CompactionPlan, again: Sequence[tuple[tuple[Row, ...], int]], ask: Ask
     ) -> _Saving:
-        """Offer to memory what is uncovered, and the lots that were given up as long as that works: a
-        model that fails fails these, too. Raises what `_run_hooks` raises.
+        """Offer the uncovered rows to memory, then the given-up lots until one fails: a model that
+        fails would fail the others, too. Raises what `_run_hooks` raises.
         """
         saving = _Saving()
         if plan.uncovered:
@@ -278,7 +279,9 @@ class Compaction:
         return saving
 
     async def _last_chance(self, plan: CompactionPlan, saving: _Saving, ask: Ask) -> _Saving:
-        """Offer to memory, for the last time, the uncovered rows that are about to leave the context."""
+        """Offer to memory, for the last time, the uncovered rows that are about to leave the
+        context.
+        """
         history = await self._load(plan.session)
         left = tuple(row for row in plan.uncovered if row.seq > history.covered_to)
         if not left:
@@ -301,8 +304,8 @@ class Compaction:
     async def _given_up(
         self, session: SessionKey, reason: str = ""
     ) -> list[tuple[tuple[Row, ...], int]]:
-        """The rows that no flush could save, in or out of the context, and how often each lot was tried;
-        with a `reason` those that were given up for it.
+        """Return the rows that no flush could save, in lots with their numbers of tries, also those
+        that left the context; with a `reason`, only those given up for it.
         """
         coverages = await when_space(self._clock, self._store.coverages, session)
         if reason:
@@ -344,7 +347,9 @@ class Compaction:
     def _keep_from(
         self, history: History, need: Need, trigger: Trigger, running: int | None
     ) -> int:
-        """The row at which the context is to begin; never behind `running`, the first row of running turns."""
+        """Return the row at which the context is to begin: at most `running`, the first row of the
+        running turns.
+        """
         rows = history.rows
         if not rows:
             return history.context_from
@@ -353,7 +358,7 @@ class Compaction:
             return end
         tail = int(self._limits.window * self._settings.tail_ratio)
         estimated = tokens.of_rows(rows)
-        if estimated < need.tokens:  # rows weigh more than estimated, and so do those of the tail
+        if estimated < need.tokens:  # rows take more tokens than estimated, those of the tail too
             tail = tail * estimated // need.tokens
         if trigger is not Trigger.THRESHOLD:  # asked for room: half of what there is must go
             tail = min(tail, estimated // 2)
@@ -364,8 +369,8 @@ class Compaction:
         return at if _spoken(r for r in rows if r.seq < at) else end
 
     async def _run_hooks(self, plan: CompactionPlan, ask: Ask) -> str:
-        """Let every hook act; on the last try what is not saved is recorded as lost. Returns why not all
-        was saved, "" if it was. Raises ProviderError where that can wait for a service that is away.
+        """Run every hook; on the last try record as lost what is not saved. Return why not all was
+        saved, "" if it was. Raises ProviderError if the rows can wait for a service that is away.
         """
         reason = "not_covered"
         rows = plan.uncovered
@@ -387,7 +392,7 @@ class Compaction:
                 reason = AWAY if error.away else f"{hook.name}_failed"
                 log.warning("hook_failed", hook=hook.name, session=plan.session, why=error.reason)
             except Exception:
-                # A hook may lose only its own work; the trace is in the log, the context still fits.
+                # Boundary: a hook that raises loses only its own work; the context still fits.
                 reason = f"{hook.name}_failed"
                 log.exception("hook_failed", hook=hook.name, session=plan.session)
         last = plan.uncovered[-1].seq
@@ -401,8 +406,8 @@ class Compaction:
         return "" if found.ok else found.reason
 
     async def _cut(self, plan: CompactionPlan, saving: _Saving, ask: Ask) -> _Cut:
-        """Take the old rows out of the context. What of them could not be saved is given up only when a
-        summary or an extract is there to stand in for the rows.
+        """Take the old rows out of the context. Rows that could not be saved are given up only once
+        there is a summary or an extract to replace them.
         """
         if not plan.trigger.empties and not _spoken(plan.old) and not plan.ends_taint:
             return _Cut(False, "nothing_to_compact", saving)
@@ -424,8 +429,8 @@ class Compaction:
         return _Cut(swapped, stand_in.reason if swapped else "stale", saving)
 
     async def _stand_in(self, plan: CompactionPlan) -> _StandIn:
-        """A summary of the old rows, or an extract where no summary is to be tried now or too many have
-        failed; nothing where the context is to be emptied.
+        """Return a summary of the old rows; an extract if no summary may be tried now or too many
+        have failed; no text if the context is to be emptied.
         """
         if plan.trigger.empties:
             return _StandIn(str(plan.trigger))
@@ -446,9 +451,7 @@ class Compaction:
         return _StandIn(str(plan.trigger), summary, outside)
 
     async def _reason_not_to_try(self, plan: CompactionPlan) -> str:
-        """Why no summary is to be tried now after those that failed; "" if one may be. The owner's own
-        wish always is a try.
-        """
+        """Return why no summary may be tried now; "" if one may, as always for MANUAL."""
         if not plan.trouble.failures or plan.trigger is Trigger.MANUAL:
             return ""
         now = self._clock.now()
@@ -463,8 +466,8 @@ class Compaction:
     async def _count_failure(
         self, plan: CompactionPlan, error: ProviderError | TimeoutError
     ) -> SummaryTrouble:
-        """Store one more failed summary and the pause before the next try, if the service was there and
-        was asked. Returns the failures that are stored then.
+        """Store one more failed summary and the pause before the next try, unless the service was
+        away or was not asked. Return the failures as stored.
         """
         is_away = isinstance(error, ProviderError) and error.away
         kind = error.kind if isinstance(error, ProviderError) else "summary_timeout"
@@ -491,13 +494,13 @@ class Compaction:
             self._troubles.pop(session, None)
 
     def _is_held(self, history: History) -> bool:
-        """Whether no cut of the context is tried for a while because its summary has failed."""
+        """Whether cuts of the context are paused because its summary has failed."""
         trouble = history.trouble
         return trouble.failures < MOST_FAILURES and trouble.holds(self._clock.now())
 
     async def _summaries(self, plan: CompactionPlan) -> tuple[str, str]:
-        """What the context goes on with, and apart from it what came from outside. Among others there is
-        nothing else. Raises ProviderError.
+        """Return the context's new summary, and in the owner's own sessions one of text from
+        outside, else "". Raises ProviderError, TimeoutError.
         """
         ask = partial(self._summariser.summarise, plan.session)
         if kind_of(plan.session) is not Kind.MAIN:
@@ -511,7 +514,7 @@ class Compaction:
         try:
             return summary, await ask(outside, "")
         except SummaryRefused as error:
-            # Nothing is lost with it: the rows stay, and no context would have carried it.
+            # Nothing is lost: the rows stay, and no context would have carried this summary.
             log.warning("outside_not_summarised", session=plan.session, reason=error.reason)
             return summary, ""
 
@@ -531,12 +534,12 @@ class Compaction:
 
 
 async def off_loop(history: History, work: Callable[[], T]) -> T:
-    """The result of work on all rows of a context; of many rows it is done in a thread."""
+    """Return the result of work on all rows of a context; with many rows it runs in a thread."""
     return await offload(len(history.rows), work, light=ROWS)
 
 
 def without_turns(history: History, turns: frozenset[int]) -> History:
-    """The history as if these turns had not begun."""
+    """Return the history without the rows of these turns."""
     return replace(history, rows=tuple(r for r in history.rows if r.turn_id not in turns))
 
 
@@ -556,9 +559,7 @@ def _problem(session: SessionKey, trouble: SummaryTrouble, clock: Clock) -> Prob
 
 
 def _use_extract(trouble: SummaryTrouble, trigger: Trigger) -> bool:
-    """Whether an extract stands in once so many summaries have failed. A turn that does not fit cannot
-    wait for the last of them.
-    """
+    """Whether an extract replaces the summary: after three failures, or at once in an overflow."""
     return trouble.failures >= MOST_FAILURES or trigger is Trigger.OVERFLOW
 
 
@@ -570,13 +571,13 @@ def _until(moment: datetime | None, clock: Clock) -> str:
 
 
 def _first_apart(whole: History, history: History) -> int | None:
-    """The number of the first row of `whole` that `history` leaves out; None if it leaves out none."""
+    """Return the number of the first row of `whole` that is not in `history`; None if all are."""
     held = {r.seq for r in history.rows}
     return next((r.seq for r in whole.rows if r.seq not in held), None)
 
 
 async def _apart(plan: CompactionPlan) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """The old rows without the text from outside, and the rows from outside alone."""
+    """Return the old rows without text from outside, and the whole turns that contain such text."""
 
     def parted() -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         return without_outside_text(plan.session, plan.old), from_outside(_spoken(plan.old))

@@ -27,10 +27,11 @@ def thresholds(
     mode: Literal["reserve", "ratio"] = "reserve",
     reserve: int = 20_000,
 ) -> Thresholds:
-    """Both thresholds from the window, for every window of 1,000 tokens or more.
+    """Return the thresholds for a window of 1,000 tokens or more.
 
-    The reserve is at most a quarter of the window, the soft margin at most a quarter of what is then
-    left, so neither can be eaten up: a window of 100,000 with the defaults flushes at 76,000
+    `compact_at` is the window minus `reserve`, of which at most a quarter of the window counts; in
+    mode "ratio" it is three quarters of the window. `flush_at` is `soft` tokens lower, but not by
+    more than a quarter of `compact_at`. A window of 100,000 with the defaults flushes at 76,000
     ("ratio": 71,000). Raises ConfigError for a smaller window.
     """
     if window < 1000:
@@ -41,7 +42,9 @@ def thresholds(
 
 
 def smallest_window(fixed: int, soft: int, reserve: int) -> int:
-    """The smallest window whose flush threshold leaves twice the room of the fixed prompt."""
+    """Return the smallest window, in steps of about 5 %, whose `flush_at` is at least twice the
+    `fixed` tokens that every call carries.
+    """
     window = 1000
     while thresholds(window, soft, reserve=reserve).flush_at < 2 * fixed:
         window = window + max(100, window // 20)
@@ -49,7 +52,8 @@ def smallest_window(fixed: int, soft: int, reserve: int) -> int:
 
 
 def cut_point(rows: Sequence[Row], tail_tokens: int) -> int:
-    """The row number at which the kept tail begins; the first row's when nothing can go.
+    """Return the number of the row at which the kept tail begins; that of the first row when
+    nothing can go.
 
     The tail is as long as fits `tail_tokens`, always holds the last user message, and never begins
     between a tool call and its result.

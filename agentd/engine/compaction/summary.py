@@ -1,4 +1,4 @@
-"""Summaries by the model: how one is asked for, and why it may be refused."""
+"""Asks the model for summaries, and checks whether they may replace the rows."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ log = structlog.get_logger()
 RESULT_CHARS = 2000
 MIN_CHARS, MIN_SLICE_TOKENS = 100, 2000
 LONGEST = 2_000  # tokens of a summary, and at most an eighth of the window
-_WORDS = 0.6  # of a token
+_WORDS = 0.6  # words per token
 _TRIES = 2
-_MOST_BEGUN = 4  # sessions of which a part of a summary is kept
+_MOST_BEGUN = 4  # sessions whose partial summary is kept
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryFault:
-    """Why a summary may not stand for rows: a word for machines, and a sentence for the model."""
+    """Why a summary may not replace rows: `code` for machines, `text` as a clause for the model."""
 
     code: str
     text: str
@@ -41,7 +41,9 @@ class SummaryFault:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The rows of one summary call; `digest` is that of all words up to their end."""
+    """The rows of one summary call; `digest` covers the earlier summary and all rows up to the last
+    of these.
+    """
 
     rows: Sequence[Row]
     digest: bytes
@@ -49,7 +51,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A summary that a failed try has made of all words with this digest."""
+    """A partial summary from a failed try; `digest` is that of the last run that it covers."""
 
     digest: bytes
     summary: str
@@ -59,7 +61,9 @@ _CUT = SummaryFault("cut_off", "it was cut off before its end")
 
 
 class SummaryRefused(ProviderError):
-    """The model's summary would lose too much: `fault` says how."""
+    """The model's summary would lose too much or cannot be used; `fault` is the code of the
+    SummaryFault.
+    """
 
     def __init__(self, message: str, *, fault: str) -> None:
         super().__init__(message, kind="summary_refused")
@@ -68,10 +72,10 @@ class SummaryRefused(ProviderError):
 
 @dataclass(slots=True)
 class Summariser:
-    """Turns rows into a summary of at most `longest` tokens that stands for them. One call carries at
-    most `part_tokens` of the conversation and takes at most `timeout` seconds.
+    """Makes summaries of at most `longest` tokens, which replace rows. One call carries at most
+    `part_tokens` of the conversation and takes at most `timeout` seconds.
 
-    What a failed try has summed up is kept in memory, so that the next one goes on there.
+    The partial summary of a failed try is kept in memory, so that the next try goes on from there.
     """
 
     completions: Completions
@@ -84,20 +88,21 @@ class Summariser:
     _begun: dict[SessionKey, _Begun] = field(default_factory=dict)
 
     async def tokens_since(self, since: datetime) -> int:
-        """The tokens that summaries have used since then."""
+        """Return the tokens that summaries have used since then, reservations included."""
         return await self.completions.charges.tokens_since(since, Origin.SUMMARY)
 
     async def summarise(
         self, session: SessionKey, rows: Sequence[Row], earlier: str, wish: str = ""
     ) -> str:
-        """A summary of `earlier` and `rows`: one call for each part that the window makes of them, and
-        one more where an answer is refused. `wish` is what the user wants of it.
+        """Return a summary of `earlier` and `rows`: one call for each part of at most
+        `part_tokens`, and one more where an answer is refused. `wish` is what the user wants from
+        the summary.
 
-        Raises SummaryRefused when a second answer is no better than the first, ProviderError,
-        TimeoutError, ShuttingDown.
+        Raises SummaryRefused when the second answer for a part is no better than the first,
+        ProviderError, TimeoutError, ShuttingDown.
         """
         if wish:
-            self.forget(session)  # what was begun without it
+            self.forget(session)  # a partial summary was made without the wish
         summary, left = await self._begin(session, rows, earlier)
         for run in left[:-1]:
             summary = await self._part(session, run.rows, summary, (), wish)
@@ -110,8 +115,8 @@ class Summariser:
         return summary
 
     async def extract(self, session: SessionKey, rows: Sequence[Row], earlier: str) -> str:
-        """What stands in for the summary where none can be had: made by rule, without a call, from what
-        failed tries have summed up and excerpts of the rest.
+        """Return what replaces a summary that cannot be had: made by rule, without a call, from the
+        partial summary of a failed try and excerpts of the rest.
         """
         summary, left = await self._begin(session, rows, earlier)
         self.forget(session)
@@ -119,13 +124,13 @@ class Summariser:
         return await asyncio.to_thread(extract, rest, summary, self.longest, self.clock.zone)
 
     def forget(self, session: SessionKey) -> None:
-        """Forget what failed tries have summed up of the session."""
+        """Forget the session's partial summary."""
         self._begun.pop(session, None)
 
     async def _begin(
         self, session: SessionKey, rows: Sequence[Row], earlier: str
     ) -> tuple[str, list[_Run]]:
-        """The summary so far and the runs that are left, one at least."""
+        """Return the summary so far, and the runs that it does not cover yet, at least one."""
         runs = await asyncio.to_thread(_runs, rows, earlier, self.part_tokens)  # may be very many
         begun = self._begun.get(session)
         for place, run in enumerate(runs[:-1]):
@@ -174,7 +179,7 @@ class Summariser:
                 self.instructions,
                 "\n\n".join(pieces),
                 self.model,
-                max_tokens=2 * self.longest,  # more would be refused unread
+                max_tokens=2 * self.longest,  # a longer answer would be refused anyway
             )
 
 
@@ -188,17 +193,17 @@ def _runs(rows: Sequence[Row], earlier: str, limit: int) -> list[_Run]:
 
 
 def longest_summary(window: int) -> int:
-    """The most tokens that a summary may have in a window of `window` tokens."""
+    """Return the most tokens that a summary may have in a window of `window` tokens."""
     return min(LONGEST, window // 8)
 
 
 def fault(
     summary: str, rows: Sequence[Row], names: Sequence[str], longest: int
 ) -> SummaryFault | None:
-    """Why the summary may not replace the rows; None when it may.
+    """Return why the summary may not replace the rows; None if it may.
 
-    Too short is under 100 characters for more than 2,000 tokens, too long more than `longest` tokens;
-    and whatever identifier is in `names` must be kept.
+    It may not be empty, shorter than 100 characters for rows of more than 2,000 tokens, or longer
+    than `longest` tokens, and must contain every identifier in `names`.
     """
     if not summary.strip():
         return SummaryFault("empty", "it is empty")
@@ -211,7 +216,9 @@ def fault(
 
 
 def parts(rows: Sequence[Row], limit: int) -> list[Sequence[Row]]:
-    """The rows in runs of at most `limit` estimated tokens once clipped, at least one row each."""
+    """Return the rows in runs of at most `limit` estimated tokens, tool results clipped, at least
+    one row per run.
+    """
     runs: list[list[Row]] = [[]]
     used = 0
     for row in rows:
@@ -225,12 +232,12 @@ def parts(rows: Sequence[Row], limit: int) -> list[Sequence[Row]]:
 
 
 def render_rows(rows: Sequence[Row], zone: tzinfo = UTC) -> str:
-    """The rows as text, tool results clipped."""
+    """Return the rows as text, with tool results clipped."""
     return "\n\n".join(filter(None, (_line(r, RESULT_CHARS, zone) for r in rows)))
 
 
 def _fit_row(row: Row, limit: int) -> Row:
-    """A single row that is larger than a whole call, cut to its head and tail."""
+    """Return a row that is larger than a whole call with its texts cut to their heads and tails."""
     keep = limit  # characters on each side: together about half the tokens allowed
     blocks = tuple(
         Text(f"{b.text[:keep]}\n[…]\n{b.text[-keep:]}")
