@@ -107,7 +107,7 @@ class Handover:
     error: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """One of `deliveries` in the shape of `agentd alerts list`."""
+        """Return an entry of `deliveries` as in `agentd alerts list`."""
         return {
             "sink": self.sink,
             "state": str(self.state),
@@ -143,7 +143,7 @@ class Alert:
         return as_told(self.text, tainted=self.tainted)
 
     def as_json(self) -> dict[str, Any]:
-        """The shape of `agentd alerts list`."""
+        """Return an entry of `agentd alerts list`."""
         return {
             "id": self.id,
             "at": self.at.isoformat(),
@@ -181,7 +181,7 @@ class SinkStanding:
     error: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """One of `sinks` in the shape of `agentd alerts sinks`."""
+        """Return an entry of `sinks` as in `agentd alerts sinks`."""
         return {
             "sink": self.sink,
             "waiting": self.waiting,

@@ -63,7 +63,9 @@ class Beat:
     file_hash: str = ""  # SHA-256 of HEARTBEAT.md as the beat saw it
 
     def as_json(self) -> dict[str, Any]:
-        """The shape of `agentd heartbeat run|history`."""
+        """Return the shape of `agentd heartbeat run`, also that of an entry of `agentd heartbeat
+        history`.
+        """
         return {
             "outcome": str(self.outcome),
             "reason": str(self.reason),
@@ -89,7 +91,7 @@ class Standing:
     daily_tokens: int = 0  # how many beats may use in a day; 0 is no limit
 
     def as_json(self) -> dict[str, Any]:
-        """The shape in `agentd status`."""
+        """Return the heartbeat's entry in `agentd status`."""
         return {
             "enabled": self.is_on,
             "next_due": self.next_due.isoformat() if self.next_due else None,

@@ -98,7 +98,7 @@ class CompactionReport:
     unsaved_reason: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON shape."""
+        """Return the shape of `agentd sessions compact|flush`."""
         return {
             "flushed": self.flushed,
             "compacted": self.compacted,

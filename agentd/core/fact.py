@@ -173,7 +173,7 @@ class Fact:
         return self.status is not FactStatus.FORGOTTEN
 
     def as_json(self) -> dict[str, Any]:
-        """The shape in `agentd facts list`."""
+        """Return an entry of `agentd facts list`; `text` is None for a forgotten fact."""
         triple = self.triple
         return {
             "id": self.id,
@@ -201,7 +201,7 @@ class FactHit:
     scores: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """The shape in answers."""
+        """Return the shape in answers: the fact's own, with `score` and `scores`."""
         return {**self.fact.as_json(), "score": self.score, "scores": dict(self.scores)}
 
 
@@ -305,7 +305,7 @@ class Mention:
         return place_in_words(self.where, self.others)
 
     def as_json(self) -> dict[str, Any]:
-        """The shape in answers."""
+        """Return the shape in answers."""
         told = {"n": self.n, "where": self.where, "text": self.text}
         return {**told, "others": list(self.others)}
 
@@ -396,7 +396,7 @@ class ErasureReport:
         return " ".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """The shape in answers."""
+        """Return the shape in answers."""
         return {
             "places": dict(self.places),
             "also": [one.as_json() for one in self.also],

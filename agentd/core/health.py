@@ -16,7 +16,7 @@ class Problem:
     cure: str = ""
 
     def as_json(self) -> dict[str, str]:
-        """The shape in `agentd status`."""
+        """Return an entry of `problems` in `agentd status`."""
         return {"code": self.code, "text": self.text, "cure": self.cure}
 
 
@@ -53,5 +53,5 @@ class Finding:
         return cls(code, Level.FAIL, text, cure)
 
     def as_json(self) -> dict[str, str]:
-        """The shape in `agentd doctor`."""
+        """Return an entry of `agentd doctor`."""
         return {"code": self.code, "level": self.level, "text": self.text, "cure": self.cure}

@@ -90,7 +90,7 @@ class Job:
     runs: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """The shape in `agentd jobs list`, without the coming slots."""
+        """Return an entry of `agentd jobs list`, without the coming slots."""
         what = self.what
         return {
             "id": self.id,
@@ -178,7 +178,7 @@ class JobRun:
     ending: Ending
 
     def as_json(self) -> dict[str, Any]:
-        """The shape of `agentd jobs run|history`."""
+        """Return the shape of `agentd jobs run`, also that of an entry of `agentd jobs history`."""
         end = self.ending
         return {
             "outcome": str(end.outcome),

@@ -37,7 +37,7 @@ class Retained:
     kept: Mapping[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """The shape in `agentd status`."""
+        """Return the entry in `agentd status`."""
         return {
             "days": self.days,
             "last": self.last.isoformat() if self.last else None,

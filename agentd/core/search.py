@@ -93,7 +93,7 @@ class Hit:
     newer: str = ""  # `path:line` of a hit with a newer value of the same thing
 
     def as_json(self) -> dict[str, Any]:
-        """The shape of `agentd memory search`."""
+        """Return an entry of `results` as in `agentd memory search`."""
         c = self.chunk
         return {
             "path": c.path,
@@ -124,7 +124,7 @@ class Found:
     confidence: float = 1.0
 
     def as_json(self) -> dict[str, Any]:
-        """The shape of `agentd memory search`."""
+        """Return the shape of `agentd memory search`."""
         return {
             "results": [hit.as_json() for hit in self.hits],
             "confidence": round(self.confidence, 4) if self.hits else 0.0,
@@ -149,7 +149,7 @@ class IndexState:
     nbytes: int = 0  # bytes held in memory: texts, words, vectors
 
     def as_json(self) -> dict[str, Any]:
-        """The index in `status` and `memory status`."""
+        """Return the index's entry in `agentd status` and `agentd memory status`."""
         return {
             "files": self.files,
             "chunks": self.chunks,

@@ -107,7 +107,7 @@ class Usage:
         )
 
     def as_json(self) -> dict[str, int]:
-        """The shape that commands print."""
+        """Return the token counts as commands print them."""
         return {
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
@@ -198,7 +198,7 @@ class CallMade:
     is_repetition: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """The shape in stored turns and in answers."""
+        """Return the shape in stored turns and in answers."""
         return {
             "id": self.id,
             "name": self.name,
@@ -225,7 +225,7 @@ class Turn:
     tainted: bool = False  # text from outside had a part in it
 
     def as_json(self) -> dict[str, Any]:
-        """The shape of `agentd send --json`."""
+        """Return the shape of `agentd send --json`."""
         return {
             "session": self.session,
             "message_id": self.message_id,

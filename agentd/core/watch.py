@@ -76,7 +76,7 @@ class WatchedEntry:
         return bool(self.calls) and all(call.repeats for call in self.calls)
 
     def as_json(self) -> dict[str, Any]:
-        """The shape in `agentd heartbeat explain`, without the tools' answers."""
+        """Return the shape in `agentd heartbeat explain`, without the tools' answers."""
         return {
             "calls": [{"name": c.name, "input": dict(c.input)} for c in self.calls],
             "asks_model": "when an answer changes" if self.repeats else "at every beat",

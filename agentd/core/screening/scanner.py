@@ -46,7 +46,7 @@ class Suspicion:
         return f"{self.line}:{self.column} {self.reason} ({self.severity})"
 
     def as_json(self) -> dict[str, str | int]:
-        """The shape in answers."""
+        """Return the shape in answers."""
         return {
             "severity": str(self.severity),
             "reason": self.reason,
